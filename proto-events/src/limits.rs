@@ -1,0 +1,17 @@
+//! Every bound that the vocabulary itself enforces, each with its unit and its reason.
+//! Bounds on queues, actors and disk are in the `taskreel` crate's own `limits`.
+
+/// Longest id that a caller may choose, in bytes: it becomes part of a stream id and of every record of it.
+pub const ID_BYTES_MAX: usize = 200;
+
+/// Deepest nesting of free-form JSON, in levels: a deeper text overflows the stacks of readers.
+pub const JSON_DEPTH_MAX: usize = 128;
+
+/// Largest body of one event, in bytes (16 MiB): what a decoder may be asked to hold at once.
+pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Most events in one record: one command's events, which are written or lost together.
+pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
+
+/// Most model calls for one infer part, Protolink's bound.
+pub const INFER_STEPS_MAX: u32 = 10;

@@ -1,0 +1,35 @@
+//! Every bound of the running system, each with its unit and its reason. What a user might want to set has
+//! a setting on the builder of the same name. Bounds of the vocabulary are in `proto_events::limits`.
+
+use std::time::Duration;
+
+/// Commands that wait at one actor. More are refused as `Overloaded`: a caller must feel back-pressure.
+pub const MAILBOX_COMMANDS: usize = 256;
+
+/// Appends that wait for the writer: two full waves of the most concurrent load measured.
+pub const WRITER_QUEUE_APPENDS: usize = 8_192;
+
+/// Appends that one flush makes durable at most: bounds the time to the first answer.
+pub const GROUP_APPENDS: usize = 1_024;
+
+/// Largest value in sled's log tree, in bytes (60 KiB): 17 of them stay below a quarter of a 4 MiB segment,
+/// so that sled never moves one to a blob file, which it would not sync.
+pub const GROUP_VALUE_BYTES: usize = 60 * 1024;
+
+/// Actors that are awake at once.
+pub const LIVE_ACTORS: usize = 10_000;
+
+/// Idle time after which an actor is put to sleep.
+pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
+
+/// Longest attempt of one call, unless its policy says otherwise.
+pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Retries of an inference after a passing failure, Protolink's figure.
+pub const INFERENCE_RETRIES: u32 = 3;
+
+/// Records that a subscriber may lag behind before it is told so and reads on from the log.
+pub const SUBSCRIBER_BUFFER: usize = 1_024;
+
+/// Command ids that a live actor remembers; older ones are found in the log.
+pub const COMMANDS_REMEMBERED: usize = 1_024;

@@ -1,0 +1,98 @@
+//! The only doors to time and randomness. Tests put their own clock and ids behind them.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use proto_events::envelope::Timestamp;
+use proto_events::id::Mint;
+
+/// Tells the time.
+pub trait Clock: Send + Sync {
+    /// The time now, UTC.
+    fn now(&self) -> Timestamp;
+}
+
+/// Makes ids.
+pub trait IdSource: Send + Sync {
+    /// 128 bits that no one has seen before.
+    fn random(&self) -> [u8; 16];
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+        };
+        Timestamp(micros)
+    }
+}
+
+/// The machine's randomness.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomIds;
+
+impl IdSource for RandomIds {
+    fn random(&self) -> [u8; 16] {
+        uuid::Uuid::new_v4().into_bytes()
+    }
+}
+
+/// Both doors together, as the vocabulary wants them.
+#[derive(Clone)]
+pub struct Ports {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Randomness.
+    pub ids: Arc<dyn IdSource>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ports").finish_non_exhaustive()
+    }
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            ids: Arc::new(RandomIds),
+        }
+    }
+}
+
+impl Mint for Ports {
+    fn id(&mut self, prefix: &str) -> String {
+        let at = self.clock.now();
+        let stamp = jiff::Timestamp::from_microsecond(at.0).map_or_else(
+            |_| "00000000000000".to_owned(),
+            |at| at.strftime("%Y%m%d%H%M%S").to_string(),
+        );
+        let random = uuid::Builder::from_random_bytes(self.ids.random())
+            .into_uuid()
+            .simple()
+            .to_string();
+        // Protolink gives contexts, runs, actions and approvals six digits, all else eight.
+        let digits = if matches!(prefix, "ctx_" | "run_" | "action_" | "approval_") {
+            6
+        } else {
+            8
+        };
+        format!("{prefix}{stamp}_{}", random.get(..digits).unwrap_or(&random))
+    }
+
+    fn uuid(&mut self) -> String {
+        uuid::Builder::from_random_bytes(self.ids.random())
+            .into_uuid()
+            .to_string()
+    }
+
+    fn timestamp(&mut self) -> String {
+        self.clock.now().to_string()
+    }
+}
