@@ -1,1 +1,12 @@
-//! (being written)
+//! The task: Protolink's lifecycle as a decider. One folder, one state machine.
+
+mod command;
+mod decide;
+mod event;
+mod posted_again;
+mod state;
+
+pub use command::{TaskCommand, TaskRejection};
+pub use event::TaskEvent;
+pub use posted_again::Difference;
+pub use state::{ItemRef, Run, StateChange, Task};

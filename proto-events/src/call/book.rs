@@ -1,0 +1,186 @@
+//! The calls of one stream, folded: which are open, and what became of the others.
+
+use super::{
+    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, Recovery, TokenUsage,
+};
+use crate::id::Digest;
+use crate::json::JsonText;
+
+/// What is known of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallStatus {
+    /// Intended, not sent.
+    Requested,
+    /// In flight.
+    Dispatched,
+    /// Its last attempt took too long; what follows is not decided yet.
+    TimedOut,
+    /// It worked.
+    Succeeded(JsonText),
+    /// It did not.
+    Failed(CallFailure),
+    /// Given up with its task.
+    Canceled,
+    /// Nobody can say.
+    Unknown(String),
+}
+
+impl CallStatus {
+    /// Whether the call still owes an outcome.
+    pub const fn is_open(&self) -> bool {
+        matches!(self, Self::Requested | Self::Dispatched | Self::TimedOut)
+    }
+
+    /// The word for it on screens.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Requested => "requested",
+            Self::Dispatched => "in-flight",
+            Self::TimedOut => "timed-out",
+            Self::Succeeded(_) => "succeeded",
+            Self::Failed(_) => "failed",
+            Self::Canceled => "canceled",
+            Self::Unknown(_) => "unknown",
+        }
+    }
+}
+
+/// One call and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The intent.
+    pub request: CallRequested,
+    /// Attempts sent so far.
+    pub attempts: u32,
+    /// What is known.
+    pub status: CallStatus,
+    /// What the provider counted, once it answered.
+    pub usage: Option<TokenUsage>,
+}
+
+/// All calls of one stream, in the order of their intents.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallBook(Vec<Call>);
+
+impl CallBook {
+    /// The call with this id.
+    pub fn get(&self, call_id: &str) -> Option<&Call> {
+        self.0.iter().rev().find(|call| call.request.call_id == call_id)
+    }
+
+    /// All calls, oldest first.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Call> {
+        self.0.iter()
+    }
+
+    /// The calls that still owe an outcome.
+    pub fn open(&self) -> impl Iterator<Item = &Call> {
+        self.0.iter().filter(|call| call.status.is_open())
+    }
+
+    /// The events that follow from a command. `over` says that the stream takes no new intents (R14).
+    ///
+    /// # Errors
+    /// [`CallRejection`], when the call's own life does not allow it.
+    pub fn decide(&self, command: CallCommand, over: bool) -> Result<Vec<CallEvent>, CallRejection> {
+        match command {
+            CallCommand::Request(request) => self.request(request, over),
+            CallCommand::Dispatch { call_id, epoch, delay_ms, cause } => {
+                let call = self.known(&call_id)?;
+                match call.status {
+                    CallStatus::Requested | CallStatus::TimedOut => {}
+                    // A crash or a passing failure ends an attempt without an event: only the first
+                    // attempt needs no cause, so a cause is what tells a retry from a slip.
+                    CallStatus::Dispatched if !cause.is_empty() => {}
+                    CallStatus::Dispatched => return Err(CallRejection::InFlight(call_id)),
+                    _ => return Err(CallRejection::Closed(call_id)),
+                }
+                Ok(vec![CallEvent::Dispatched { attempt: call.attempts + 1, call_id, epoch, delay_ms, cause }])
+            }
+            CallCommand::Succeed { call_id, attempt, result, usage } => {
+                if self.known(&call_id)?.status.is_open() {
+                    return Ok(vec![CallEvent::Succeeded { call_id, attempt, result, usage }]);
+                }
+                let digest = Digest::of(result.as_str().as_bytes());
+                Ok(vec![CallEvent::LateResultIgnored { call_id, attempt, succeeded: true, digest }])
+            }
+            CallCommand::Fail { call_id, attempt, failure } => {
+                if self.known(&call_id)?.status.is_open() {
+                    return Ok(vec![CallEvent::Failed { call_id, attempt, failure }]);
+                }
+                let digest = Digest::of(failure.message.as_bytes());
+                Ok(vec![CallEvent::LateResultIgnored { call_id, attempt, succeeded: false, digest }])
+            }
+            CallCommand::TimeOut { call_id, attempt, after_ms } => Ok(match self.known(&call_id)? {
+                call if call.status == CallStatus::Dispatched && call.attempts == attempt => {
+                    vec![CallEvent::TimedOut { call_id, attempt, after_ms }]
+                }
+                _ => Vec::new(),
+            }),
+            CallCommand::MarkUnknown { call_id, why } => {
+                let call = self.known(&call_id)?;
+                if !call.status.is_open() {
+                    return Err(CallRejection::Closed(call_id));
+                }
+                Ok(vec![CallEvent::OutcomeUnknown { attempt: call.attempts, call_id, why }])
+            }
+        }
+    }
+
+    /// What a cancel does to every open call: a Manual tool in flight becomes unknown, all else is canceled.
+    pub fn cancel(&self) -> Vec<CallEvent> {
+        self.open()
+            .map(|call| {
+                let call_id = call.request.call_id.clone();
+                let sent = call.attempts > 0;
+                if sent && call.request.recovery == Recovery::Manual && call.request.kind == CallKind::Tool {
+                    let why = "the task was canceled while the call was in flight".to_owned();
+                    return CallEvent::OutcomeUnknown { call_id, attempt: call.attempts, why };
+                }
+                let stage = if sent { CancelStage::InFlight } else { CancelStage::Requested };
+                CallEvent::Canceled { call_id, stage }
+            })
+            .collect()
+    }
+
+    /// Folds one event in.
+    pub fn evolve(&mut self, event: &CallEvent) {
+        if let CallEvent::Requested(request) = event {
+            let request = CallRequested::clone(request);
+            self.0.push(Call { request, attempts: 0, status: CallStatus::Requested, usage: None });
+            return;
+        }
+        let Some(call) = self.0.iter_mut().rev().find(|call| call.request.call_id == event.call_id()) else {
+            return;
+        };
+        match event {
+            CallEvent::Dispatched { attempt, .. } => {
+                call.attempts = *attempt;
+                call.status = CallStatus::Dispatched;
+            }
+            CallEvent::Succeeded { result, usage, .. } => {
+                call.status = CallStatus::Succeeded(result.clone());
+                call.usage = *usage;
+            }
+            CallEvent::Failed { failure, .. } => call.status = CallStatus::Failed(failure.clone()),
+            CallEvent::TimedOut { .. } => call.status = CallStatus::TimedOut,
+            CallEvent::Canceled { .. } => call.status = CallStatus::Canceled,
+            CallEvent::OutcomeUnknown { why, .. } => call.status = CallStatus::Unknown(why.clone()),
+            CallEvent::Requested(_) | CallEvent::LateResultIgnored { .. } => {}
+        }
+    }
+
+    fn request(&self, request: Box<CallRequested>, over: bool) -> Result<Vec<CallEvent>, CallRejection> {
+        if over {
+            return Err(CallRejection::TaskOver(request.call_id));
+        }
+        if self.get(&request.call_id).is_some() {
+            return Err(CallRejection::AlreadyRequested(request.call_id));
+        }
+        Ok(vec![CallEvent::Requested(request)])
+    }
+
+    fn known(&self, call_id: &str) -> Result<&Call, CallRejection> {
+        self.get(call_id).ok_or_else(|| CallRejection::NotRequested(call_id.to_owned()))
+    }
+}

@@ -1,0 +1,28 @@
+//! Storage structs as bytes: the only file that names bincode. Structs are positional; none may use
+//! `serde_json::Value`, tagged or untagged enums, `skip_serializing_if` or `flatten`: all of these encode
+//! and then cannot be decoded.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::limits::PAYLOAD_BYTES_MAX;
+
+/// Variable-length integers, little-endian; no read may ask for more memory than the largest payload.
+const CONFIG: bincode::config::Configuration<
+    bincode::config::LittleEndian,
+    bincode::config::Varint,
+    bincode::config::Limit<PAYLOAD_BYTES_MAX>,
+> = bincode::config::standard().with_limit::<PAYLOAD_BYTES_MAX>();
+
+/// The bytes of a storage struct; the size it would have if it is over the limit.
+pub(super) fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+    let bytes = bincode::serde::encode_to_vec(value, bincode::config::standard());
+    bytes.map_err(|error| error.to_string())
+}
+
+/// Reads a storage struct; all bytes must be used.
+pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    let (value, used) =
+        bincode::serde::decode_from_slice(body, CONFIG).map_err(|error| error.to_string())?;
+    if used == body.len() { Ok(value) } else { Err(format!("{} bytes are left over", body.len() - used)) }
+}

@@ -1,0 +1,84 @@
+//! Storage structs of session events.
+
+use serde::{Deserialize, Serialize};
+
+use super::stored_model::{LlmMessageV1, TurnMessageV1};
+use super::upcast::{first_version, read, write};
+use super::{CodecError, FieldError, Payload, Storable, kind};
+use crate::session::SessionEvent;
+
+#[derive(Serialize, Deserialize)]
+struct OpenedV1 {
+    session_id: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TurnStartedV1 {
+    turn_id: String,
+    task: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TurnCommittedV1 {
+    turn_id: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct TurnAbortedV1 {
+    turn_id: String,
+    reason: String,
+}
+
+first_version!(OpenedV1, LlmMessageV1, TurnStartedV1, TurnCommittedV1, TurnAbortedV1);
+
+impl Storable for SessionEvent {
+    const CATEGORY: &'static str = "session";
+
+    fn encode(&self) -> Result<Payload, CodecError> {
+        match self.clone() {
+            Self::Opened { session_id } => write(kind::OPENED, &OpenedV1 { session_id }),
+            Self::SystemPromptSet(prompt) => write(kind::SYSTEM_PROMPT_SET, &LlmMessageV1::of(&prompt)),
+            Self::TurnStarted { turn_id, task } => {
+                write(kind::TURN_STARTED, &TurnStartedV1 { turn_id, task })
+            }
+            Self::MessageAppended(message) => {
+                write(kind::SESSION_MESSAGE_APPENDED, &TurnMessageV1::of(&message))
+            }
+            Self::TurnCommitted { turn_id } => write(kind::TURN_COMMITTED, &TurnCommittedV1 { turn_id }),
+            Self::TurnAborted { turn_id, reason } => {
+                write(kind::TURN_ABORTED, &TurnAbortedV1 { turn_id, reason })
+            }
+        }
+    }
+
+    fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<Self, CodecError> {
+        let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
+        Ok(match kind {
+            kind::OPENED => {
+                let OpenedV1 { session_id } = read(kind, schema, body)?;
+                Self::Opened { session_id }
+            }
+            kind::SYSTEM_PROMPT_SET => {
+                let stored: LlmMessageV1 = read(kind, schema, body)?;
+                Self::SystemPromptSet(stored.read().map_err(damaged)?)
+            }
+            kind::TURN_STARTED => {
+                let TurnStartedV1 { turn_id, task } = read(kind, schema, body)?;
+                Self::TurnStarted { turn_id, task }
+            }
+            kind::SESSION_MESSAGE_APPENDED => {
+                let stored: TurnMessageV1 = read(kind, schema, body)?;
+                Self::MessageAppended(stored.read().map_err(damaged)?)
+            }
+            kind::TURN_COMMITTED => {
+                let TurnCommittedV1 { turn_id } = read(kind, schema, body)?;
+                Self::TurnCommitted { turn_id }
+            }
+            kind::TURN_ABORTED => {
+                let TurnAbortedV1 { turn_id, reason } = read(kind, schema, body)?;
+                Self::TurnAborted { turn_id, reason }
+            }
+            _ => return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY }),
+        })
+    }
+}

@@ -1,0 +1,96 @@
+//! Storage structs of task events.
+
+use serde::{Deserialize, Serialize};
+
+use super::stored_model::{
+    ArtifactV1, MessageV1, ObjectV1, PostedTaskV1, TurnMessageV1, state_code, state_of,
+};
+use super::upcast::{first_version, read, write};
+use super::{CodecError, FieldError, Payload, Storable, kind, stored_call};
+use crate::task::TaskEvent;
+
+#[derive(Serialize, Deserialize)]
+struct StateChangedV1 {
+    from: u8,
+    to: u8,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ArtifactAppendedV1 {
+    artifact: ArtifactV1,
+    part: Option<u32>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CancelRequestedV1 {
+    reason: Option<String>,
+}
+
+first_version!(
+    PostedTaskV1, StateChangedV1, MessageV1, ArtifactAppendedV1, ObjectV1, CancelRequestedV1, TurnMessageV1
+);
+
+impl Storable for TaskEvent {
+    const CATEGORY: &'static str = "task";
+
+    fn encode(&self) -> Result<Payload, CodecError> {
+        match self {
+            Self::Submitted(posted) => write(kind::SUBMITTED, &PostedTaskV1::of(posted)),
+            Self::StateChanged { from, to } => {
+                let stored = StateChangedV1 { from: state_code(*from), to: state_code(*to) };
+                write(kind::STATE_CHANGED, &stored)
+            }
+            Self::MessageAppended(message) => write(kind::TASK_MESSAGE_APPENDED, &MessageV1::of(message)),
+            Self::ArtifactAppended { artifact, part } => {
+                let stored = ArtifactAppendedV1 { artifact: ArtifactV1::of(artifact), part: *part };
+                write(kind::ARTIFACT_APPENDED, &stored)
+            }
+            Self::MetadataMerged(entries) => write(kind::METADATA_MERGED, &ObjectV1::of(entries)),
+            Self::CancelRequested { reason } => {
+                write(kind::CANCEL_REQUESTED, &CancelRequestedV1 { reason: reason.clone() })
+            }
+            Self::InferMessageAppended(message) => {
+                write(kind::INFER_MESSAGE_APPENDED, &TurnMessageV1::of(message))
+            }
+            Self::Call(event) => stored_call::encode(event),
+        }
+    }
+
+    fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<Self, CodecError> {
+        let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
+        Ok(match kind {
+            kind::SUBMITTED => {
+                let stored: PostedTaskV1 = read(kind, schema, body)?;
+                Self::Submitted(Box::new(stored.read().map_err(damaged)?))
+            }
+            kind::STATE_CHANGED => {
+                let stored: StateChangedV1 = read(kind, schema, body)?;
+                let from = state_of(stored.from).map_err(damaged)?;
+                Self::StateChanged { from, to: state_of(stored.to).map_err(damaged)? }
+            }
+            kind::TASK_MESSAGE_APPENDED => {
+                let stored: MessageV1 = read(kind, schema, body)?;
+                Self::MessageAppended(stored.read().map_err(damaged)?)
+            }
+            kind::ARTIFACT_APPENDED => {
+                let stored: ArtifactAppendedV1 = read(kind, schema, body)?;
+                let artifact = stored.artifact.read().map_err(damaged)?;
+                Self::ArtifactAppended { artifact, part: stored.part }
+            }
+            kind::METADATA_MERGED => {
+                let stored: ObjectV1 = read(kind, schema, body)?;
+                Self::MetadataMerged(stored.read().map_err(damaged)?)
+            }
+            kind::CANCEL_REQUESTED => {
+                let CancelRequestedV1 { reason } = read(kind, schema, body)?;
+                Self::CancelRequested { reason }
+            }
+            kind::INFER_MESSAGE_APPENDED => {
+                let stored: TurnMessageV1 = read(kind, schema, body)?;
+                Self::InferMessageAppended(stored.read().map_err(damaged)?)
+            }
+            _ if kind::is_call(kind) => Self::Call(stored_call::decode(kind, schema, body)?),
+            _ => return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY }),
+        })
+    }
+}

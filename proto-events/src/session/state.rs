@@ -1,0 +1,106 @@
+//! A session as the fold of its events.
+
+use std::sync::Arc;
+
+use crate::id::Digest;
+use crate::model::{ConversationHistory, LlmMessage, LlmRole};
+use crate::session::SessionEvent;
+use crate::turn::{Turn, chain};
+
+/// The turn that is going on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenTurn {
+    /// Unique in the session.
+    pub turn_id: String,
+    /// The stream of the task that runs.
+    pub task: String,
+    /// The leading system message of this turn, if it differs from the history's.
+    pub system_prompt: Option<LlmMessage>,
+    /// Its messages so far.
+    pub turn: Turn,
+}
+
+/// A conversation: the fold of its stream.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Session {
+    id: String,
+    history: Arc<ConversationHistory>,
+    digest: Digest,
+    open: Option<OpenTurn>,
+    commits: u64,
+}
+
+impl Session {
+    /// Whether it was ever opened.
+    pub fn exists(&self) -> bool {
+        !self.id.is_empty()
+    }
+
+    /// The caller's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The committed history. Shared, not copied: a turn reads it while it runs.
+    pub fn history(&self) -> &Arc<ConversationHistory> {
+        &self.history
+    }
+
+    /// Running digest over the committed messages, the leading system message apart.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// The turn that is going on.
+    pub fn open_turn(&self) -> Option<&OpenTurn> {
+        self.open.as_ref()
+    }
+
+    /// How many turns were committed.
+    pub fn commits(&self) -> u64 {
+        self.commits
+    }
+
+    /// Whether its leading system message has this content.
+    pub(super) fn has_system_prompt(&self, content: &str) -> bool {
+        let first = self.history.as_slice().first();
+        first.is_some_and(|first| first.role == LlmRole::System && first.content == content)
+    }
+
+    /// Folds one event in. Total.
+    pub(super) fn fold(&mut self, event: &SessionEvent) {
+        match event {
+            SessionEvent::Opened { session_id } => self.id.clone_from(session_id),
+            SessionEvent::SystemPromptSet(prompt) => match &mut self.open {
+                Some(open) => open.system_prompt = Some(prompt.clone()),
+                None => Arc::make_mut(&mut self.history).set_system_message(prompt.clone()),
+            },
+            SessionEvent::TurnStarted { turn_id, task } => {
+                let (turn_id, task) = (turn_id.clone(), task.clone());
+                self.open = Some(OpenTurn { turn_id, task, system_prompt: None, turn: Turn::default() });
+            }
+            SessionEvent::MessageAppended(message) => {
+                if let Some(open) = &mut self.open {
+                    open.turn.push(message.clone());
+                }
+            }
+            SessionEvent::TurnCommitted { turn_id } => self.commit(turn_id),
+            SessionEvent::TurnAborted { turn_id, .. } => {
+                self.open.take_if(|open| open.turn_id == *turn_id);
+            }
+        }
+    }
+
+    fn commit(&mut self, turn_id: &str) {
+        let Some(mut open) = self.open.take_if(|open| open.turn_id == turn_id) else { return };
+        let history = Arc::make_mut(&mut self.history);
+        if let Some(prompt) = open.system_prompt {
+            history.set_system_message(prompt);
+        }
+        for message in open.turn.take() {
+            self.digest = chain(self.digest, &message.message);
+            history.push(message.message);
+        }
+        self.commits += 1;
+    }
+}

@@ -1,0 +1,152 @@
+//! What a task says to a command. The lifecycle's edges are in [`TaskState::can_become`]; here is what each
+//! wish makes of them.
+
+use super::posted_again::{PostedAgain, compare};
+use super::{Task, TaskCommand, TaskEvent, TaskRejection};
+use crate::decider::Decider;
+use crate::envelope::Metadata;
+use crate::json::{JsonObject, JsonText};
+use crate::model::{Message, PostedTask, TaskState};
+
+type Decision = Result<Vec<TaskEvent>, TaskRejection>;
+
+impl Decider for Task {
+    type Command = TaskCommand;
+    type Event = TaskEvent;
+    type Rejection = TaskRejection;
+
+    fn decide(&self, command: TaskCommand, _metadata: &Metadata) -> Decision {
+        if let TaskCommand::Submit(posted) = command {
+            return self.submit(posted);
+        }
+        if !self.exists() {
+            return Err(TaskRejection::NotFound);
+        }
+        match command {
+            TaskCommand::Submit(posted) => self.submit(posted),
+            TaskCommand::Begin => self.go_to(TaskState::Working),
+            TaskCommand::Complete(message) => self.complete(message),
+            TaskCommand::Fail { error } => self.fail(&error),
+            TaskCommand::RequireInput(message) => self.require_input(message),
+            TaskCommand::Cancel { reason, metadata } => self.cancel(reason, metadata),
+            TaskCommand::AppendMessage(message) => Ok(vec![TaskEvent::MessageAppended(message)]),
+            TaskCommand::AppendArtifact { artifact, part } => {
+                // Work cannot go on after the end; what is posted with a finished task came with it.
+                if self.state().is_terminal() {
+                    return Err(TaskRejection::Over(self.state()));
+                }
+                Ok(vec![TaskEvent::ArtifactAppended { artifact, part }])
+            }
+            TaskCommand::MergeMetadata(entries) => Ok(self.merge(entries)),
+            TaskCommand::AppendInferMessage(message) => {
+                self.turn().check_next(&message)?;
+                Ok(vec![TaskEvent::InferMessageAppended(message)])
+            }
+            TaskCommand::Call(command) => {
+                let events = self.calls().decide(command, self.state().is_terminal())?;
+                Ok(events.into_iter().map(TaskEvent::Call).collect())
+            }
+        }
+    }
+
+    fn evolve(&mut self, event: &TaskEvent, metadata: &Metadata) {
+        self.fold(event, metadata);
+    }
+}
+
+impl Task {
+    fn submit(&self, posted: Box<PostedTask>) -> Decision {
+        if !self.exists() {
+            return Ok(vec![TaskEvent::Submitted(posted)]);
+        }
+        match compare(self, &posted) {
+            PostedAgain::Same => Ok(Vec::new()),
+            PostedAgain::Other(difference) => {
+                Err(TaskRejection::Differs { id: self.id().to_owned(), difference })
+            }
+            PostedAgain::Longer { .. } if self.run().is_some() => {
+                Err(TaskRejection::AlreadyRunning(self.id().to_owned()))
+            }
+            PostedAgain::Longer { artifacts, .. } if self.state().is_terminal() && !artifacts.is_empty() => {
+                Err(TaskRejection::Over(self.state()))
+            }
+            PostedAgain::Longer { messages, artifacts } => {
+                let artifacts =
+                    artifacts.into_iter().map(|artifact| TaskEvent::ArtifactAppended { artifact, part: None });
+                Ok(artifacts.chain(messages.into_iter().map(TaskEvent::MessageAppended)).collect())
+            }
+        }
+    }
+
+    /// One edge; none when it is there already.
+    fn go_to(&self, to: TaskState) -> Decision {
+        step(self.state(), to)
+    }
+
+    /// `complete` and `require_input` pass through `working` where the lifecycle has no direct edge.
+    fn go_through_working(&self, to: TaskState) -> Decision {
+        match self.state() {
+            from @ (TaskState::Submitted | TaskState::InputRequired) => {
+                let mut events = step(from, TaskState::Working)?;
+                events.extend(step(TaskState::Working, to)?);
+                Ok(events)
+            }
+            from => step(from, to),
+        }
+    }
+
+    fn complete(&self, message: Option<Message>) -> Decision {
+        let mut events = self.go_through_working(TaskState::Completed)?;
+        events.extend(message.map(TaskEvent::MessageAppended));
+        Ok(events)
+    }
+
+    fn require_input(&self, message: Option<Message>) -> Decision {
+        let mut events = self.go_through_working(TaskState::InputRequired)?;
+        events.extend(message.map(TaskEvent::MessageAppended));
+        Ok(events)
+    }
+
+    fn fail(&self, error: &str) -> Decision {
+        let mut events = self.go_to(TaskState::Failed)?;
+        let entries = [("error".to_owned(), JsonText::string(error))].into_iter().collect();
+        events.extend(self.merge(entries));
+        Ok(events)
+    }
+
+    /// Asked, calls closed, noted, ended: one decision, so that one append holds it all.
+    fn cancel(&self, reason: Option<String>, mut metadata: JsonObject) -> Decision {
+        let reason = reason.filter(|reason| !reason.is_empty());
+        let ended = self.go_to(TaskState::Canceled)?;
+        if let Some(reason) = &reason {
+            metadata.set("cancel_reason", JsonText::string(reason));
+        }
+        let noted = self.merge(metadata);
+        if ended.is_empty() && noted.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut events = vec![TaskEvent::CancelRequested { reason }];
+        events.extend(self.calls().cancel().into_iter().map(TaskEvent::Call));
+        events.extend(noted);
+        events.extend(ended);
+        Ok(events)
+    }
+
+    /// Only the keys whose value changes.
+    fn merge(&self, entries: JsonObject) -> Vec<TaskEvent> {
+        let new = |(key, value): &(&str, &JsonText)| self.metadata().get(key) != Some(value);
+        let changed: JsonObject =
+            entries.iter().filter(new).map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        if changed.is_empty() { Vec::new() } else { vec![TaskEvent::MetadataMerged(changed)] }
+    }
+}
+
+fn step(from: TaskState, to: TaskState) -> Decision {
+    if from == to {
+        return Ok(Vec::new());
+    }
+    if !from.can_become(to) {
+        return Err(TaskRejection::InvalidTransition { from, to });
+    }
+    Ok(vec![TaskEvent::StateChanged { from, to }])
+}

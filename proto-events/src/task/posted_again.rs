@@ -1,0 +1,78 @@
+//! A task that is posted again under a known id: the same body, the stored task with something appended, or
+//! a conflict that names the first difference (design: "A posted task whose id is known").
+
+use std::fmt;
+
+use super::Task;
+use crate::model::{Artifact, Message, PostedTask};
+
+/// The first place where a posted task differs from the stored one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Which field, such as `messages[2].id`.
+    pub place: String,
+    /// What is stored there.
+    pub stored: String,
+    /// What was posted.
+    pub posted: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {} in the log and {} in the post", self.place, self.stored, self.posted)
+    }
+}
+
+/// What a repeated post means.
+#[derive(Debug, PartialEq)]
+pub(super) enum PostedAgain {
+    /// Nothing new.
+    Same,
+    /// The stored task, and these items after its own.
+    Longer { messages: Vec<Message>, artifacts: Vec<Artifact> },
+    /// Something else.
+    Other(Difference),
+}
+
+/// Compares a post with the stored task. Items are compared by id, as Protolink's clients keep them.
+pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
+    let messages = ids(stored.messages(), |message| message.id.clone());
+    let posted_messages = ids(&posted.messages, |message| message.id.clone());
+    if let Some(difference) = first_difference("messages", &messages, &posted_messages) {
+        return PostedAgain::Other(difference);
+    }
+    let artifacts = ids(stored.artifacts(), |artifact| artifact.id.clone());
+    let posted_artifacts = ids(&posted.artifacts, |artifact| artifact.id.clone());
+    // A client that answers a question may never have read the artifacts, so fewer are no difference.
+    if posted_artifacts.len() >= artifacts.len() {
+        if let Some(difference) = first_difference("artifacts", &artifacts, &posted_artifacts) {
+            return PostedAgain::Other(difference);
+        }
+    } else if let Some(difference) = first_difference("artifacts", &posted_artifacts, &artifacts) {
+        return PostedAgain::Other(difference);
+    }
+    let new_messages: Vec<_> = posted.messages.iter().skip(messages.len()).cloned().collect();
+    let new_artifacts: Vec<_> = posted.artifacts.iter().skip(artifacts.len()).cloned().collect();
+    if new_messages.is_empty() && new_artifacts.is_empty() {
+        return PostedAgain::Same;
+    }
+    PostedAgain::Longer { messages: new_messages, artifacts: new_artifacts }
+}
+
+fn ids<T>(items: &[T], id: impl Fn(&T) -> Option<String>) -> Vec<Option<String>> {
+    items.iter().map(id).collect()
+}
+
+/// The first index at which `prefix` is not the beginning of `whole`.
+fn first_difference(field: &str, prefix: &[Option<String>], whole: &[Option<String>]) -> Option<Difference> {
+    let show = |id: Option<&Option<String>>| match id {
+        None => "absent".to_owned(),
+        Some(None) => "null".to_owned(),
+        Some(Some(id)) => format!("`{id}`"),
+    };
+    prefix.iter().enumerate().find(|(at, id)| whole.get(*at) != Some(id)).map(|(at, id)| Difference {
+        place: format!("{field}[{at}].id"),
+        stored: show(Some(id)),
+        posted: show(whole.get(at)),
+    })
+}

@@ -1,0 +1,246 @@
+//! A task as the fold of its events, and its form on Protolink's wire.
+
+use crate::call::CallBook;
+use crate::envelope::{Metadata, Timestamp};
+use crate::json::{JsonObject, JsonText};
+use crate::model::{Artifact, Message, Part, PostedTask, TaskState};
+use crate::task::TaskEvent;
+use crate::turn::Turn;
+
+/// One change of the lifecycle, as Protolink's `state_history` lists it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateChange {
+    /// Before.
+    pub from: TaskState,
+    /// After.
+    pub to: TaskState,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// An item of a task: a message or an artifact, by its place in its list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ItemRef {
+    /// The message at this index.
+    Message(usize),
+    /// The artifact at this index.
+    Artifact(usize),
+}
+
+/// One stretch of work on one item: from the moment the task becomes `working` to the moment it stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The item whose parts are carried out: the last item when the run began.
+    pub item: Option<ItemRef>,
+    /// The first part that has no output yet.
+    pub next_part: u32,
+    /// How many artifacts there were when the run began: those after are its outputs.
+    pub first_artifact: usize,
+}
+
+/// A task: the fold of its stream.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Task {
+    id: String,
+    state: Option<TaskState>,
+    messages: Vec<Message>,
+    artifacts: Vec<Artifact>,
+    metadata: JsonObject,
+    flow_state: JsonText,
+    created_at: Option<String>,
+    history: Vec<StateChange>,
+    last: Option<ItemRef>,
+    calls: CallBook,
+    turn: Turn,
+    run: Option<Run>,
+    runs: u32,
+}
+
+impl Task {
+    /// Whether it was ever submitted.
+    pub fn exists(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// The caller's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where it is in its lifecycle; `submitted` before it exists.
+    pub fn state(&self) -> TaskState {
+        self.state.unwrap_or(TaskState::Submitted)
+    }
+
+    /// Its messages, oldest first.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Its artifacts, oldest first.
+    pub fn artifacts(&self) -> &[Artifact] {
+        &self.artifacts
+    }
+
+    /// Its metadata, without the `state_history` that [`Task::to_json`] makes.
+    pub fn metadata(&self) -> &JsonObject {
+        &self.metadata
+    }
+
+    /// The state of the flow it is part of.
+    pub fn flow_state(&self) -> &JsonText {
+        &self.flow_state
+    }
+
+    /// The lifecycle so far, what was posted apart.
+    pub fn history(&self) -> &[StateChange] {
+        &self.history
+    }
+
+    /// Its calls.
+    pub fn calls(&self) -> &CallBook {
+        &self.calls
+    }
+
+    /// The messages of the infer part that is being carried out, where the agent keeps no conversation.
+    pub fn turn(&self) -> &Turn {
+        &self.turn
+    }
+
+    /// The run that is going on.
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    /// How many runs there were, this one included.
+    pub fn runs(&self) -> u32 {
+        self.runs
+    }
+
+    /// Why it failed or was canceled, if it was.
+    pub fn error(&self) -> Option<String> {
+        self.metadata.get("error").and_then(JsonText::to_str)
+    }
+
+    /// The last item: by time when the task came in, by order of arrival from then on.
+    pub fn last_item(&self) -> Option<ItemRef> {
+        self.last
+    }
+
+    /// The id of an item.
+    pub fn item_id(&self, item: ItemRef) -> Option<&str> {
+        match item {
+            ItemRef::Message(at) => self.messages.get(at)?.id.as_deref(),
+            ItemRef::Artifact(at) => self.artifacts.get(at)?.id.as_deref(),
+        }
+    }
+
+    /// The parts of an item.
+    pub fn parts(&self, item: ItemRef) -> &[Part] {
+        match item {
+            ItemRef::Message(at) => self.messages.get(at).map_or(&[], |message| message.parts.as_slice()),
+            ItemRef::Artifact(at) => self.artifacts.get(at).map_or(&[], |artifact| artifact.parts.as_slice()),
+        }
+    }
+
+    /// The content of the last item's last part.
+    pub fn last_part_content(&self) -> Option<&JsonText> {
+        self.parts(self.last?).last().map(Part::content)
+    }
+
+    /// The outputs of the current run, in the order of the parts.
+    pub fn outputs(&self) -> impl Iterator<Item = &Part> {
+        let first = self.run.map_or(usize::MAX, |run| run.first_artifact);
+        self.artifacts.iter().skip(first).flat_map(|artifact| artifact.parts.iter())
+    }
+
+    /// The task as Protolink writes it, `metadata.state_history` included.
+    pub fn to_json(&self) -> JsonText {
+        let mut metadata = self.metadata.clone();
+        if let Some(history) = self.state_history() {
+            metadata.set("state_history", history);
+        }
+        PostedTask {
+            id: self.id.clone(),
+            state: self.state(),
+            messages: self.messages.clone(),
+            artifacts: self.artifacts.clone(),
+            metadata,
+            flow_state: self.flow_state.clone(),
+            created_at: self.created_at.clone(),
+        }
+        .to_json()
+    }
+
+    /// The posted list followed by the changes since; none where neither is there, or where what was
+    /// posted is no list and stays as it is.
+    fn state_history(&self) -> Option<JsonText> {
+        let posted = match self.metadata.get("state_history") {
+            None => Vec::new(),
+            Some(posted) => posted.read::<Vec<JsonText>>().ok()?,
+        };
+        if self.history.is_empty() {
+            return None;
+        }
+        let changes = self.history.iter().map(|change| {
+            let text = |text: &str| JsonText::string(text);
+            let entry: JsonObject = [
+                ("previous_state".to_owned(), text(change.from.as_str())),
+                ("new_state".to_owned(), text(change.to.as_str())),
+                ("timestamp".to_owned(), text(&change.at.to_string())),
+            ]
+            .into_iter()
+            .collect();
+            entry.to_text()
+        });
+        JsonText::of(&posted.into_iter().chain(changes).collect::<Vec<_>>()).ok()
+    }
+
+    /// Folds one event in. Total.
+    pub(super) fn fold(&mut self, event: &TaskEvent, metadata: &Metadata) {
+        match event {
+            TaskEvent::Submitted(posted) => self.submitted(posted),
+            TaskEvent::StateChanged { from, to } => {
+                self.history.push(StateChange { from: *from, to: *to, at: metadata.at });
+                self.enter(*to);
+            }
+            TaskEvent::MessageAppended(message) => {
+                self.last = Some(ItemRef::Message(self.messages.len()));
+                self.messages.push(message.clone());
+            }
+            TaskEvent::ArtifactAppended { artifact, part } => {
+                self.last = Some(ItemRef::Artifact(self.artifacts.len()));
+                self.artifacts.push(artifact.clone());
+                if let (Some(run), Some(part)) = (self.run.as_mut(), part) {
+                    run.next_part = part + 1;
+                    self.turn.clear();
+                }
+            }
+            TaskEvent::MetadataMerged(entries) => self.metadata.merge(entries),
+            TaskEvent::CancelRequested { .. } => {}
+            TaskEvent::InferMessageAppended(message) => self.turn.push(message.clone()),
+            TaskEvent::Call(event) => self.calls.evolve(event),
+        }
+    }
+
+    fn submitted(&mut self, posted: &PostedTask) {
+        self.id.clone_from(&posted.id);
+        self.messages.clone_from(&posted.messages);
+        self.artifacts.clone_from(&posted.artifacts);
+        self.metadata = posted.metadata.clone();
+        self.flow_state = posted.flow_state.clone();
+        self.created_at.clone_from(&posted.created_at);
+        self.last = posted.last_item();
+        self.enter(posted.state);
+    }
+
+    /// A run begins when the task becomes `working` and is over when it is anything else.
+    fn enter(&mut self, state: TaskState) {
+        self.state = Some(state);
+        self.turn.clear();
+        self.run = (state == TaskState::Working).then(|| {
+            self.runs += 1;
+            Run { item: self.last, next_part: 0, first_artifact: self.artifacts.len() }
+        });
+    }
+}

@@ -1,0 +1,228 @@
+//! THE loop: recover, decide, append, evolve, publish, reply. Written once, for every kind of stream.
+//!
+//! Decisions of one command are folded into the state at once, so that later ones of the same append see
+//! them; they become durable together in [`Entity::commit`]. When the append fails they are dropped by
+//! reading the stream again, so nobody ever sees a state that is not on disk.
+
+use std::sync::Arc;
+
+use proto_events::codec::Storable;
+use proto_events::codec::record::{EventBody, RecordDraft};
+use proto_events::decider::Decider;
+use proto_events::envelope::{Committed, Metadata};
+use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
+
+use crate::error::Error;
+use crate::ports::Ports;
+use crate::store::fold::{Folded, PAGE_RECORDS, fold_stream};
+use crate::store::{AppendPart, EventReader, EventStore, Fence, ReadError};
+
+/// One stream's state and what has been decided but not written yet.
+pub(crate) struct Entity<D: Decider> {
+    stream: StreamId,
+    folded: Folded<D>,
+    pending: Vec<D::Event>,
+}
+
+/// Which append a record belongs to, and its place in it.
+#[derive(Clone, Copy)]
+pub(crate) struct SetPlace {
+    pub(crate) set_id: [u8; 16],
+    pub(crate) part: u16,
+    pub(crate) parts: u16,
+}
+
+impl<D> Entity<D>
+where
+    D: Decider + Default + Send + 'static,
+    D::Event: Storable + Send + 'static,
+{
+    /// Step 4: reads the stream on the blocking pool and folds it.
+    pub(crate) async fn recover(store: &Arc<dyn EventStore>, stream: StreamId) -> Result<Self, Error> {
+        let reader = Arc::clone(store);
+        let name = stream.clone();
+        let read = move || fold_stream::<D>(reader.as_ref(), &name, None);
+        let folded = tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))??;
+        Ok(Self { stream, folded, pending: Vec::new() })
+    }
+
+    /// An entity that somebody else has recovered already.
+    pub(crate) fn standing(
+        stream: StreamId,
+        state: D,
+        version: Version,
+        position: Position,
+        last_hash: Digest,
+    ) -> Self {
+        let (answered, forgotten) = (Vec::new(), false);
+        let folded = Folded { state, version, position, last_hash, answered, forgotten };
+        Self { stream, folded, pending: Vec::new() }
+    }
+
+    pub(crate) fn last_hash(&self) -> Digest {
+        self.folded.last_hash
+    }
+
+    pub(crate) fn stream(&self) -> &StreamId {
+        &self.stream
+    }
+
+    /// The state, pending events included.
+    pub(crate) fn state(&self) -> &D {
+        &self.folded.state
+    }
+
+    /// The version on disk.
+    pub(crate) fn version(&self) -> Version {
+        self.folded.version
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        self.folded.position
+    }
+
+    /// What waits to be written.
+    pub(crate) fn pending(&self) -> &[D::Event] {
+        &self.pending
+    }
+
+    /// Where the stream ends on disk.
+    pub(crate) fn committed(&self) -> Committed {
+        Committed { version: self.folded.version, position: self.folded.position }
+    }
+
+    /// The first answer to this command, if it appended before.
+    ///
+    /// # Errors
+    /// [`Error::CommandIdReused`] if the id came with another body.
+    pub(crate) fn answered(&self, metadata: &Metadata) -> Result<Option<Committed>, Error> {
+        let known = self.folded.answered.iter().rev().find(|known| known.command_id == metadata.command_id);
+        match known {
+            None => Ok(None),
+            Some(known) if known.digest == metadata.command_digest => Ok(Some(known.committed)),
+            Some(_) => Err(Error::CommandIdReused { command_id: metadata.command_id.clone() }),
+        }
+    }
+
+    /// Whether commands older than those remembered are in the log only.
+    pub(crate) fn forgets(&self) -> bool {
+        self.folded.forgotten
+    }
+
+    /// Steps 5 and 7: decides, and folds the decision.
+    pub(crate) fn decide(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), D::Rejection> {
+        for event in self.folded.state.decide(command, metadata)? {
+            self.folded.state.evolve(&event, metadata);
+            self.pending.push(event);
+        }
+        Ok(())
+    }
+
+    /// Decides, and leaves folding to whoever owns the state.
+    pub(crate) fn decide_unfolded(
+        &mut self,
+        command: D::Command,
+        metadata: &Metadata,
+    ) -> Result<(), D::Rejection> {
+        self.pending.extend(self.folded.state.decide(command, metadata)?);
+        Ok(())
+    }
+
+    /// Folds events that somebody else appended right after this version; false if they do not follow.
+    pub(crate) fn follow(
+        &mut self,
+        after: Version,
+        events: &[D::Event],
+        metadata: &Metadata,
+        committed: Committed,
+        hash: Digest,
+    ) -> bool {
+        if after != self.folded.version {
+            return false;
+        }
+        events.iter().for_each(|event| self.folded.state.evolve(event, metadata));
+        self.settle(committed, hash, metadata);
+        true
+    }
+
+    /// Whether the command appended so long ago that only the log remembers.
+    pub(crate) async fn answered_in_log(
+        &self,
+        store: &Arc<dyn EventStore>,
+        metadata: &Metadata,
+    ) -> Result<bool, Error> {
+        let (store, stream, wanted) = (Arc::clone(store), self.stream.clone(), metadata.clone());
+        let search = move || find_command(store.as_ref(), &stream, &wanted.command_id);
+        let found = tokio::task::spawn_blocking(search)
+            .await
+            .map_err(|panic| Error::Internal(format!("looking up a command: {panic}")))??;
+        match found {
+            None => Ok(false),
+            Some(digest) if digest == metadata.command_digest => Ok(true),
+            Some(_) => Err(Error::CommandIdReused { command_id: metadata.command_id.clone() }),
+        }
+    }
+
+    /// The pending events as one part of an append: encoded, hashed and length-checked here, before the
+    /// writer sees them.
+    pub(crate) fn part(
+        &self,
+        fence: Fence,
+        set: SetPlace,
+        metadata: &Metadata,
+        ports: &Ports,
+    ) -> Result<AppendPart, Error> {
+        // One draw for the record; a salt for each event follows from it and its place.
+        let seed = ports.ids.random();
+        let events = self.pending.iter().enumerate().map(|(at, event)| {
+            let payload = event.encode()?;
+            let salt = Digest::of_parts(&[b"taskreel.salt", &seed, &(at as u64).to_be_bytes()]);
+            let mut sixteen = [0; 16];
+            sixteen.iter_mut().zip(salt.0).for_each(|(to, from)| *to = from);
+            Ok(EventBody { kind: payload.kind, schema: payload.schema, salt: sixteen, body: payload.body })
+        });
+        let draft = RecordDraft {
+            stream: self.stream.clone(),
+            first_version: Version(self.folded.version.0 + 1),
+            set_id: set.set_id,
+            part: set.part,
+            parts: set.parts,
+            partition: fence.partition,
+            epoch: fence.epoch,
+            metadata: metadata.clone(),
+            previous: self.folded.last_hash,
+            events: events.collect::<Result<_, Error>>()?,
+        };
+        let expected = ExpectedVersion::at(self.folded.version);
+        Ok(AppendPart { stream: self.stream.clone(), expected, record: draft.encode()? })
+    }
+
+    /// The pending events are on disk as `committed`, in a record with this hash.
+    pub(crate) fn settle(&mut self, committed: Committed, hash: Digest, metadata: &Metadata) -> Vec<D::Event> {
+        self.folded.version = committed.version;
+        self.folded.position = committed.position;
+        self.folded.last_hash = hash;
+        self.folded.remember(metadata);
+        std::mem::take(&mut self.pending)
+    }
+}
+
+/// The digest of the command with this id, if the stream has one.
+fn find_command(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    command_id: &str,
+) -> Result<Option<Digest>, ReadError> {
+    let mut from = Version(1);
+    loop {
+        let page = reader.read_stream(stream, from, PAGE_RECORDS)?;
+        let Some(last) = page.last() else { return Ok(None) };
+        from = Version(last.record.last_version().0 + 1);
+        let found = page.iter().find(|stored| stored.record.metadata.command_id == command_id);
+        if let Some(found) = found {
+            return Ok(Some(found.record.metadata.command_digest));
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What actors say to each other. Every operation on a task carries the channel on which it is answered, so
+//! that a caller can wait on any runtime and going away cancels nothing.
+
+use std::sync::Arc;
+
+use actix::Message;
+use proto_events::call::{CallFailure, FailureClass, TokenUsage};
+use proto_events::envelope::{Committed, Metadata, Principal};
+use proto_events::id::{Digest, Position, StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::model::PostedTask;
+use proto_events::session::{Session, SessionEvent};
+use proto_events::task::{Task, TaskCommand};
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+
+/// Who sends a command, and why; the time is added when it is accepted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cause {
+    pub(crate) command_id: String,
+    pub(crate) causation_id: String,
+    pub(crate) correlation_id: String,
+    pub(crate) principal: Principal,
+}
+
+impl Cause {
+    pub(crate) fn metadata(&self, at: proto_events::envelope::Timestamp, digest: Digest) -> Metadata {
+        Metadata {
+            at,
+            command_id: self.command_id.clone(),
+            command_digest: digest,
+            causation_id: self.causation_id.clone(),
+            correlation_id: self.correlation_id.clone(),
+            principal: self.principal.clone(),
+        }
+    }
+}
+
+/// How an attempt of a call ended.
+#[derive(Debug, Clone)]
+pub(crate) enum AttemptEnd {
+    Succeeded { result: JsonText, usage: Option<TokenUsage> },
+    /// `passing` says that the target asked to be tried again, after `delay_ms`.
+    Failed { failure: CallFailure, passing: bool, delay_ms: u64 },
+    TimedOut { after_ms: u64 },
+}
+
+impl AttemptEnd {
+    /// A result that the log cannot hold is a failure after the effect: it happened, its answer is lost.
+    pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
+        let message = format!("the result has {bytes} bytes; a record of the log holds at most {limit}");
+        let class = FailureClass::AfterEffect;
+        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message };
+        Self::Failed { failure, passing: false, delay_ms: 0 }
+    }
+}
+
+/// What may be asked of a task's actor.
+#[derive(Debug, Clone)]
+pub(crate) enum TaskOp {
+    /// Take in a posted task and work on it.
+    Submit(Box<PostedTask>),
+    /// Give up.
+    Cancel { reason: Option<String> },
+    /// An attempt ended.
+    Outcome { call_id: String, attempt: u32, end: AttemptEnd },
+    /// The session's turn is ours.
+    TurnGranted(Box<TurnGrant>),
+    /// The session's turn is not to be had: why, or that it is to be asked for again.
+    TurnRefused { why: Option<String> },
+    /// One command of the caller's own.
+    Command(Box<TaskCommand>),
+    /// Go on with what the log says is open.
+    Resume,
+    /// Show the state.
+    Look,
+    /// Answer when nothing more happens without a person.
+    AwaitEnd,
+}
+
+impl TaskOp {
+    /// SHA-256 of what a caller sent: tells a repeated command from another under the same id.
+    pub(crate) fn digest(&self) -> Digest {
+        match self {
+            Self::Submit(posted) => Digest::of_parts(&[b"submit", posted.to_json().as_str().as_bytes()]),
+            Self::Cancel { reason } => {
+                Digest::of_parts(&[b"cancel", reason.as_deref().unwrap_or_default().as_bytes()])
+            }
+            Self::Outcome { call_id, attempt, .. } => {
+                Digest::of_parts(&[b"outcome", call_id.as_bytes(), &attempt.to_be_bytes()])
+            }
+            Self::TurnGranted(grant) => Digest::of_parts(&[b"turn", grant.turn_id.as_bytes()]),
+            Self::TurnRefused { .. } => Digest::of(b"refused"),
+            Self::Command(command) => Digest::of(format!("{command:?}").as_bytes()),
+            Self::Resume => Digest::of(b"resume"),
+            Self::Look | Self::AwaitEnd => Digest::default(),
+        }
+    }
+}
+
+/// A task as it stands on disk.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskView {
+    pub(crate) task: Task,
+    pub(crate) committed: Committed,
+}
+
+/// An operation on its way to a task's actor.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ToTask {
+    pub(crate) stream: StreamId,
+    pub(crate) op: TaskOp,
+    pub(crate) cause: Cause,
+    pub(crate) reply: Option<oneshot::Sender<Result<TaskView, Error>>>,
+}
+
+impl ToTask {
+    /// Answers, if anybody still listens.
+    pub(crate) fn answer(self, answer: Result<TaskView, Error>) {
+        if let Some(reply) = self.reply {
+            let _gone_is_fine = reply.send(answer);
+        }
+    }
+}
+
+/// The turn of a session, handed to a task.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnGrant {
+    pub(crate) stream: StreamId,
+    pub(crate) turn_id: String,
+    /// The session as it stands on disk; its history is shared, not copied.
+    pub(crate) session: Session,
+    pub(crate) version: Version,
+    pub(crate) position: Position,
+    pub(crate) last_hash: Digest,
+    /// Gives the turn back when nobody holds it any more.
+    pub(crate) lease: Arc<Lease>,
+}
+
+/// Gives a reserved turn back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    pub(crate) session: actix::Addr<crate::actors::session::SessionActor>,
+    pub(crate) turn_id: String,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // A session that is gone has no reservation to give back; a full mailbox cannot refuse this one.
+        self.session.do_send(Release { turn_id: std::mem::take(&mut self.turn_id) });
+    }
+}
+
+/// A task asks for a session's turn. The answer may take as long as other turns take.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct AcquireTurn {
+    pub(crate) session: StreamId,
+    pub(crate) task: StreamId,
+    pub(crate) turn_id: String,
+    pub(crate) reply: oneshot::Sender<Result<TurnGrant, Error>>,
+}
+
+/// A reservation is given back.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Release {
+    pub(crate) turn_id: String,
+}
+
+/// A task has appended these events to the session's stream, in one append with its own.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Settled {
+    pub(crate) stream: StreamId,
+    pub(crate) after: Version,
+    pub(crate) committed: Committed,
+    pub(crate) hash: Digest,
+    pub(crate) events: Vec<SessionEvent>,
+    pub(crate) metadata: Metadata,
+}
+
+/// Show the session.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct LookAtSession {
+    pub(crate) stream: StreamId,
+    pub(crate) reply: oneshot::Sender<Result<(Session, Committed), Error>>,
+}

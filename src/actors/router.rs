@@ -1,0 +1,288 @@
+//! The router: carries out attempts whose intent is on disk. Tools and models run on the runtime for calls;
+//! timers run here, on the arbiter. What came of an attempt goes back as an ordinary command.
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, WrapFuture};
+use futures_util::FutureExt;
+use proto_events::call::{CallFailure, CallRequested, FailureClass};
+use proto_events::id::StreamId;
+use tokio::task::{AbortHandle, JoinError};
+use tracing::Instrument;
+
+use crate::actors::Parts;
+use crate::actors::messages::{AttemptEnd, Cause, TaskOp, ToTask};
+use crate::actors::supervisor::Supervisor;
+use crate::agent::Agent;
+use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
+use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
+use crate::limits::MAILBOX_COMMANDS;
+use crate::ports::Ports;
+
+/// One attempt to send.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct Order {
+    pub(crate) stream: StreamId,
+    pub(crate) task_id: String,
+    pub(crate) request: CallRequested,
+    pub(crate) attempt: u32,
+    pub(crate) delay_ms: u64,
+    /// What an inference is sent; none for a tool.
+    pub(crate) infer: Option<InferRequest>,
+}
+
+/// Interrupt a call: its outcome is on disk already.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Abort {
+    pub(crate) stream: StreamId,
+    pub(crate) call_id: String,
+}
+
+/// Answer when no call is in flight any more.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Drain {
+    pub(crate) reply: tokio::sync::oneshot::Sender<()>,
+}
+
+type Key = (StreamId, String);
+
+/// A call in flight.
+struct InFlight {
+    attempt: u32,
+    cancellation: Cancellation,
+    work: Option<AbortHandle>,
+}
+
+/// The router.
+pub(crate) struct Router {
+    agent: Arc<Agent>,
+    ports: Ports,
+    calls: tokio::runtime::Handle,
+    supervisor: Addr<Supervisor>,
+    in_flight: HashMap<Key, InFlight>,
+    draining: Vec<tokio::sync::oneshot::Sender<()>>,
+}
+
+impl Router {
+    pub(crate) fn new(parts: &Parts, supervisor: Addr<Supervisor>) -> Self {
+        Self {
+            agent: Arc::clone(&parts.agent),
+            ports: parts.ports.clone(),
+            calls: parts.calls.clone(),
+            supervisor,
+            in_flight: HashMap::new(),
+            draining: Vec::new(),
+        }
+    }
+
+    /// Starts the work of an attempt on the runtime for calls.
+    fn start(&self, order: Order, cancellation: Cancellation) -> tokio::task::JoinHandle<AttemptEnd> {
+        let agent = Arc::clone(&self.agent);
+        let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
+        let span = match &order.infer {
+            Some(_) => tracing::info_span!("infer", model = %order.request.target, task = %order.task_id),
+            None => tracing::info_span!(
+                "tool.call", tool = %order.request.target, call_id = %order.request.call_id, task = %order.task_id
+            ),
+        };
+        self.calls.spawn(async move { attempt(&agent, order, cancellation, jitter).await }.instrument(span))
+    }
+
+    fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd) {
+        // An attempt that was aborted, or followed by another, has no entry of its own any more.
+        if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
+            self.in_flight.remove(key);
+        }
+        let (stream, call_id) = key.clone();
+        let cause = Cause {
+            command_id: format!("outcome:{call_id}:{attempt}"),
+            causation_id: call_id.clone(),
+            ..Cause::default()
+        };
+        let op = TaskOp::Outcome { call_id, attempt, end };
+        self.supervisor.do_send(ToTask { stream, op, cause, reply: None });
+        self.tell_drained();
+    }
+
+    fn tell_drained(&mut self) {
+        if self.in_flight.is_empty() {
+            for reply in self.draining.drain(..) {
+                let _gone_is_fine = reply.send(());
+            }
+        }
+    }
+}
+
+impl Actor for Router {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
+    }
+}
+
+impl Handler<Order> for Router {
+    type Result = ();
+
+    fn handle(&mut self, order: Order, ctx: &mut Self::Context) {
+        let key = (order.stream.clone(), order.request.call_id.clone());
+        let attempt = order.attempt;
+        let cancellation = Cancellation::new();
+        let entry = InFlight { attempt, cancellation: cancellation.clone(), work: None };
+        self.in_flight.insert(key.clone(), entry);
+        let delay = Duration::from_millis(order.delay_ms);
+        let bound = Duration::from_millis(order.request.timeout_ms);
+        let after_ms = order.request.timeout_ms;
+        let wait = async move {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+        };
+        let work = wait.into_actor(self).then(move |(), actor, _| {
+            let work = (!cancellation.is_canceled()).then(|| actor.start(order, cancellation.clone()));
+            if let (Some(known), Some(work)) = (actor.in_flight.get_mut(&key), &work) {
+                known.work = Some(work.abort_handle());
+            }
+            let end = async move {
+                let mut work = work?;
+                match tokio::time::timeout(bound, &mut work).await {
+                    Ok(Ok(end)) => Some(end),
+                    // Interrupted by us: that is no result, and the outcome is on disk already.
+                    Ok(Err(_)) if cancellation.is_canceled() => None,
+                    Ok(Err(error)) => Some(broken(&error)),
+                    Err(_elapsed) => {
+                        cancellation.cancel();
+                        work.abort();
+                        Some(AttemptEnd::TimedOut { after_ms })
+                    }
+                }
+            };
+            end.into_actor(actor).map(move |end, actor: &mut Self, _| match end {
+                Some(end) => actor.finish(&key, attempt, end),
+                None => actor.tell_drained(),
+            })
+        });
+        ctx.spawn(work);
+    }
+}
+
+impl Handler<Abort> for Router {
+    type Result = ();
+
+    fn handle(&mut self, message: Abort, _: &mut Self::Context) {
+        let Some(call) = self.in_flight.remove(&(message.stream, message.call_id)) else { return };
+        call.cancellation.cancel();
+        if let Some(work) = call.work {
+            work.abort();
+        }
+        self.tell_drained();
+    }
+}
+
+impl Handler<Drain> for Router {
+    type Result = ();
+
+    fn handle(&mut self, message: Drain, _: &mut Self::Context) {
+        self.draining.push(message.reply);
+        self.tell_drained();
+    }
+}
+
+/// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
+async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
+    let number = order.attempt;
+    let work = async {
+        match order.infer {
+            Some(request) => infer(agent, request, number, jitter).await,
+            None => tool(agent, order, cancellation).await,
+        }
+    };
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(end) => end,
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            failed(FailureClass::AfterEffect, "panic", format!("the call panicked: {text}"))
+        }
+    }
+}
+
+async fn tool(agent: &Agent, order: Order, cancellation: Cancellation) -> AttemptEnd {
+    let Some(registered) = agent.tools.get(&order.request.target) else {
+        let text = format!("Tool '{}' not found", order.request.target);
+        return failed(FailureClass::BeforeEffect, "ToolNotFound", text);
+    };
+    let timeout = Duration::from_millis(order.request.timeout_ms);
+    let context = ToolContext::new(ToolContextParts {
+        task_id: order.task_id,
+        call_id: order.request.call_id.clone(),
+        idempotency_key: order.request.idempotency_key.clone(),
+        attempt: order.attempt,
+        deadline: Instant::now().checked_add(timeout),
+        cancellation,
+        progress: None,
+    });
+    match registered.tool().call(context, order.request.args).await {
+        Ok(result) => AttemptEnd::Succeeded { result, usage: None },
+        Err(error) => tool_failed(&error),
+    }
+}
+
+/// An error without a message fails with its type as its message.
+fn tool_failed(error: &ToolError) -> AttemptEnd {
+    let class = match error.kind() {
+        ToolErrorKind::Arguments => FailureClass::Rejected,
+        ToolErrorKind::Failed => FailureClass::AfterEffect,
+    };
+    let message = if error.message().is_empty() { error.type_name() } else { error.message() };
+    failed(class, error.type_name(), message.to_owned())
+}
+
+async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
+    let Some(backend) = &agent.backend else {
+        let text = "the agent has no model any more".to_owned();
+        return failed(FailureClass::BeforeEffect, "NoModel", text);
+    };
+    match backend.infer(request).await {
+        Ok(reply) => AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage },
+        Err(error) => infer_failed(&error, attempt, jitter),
+    }
+}
+
+fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
+    let message = if error.message.is_empty() { &error.type_name } else { &error.message };
+    let failure = |class| CallFailure { class, error_type: error.type_name.clone(), message: message.clone() };
+    match error.kind {
+        InferErrorKind::Transient { retry_after } => {
+            let delay = retry_after.unwrap_or_else(|| retry_delay(attempt.saturating_sub(1), jitter));
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: true, delay_ms }
+        }
+        InferErrorKind::Malformed => {
+            AttemptEnd::Failed { failure: failure(FailureClass::Rejected), passing: false, delay_ms: 0 }
+        }
+        InferErrorKind::Failed => {
+            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: false, delay_ms: 0 }
+        }
+    }
+}
+
+fn failed(class: FailureClass, error_type: &str, message: String) -> AttemptEnd {
+    let failure = CallFailure { class, error_type: error_type.to_owned(), message };
+    AttemptEnd::Failed { failure, passing: false, delay_ms: 0 }
+}
+
+/// The work never ran to its end, and not because of us.
+fn broken(error: &JoinError) -> AttemptEnd {
+    if error.is_cancelled() {
+        let text = "the runtime for calls has ended; start the system on one that lives as long as it does";
+        return failed(FailureClass::BeforeEffect, "RuntimeGone", text.to_owned());
+    }
+    failed(FailureClass::AfterEffect, "Interrupted", format!("the call was interrupted: {error}"))
+}

@@ -1,0 +1,157 @@
+//! The supervisor: the one address that outsiders know. Finds the actor of a stream, starts it at its first
+//! message, starts it again from the log when it broke, lets it go when it is idle.
+
+use std::collections::HashMap;
+
+use actix::prelude::SendError;
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
+use proto_events::id::StreamId;
+
+use crate::actors::messages::{AcquireTurn, Cause, LookAtSession, TaskOp, ToTask};
+use crate::actors::router::Router;
+use crate::actors::session::SessionActor;
+use crate::actors::task::{Passivate, TaskActor};
+use crate::actors::{Parts, Shared};
+use crate::error::Error;
+use crate::limits::MAILBOX_COMMANDS;
+
+/// The supervisor.
+pub(crate) struct Supervisor {
+    shared: Shared,
+    tasks: HashMap<StreamId, Addr<TaskActor>>,
+    sessions: HashMap<StreamId, Addr<SessionActor>>,
+}
+
+/// A task's actor has stopped.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Stopped {
+    pub(crate) stream: StreamId,
+    pub(crate) orderly: bool,
+}
+
+/// A task's actor has nothing to do.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Idle {
+    pub(crate) stream: StreamId,
+}
+
+/// How many actors are awake.
+#[derive(Message)]
+#[rtype(result = "usize")]
+pub(crate) struct CountLive;
+
+impl Supervisor {
+    /// Starts supervisor and router, which know each other.
+    pub(crate) fn start_all(parts: Parts) -> (Addr<Self>, Addr<Router>) {
+        let mut router = None;
+        let supervisor = Self::create(|ctx| {
+            let started = Router::new(&parts, ctx.address()).start();
+            router = Some(started.clone());
+            let shared = Shared::new(parts, started, ctx.address());
+            Self { shared, tasks: HashMap::new(), sessions: HashMap::new() }
+        });
+        let router = router.expect("`create` runs its closure before it returns, and that sets the router");
+        (supervisor, router)
+    }
+
+    fn task(&mut self, stream: &StreamId) -> Addr<TaskActor> {
+        if let Some(known) = self.tasks.get(stream).filter(|known| known.connected()) {
+            return known.clone();
+        }
+        let started = TaskActor::new(self.shared.clone(), stream.clone()).start();
+        self.tasks.insert(stream.clone(), started.clone());
+        started
+    }
+
+    fn session(&mut self, stream: &StreamId) -> Addr<SessionActor> {
+        if let Some(known) = self.sessions.get(stream).filter(|known| known.connected()) {
+            return known.clone();
+        }
+        let started = SessionActor::new(self.shared.clone()).start();
+        self.sessions.insert(stream.clone(), started.clone());
+        started
+    }
+}
+
+impl Actor for Supervisor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        // Every caller of the system comes through here, each actor's own bound stands behind it.
+        ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
+    }
+}
+
+impl Handler<ToTask> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: ToTask, _: &mut Self::Context) {
+        // What the system sends itself is bounded by the calls in flight and must not get lost.
+        if message.reply.is_none() {
+            let actor = self.task(&message.stream);
+            return actor.do_send(message);
+        }
+        let actor = self.task(&message.stream);
+        match actor.try_send(message) {
+            Ok(()) => {}
+            Err(SendError::Full(message)) => {
+                message.answer(Err(Error::Overloaded { waiting: MAILBOX_COMMANDS }));
+            }
+            Err(SendError::Closed(message)) => {
+                self.tasks.remove(&message.stream);
+                self.task(&message.stream).do_send(message);
+            }
+        }
+    }
+}
+
+impl Handler<AcquireTurn> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: AcquireTurn, _: &mut Self::Context) {
+        self.session(&message.session).do_send(message);
+    }
+}
+
+impl Handler<LookAtSession> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: LookAtSession, _: &mut Self::Context) {
+        self.session(&message.stream).do_send(message);
+    }
+}
+
+impl Handler<Idle> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Idle, _: &mut Self::Context) {
+        // Everything for a task comes through here, so behind this message its mailbox stays empty.
+        if let Some(actor) = self.tasks.remove(&message.stream) {
+            actor.do_send(Passivate);
+        }
+    }
+}
+
+impl Handler<Stopped> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Stopped, ctx: &mut Self::Context) {
+        if message.orderly || self.shared.is_stopping() {
+            return;
+        }
+        tracing::error!(stream = %message.stream, "an actor broke; it is started again from the log");
+        self.tasks.remove(&message.stream);
+        let (stream, op) = (message.stream, TaskOp::Resume);
+        ctx.notify(ToTask { stream, op, cause: Cause::default(), reply: None });
+    }
+}
+
+impl Handler<CountLive> for Supervisor {
+    type Result = usize;
+
+    fn handle(&mut self, _: CountLive, _: &mut Self::Context) -> usize {
+        self.tasks.len()
+    }
+}

@@ -1,0 +1,167 @@
+//! A task's actor: takes operations one at a time, carries them out with its core, answers, and sets the
+//! effects going. It holds no rule of its own.
+
+use std::time::{Duration, Instant};
+
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture};
+use proto_events::id::StreamId;
+use tokio::sync::oneshot;
+
+use crate::actors::Shared;
+use crate::actors::messages::{AcquireTurn, Cause, TaskOp, TaskView, ToTask};
+use crate::actors::router::Abort;
+use crate::actors::supervisor::{Idle, Stopped};
+use crate::actors::task_core::{Effect, TaskCore};
+use crate::error::Error;
+use crate::limits::MAILBOX_COMMANDS;
+
+type Answer = Result<TaskView, Error>;
+
+/// The actor of one task's stream.
+pub(crate) struct TaskActor {
+    shared: Shared,
+    stream: StreamId,
+    core: Option<TaskCore>,
+    waiters: Vec<oneshot::Sender<Answer>>,
+    last_used: Instant,
+    orderly: bool,
+}
+
+/// Stop: nothing is queued behind this message.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Passivate;
+
+impl TaskActor {
+    pub(crate) fn new(shared: Shared, stream: StreamId) -> Self {
+        Self { shared, stream, core: None, waiters: Vec::new(), last_used: Instant::now(), orderly: false }
+    }
+
+    /// What follows an operation: its answer, its effects, and those who waited for the end.
+    fn after(&mut self, core: Option<TaskCore>, message: ToTask, done: Result<Vec<Effect>, Error>) {
+        self.core = core;
+        self.last_used = Instant::now();
+        match done {
+            Err(error) => {
+                if message.reply.is_none() {
+                    // Nobody waits for the answer, so this is where the error is handled.
+                    tracing::error!(stream = %self.stream, %error, "a command of the system itself failed");
+                }
+                message.answer(Err(error));
+            }
+            Ok(effects) => {
+                self.answer(message);
+                effects.into_iter().for_each(|effect| self.start(effect));
+            }
+        }
+        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
+            let view = self.view();
+            for waiter in self.waiters.drain(..) {
+                let _gone_is_fine = waiter.send(Ok(view.clone()));
+            }
+        }
+    }
+
+    fn answer(&mut self, message: ToTask) {
+        let Some(reply) = message.reply else { return };
+        let core = self.core.as_ref();
+        let exists = core.is_some_and(|core| core.task().exists());
+        let _gone_is_fine = match message.op {
+            TaskOp::Look | TaskOp::AwaitEnd if !exists => {
+                reply.send(Err(Error::TaskNotFound(self.stream.id())))
+            }
+            TaskOp::AwaitEnd if !core.is_some_and(TaskCore::is_at_rest) => {
+                self.waiters.push(reply);
+                return;
+            }
+            _ => reply.send(Ok(self.view())),
+        };
+    }
+
+    fn view(&self) -> TaskView {
+        let core = self.core.as_ref();
+        let committed = core.map_or_else(Default::default, TaskCore::committed);
+        TaskView { task: core.map(|core| core.task().clone()).unwrap_or_default(), committed }
+    }
+
+    fn start(&self, effect: Effect) {
+        match effect {
+            Effect::Dispatch(order) => self.shared.router.do_send(*order),
+            Effect::Abort { call_id } => {
+                self.shared.router.do_send(Abort { stream: self.stream.clone(), call_id });
+            }
+            Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
+        }
+    }
+
+    /// Waits for the session's turn beside the mailbox, so that a cancel is heard meanwhile.
+    fn acquire(&self, session: StreamId, turn_id: String) {
+        let (reply, granted) = oneshot::channel();
+        let supervisor = self.shared.supervisor.clone();
+        let task = self.stream.clone();
+        let causation_id = turn_id.clone();
+        supervisor.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
+        actix_rt::spawn(async move {
+            let op = match granted.await {
+                Ok(Ok(grant)) => TaskOp::TurnGranted(Box::new(grant)),
+                Ok(Err(error)) => TaskOp::TurnRefused { why: Some(error.to_string()) },
+                Err(_) => TaskOp::TurnRefused { why: None },
+            };
+            let cause = Cause { causation_id, ..Cause::default() };
+            supervisor.do_send(ToTask { stream: task, op, cause, reply: None });
+        });
+    }
+}
+
+impl Actor for TaskActor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
+        let idle: Duration = self.shared.passivate_after;
+        ctx.run_interval(idle, move |actor, _| {
+            let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
+            if at_rest && actor.last_used.elapsed() >= idle {
+                actor.shared.supervisor.do_send(Idle { stream: actor.stream.clone() });
+            }
+        });
+    }
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        let stopped = Stopped { stream: self.stream.clone(), orderly: self.orderly };
+        self.shared.supervisor.do_send(stopped);
+    }
+}
+
+impl Handler<Passivate> for TaskActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Passivate, ctx: &mut Self::Context) {
+        self.orderly = true;
+        ctx.stop();
+    }
+}
+
+impl Handler<ToTask> for TaskActor {
+    type Result = AtomicResponse<Self, ()>;
+
+    fn handle(&mut self, message: ToTask, _: &mut Self::Context) -> Self::Result {
+        let core = self.core.take();
+        let shared = self.shared.clone();
+        let work = async move {
+            let recovered = match core {
+                Some(core) => Ok(core),
+                None => TaskCore::recover(&shared, message.stream.clone()).await,
+            };
+            match recovered {
+                Err(error) => (None, message, Err(error)),
+                Ok(mut core) => {
+                    let done = core.carry_out(&shared, message.op.clone(), &message.cause).await;
+                    (Some(core), message, done)
+                }
+            }
+        };
+        let work = work.into_actor(self).map(|(core, message, done), actor, _| actor.after(core, message, done));
+        AtomicResponse::new(Box::pin(work))
+    }
+}

@@ -1,0 +1,188 @@
+//! What comes next in a run: a pure function of the task's fold, the session's turn and the agent.
+//!
+//! Nothing is remembered between two questions. After a crash the same question is asked of the replayed
+//! state, so going on and recovering are one piece of code. Every answer is a list of ordinary commands;
+//! whoever asked decides them and asks again, until the answer is to wait.
+//!
+//! Source of the rules: Protolink 0.6.4's `execute_task` and infer loop, and the verdicts on them.
+
+mod infer;
+mod recovery;
+mod tool;
+
+pub use infer::infer_request;
+pub use recovery::{after_crash, after_failure, after_timeout};
+
+use proto_events::call::{Call, CallCommand, CallStatus};
+use proto_events::id::{Digest, Mint, StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
+use proto_events::session::{Session, SessionCommand};
+use proto_events::task::{ItemRef, Run, Task, TaskCommand};
+use proto_events::turn::TurnMessage;
+
+use crate::agent::Agent;
+
+/// The answer to "what comes next?".
+#[derive(Debug)]
+pub enum Step {
+    /// Decide these, then ask again.
+    Do(Vec<Act>),
+    /// A turn of this session is needed first.
+    AwaitTurn {
+        /// The caller's id of the session.
+        session_id: String,
+    },
+    /// Nothing, until a call ends or somebody says something.
+    Wait,
+}
+
+/// One command of a step.
+#[derive(Debug)]
+pub enum Act {
+    /// For the task itself.
+    Task(TaskCommand),
+    /// For the session whose turn it holds.
+    Session(SessionCommand),
+}
+
+/// The session's turn that a run holds, and what is known of the session.
+#[derive(Debug, Clone, Copy)]
+pub struct Seat<'a> {
+    /// The turn's id.
+    pub turn_id: &'a str,
+    /// The session's stream.
+    pub stream: &'a StreamId,
+    /// The session, what this run has added included.
+    pub session: &'a Session,
+    /// Its version on disk.
+    pub version: Version,
+}
+
+/// Everything that the question is asked of.
+pub struct Question<'a> {
+    /// Tools, model, settings.
+    pub agent: &'a Agent,
+    /// The task's stream.
+    pub stream: &'a StreamId,
+    /// The task.
+    pub task: &'a Task,
+    /// The session's turn, if the run holds one.
+    pub seat: Option<Seat<'a>>,
+    /// The log's epoch, noted with every attempt.
+    pub epoch: u64,
+    /// New ids and times.
+    pub mint: &'a mut dyn Mint,
+}
+
+/// A run and the part of it that is next.
+#[derive(Clone, Copy)]
+struct Place {
+    run: Run,
+    item: ItemRef,
+    part: u32,
+}
+
+/// What comes next.
+pub fn next(question: &mut Question<'_>) -> Step {
+    let task = question.task;
+    let Some(run) = task.run().copied() else { return Step::Wait };
+    if let Some(open) = task.calls().open().next() {
+        return unfinished(open, question.epoch);
+    }
+    let parts = run.item.map_or(&[][..], |item| task.parts(item));
+    let next_part = usize::try_from(run.next_part).unwrap_or(usize::MAX);
+    let found = parts.iter().enumerate().skip(next_part).find(|(_, part)| is_executable(part));
+    let (Some((at, part)), Some(item)) = (found, run.item) else { return finish(question) };
+    let place = Place { run, item, part: u32::try_from(at).unwrap_or(u32::MAX) };
+    match part.kind() {
+        "tool_call" => tool::next(question, place, part),
+        _ => infer::next(question, place, part),
+    }
+}
+
+/// Only these parts are carried out; all others are for readers.
+fn is_executable(part: &Part) -> bool {
+    matches!(part.kind(), "tool_call" | "infer")
+}
+
+/// An open call comes before everything else.
+fn unfinished(call: &Call, epoch: u64) -> Step {
+    match call.status {
+        CallStatus::Requested => Step::Do(vec![dispatch(call.request.call_id.clone(), epoch)]),
+        _ => Step::Wait,
+    }
+}
+
+fn dispatch(call_id: String, epoch: u64) -> Act {
+    Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }))
+}
+
+/// All parts have their output: the last one, the turn and the final state are one append.
+fn finish(question: &Question<'_>) -> Step {
+    let outputs: Vec<Part> = question.task.outputs().cloned().collect();
+    let end = match final_state(&outputs) {
+        FinalState::Completed => TaskCommand::Complete(None),
+        FinalState::InputRequired => TaskCommand::RequireInput(None),
+        FinalState::Failed { error } => TaskCommand::Fail { error },
+    };
+    let mut acts = end_turn(question, None);
+    acts.push(Act::Task(end));
+    Step::Do(acts)
+}
+
+/// The run cannot go on: the turn is dropped and the task fails with this text.
+fn fatal(question: &Question<'_>, error: String) -> Step {
+    let mut acts = end_turn(question, Some(&error));
+    acts.push(Act::Task(TaskCommand::Fail { error }));
+    Step::Do(acts)
+}
+
+/// Commits the open turn, or aborts it for a reason.
+fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act> {
+    let open = question.seat.and_then(|seat| seat.session.open_turn().filter(|open| open.turn_id == seat.turn_id));
+    let Some(open) = open else { return Vec::new() };
+    let turn_id = open.turn_id.clone();
+    vec![Act::Session(match abort {
+        None => SessionCommand::CommitTurn { turn_id },
+        Some(reason) => SessionCommand::AbortTurn { turn_id, reason: reason.to_owned() },
+    })]
+}
+
+/// A call whose outcome nobody knows needs a person: the turn ends as it is, the task waits.
+fn ask_person(question: &mut Question<'_>, call: &Call, why: &str) -> Vec<Act> {
+    let text = format!(
+        "The outcome of the call to {} ({}) is unknown: {why}. It was not repeated. Find out whether it took \
+         effect before you ask for it again.",
+        call.request.target, call.request.call_id
+    );
+    let mut acts = end_turn(question, None);
+    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
+    acts
+}
+
+/// Attaches the output of a part.
+fn attach(question: &mut Question<'_>, place: Place, output: Part) -> Act {
+    let artifact = Artifact::result(vec![output], question.mint);
+    Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(place.part) })
+}
+
+/// The key under which every attempt of a call is sent: fixed by where the call stands, never by what a
+/// model wrote.
+fn idempotency_key(stream: &StreamId, call_id: &str) -> String {
+    Digest::of_parts(&[b"taskreel.call.v1\0", stream.as_str().as_bytes(), b"\0", call_id.as_bytes()]).to_string()
+}
+
+/// The session that a task belongs to: named in its run context, else the task is its own.
+pub fn session_id(task: &Task) -> String {
+    let named = task.metadata().get("session_id").filter(|id| !id.is_null());
+    named.and_then(JsonText::to_str).filter(|id| !id.is_empty()).unwrap_or_else(|| task.id().to_owned())
+}
+
+/// The messages of the run's turn, wherever they are kept.
+fn turn_messages<'a>(question: &Question<'a>) -> &'a [TurnMessage] {
+    match question.seat {
+        Some(seat) => seat.session.open_turn().map_or(&[], |open| open.turn.messages()),
+        None => question.task.turn().messages(),
+    }
+}

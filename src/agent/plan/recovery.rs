@@ -1,0 +1,56 @@
+//! Rule R7: what follows for a call whose attempt was lost to a crash, took too long, or failed in passing.
+//! The intent says what may be done; nothing else is asked.
+
+use proto_events::call::{Call, CallCommand, CallFailure, CallKind, CallStatus, FailureClass, Recovery};
+
+/// The call was open when its process ended. One that was never sent is simply sent (R1 proves it).
+pub fn after_crash(call: &Call, epoch: u64) -> Option<CallCommand> {
+    match call.status {
+        CallStatus::Requested => None,
+        _ => Some(lost(call, epoch, "the process ended while the call was in flight")),
+    }
+}
+
+/// The attempt took too long: the same row as a crash.
+pub fn after_timeout(call: &Call, epoch: u64) -> CallCommand {
+    let bound = call.request.timeout_ms;
+    lost(call, epoch, &format!("attempt {} did not end within {bound} ms", call.attempts))
+}
+
+fn lost(call: &Call, epoch: u64, why: &str) -> CallCommand {
+    let call_id = call.request.call_id.clone();
+    match call.request.recovery {
+        Recovery::ReadOnly | Recovery::Idempotent | Recovery::Reissue => {
+            if call.attempts < call.request.max_attempts {
+                return CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: why.to_owned() };
+            }
+            let message = format!("{why}; no attempt of {} is left", call.request.max_attempts);
+            let failure =
+                CallFailure { class: FailureClass::Exhausted, error_type: "TimeoutError".to_owned(), message };
+            CallCommand::Fail { call_id, attempt: call.attempts, failure }
+        }
+        // Without a probe nobody can ask the target, so Reconcile is as careful as Manual.
+        Recovery::Reconcile | Recovery::Manual => CallCommand::MarkUnknown { call_id, why: why.to_owned() },
+    }
+}
+
+/// An attempt failed. A passing failure of an inference is tried again while attempts are left.
+pub fn after_failure(
+    call: &Call,
+    attempt: u32,
+    failure: CallFailure,
+    passing: bool,
+    delay_ms: u64,
+    epoch: u64,
+) -> CallCommand {
+    let call_id = call.request.call_id.clone();
+    let again = passing
+        && call.request.kind == CallKind::Infer
+        && call.status == CallStatus::Dispatched
+        && call.attempts == attempt
+        && attempt < call.request.max_attempts;
+    if again {
+        return CallCommand::Dispatch { call_id, epoch, delay_ms, cause: failure.message };
+    }
+    CallCommand::Fail { call_id, attempt, failure }
+}

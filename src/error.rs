@@ -1,0 +1,93 @@
+//! What can go wrong for an embedder: one enum, because every operation of a [`crate::system::System`] can
+//! meet the store. Domain refusals stand apart from failures. Texts say what failed and why; what to do
+//! stands in the docs of each variant.
+
+use proto_events::codec::CodecError;
+use proto_events::codec::record::RecordError;
+use proto_events::id::{IdError, Version};
+use proto_events::model::ModelError;
+use proto_events::session::SessionRejection;
+use proto_events::task::TaskRejection;
+
+use crate::store::{AppendError, OpenError, ReadError};
+
+/// Anything that an operation can answer instead of a result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The log could not be opened. Its own text says what to do.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Nothing was appended, or nobody can say (`Ambiguous`). Repeat the command under its id.
+    #[error(transparent)]
+    Append(#[from] AppendError),
+    /// The log could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// An event could not be turned into bytes: make it smaller.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// A record could not be turned into bytes: make it smaller.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// The task said no. Nothing has changed.
+    #[error(transparent)]
+    Task(#[from] TaskRejection),
+    /// The session said no. Nothing has changed.
+    #[error(transparent)]
+    Session(#[from] SessionRejection),
+    /// What was given is not a task, message or part.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// What was given is not an id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// There is no such task.
+    #[error("Active task '{0}' was not found")]
+    TaskNotFound(String),
+    /// The task is over. Protolink's words.
+    #[error("Task '{id}' cannot be canceled from terminal state '{state}'")]
+    TaskNotCancelable {
+        /// Its id.
+        id: String,
+        /// The state it ended in.
+        state: proto_events::model::TaskState,
+    },
+    /// The stream has no such version yet.
+    #[error("{id} has {actual} events; version {asked} does not exist")]
+    NoSuchVersion {
+        /// The task's id.
+        id: String,
+        /// The version asked for.
+        asked: Version,
+        /// The version that it has.
+        actual: Version,
+    },
+    /// The id was used for another command. Use a new id for a new command.
+    #[error("command id `{command_id}` came before with another body; a command id names one command")]
+    CommandIdReused {
+        /// The id.
+        command_id: String,
+    },
+    /// More commands wait than the actor's mailbox holds. Try again after a moment.
+    #[error("overloaded: {waiting} commands wait already; send this one again after a moment")]
+    Overloaded {
+        /// The mailbox's bound.
+        waiting: usize,
+    },
+    /// The actor stopped in the middle. Repeat the command under its id: it is then done exactly once.
+    #[error("the actor of {stream} stopped before it answered; send the command again under the same id")]
+    Interrupted {
+        /// Whose actor.
+        stream: String,
+    },
+    /// The system has been shut down.
+    #[error("the system has been shut down; start it again")]
+    Stopped,
+    /// The builder was given something that cannot work.
+    #[error("{0}")]
+    Builder(String),
+    /// A bug of ours.
+    #[error("internal error: {0}")]
+    Internal(String),
+}

@@ -1,0 +1,239 @@
+//! The handle that embedders hold: starts the actors on a thread of their own, takes work in, shows what
+//! became of it, stops. Works from any tokio runtime, the one of a test included.
+
+mod builder;
+mod handles;
+mod thread;
+
+pub use builder::Builder;
+pub use handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use actix::Addr;
+use actix::prelude::SendError;
+use proto_events::id::{Mint, Position, StreamId, Version};
+use proto_events::model::PostedTask;
+use proto_events::session::Session;
+use proto_events::task::Task;
+use tokio::sync::oneshot;
+
+use crate::actors::Parts;
+use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
+use crate::actors::router::{Drain, Router};
+use crate::actors::supervisor::Supervisor;
+use crate::error::Error;
+use crate::limits::MAILBOX_COMMANDS;
+use crate::store::fold::fold_stream;
+use crate::store::{EventStore, Filter, Subscription};
+
+/// A running system over one log. Cheap to clone; all clones are the same system.
+///
+/// Dropping the last one without [`System::shutdown`] loses nothing that was acknowledged; calls in flight
+/// are then dealt with at the next start, as after a crash.
+#[derive(Clone)]
+pub struct System {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    agent: String,
+    store: Arc<dyn EventStore>,
+    ports: crate::ports::Ports,
+    supervisor: Addr<Supervisor>,
+    router: Addr<Router>,
+    stopping: Arc<AtomicBool>,
+    thread: thread::ActorThread,
+    own_runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("System").field("agent", &self.inner.agent).finish_non_exhaustive()
+    }
+}
+
+impl System {
+    /// Begins to describe a system over the log in this directory, which is made if it is not there.
+    pub fn builder(path: impl Into<PathBuf>) -> Builder {
+        Builder::new(path.into())
+    }
+
+    /// Takes a task in and works on it. A part or message becomes a task of its own; a task with a known id
+    /// is taken for what is new in it. Returns when the task is on disk.
+    ///
+    /// # Errors
+    /// [`Error::Task`] if a task with this id says something else or is running, [`Error::Overloaded`] if
+    /// too much waits, or what the log answers.
+    pub async fn submit(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
+        let posted = input.into().into_task(None, &mut self.inner.ports.clone());
+        self.submit_as(posted, Cause::default()).await
+    }
+
+    /// As [`System::submit`], under a command id: the same id with the same task gets the first answer
+    /// again, also after a crash.
+    ///
+    /// # Errors
+    /// As [`System::submit`], and [`Error::CommandIdReused`].
+    pub async fn submit_once(&self, command_id: &str, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
+        let posted = input.into().into_task(None, &mut self.inner.ports.clone());
+        let cause = Cause { command_id: command_id.to_owned(), ..Cause::default() };
+        self.submit_as(posted, cause).await
+    }
+
+    pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
+        let handle = self.task(&posted.id)?;
+        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
+        Ok(handle)
+    }
+
+    /// A handle on a task, whether it exists yet or not.
+    ///
+    /// # Errors
+    /// [`Error::Id`] if this cannot be an id.
+    pub fn task(&self, id: &str) -> Result<TaskHandle, Error> {
+        let stream = StreamId::task(&self.inner.agent, id)?;
+        Ok(TaskHandle::new(self.clone(), id.to_owned(), stream))
+    }
+
+    /// A handle on a conversation, which opens with its first turn.
+    pub fn session(&self, id: &str) -> SessionHandle {
+        SessionHandle::new(self.clone(), id.to_owned())
+    }
+
+    /// Gives a task up: its open calls are closed and it is canceled, on disk, before this returns.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
+    pub async fn cancel(&self, id: &str, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
+        self.task(id)?.cancel(reason).await
+    }
+
+    /// Follows the whole log from a position: 1 is the first event.
+    pub fn subscribe(&self, from: Position) -> Subscription {
+        Subscription::new(Arc::clone(&self.inner.store), Filter::All(from))
+    }
+
+    /// Follows one task from a version: 1 is its first event.
+    ///
+    /// # Errors
+    /// [`Error::Id`] if this cannot be an id.
+    pub fn subscribe_task(&self, id: &str, from: Version) -> Result<Subscription, Error> {
+        let stream = StreamId::task(&self.inner.agent, id)?;
+        Ok(Subscription::new(Arc::clone(&self.inner.store), Filter::Stream(stream, from)))
+    }
+
+    /// A task as it was after its first `version` events, from the log alone.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], [`Error::NoSuchVersion`], or what reading the log answers.
+    pub async fn state_at(&self, id: &str, version: Version) -> Result<TaskSnapshot, Error> {
+        let stream = StreamId::task(&self.inner.agent, id)?;
+        let store = Arc::clone(&self.inner.store);
+        let read = move || fold_stream::<Task>(store.as_ref(), &stream, Some(version));
+        let folded = blocking(read).await??;
+        if !folded.state.exists() {
+            return Err(Error::TaskNotFound(id.to_owned()));
+        }
+        if folded.version < version {
+            return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
+        }
+        Ok(TaskSnapshot::new(folded.state, folded.version))
+    }
+
+    /// The log under this system, for reading: audit and inspection take nothing more.
+    pub fn log(&self) -> Arc<dyn EventStore> {
+        Arc::clone(&self.inner.store)
+    }
+
+    /// Refuses new work, lets calls in flight end or reach their deadline, stops the actors, makes all that
+    /// was queued durable and lets go of the log. What was interrupted between two calls goes on at the next
+    /// start.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if something could not be finished; nothing acknowledged is lost then either.
+    pub async fn shutdown(self) -> Result<(), Error> {
+        if self.inner.stopping.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let (reply, drained) = oneshot::channel();
+        self.inner.router.do_send(Drain { reply });
+        let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
+        // Outcomes that are still on their way are behind this question in the supervisor's mailbox order.
+        let _ = self.inner.supervisor.send(crate::actors::supervisor::CountLive).await;
+        let store = Arc::clone(&self.inner.store);
+        let closed = blocking(move || store.close()).await?;
+        self.inner.thread.stop();
+        let inner = Arc::clone(&self.inner);
+        blocking(move || inner.thread.join()).await?;
+        closed.map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    pub(crate) fn ports(&self) -> crate::ports::Ports {
+        self.inner.ports.clone()
+    }
+
+    pub(crate) fn agent_name(&self) -> &str {
+        &self.inner.agent
+    }
+
+    /// Sends an operation to a task's actor and waits for its answer. A caller that goes away cancels
+    /// nothing.
+    pub(crate) async fn ask(&self, stream: StreamId, op: TaskOp, mut cause: Cause) -> Result<TaskView, Error> {
+        if self.inner.stopping.load(Ordering::Acquire) {
+            return Err(Error::Stopped);
+        }
+        let mut mint = self.inner.ports.clone();
+        if cause.command_id.is_empty() {
+            cause.command_id = mint.uuid();
+        }
+        if cause.correlation_id.is_empty() {
+            cause.correlation_id.clone_from(&cause.command_id);
+        }
+        let (reply, answer) = oneshot::channel();
+        let name = stream.to_string();
+        let message = ToTask { stream, op, cause, reply: Some(reply) };
+        match self.inner.supervisor.try_send(message) {
+            Ok(()) => {}
+            Err(SendError::Full(_)) => return Err(Error::Overloaded { waiting: MAILBOX_COMMANDS * 16 }),
+            Err(SendError::Closed(_)) => return Err(Error::Stopped),
+        }
+        answer.await.map_err(|_| Error::Interrupted { stream: name })?
+    }
+
+    pub(crate) async fn look_at_session(&self, id: &str) -> Result<Session, Error> {
+        let stream = StreamId::session(&self.inner.agent, id)?;
+        let (reply, answer) = oneshot::channel();
+        let name = stream.to_string();
+        self.inner.supervisor.do_send(LookAtSession { stream, reply });
+        let (session, _) = answer.await.map_err(|_| Error::Interrupted { stream: name })??;
+        Ok(session)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        self.thread.stop();
+        if let Some(runtime) = self.own_runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Runs what blocks where blocking is allowed.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|panic| Error::Internal(panic.to_string()))
+}
+
+/// Starts the actors of a system.
+fn assemble(agent: String, parts: Parts, own_runtime: Option<tokio::runtime::Runtime>) -> Result<System, Error> {
+    let store = Arc::clone(&parts.store);
+    let ports = parts.ports.clone();
+    let stopping = Arc::clone(&parts.stopping);
+    let (thread, supervisor, router) = thread::start(parts)?;
+    let inner = Inner { agent, store, ports, supervisor, router, stopping, thread, own_runtime };
+    Ok(System { inner: Arc::new(inner) })
+}

@@ -1,0 +1,197 @@
+//! Describing a system before it starts.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::actors::Parts;
+use crate::actors::messages::{Cause, TaskOp, ToTask};
+use crate::agent::Agent;
+use crate::agent::infer::InferBackend;
+use crate::agent::policy::ToolPolicy;
+use crate::agent::into_tool::IntoTool;
+use crate::agent::tool::RegisteredTool;
+use crate::error::Error;
+use crate::limits::PASSIVATE_AFTER;
+use crate::ports::Ports;
+use crate::store::open_work::open_work;
+use crate::store::{EventStore, SledStore};
+
+use super::{System, assemble, blocking};
+
+/// Where calls run.
+enum Calls {
+    /// On the runtime on which `start` is called.
+    Current,
+    /// On this one.
+    On(tokio::runtime::Handle),
+    /// On one of the system's own, with so many threads.
+    Own(usize),
+}
+
+/// A system to be: its log, its tools, its model.
+pub struct Builder {
+    path: PathBuf,
+    store: Option<Arc<dyn EventStore>>,
+    agent: Agent,
+    ports: Ports,
+    calls: Calls,
+    passivate_after: Duration,
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            store: None,
+            agent: Agent::new("agent"),
+            ports: Ports::default(),
+            calls: Calls::Current,
+            passivate_after: PASSIVATE_AFTER,
+        }
+    }
+
+    /// The agent's name, `agent` if nothing is said. It is part of every stream's name.
+    #[must_use]
+    pub fn agent(mut self, name: impl Into<String>) -> Self {
+        self.agent.name = name.into();
+        self
+    }
+
+    /// Registers a tool: an `async fn(Args)` or `async fn(ToolContext, Args)`. Its recovery mode is Manual:
+    /// after a crash in the middle it is not repeated, and its outcome is unknown.
+    #[must_use]
+    pub fn tool<M>(self, name: &str, description: &str, tool: impl IntoTool<M>) -> Self {
+        self.tool_with(name, description, tool, ToolPolicy::manual())
+    }
+
+    /// Registers a tool with a policy of its own.
+    #[must_use]
+    pub fn tool_with<M>(
+        mut self,
+        name: &str,
+        description: &str,
+        tool: impl IntoTool<M>,
+        policy: ToolPolicy,
+    ) -> Self {
+        self.agent.tools.register(RegisteredTool::new(name, description, policy, tool));
+        self
+    }
+
+    /// The model that carries out `infer` parts. Without one they end in an error of code `no_llm`.
+    #[must_use]
+    pub fn infer(mut self, backend: impl InferBackend) -> Self {
+        self.agent.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// Instructions for the model, after our own.
+    #[must_use]
+    pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
+        self.agent.system_prompt = Some(text.into());
+        self
+    }
+
+    /// Keep no conversations: every infer part runs with an empty history inside its task's stream.
+    #[must_use]
+    pub fn stateless(mut self) -> Self {
+        self.agent.conversation = false;
+        self
+    }
+
+    /// Run tools and models on this runtime instead of the one on which `start` is called.
+    #[must_use]
+    pub fn calls_on(mut self, handle: tokio::runtime::Handle) -> Self {
+        self.calls = Calls::On(handle);
+        self
+    }
+
+    /// Run tools and models on a runtime of the system's own, with so many threads.
+    #[must_use]
+    pub fn own_runtime(mut self, threads: usize) -> Self {
+        self.calls = Calls::Own(threads.max(1));
+        self
+    }
+
+    /// Idle time after which a task's actor is put to sleep; 60 s if nothing is said.
+    #[must_use]
+    pub fn passivate_after(mut self, idle: Duration) -> Self {
+        self.passivate_after = idle.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Another clock and other ids, for tests.
+    #[must_use]
+    pub fn ports(mut self, ports: Ports) -> Self {
+        self.ports = ports;
+        self
+    }
+
+    /// Another store than the one in the directory, for tests and for stores of your own.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn EventStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Opens the log, starts the actors, and takes up again what was going on when the log was last closed
+    /// or its process died.
+    ///
+    /// # Errors
+    /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the description cannot work.
+    pub async fn start(self) -> Result<System, Error> {
+        proto_events::id::check_id(&self.agent.name)?;
+        let (calls, own_runtime) = runtime(self.calls)?;
+        let (path, given) = (self.path, self.store);
+        let (store, open) = blocking(move || {
+            let store = match given {
+                Some(store) => store,
+                None => Arc::new(SledStore::open(&path)?) as Arc<dyn EventStore>,
+            };
+            let open = open_work(store.as_ref())?;
+            Ok::<_, Error>((store, open))
+        })
+        .await??;
+        let name = self.agent.name.clone();
+        let parts = Parts {
+            agent: Arc::new(self.agent),
+            store,
+            ports: self.ports,
+            calls,
+            passivate_after: self.passivate_after,
+            stopping: Arc::new(AtomicBool::new(false)),
+        };
+        let system = assemble(name.clone(), parts, own_runtime)?;
+        for stream in open.into_iter().filter(|stream| stream.agent() == name) {
+            let cause = Cause { causation_id: "start".to_owned(), ..Cause::default() };
+            let resume = ToTask { stream, op: TaskOp::Resume, cause, reply: None };
+            system.inner.supervisor.do_send(resume);
+        }
+        Ok(system)
+    }
+}
+
+fn runtime(calls: Calls) -> Result<(tokio::runtime::Handle, Option<tokio::runtime::Runtime>), Error> {
+    match calls {
+        Calls::On(handle) => Ok((handle, None)),
+        Calls::Current => tokio::runtime::Handle::try_current()
+            .map(|handle| (handle, None))
+            .map_err(|error| Error::Builder(format!("{error}; name one with `calls_on`"))),
+        Calls::Own(threads) => {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(threads)
+                .thread_name("taskreel-calls")
+                .enable_all()
+                .build()
+                .map_err(|error| Error::Builder(format!("no runtime for calls: {error}")))?;
+            Ok((runtime.handle().clone(), Some(runtime)))
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Handles on one task and on one conversation, and what they show.
+
+use proto_events::id::{Mint, StreamId, Version};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{ConversationHistory, Message, Part, PostedTask, TaskState};
+use proto_events::task::{Task, TaskCommand};
+
+use crate::actors::messages::{Cause, TaskOp};
+use crate::error::Error;
+use crate::ports::Ports;
+use crate::system::System;
+
+/// What a task can be made of.
+#[derive(Debug, Clone)]
+pub enum TaskInput {
+    /// A whole task, as it came over the wire.
+    Task(Box<PostedTask>),
+    /// One message.
+    Message(Message),
+    /// One part of a user's message.
+    Part(Part),
+}
+
+impl From<PostedTask> for TaskInput {
+    fn from(task: PostedTask) -> Self {
+        Self::Task(Box::new(task))
+    }
+}
+
+impl From<Message> for TaskInput {
+    fn from(message: Message) -> Self {
+        Self::Message(message)
+    }
+}
+
+impl From<Part> for TaskInput {
+    fn from(part: Part) -> Self {
+        Self::Part(part)
+    }
+}
+
+impl TaskInput {
+    /// The task that it is, or a new one around it.
+    pub(super) fn into_task(self, session: Option<&str>, ports: &mut Ports) -> PostedTask {
+        let message = match self {
+            Self::Task(task) => return *task,
+            Self::Message(message) => message,
+            Self::Part(part) => Message {
+                id: Some(ports.id("msg_")),
+                role: Some("user".to_owned()),
+                parts: vec![part],
+                timestamp: Some(ports.timestamp()),
+            },
+        };
+        let mut metadata = JsonObject::new();
+        if let Some(session) = session {
+            metadata.set("session_id", JsonText::string(session));
+        }
+        PostedTask {
+            id: ports.id("task_"),
+            state: TaskState::Submitted,
+            messages: vec![message],
+            artifacts: Vec::new(),
+            metadata,
+            flow_state: JsonText::empty_object(),
+            created_at: Some(ports.timestamp()),
+        }
+    }
+}
+
+/// A handle on one task.
+#[derive(Debug, Clone)]
+pub struct TaskHandle {
+    system: System,
+    id: String,
+    stream: StreamId,
+}
+
+impl TaskHandle {
+    pub(super) fn new(system: System, id: String, stream: StreamId) -> Self {
+        Self { system, id, stream }
+    }
+
+    /// The task's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The name of its stream in the log.
+    pub fn stream(&self) -> &StreamId {
+        &self.stream
+    }
+
+    /// Waits until nothing more happens without a person: the task is over or waits for input.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], or what the log answers. A task that failed is no error here: ask its state.
+    pub async fn finished(&self) -> Result<TaskSnapshot, Error> {
+        self.ask(TaskOp::AwaitEnd).await
+    }
+
+    /// The task as it stands on disk.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], or what the log answers.
+    pub async fn snapshot(&self) -> Result<TaskSnapshot, Error> {
+        self.ask(TaskOp::Look).await
+    }
+
+    /// Gives the task up. A task that was canceled before keeps its first reason.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
+    pub async fn cancel(&self, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
+        self.ask(TaskOp::Cancel { reason: reason.map(str::to_owned) }).await
+    }
+
+    /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.
+    ///
+    /// # Errors
+    /// [`Error::Task`] if the task says no, or what the log answers.
+    pub async fn command(&self, command: TaskCommand) -> Result<TaskSnapshot, Error> {
+        self.ask(TaskOp::Command(Box::new(command))).await
+    }
+
+    async fn ask(&self, op: TaskOp) -> Result<TaskSnapshot, Error> {
+        let view = self.system.ask(self.stream.clone(), op, Cause::default()).await?;
+        Ok(TaskSnapshot::new(view.task, view.committed.version))
+    }
+}
+
+/// A task as it stood on disk at one version.
+#[derive(Debug, Clone)]
+pub struct TaskSnapshot {
+    task: Task,
+    version: Version,
+}
+
+impl TaskSnapshot {
+    pub(super) fn new(task: Task, version: Version) -> Self {
+        Self { task, version }
+    }
+
+    /// Where the task is in its lifecycle.
+    pub fn state(&self) -> TaskState {
+        self.task.state()
+    }
+
+    /// How many events its stream has.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The whole fold.
+    pub fn task(&self) -> &Task {
+        &self.task
+    }
+
+    /// The content of the last part of the last item: usually the answer.
+    pub fn answer(&self) -> Option<&JsonText> {
+        self.task.last_part_content()
+    }
+
+    /// As Protolink writes it.
+    pub fn to_json(&self) -> JsonText {
+        self.task.to_json()
+    }
+}
+
+/// A handle on one conversation.
+#[derive(Debug, Clone)]
+pub struct SessionHandle {
+    system: System,
+    id: String,
+}
+
+impl SessionHandle {
+    pub(super) fn new(system: System, id: String) -> Self {
+        Self { system, id }
+    }
+
+    /// The conversation's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Makes a task of this in the conversation, and works on it when the turns before it are over.
+    ///
+    /// # Errors
+    /// As [`System::submit`].
+    pub async fn send(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
+        let posted = input.into().into_task(Some(&self.id), &mut self.system.ports());
+        self.system.submit_as(posted, Cause::default()).await
+    }
+
+    /// What was said so far, turns that are still open apart.
+    ///
+    /// # Errors
+    /// [`Error::Id`] if the id cannot be one, or what reading the log answers.
+    pub async fn history(&self) -> Result<ConversationHistory, Error> {
+        let session = self.system.look_at_session(&self.id).await?;
+        Ok(ConversationHistory::clone(session.history()))
+    }
+}

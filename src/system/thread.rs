@@ -1,0 +1,65 @@
+//! The thread that the actors live on. actix needs a system of its own, which plain tokio runtimes do not
+//! have; one arbiter is enough, and more lose on few cores.
+
+use std::sync::Mutex;
+use std::thread::JoinHandle;
+
+use actix::Addr;
+
+use crate::actors::Parts;
+use crate::actors::router::Router;
+use crate::actors::supervisor::Supervisor;
+use crate::error::Error;
+
+/// The thread, and how to stop it.
+pub(super) struct ActorThread {
+    system: actix_rt::System,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl ActorThread {
+    /// Ends the arbiter. Messages that wait in mailboxes are dropped.
+    pub(super) fn stop(&self) {
+        self.system.stop();
+    }
+
+    /// Waits until the thread has ended.
+    pub(super) fn join(&self) {
+        let thread = match self.thread.lock() {
+            Ok(mut thread) => thread.take(),
+            Err(poisoned) => poisoned.into_inner().take(),
+        };
+        if let Some(thread) = thread {
+            let _a_panic_was_reported_by_its_own_hook = thread.join();
+        }
+    }
+}
+
+type Started = (actix_rt::System, Addr<Supervisor>, Addr<Router>);
+
+/// Starts the thread and the two actors that know all others.
+pub(super) fn start(parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, Addr<Router>), Error> {
+    let (tell, started) = std::sync::mpsc::channel::<Started>();
+    let run = move || {
+        let runner = actix_rt::System::new();
+        let store = std::sync::Arc::clone(&parts.store);
+        runner.block_on(async move {
+            let (supervisor, router) = Supervisor::start_all(parts);
+            let _the_starter_waits = tell.send((actix_rt::System::current(), supervisor, router));
+        });
+        if let Err(error) = runner.run() {
+            tracing::error!(%error, "the actors' thread ended badly");
+        }
+        // Whoever drops a system without shutting it down still lets go of the log.
+        if let Err(error) = store.close() {
+            tracing::warn!(%error, "closing the log");
+        }
+    };
+    let thread = std::thread::Builder::new()
+        .name("taskreel-actors".to_owned())
+        .spawn(run)
+        .map_err(|error| Error::Builder(format!("no thread for the actors: {error}")))?;
+    let (system, supervisor, router) =
+        started.recv().map_err(|_| Error::Internal("the actors' thread ended at its start".to_owned()))?;
+    Ok((ActorThread { system, thread: Mutex::new(Some(thread)) }, supervisor, router))
+}
