@@ -1,1 +1,35 @@
-//! (being written)
+//! What an agent can do, and how it is asked: tools with their schemas and recovery, model backends, and the
+//! pure grammar of the infer loop.
+//!
+//! Nothing here writes an event or starts a call by itself. The router (floor 3) reads a model's reply with
+//! [`action`], checks arguments with [`schema`], runs a [`tool`] or an [`infer`] backend, and words what the
+//! model is told with [`prompt`]. Every rule in this folder is a function of its arguments, so the loop that
+//! is built on it can be folded again from the log.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`tool`], [`into_tool`] | what a tool is, the registry, and how an `async fn` becomes one |
+//! | [`policy`] | what may be done with a call again after a crash, its timeout, retries |
+//! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
+//! | [`action`], `repair`, `shorthand` | one model reply, decoded, mended and read as an action |
+//! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
+//! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
+//! | [`budget`] | the limits of a run |
+//! | [`summary`] | reading a summarizer's reply |
+//! | [`python`] | texts that must look as Python prints them |
+
+pub mod action;
+pub mod budget;
+mod check;
+mod coerce;
+pub mod infer;
+pub mod into_tool;
+pub mod policy;
+pub mod prompt;
+pub mod python;
+mod repair;
+pub mod schema;
+pub mod scripted;
+mod shorthand;
+pub mod summary;
+pub mod tool;

@@ -1,0 +1,350 @@
+//! How plain code becomes a tool: an `async fn(Args)`, an `async fn(ToolContext, Args)`, a closure of either
+//! shape, or a [`DynTool`] whose schema is known only at run time.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use proto_events::json::JsonText;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::schema::schema_of;
+use super::tool::{BoxFuture, Tool, ToolContext, ToolError};
+
+/// What a tool is made of, apart from its name and description.
+pub struct ToolParts {
+    /// JSON Schema of the arguments; `Null` takes any object.
+    pub input_schema: Value,
+    /// The code.
+    pub tool: Arc<dyn Tool>,
+}
+
+impl fmt::Debug for ToolParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolParts")
+            .field("input_schema", &self.input_schema)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Whatever can be registered as a tool. `Marker` tells the shapes apart and is found by the compiler.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be used as a tool",
+    label = "not a tool",
+    note = "a tool is `async fn(Args) -> Result<T, E>` or `async fn(ToolContext, Args) -> Result<T, E>`, or a closure of that shape with its argument types written out",
+    note = "`Args` needs `serde::Deserialize` and `schemars::JsonSchema`, `T` needs `serde::Serialize`, `E` is an error, a `String` or `ToolError`, and the future must be `Send`"
+)]
+pub trait IntoTool<Marker>: Send + Sync + 'static {
+    /// The tool's parts.
+    fn into_tool(self) -> ToolParts;
+}
+
+/// An error that a tool may return: every `std::error::Error`, a `String`, and [`ToolError`], which passes
+/// through as it is.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot fail with `{Self}`",
+    note = "use a type that implements `std::error::Error`, a `String`, or `taskreel::agent::tool::ToolError`"
+)]
+pub trait IntoToolError {
+    /// As a tool's failure.
+    fn into_tool_error(self) -> ToolError;
+}
+
+impl<E> IntoToolError for E
+where
+    E: Into<Box<dyn Error + Send + Sync>>,
+{
+    fn into_tool_error(self) -> ToolError {
+        match self.into().downcast::<ToolError>() {
+            Ok(error) => *error,
+            Err(other) => ToolError::failed(other.to_string()).with_type(short_type_name::<E>()),
+        }
+    }
+}
+
+/// `std::num::ParseIntError` as `ParseIntError`; types that say nothing about the error as `Error`.
+fn short_type_name<E>() -> &'static str {
+    let full = std::any::type_name::<E>();
+    let plain = full.split('<').next().unwrap_or(full);
+    match plain.rsplit("::").next() {
+        None | Some("Box" | "String" | "&str") => "Error",
+        Some(name) => name,
+    }
+}
+
+/// The code of a function that takes its arguments as one typed value.
+struct Typed<F, A, Shape> {
+    run: F,
+    shape: PhantomData<fn(A) -> Shape>,
+}
+
+/// Marks a function that takes the arguments only.
+enum ArgsOnly {}
+
+/// Marks a function that takes the context too.
+enum WithContext {}
+
+impl<F, A, Fut, T, E> Tool for Typed<F, A, ArgsOnly>
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: IntoToolError,
+{
+    fn call(&self, _cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>> {
+        finish(read_args(&args).map(|args| (self.run)(args)))
+    }
+}
+
+impl<F, A, Fut, T, E> Tool for Typed<F, A, WithContext>
+where
+    F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: IntoToolError,
+{
+    fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>> {
+        finish(read_args(&args).map(|args| (self.run)(cx, args)))
+    }
+}
+
+/// What the schema let pass and the type still refuses is the caller's mistake, not the tool's.
+fn read_args<A: DeserializeOwned>(args: &JsonText) -> Result<A, ToolError> {
+    args.read()
+        .map_err(|error| ToolError::arguments(format!("tool args: {error}")))
+}
+
+fn finish<Fut, T, E>(started: Result<Fut, ToolError>) -> BoxFuture<'static, Result<JsonText, ToolError>>
+where
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize,
+    E: IntoToolError,
+{
+    Box::pin(async move {
+        let answer = started?.await.map_err(IntoToolError::into_tool_error)?;
+        JsonText::of(&answer).map_err(|error| {
+            ToolError::failed(format!("the tool's result cannot be written as JSON: {error}"))
+        })
+    })
+}
+
+impl<F, A, Fut, T, E> IntoTool<(A,)> for F
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize + 'static,
+    E: IntoToolError + 'static,
+{
+    fn into_tool(self) -> ToolParts {
+        ToolParts {
+            input_schema: schema_of::<A>(),
+            tool: Arc::new(Typed::<F, A, ArgsOnly> {
+                run: self,
+                shape: PhantomData,
+            }),
+        }
+    }
+}
+
+impl<F, A, Fut, T, E> IntoTool<(ToolContext, A)> for F
+where
+    F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize + 'static,
+    E: IntoToolError + 'static,
+{
+    fn into_tool(self) -> ToolParts {
+        ToolParts {
+            input_schema: schema_of::<A>(),
+            tool: Arc::new(Typed::<F, A, WithContext> {
+                run: self,
+                shape: PhantomData,
+            }),
+        }
+    }
+}
+
+/// A tool whose arguments are known at run time only: its schema is a value, its arguments are JSON.
+pub struct DynTool<F> {
+    schema: Value,
+    run: F,
+}
+
+impl<F> DynTool<F> {
+    /// A tool with this JSON Schema; `Null` takes any object.
+    pub fn new<Fut>(schema: Value, run: F) -> Self
+    where
+        F: Fn(ToolContext, JsonText) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<JsonText, ToolError>> + Send + 'static,
+    {
+        Self { schema, run }
+    }
+}
+
+impl<F> fmt::Debug for DynTool<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DynTool")
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The marker of [`DynTool`].
+#[derive(Debug)]
+pub enum Dynamic {}
+
+struct Raw<F>(F);
+
+impl<F, Fut> Tool for Raw<F>
+where
+    F: Fn(ToolContext, JsonText) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<JsonText, ToolError>> + Send + 'static,
+{
+    fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>> {
+        Box::pin((self.0)(cx, args))
+    }
+}
+
+impl<F, Fut> IntoTool<Dynamic> for DynTool<F>
+where
+    F: Fn(ToolContext, JsonText) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<JsonText, ToolError>> + Send + 'static,
+{
+    fn into_tool(self) -> ToolParts {
+        ToolParts {
+            input_schema: self.schema,
+            tool: Arc::new(Raw(self.run)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::agent::policy::ToolPolicy;
+    use crate::agent::tool::{RegisteredTool, ToolContextParts, ToolErrorKind, Tools};
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Forecast {
+        /// City, as a person would say it.
+        city: String,
+        days: Option<u8>,
+    }
+
+    async fn forecast(ask: Forecast) -> Result<String, std::io::Error> {
+        Ok(format!("{} {:?}", ask.city, ask.days))
+    }
+
+    async fn who(cx: ToolContext, _ask: Forecast) -> Result<String, ToolError> {
+        Ok(cx.call_id().to_owned())
+    }
+
+    async fn run(tool: &RegisteredTool, args: &str) -> Result<JsonText, ToolError> {
+        let cx = ToolContext::new(ToolContextParts {
+            call_id: "c1".to_owned(),
+            ..ToolContextParts::default()
+        });
+        tool.tool().call(cx, JsonText::parse(args).unwrap()).await
+    }
+
+    fn register<M>(tool: impl IntoTool<M>) -> RegisteredTool {
+        RegisteredTool::new("t", "d", ToolPolicy::default(), tool)
+    }
+
+    #[tokio::test]
+    async fn functions_and_closures_of_both_shapes_are_tools() {
+        let args = r#"{"city":"Oslo"}"#;
+        assert_eq!(
+            run(&register(forecast), args).await.unwrap().as_str(),
+            r#""Oslo None""#
+        );
+        assert_eq!(run(&register(who), args).await.unwrap().as_str(), r#""c1""#);
+        let closure = |ask: Forecast| async move { Ok::<_, String>(ask.city.len()) };
+        assert_eq!(run(&register(closure), args).await.unwrap().as_str(), "4");
+        let both = |cx: ToolContext, ask: Forecast| async move { Ok::<_, String>((cx.attempt(), ask.days)) };
+        assert_eq!(run(&register(both), args).await.unwrap().as_str(), "[0,null]");
+        let dynamic = DynTool::new(Value::Null, |_cx, args| async move { Ok(args) });
+        assert_eq!(run(&register(dynamic), args).await.unwrap().as_str(), args);
+    }
+
+    #[tokio::test]
+    async fn arguments_that_the_type_refuses_are_an_argument_error() {
+        let error = run(&register(forecast), r#"{"city":"Oslo","days":-1}"#)
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), ToolErrorKind::Arguments);
+        assert!(error.message().starts_with("tool args: "), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_tool_error_passes_through_and_others_keep_their_type_and_words() {
+        let own = |_: Forecast| async { Err::<(), _>(ToolError::arguments("no such city")) };
+        let error = run(&register(own), r#"{"city":"x"}"#).await.unwrap_err();
+        assert_eq!(error, ToolError::arguments("no such city"));
+        let other = |ask: Forecast| async move { ask.city.parse::<u8>() };
+        let error = run(&register(other), r#"{"city":"x"}"#).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.type_name()),
+            (ToolErrorKind::Failed, "ParseIntError")
+        );
+        assert_eq!(error.message(), "invalid digit found in string");
+        let words = |_: Forecast| async { Err::<(), _>(String::new()) };
+        assert_eq!(
+            run(&register(words), r#"{"city":"x"}"#)
+                .await
+                .unwrap_err()
+                .message(),
+            "Error"
+        );
+    }
+
+    #[test]
+    fn a_registry_keeps_its_order_and_a_later_tool_replaces_one_of_its_name() {
+        let named = |name: &str, text: &str| RegisteredTool::new(name, text, ToolPolicy::default(), forecast);
+        let mut tools = Tools::new();
+        for tool in [named("b", "1"), named("a", "2"), named("b", "3")] {
+            tools.register(tool);
+        }
+        assert_eq!(tools.names(), ["b", "a"]);
+        assert_eq!(tools.get("b").unwrap().spec().description, "3");
+        assert!(tools.get("c").is_none());
+    }
+
+    #[test]
+    fn optional_arguments_may_be_absent_or_null_and_the_schema_says_what_they_are() {
+        let tool = register(forecast);
+        let check = |args: &str| {
+            let checked = tool.spec().check(&JsonText::parse(args).unwrap());
+            checked
+                .map(|args| args.to_string())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(check(r#"{"city":"Oslo"}"#).unwrap(), r#"{"city":"Oslo"}"#);
+        assert_eq!(
+            check(r#"{"days":"3","city":"Oslo"}"#).unwrap(),
+            r#"{"city":"Oslo","days":3}"#
+        );
+        assert_eq!(
+            check(r#"{"city":"Oslo","days":null}"#).unwrap(),
+            r#"{"city":"Oslo","days":null}"#
+        );
+        assert_eq!(check("{}").unwrap_err(), "tool args.city is required");
+        assert!(
+            tool.spec()
+                .input_schema
+                .to_string()
+                .contains("as a person would say it")
+        );
+    }
+}

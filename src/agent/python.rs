@@ -1,0 +1,303 @@
+//! Texts that must look as Python prints them, because a model or a Protolink client reads them: `repr`,
+//! `json.dumps`, type names. Numbers keep the text they came with wherever Python would not change it.
+
+use std::fmt::Write as _;
+
+use serde_json::{Number, Value};
+
+/// Whether a number is a float to Python: it has a point or an exponent.
+pub fn is_float(number: &Number) -> bool {
+    number.as_str().contains(['.', 'e', 'E'])
+}
+
+/// Python's name for the type of a JSON value.
+pub fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "NoneType",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if is_float(number) => "float",
+        Value::Number(_) => "int",
+        Value::String(_) => "str",
+        Value::Array(_) => "list",
+        Value::Object(_) => "dict",
+    }
+}
+
+/// `repr` of a float: `1.0`, `1e+16`, `1e-05`.
+pub fn float_repr(float: f64) -> String {
+    if float.is_infinite() {
+        return if float > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    let text = format!("{float:?}");
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        return text;
+    };
+    let (sign, digits) = match exponent.strip_prefix('-') {
+        Some(digits) => ('-', digits),
+        None => ('+', exponent),
+    };
+    format!("{mantissa}e{sign}{digits:0>2}")
+}
+
+fn number_repr(number: &Number) -> String {
+    let float = Some(number.as_str()).filter(|_| is_float(number));
+    match float.and_then(|text| text.parse::<f64>().ok()) {
+        Some(float) => float_repr(float),
+        None => number.as_str().to_owned(),
+    }
+}
+
+/// `repr` of a string: single quotes unless it holds one and no double quote.
+pub fn str_repr(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push(quote);
+    for char in text.chars() {
+        push_char(&mut out, char, quote);
+    }
+    out.push(quote);
+    out
+}
+
+fn push_char(out: &mut String, char: char, quote: char) {
+    match char {
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        _ if char == quote => {
+            out.push('\\');
+            out.push(char);
+        }
+        _ if is_printable(char) => out.push(char),
+        _ => push_hex(out, char),
+    }
+}
+
+/// Writing to a `String` cannot fail, so the results are dropped.
+fn push_hex(out: &mut String, char: char) {
+    let code = u32::from(char);
+    let _ = match code {
+        0..=0xff => write!(out, "\\x{code:02x}"),
+        0x100..=0xffff => write!(out, "\\u{code:04x}"),
+        _ => write!(out, "\\U{code:08x}"),
+    };
+}
+
+/// Rust's table of printable characters follows the same rule as Python's. Only the first character of a
+/// text is escaped for being a combining mark, so one plain letter stands before it.
+fn is_printable(char: char) -> bool {
+    if char.is_ascii() {
+        return !char.is_ascii_control();
+    }
+    let text: String = ['a', char].iter().collect();
+    text.escape_debug().nth(1) == Some(char)
+}
+
+/// `repr` of a JSON value as Python holds it: `{'a': [True, None, 1.5]}`.
+pub fn repr(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Number(number) => number_repr(number),
+        Value::String(text) => str_repr(text),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(repr).collect();
+            format!("[{}]", items.join(", "))
+        }
+        Value::Object(fields) => {
+            let pair = |(key, value): (&String, &Value)| format!("{}: {}", str_repr(key), repr(value));
+            let fields: Vec<String> = fields.iter().map(pair).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+    }
+}
+
+/// `repr` of a list of strings.
+pub fn list_repr(items: &[&str]) -> String {
+    let items: Vec<String> = items.iter().map(|item| str_repr(item)).collect();
+    format!("[{}]", items.join(", "))
+}
+
+/// Which characters a JSON text may hold as they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Charset {
+    Ascii,
+    Unicode,
+}
+
+/// `json.dumps(value)`: `", "` and `": "` between, everything beyond ASCII escaped.
+pub fn python_json(value: &Value) -> String {
+    let mut out = String::new();
+    write_json(&mut out, value, Charset::Ascii, false);
+    out
+}
+
+/// `json.dumps(value, ensure_ascii=False)`: the same with Unicode as it is.
+pub fn python_json_unicode(value: &Value) -> String {
+    let mut out = String::new();
+    write_json(&mut out, value, Charset::Unicode, false);
+    out
+}
+
+/// `json.dumps(value, sort_keys=True)`: equal values have equal texts.
+pub fn python_json_sorted(value: &Value) -> String {
+    let mut out = String::new();
+    write_json(&mut out, value, Charset::Ascii, true);
+    out
+}
+
+fn write_json(out: &mut String, value: &Value, charset: Charset, sorted: bool) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) => out.push_str(number.as_str()),
+        Value::String(text) => write_json_str(out, text, charset),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { ", " });
+                write_json(out, item, charset, sorted);
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            if sorted {
+                fields.sort_by(|left, right| left.0.cmp(right.0));
+            }
+            out.push('{');
+            for (index, (key, value)) in fields.into_iter().enumerate() {
+                out.push_str(if index == 0 { "" } else { ", " });
+                write_json_str(out, key, charset);
+                out.push_str(": ");
+                write_json(out, value, charset, sorted);
+            }
+            out.push('}');
+        }
+    }
+}
+
+fn write_json_str(out: &mut String, text: &str, charset: Charset) {
+    out.push('"');
+    for char in text.chars() {
+        match char {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            ' '..='~' => out.push(char),
+            _ if charset == Charset::Unicode && char >= ' ' => out.push(char),
+            _ => {
+                for unit in char.encode_utf16(&mut [0; 2]) {
+                    // Writing to a `String` cannot fail.
+                    let _ = write!(out, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    out.push('"');
+}
+
+/// Python's `==` of two JSON values: `1 == 1.0 == True`, objects whatever their key order.
+pub fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            let same =
+                |(key, value): (&String, &Value)| right.get(key).is_some_and(|other| equal(value, other));
+            left.len() == right.len() && left.iter().all(same)
+        }
+        (Value::Bool(_) | Value::Number(_), Value::Bool(_) | Value::Number(_)) => equal_numbers(left, right),
+        _ => left == right,
+    }
+}
+
+/// Two integers of any size are compared by their digits, because a float would lose some of them.
+fn equal_numbers(left: &Value, right: &Value) -> bool {
+    let (left, right) = (numeric(left), numeric(right));
+    let whole = |text: &str| !text.contains(['.', 'e', 'E']);
+    if whole(&left) && whole(&right) {
+        return left == right;
+    }
+    let floats = left.parse::<f64>().ok().zip(right.parse::<f64>().ok());
+    floats.is_some_and(|(left, right)| left.total_cmp(&right).is_eq() || (left - right) == 0.0)
+}
+
+fn numeric(value: &Value) -> String {
+    match value {
+        Value::Bool(flag) => u8::from(*flag).to_string(),
+        Value::Number(number) => number.as_str().to_owned(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn repr_quotes_and_escapes_as_python_does() {
+        for (text, repr) in [
+            ("it's", r#""it's""#),
+            ("q\"", "'q\"'"),
+            ("both'\"", r#"'both\'"'"#),
+            ("new\nline\t\\", r"'new\nline\t\\'"),
+            ("é😀e\u{301}", "'é😀e\u{301}'"),
+            (
+                "\0\u{7f}\u{a0}\u{200b}\u{10ffff}",
+                r"'\x00\x7f\xa0\u200b\U0010ffff'",
+            ),
+        ] {
+            assert_eq!(str_repr(text), repr);
+        }
+        let value = parsed(
+            r#"[1, 2.50, 1e16, 1e-5, -0.0, 0.0001, 1180591620717411303424, "x", null, true, {"k": []}]"#,
+        );
+        assert_eq!(
+            repr(&value),
+            "[1, 2.5, 1e+16, 1e-05, -0.0, 0.0001, 1180591620717411303424, 'x', None, True, {'k': []}]"
+        );
+    }
+
+    #[test]
+    fn json_has_pythons_separators_and_keeps_numbers() {
+        let value = parsed(r#"{"b":[1.0,1180591620717411303424],"a":"é😀\u0001\u007f\"","e":{}}"#);
+        assert_eq!(
+            python_json(&value),
+            r#"{"b": [1.0, 1180591620717411303424], "a": "\u00e9\ud83d\ude00\u0001\u007f\"", "e": {}}"#
+        );
+        assert!(python_json_unicode(&value).contains("\"é😀\\u0001\u{7f}\\\"\""));
+        assert!(python_json_sorted(&value).starts_with(r#"{"a": "#));
+    }
+
+    #[test]
+    fn python_calls_one_and_true_and_one_point_zero_equal() {
+        for (left, right, same) in [
+            ("1", "true", true),
+            ("1", "1.0", true),
+            ("[1]", "[1.0]", true),
+            (r#"{"a":1,"b":2}"#, r#"{"b":2,"a":true}"#, true),
+            (r#"{"a":1,"b":2}"#, r#"{"b":2,"c":1}"#, false),
+            ("0", "null", false),
+            ("\"1\"", "1", false),
+            ("9007199254740993", "9007199254740992", false),
+        ] {
+            assert_eq!(equal(&parsed(left), &parsed(right)), same, "{left} {right}");
+        }
+    }
+}
