@@ -111,10 +111,12 @@ fn place(stream: Option<&StreamId>, version: Option<Version>, position: Option<P
         text.push_str(stream.as_str());
     }
     if let Some(version) = version {
-        text.push_str(&format!(" at version {version}"));
+        text.push_str(" at version ");
+        text.push_str(&version.to_string());
     }
     if let Some(position) = position {
-        text.push_str(&format!(" at position {position}"));
+        text.push_str(" at position ");
+        text.push_str(&position.to_string());
     }
     text
 }
@@ -214,7 +216,9 @@ fn holder_text(holder: Option<&Holder>) -> String {
 #[non_exhaustive]
 pub enum CloseError {
     /// An earlier write had failed.
-    #[error("the log was closed after a failed write ({why}); the last appends are to be resolved when it is open again")]
+    #[error(
+        "the log was closed after a failed write ({why}); the last appends are to be resolved when it is open again"
+    )]
     Poisoned {
         /// The first failure.
         why: String,

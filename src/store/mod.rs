@@ -6,14 +6,16 @@
 //! [`conformance`] is the suite that compares them.
 
 mod check;
-#[cfg(feature = "testing")]
+#[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod error;
+mod files;
 mod head;
 mod holder;
 mod index;
 mod keys;
 mod memory;
+mod reading;
 mod sled;
 mod spacer;
 mod subscription;
@@ -27,12 +29,12 @@ use proto_events::codec::record::{EncodedRecord, Record};
 use proto_events::envelope::Committed;
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
+pub use self::sled::{Durability, SledOptions, SledStore, blob_files};
 pub use error::{AppendError, CloseError, OpenError, ReadError};
 pub use head::{Frontier, Head};
 pub use holder::Holder;
 pub use memory::MemoryStore;
-pub use self::sled::{Durability, SledOptions, SledStore, blob_files};
-pub use subscription::{Delivery, Feed, FeedEnd, Subscription};
+pub use subscription::{Delivery, Feed, FeedError, Subscription};
 
 /// A record with its place in the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,7 +52,9 @@ pub struct StoredRecord {
 impl StoredRecord {
     /// Position of its last event.
     pub fn last_position(&self) -> Position {
-        let more = u64::try_from(self.record.events.len()).unwrap_or(u64::MAX).saturating_sub(1);
+        let more = u64::try_from(self.record.events.len())
+            .unwrap_or(u64::MAX)
+            .saturating_sub(1);
         Position(self.position.0.saturating_add(more))
     }
 }
@@ -101,6 +105,16 @@ pub struct StreamInfo {
     pub stream: StreamId,
     /// Version of its last event.
     pub version: Version,
+}
+
+/// One part of an append that is in the log, or about to be.
+#[derive(Debug, Clone)]
+struct SetPart {
+    number: u16,
+    of: u16,
+    stream: String,
+    first: Version,
+    last: Committed,
 }
 
 /// The answer to an append, when it is durable. Dropping it does not take the append back.
