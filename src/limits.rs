@@ -33,3 +33,12 @@ pub const SUBSCRIBER_BUFFER: usize = 1_024;
 
 /// Command ids that a live actor remembers; older ones are found in the log.
 pub const COMMANDS_REMEMBERED: usize = 1_024;
+
+/// Largest record, in bytes (56 KiB): with its value's header it fits one value whatever else is in the group.
+pub const RECORD_BYTES_MAX: usize = 56 * 1024;
+
+/// Newest appends whose set ids the writer knows at once; older ones are found in the log.
+pub const APPENDS_REMEMBERED: usize = 8_192;
+
+/// Longest time that `HEAD` may lag behind the log: what is cut off within it cannot be noticed.
+pub const HEAD_REWRITE_EVERY: Duration = Duration::from_secs(1);

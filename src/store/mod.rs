@@ -1,1 +1,198 @@
-//! (being written)
+//! The log: floor 2. [`EventReader`] reads it, [`EventStore`] extends it, [`Subscription`] follows it.
+//!
+//! Audit and inspection take an [`EventReader`]: the signature itself shows that they cannot write. Reading is
+//! synchronous, so that it works without a runtime; actors read from the blocking pool. [`SledStore`] keeps
+//! the log in a directory, [`MemoryStore`] is the reference that every store must agree with, and
+//! [`conformance`] is the suite that compares them.
+
+mod check;
+#[cfg(any(test, feature = "testing"))]
+pub mod conformance;
+mod error;
+mod files;
+mod head;
+mod holder;
+mod index;
+mod keys;
+mod memory;
+mod reading;
+mod sled;
+mod spacer;
+mod subscription;
+mod value;
+mod writer;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use proto_events::codec::record::{EncodedRecord, Record};
+use proto_events::envelope::Committed;
+use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
+
+pub use self::sled::{Durability, SledOptions, SledStore, blob_files};
+pub use error::{AppendError, CloseError, OpenError, ReadError};
+pub use head::{Frontier, Head};
+pub use holder::Holder;
+pub use memory::MemoryStore;
+pub use subscription::{Delivery, Feed, FeedError, Subscription};
+
+/// A record with its place in the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Position of its first event. Every event has a position of its own; the log's first is 1.
+    pub position: Position,
+    /// Its leaf hash, which the record after it in the same stream names.
+    pub hash: Digest,
+    /// What it says. Its bodies have the digests that the record holds.
+    pub record: Record,
+    /// The bytes that it was read from.
+    pub bytes: Arc<[u8]>,
+}
+
+impl StoredRecord {
+    /// Position of its last event.
+    pub fn last_position(&self) -> Position {
+        let more = u64::try_from(self.record.events.len())
+            .unwrap_or(u64::MAX)
+            .saturating_sub(1);
+        Position(self.position.0.saturating_add(more))
+    }
+}
+
+/// Which writer an append comes from. A store refuses the appends of an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fence {
+    /// Partition of the log.
+    pub partition: u32,
+    /// Raised durably each time the partition gets a new writer.
+    pub epoch: u64,
+}
+
+/// One stream's part of an append.
+#[derive(Debug, Clone)]
+pub struct AppendPart {
+    /// The stream to extend.
+    pub stream: StreamId,
+    /// Where the writer saw it end.
+    pub expected: ExpectedVersion,
+    /// What to add. It must name the same stream, the version after the expected one, the append's set id and
+    /// fence, and the leaf hash of the stream's last record.
+    pub record: EncodedRecord,
+}
+
+/// Records of one or more streams, of which all are written or none.
+#[derive(Debug, Clone)]
+pub struct Append {
+    /// The writer, as [`EventStore::fence`] gave it.
+    pub fence: Fence,
+    /// Names the append: the same id again gets the first answer again.
+    pub set_id: [u8; 16],
+    /// At least one; each stream at most once.
+    pub parts: Vec<AppendPart>,
+}
+
+/// Where an append's events stand: one entry for each of its parts, in their order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// Version and position of each part's last event.
+    pub parts: Vec<Committed>,
+}
+
+/// A stream and where it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// Its name.
+    pub stream: StreamId,
+    /// Version of its last event.
+    pub version: Version,
+}
+
+/// One part of an append that is in the log, or about to be.
+#[derive(Debug, Clone)]
+struct SetPart {
+    number: u16,
+    of: u16,
+    stream: String,
+    first: Version,
+    last: Committed,
+}
+
+/// The answer to an append, when it is durable. Dropping it does not take the append back.
+pub type AppendFuture = Pin<Box<dyn Future<Output = Result<Appended, AppendError>> + Send>>;
+
+/// The reading half of the log. Only what is durable is ever read. Every record that is given out has been
+/// compared with its checksum, its leaf hash and its bodies' digests.
+pub trait EventReader: Send + Sync {
+    /// The records of `stream` that hold events from version `from` on, in order, at most `limit`. The first
+    /// may begin before `from`. None, if the stream is unknown or ends before.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read.
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError>;
+
+    /// The records of all streams that hold events from position `from` on, in order, at most `limit`.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read.
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError>;
+
+    /// The last durable position; 0 if the log is empty.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    fn head(&self) -> Result<Position, ReadError>;
+
+    /// Where `stream` ends; 0 if it is unknown.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError>;
+
+    /// Streams whose id begins with `prefix`, in order of their ids, from the one behind `after` on, at most
+    /// `limit`.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    fn list_streams(
+        &self,
+        prefix: &str,
+        after: Option<&StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamInfo>, ReadError>;
+}
+
+/// The whole log.
+pub trait EventStore: EventReader {
+    /// What an append must carry to be taken.
+    fn fence(&self) -> Fence;
+
+    /// Adds records. The place in the queue is taken at the call; the future resolves when they are durable,
+    /// and waits while the queue is full.
+    ///
+    /// Repeating an append (the same set id, streams and expected versions) answers as the first one did,
+    /// even if the streams have gone on since.
+    fn append(&self, append: Append) -> AppendFuture;
+
+    /// Whether the append with this id is in the log, and where: what to ask after
+    /// [`AppendError::Ambiguous`], on the store opened anew. Quick for the newest 8,192 appends, a scan of
+    /// the whole log for others.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the log cannot be read.
+    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError>;
+
+    /// Records that become durable from now on, in order.
+    fn subscribe(&self) -> Feed;
+
+    /// Refuses new appends, makes all queued ones durable, and lets go of the log, so that it can be opened
+    /// again at once. Blocks until then: call it from the blocking pool. Closing twice is fine.
+    ///
+    /// # Errors
+    /// [`CloseError`] if something could not be finished. What was acknowledged is durable all the same.
+    fn close(&self) -> Result<(), CloseError>;
+}

@@ -1,0 +1,156 @@
+//! From draft to bytes, and the facts that a store takes from bytes of elsewhere.
+
+use crate::envelope::Basis;
+use crate::id::{Digest, StreamId};
+use crate::limits::{EVENTS_PER_APPEND_MAX, PAYLOAD_BYTES_MAX};
+
+use super::view::{check_part, check_versions};
+use super::{
+    EVENT_ENTRY_BYTES, EncodedRecord, EventBody, FORMAT, Facts, INLINE, LEAF, Record, RecordDraft,
+    RecordError, RecordView,
+};
+
+/// Bytes of the hashed part that every record has: all but texts and events.
+const FIXED_BYTES: usize = 1 + 8 + 16 + 4 + 4 + 8 + 8 + 32 + 1 + 32 + 2 + 5 * 2;
+
+impl RecordDraft {
+    /// The record's bytes and leaf hash.
+    ///
+    /// # Errors
+    /// [`RecordError`] if a number, a text or a body is outside what a record can hold. Every record that is
+    /// made here can be read back.
+    pub fn encode(&self) -> Result<EncodedRecord, RecordError> {
+        let event_count = self.check()?;
+        let mut out = Vec::with_capacity(self.size());
+        self.write_header(&mut out, event_count)?;
+        for event in &self.events {
+            write_entry(&mut out, event);
+        }
+        let hash = Digest::of_parts(&[LEAF, &out]);
+        for event in &self.events {
+            out.push(INLINE);
+            out.extend_from_slice(&event.salt);
+            out.extend_from_slice(&event.body);
+        }
+        Ok(EncodedRecord {
+            bytes: out.into(),
+            hash,
+            facts: self.facts(event_count),
+        })
+    }
+
+    /// How many bytes the record will have: what decides whether it fits.
+    pub fn size(&self) -> usize {
+        let metadata = &self.metadata;
+        let texts = self.stream.as_str().len()
+            + metadata.command_id.len()
+            + metadata.causation_id.len()
+            + metadata.correlation_id.len()
+            + metadata.principal.name.len();
+        let beside = EVENT_ENTRY_BYTES + 1 + 16;
+        let events: usize = self.events.iter().map(|event| beside + event.body.len()).sum();
+        FIXED_BYTES + texts + events
+    }
+
+    fn check(&self) -> Result<u16, RecordError> {
+        let count = self.events.len();
+        let wrong = RecordError::EventCount { count };
+        if count == 0 || count > EVENTS_PER_APPEND_MAX {
+            return Err(wrong);
+        }
+        let event_count = u16::try_from(count).map_err(|_| wrong)?;
+        check_part(self.part, self.parts)?;
+        check_versions(self.first_version, event_count)?;
+        let large = |event: &EventBody| event.body.len() > PAYLOAD_BYTES_MAX;
+        match self.events.iter().enumerate().find(|(_, event)| large(event)) {
+            Some((event, EventBody { body, .. })) => Err(RecordError::BodyTooLarge {
+                event,
+                bytes: body.len(),
+            }),
+            None => Ok(event_count),
+        }
+    }
+
+    fn facts(&self, event_count: u16) -> Facts {
+        Facts {
+            stream: self.stream.clone(),
+            first_version: self.first_version,
+            set_id: self.set_id,
+            part: self.part,
+            parts: self.parts,
+            partition: self.partition,
+            epoch: self.epoch,
+            previous: self.previous,
+            event_count,
+        }
+    }
+
+    fn write_header(&self, out: &mut Vec<u8>, event_count: u16) -> Result<(), RecordError> {
+        let metadata = &self.metadata;
+        out.push(FORMAT);
+        write_text(out, "stream id", self.stream.as_str())?;
+        out.extend_from_slice(&self.first_version.0.to_be_bytes());
+        out.extend_from_slice(&self.set_id);
+        out.extend_from_slice(&self.part.to_be_bytes());
+        out.extend_from_slice(&self.parts.to_be_bytes());
+        out.extend_from_slice(&self.partition.to_be_bytes());
+        out.extend_from_slice(&self.epoch.to_be_bytes());
+        out.extend_from_slice(&metadata.at.0.to_be_bytes());
+        write_text(out, "command id", &metadata.command_id)?;
+        out.extend_from_slice(&metadata.command_digest.0);
+        write_text(out, "causation id", &metadata.causation_id)?;
+        write_text(out, "correlation id", &metadata.correlation_id)?;
+        write_text(out, "principal", &metadata.principal.name)?;
+        out.push(match metadata.principal.basis {
+            Basis::Asserted => 0,
+            Basis::Authenticated => 1,
+        });
+        out.extend_from_slice(&self.previous.0);
+        out.extend_from_slice(&event_count.to_be_bytes());
+        Ok(())
+    }
+}
+
+fn write_text(out: &mut Vec<u8>, field: &'static str, text: &str) -> Result<(), RecordError> {
+    let bytes = text.len();
+    let length = u16::try_from(bytes).map_err(|_| RecordError::TextTooLong { field, bytes })?;
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+fn write_entry(out: &mut Vec<u8>, event: &EventBody) {
+    // `check` has seen that the body is below 16 MiB, so that its length fits four bytes.
+    let length = u32::try_from(event.body.len()).unwrap_or(u32::MAX);
+    out.extend_from_slice(&event.kind.to_be_bytes());
+    out.push(event.schema);
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(&Digest::of_parts(&[&event.salt, &event.body]).0);
+}
+
+impl EncodedRecord {
+    /// Takes a record's bytes from elsewhere (an export, another store), after checking all of them, bodies
+    /// too.
+    ///
+    /// # Errors
+    /// [`RecordError`] saying what is wrong with the bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
+        Record::decode(bytes)?.check_bodies()?;
+        let view = RecordView::peek(bytes)?;
+        Ok(Self {
+            hash: view.leaf_hash(),
+            facts: Facts {
+                stream: StreamId::parse(view.stream)?,
+                first_version: view.first_version,
+                set_id: view.set_id,
+                part: view.part,
+                parts: view.parts,
+                partition: view.partition,
+                epoch: view.epoch,
+                previous: view.previous,
+                event_count: view.event_count,
+            },
+            bytes: bytes.into(),
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! Stream names and their ends. Names stand in an arena and are found through an open-addressed table of 32-bit
+//! numbers: a hash map that owns its names would cost about three times as much.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use proto_events::id::Version;
+
+use super::chunked::Chunked;
+use super::{NO_SLOT, StreamEnd};
+
+/// Bytes of one piece of the arena; a name does not span pieces.
+const PIECE: usize = 1 << 20;
+
+/// Marks an empty place of the table.
+const EMPTY: u32 = u32::MAX;
+
+/// What is known of one stream.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    /// Where it ends.
+    pub(super) end: StreamEnd,
+    /// Its newest slot.
+    pub(super) last: u32,
+    /// Where its name stands in the arena: piece and place within.
+    name: u32,
+}
+
+/// All streams.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    hasher: RandomState,
+    table: Vec<u32>,
+    entries: Chunked<Stream>,
+    arena: Vec<Vec<u8>>,
+    /// Numbers of streams in order of their names; those of newer streams are missing until somebody lists.
+    sorted: Mutex<Vec<u32>>,
+}
+
+impl Streams {
+    /// Whether so many more can be named.
+    pub(super) fn has_room(&self, more: usize) -> bool {
+        // A new name may need 65 KiB of a new piece; 4 GiB of names are the bound of their 32-bit places.
+        self.entries.len().saturating_add(more) < EMPTY as usize
+            && self.arena.len().saturating_add(more / 15) < 4_094
+    }
+
+    pub(super) fn find(&self, name: &str) -> Option<&Stream> {
+        let place = self.place(name)?;
+        self.entries.get_ref(*self.table.get(place)? as usize)
+    }
+
+    /// The stream with this name, made if it is new.
+    pub(super) fn upsert(&mut self, name: &str) -> &mut Stream {
+        if self.entries.len() * 5 >= self.table.len() * 4 {
+            self.grow();
+        }
+        let place = self.place(name).unwrap_or_default();
+        let mut number = self.table.get(place).copied().unwrap_or(EMPTY);
+        if number == EMPTY {
+            number = u32::try_from(self.entries.len()).unwrap_or(EMPTY);
+            if let Some(empty) = self.table.get_mut(place) {
+                *empty = number;
+            }
+            let name = self.intern(name);
+            self.entries.push(Stream {
+                end: StreamEnd::default(),
+                last: NO_SLOT,
+                name,
+            });
+        }
+        self.entries
+            .get_mut(number as usize)
+            .expect("a number in the table is always that of a stream in the list")
+    }
+
+    /// Names that begin with `prefix` and come behind `after`, in order.
+    pub(super) fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<(&str, Version)> {
+        let mut sorted = self.sorted.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = u32::try_from(sorted.len()).unwrap_or(EMPTY);
+        let all = u32::try_from(self.entries.len()).unwrap_or(EMPTY);
+        if known < all {
+            sorted.extend(known..all);
+            // The front is sorted already, which this sort makes use of.
+            sorted.sort_by(|a, b| self.name(*a).cmp(&self.name(*b)));
+        }
+        let begins = |number: &u32| self.name(*number).is_some_and(|name| name < prefix);
+        let behind = |number: &u32| self.name(*number) <= after;
+        let first = sorted.partition_point(begins);
+        let first = if after.is_some() {
+            first.max(sorted.partition_point(behind))
+        } else {
+            first
+        };
+        sorted
+            .iter()
+            .skip(first)
+            .map_while(|number| {
+                let name = self.name(*number).filter(|name| name.starts_with(prefix))?;
+                Some((name, self.entries.get(*number as usize)?.end.version))
+            })
+            .take(limit)
+            .collect()
+    }
+
+    /// The place in the table that holds the stream of this name, or the empty one where it belongs.
+    fn place(&self, name: &str) -> Option<usize> {
+        let mask = self.table.len().checked_sub(1)?;
+        let hash = usize::try_from(self.hasher.hash_one(name) & 0xffff_ffff).ok()?;
+        (0..=mask).map(|step| (hash + step) & mask).find(|place| {
+            let number = self.table.get(*place).copied().unwrap_or(EMPTY);
+            number == EMPTY || self.name(number) == Some(name)
+        })
+    }
+
+    /// Doubles the table.
+    fn grow(&mut self) {
+        self.table = vec![EMPTY; (self.table.len() * 2).max(1 << 10)];
+        for number in 0..self.entries.len() {
+            let place = self
+                .name(u32::try_from(number).unwrap_or(EMPTY))
+                .and_then(|name| self.place(name));
+            if let Some(empty) = place.and_then(|place| self.table.get_mut(place)) {
+                *empty = u32::try_from(number).unwrap_or(EMPTY);
+            }
+        }
+    }
+
+    fn name(&self, number: u32) -> Option<&str> {
+        let stream = self.entries.get_ref(number as usize)?;
+        let place = stream.name as usize;
+        let piece = self.arena.get(place / PIECE)?.get(place % PIECE..)?;
+        let (length, rest) = piece.split_first_chunk::<2>()?;
+        std::str::from_utf8(rest.get(..usize::from(u16::from_be_bytes(*length)))?).ok()
+    }
+
+    /// Puts a name into the arena. Names come from records, whose texts have at most 65,535 bytes.
+    fn intern(&mut self, name: &str) -> u32 {
+        let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
+        let needed = 2 + name.len();
+        if self.arena.last().is_none_or(|piece| piece.len() + needed > PIECE) {
+            self.arena.push(Vec::with_capacity(PIECE));
+        }
+        let pieces = self.arena.len();
+        let Some(piece) = self.arena.last_mut() else {
+            return EMPTY;
+        };
+        let place = (pieces - 1) * PIECE + piece.len();
+        piece.extend_from_slice(&length.to_be_bytes());
+        piece.extend_from_slice(name.as_bytes());
+        u32::try_from(place).unwrap_or(EMPTY)
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.table.len() * 4 + self.entries.bytes() + self.arena.len() * PIECE
+    }
+}

@@ -1,0 +1,208 @@
+//! The store that keeps its log in memory: the reference that says what every store must do, and a quick double
+//! for tests. Nothing survives it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proto_events::id::{Digest, Position, StreamId, Version};
+use tokio::sync::broadcast;
+
+use crate::limits::SUBSCRIBER_BUFFER;
+
+use super::writer::stored;
+use super::{
+    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
+    SetPart, StoredRecord, StreamInfo, check,
+};
+
+/// The only fence of a memory store.
+const FENCE: Fence = Fence {
+    partition: 0,
+    epoch: 1,
+};
+
+/// A log in memory.
+#[derive(Debug)]
+pub struct MemoryStore {
+    log: Mutex<Option<Log>>,
+}
+
+#[derive(Debug)]
+struct Log {
+    records: Vec<Arc<StoredRecord>>,
+    /// Numbers of each stream's records.
+    streams: BTreeMap<StreamId, Vec<usize>>,
+    sets: HashMap<[u8; 16], Vec<SetPart>>,
+    feed: broadcast::Sender<Arc<StoredRecord>>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryStore {
+    /// An empty log.
+    pub fn new() -> Self {
+        let log = Log {
+            records: Vec::new(),
+            streams: BTreeMap::new(),
+            sets: HashMap::new(),
+            feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
+        };
+        Self {
+            log: Mutex::new(Some(log)),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Log>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<R>(&self, look: impl FnOnce(&Log) -> R) -> Result<R, ReadError> {
+        self.lock().as_ref().map(look).ok_or(ReadError::Closed)
+    }
+}
+
+impl Log {
+    fn end(&self) -> Position {
+        self.records
+            .last()
+            .map_or(Position::default(), |record| record.last_position())
+    }
+
+    fn stream_end(&self, stream: &StreamId) -> (Version, Digest) {
+        let last = self.streams.get(stream).and_then(|numbers| numbers.last());
+        let record = last.and_then(|number| self.records.get(*number));
+        record.map_or((Version::default(), Digest::default()), |stored| {
+            (stored.record.last_version(), stored.hash)
+        })
+    }
+
+    fn append(&mut self, append: &Append) -> Result<Appended, AppendError> {
+        if let Some(parts) = self.sets.get(&append.set_id) {
+            return check::repeated(append, parts);
+        }
+        if append.fence != FENCE {
+            return Err(AppendError::Fenced {
+                presented: append.fence,
+                current: FENCE,
+            });
+        }
+        for part in &append.parts {
+            let (actual, hash) = self.stream_end(&part.stream);
+            if actual != part.expected.version() {
+                return Err(AppendError::Conflict {
+                    stream: part.stream.clone(),
+                    expected: part.expected,
+                    actual,
+                });
+            }
+            if hash != part.record.previous() {
+                return Err(check::other_history(&part.stream));
+            }
+        }
+        Ok(self.write(append))
+    }
+
+    fn write(&mut self, append: &Append) -> Appended {
+        let mut parts = Vec::with_capacity(append.parts.len());
+        for part in &append.parts {
+            let record = Arc::new(stored(&part.record, Position(self.end().0 + 1)));
+            parts.push(SetPart::written(&part.record, record.last_position()));
+            let number = self.records.len();
+            self.streams.entry(part.stream.clone()).or_default().push(number);
+            self.records.push(Arc::clone(&record));
+            // Without a subscriber nobody misses it.
+            let _ = self.feed.send(record);
+        }
+        let appended = check::appended(&parts);
+        self.sets.insert(append.set_id, parts);
+        appended
+    }
+}
+
+impl EventReader for MemoryStore {
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.read(|log| {
+            let numbers = log.streams.get(stream).into_iter().flatten();
+            let records = numbers.filter_map(|number| log.records.get(*number));
+            let wanted = records.filter(|stored| stored.record.last_version() >= from);
+            wanted.take(limit).map(|record| (**record).clone()).collect()
+        })
+    }
+
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        self.read(|log| {
+            let first = log
+                .records
+                .partition_point(|record| record.last_position() < from);
+            let wanted = log.records.iter().skip(first).take(limit);
+            wanted.map(|record| (**record).clone()).collect()
+        })
+    }
+
+    fn head(&self) -> Result<Position, ReadError> {
+        self.read(Log::end)
+    }
+
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
+        self.read(|log| log.stream_end(stream).0)
+    }
+
+    fn list_streams(
+        &self,
+        prefix: &str,
+        after: Option<&StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamInfo>, ReadError> {
+        self.read(|log| {
+            let streams = log.streams.keys();
+            let wanted = streams.filter(|stream| {
+                stream.as_str().starts_with(prefix) && after.is_none_or(|after| *stream > after)
+            });
+            let info = |stream: &StreamId| StreamInfo {
+                stream: stream.clone(),
+                version: log.stream_end(stream).0,
+            };
+            wanted.take(limit).map(info).collect()
+        })
+    }
+}
+
+impl EventStore for MemoryStore {
+    fn fence(&self) -> Fence {
+        FENCE
+    }
+
+    fn append(&self, append: Append) -> AppendFuture {
+        let answer = check::agrees(&append).and_then(|()| {
+            let mut log = self.lock();
+            log.as_mut().ok_or(AppendError::Closed)?.append(&append)
+        });
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
+        self.read(|log| log.sets.get(&set_id).map(|parts| check::appended(parts)))
+    }
+
+    fn subscribe(&self) -> Feed {
+        Feed::of(
+            self.lock()
+                .as_ref()
+                .map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()),
+        )
+    }
+
+    fn close(&self) -> Result<(), CloseError> {
+        self.lock().take();
+        Ok(())
+    }
+}

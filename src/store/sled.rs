@@ -1,0 +1,253 @@
+//! The log in a directory, on sled 0.34.7. Values of whole groups under ordinal keys, spacers ahead of them, and
+//! `fdatasync` on a descriptor of our own, since sled's flush does not reach the disk.
+//!
+//! Beside sled's own files the directory holds `taskreel.format` (that it is a log, and of what kind), `HEAD` (how
+//! far it went) and, while it is open, `holder` (by whom).
+
+mod dir;
+mod open;
+mod scan;
+mod sink;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use proto_events::id::{Position, StreamId, Version};
+use tokio::sync::{mpsc, oneshot};
+
+use self::sink::Trees;
+use super::writer::{Job, Shared};
+use super::{
+    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, Holder,
+    OpenError, ReadError, StoredRecord, StreamInfo, check, reading,
+};
+
+pub use self::dir::blob_files;
+
+/// What an acknowledged append has survived. Chosen when a log is created and written into its header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Durability {
+    /// `fdatasync`: a power failure too.
+    #[default]
+    Strict,
+}
+
+impl Durability {
+    /// Its name in `taskreel.format`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Strict => "strict",
+        }
+    }
+
+    /// The durability of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        (name == Self::Strict.name()).then_some(Self::Strict)
+    }
+}
+
+/// How to open a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SledOptions {
+    /// What an acknowledged append has survived; of a log that exists, its own holds.
+    pub durability: Durability,
+    /// Whether to make a log where there is none: in a new or an empty directory.
+    pub create: bool,
+    /// Cache of the database in bytes. It is a wish: with values of this size sled keeps more.
+    pub cache_bytes: u64,
+}
+
+impl Default for SledOptions {
+    /// Strict, making the log if there is none, 64 MiB.
+    fn default() -> Self {
+        Self {
+            durability: Durability::Strict,
+            create: true,
+            cache_bytes: 64 * 1024 * 1024,
+        }
+    }
+}
+
+/// A log in a directory. Dropping it closes it.
+pub struct SledStore {
+    dir: PathBuf,
+    shared: Arc<Shared>,
+    queue: mpsc::Sender<Job>,
+    trees: RwLock<Option<Trees>>,
+    writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
+}
+
+impl fmt::Debug for SledStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SledStore")
+            .field("dir", &self.dir)
+            .field("fence", &self.shared.fence)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SledStore {
+    /// Opens the log in `dir`, or makes one.
+    ///
+    /// # Errors
+    /// [`OpenError`], see [`SledStore::open_with`].
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(dir, SledOptions::default())
+    }
+
+    /// Opens the log in `dir`. All values are read: checksums, positions, versions and the chain of each stream are
+    /// checked. An append whose last values are missing at the log's end was never durable and is removed.
+    ///
+    /// # Errors
+    /// [`OpenError`]: whatever is not a log of a known format is refused and left untouched; so is one that another
+    /// store holds, that is damaged, or that ends before its `HEAD`.
+    pub fn open_with(dir: impl AsRef<Path>, options: SledOptions) -> Result<Self, OpenError> {
+        open::open(dir.as_ref(), options)
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn read<R>(&self, look: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {
+        // Closing waits for this guard, so that no reader holds the directory longer than the store.
+        let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
+        look(trees.as_ref().ok_or(ReadError::Closed)?)
+    }
+
+    fn index<R>(&self, look: impl FnOnce(&super::index::Index) -> R) -> R {
+        look(&self.shared.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl EventReader for SledStore {
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.read(|trees| {
+            let (end, slots) = self.index(|index| {
+                (
+                    index.end_of(stream.as_str()).version,
+                    index.slots_of(stream.as_str()),
+                )
+            });
+            if end < from {
+                return Ok(Vec::new());
+            }
+            let first = reading::holding(trees, &slots, from)?;
+            let wanted = slots.get(first..).unwrap_or_default();
+            reading::in_slots(trees, stream, wanted.get(..limit).unwrap_or(wanted))
+        })
+    }
+
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        self.read(|trees| {
+            let (around, end) = self.index(|index| (index.around(from), index.next_ordinal()));
+            reading::from_position(trees, from, around, end, limit)
+        })
+    }
+
+    fn head(&self) -> Result<Position, ReadError> {
+        self.read(|_| Ok(self.index(super::index::Index::head)))
+    }
+
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
+        self.read(|_| Ok(self.index(|index| index.end_of(stream.as_str()).version)))
+    }
+
+    fn list_streams(
+        &self,
+        prefix: &str,
+        after: Option<&StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamInfo>, ReadError> {
+        self.read(|_| Ok(self.index(|index| index.list(prefix, after.map(StreamId::as_str), limit))))
+    }
+}
+
+impl EventStore for SledStore {
+    fn fence(&self) -> Fence {
+        self.shared.fence
+    }
+
+    fn append(&self, append: Append) -> AppendFuture {
+        if let Err(error) = check::agrees(&append) {
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        let (reply, answer) = oneshot::channel();
+        let job = Job { append, reply };
+        let shared = Arc::clone(&self.shared);
+        match self.queue.try_send(job) {
+            Ok(()) => Box::pin(await_answer(shared, answer)),
+            Err(mpsc::error::TrySendError::Closed(_)) => Box::pin(std::future::ready(Err(shared.refusal()))),
+            Err(mpsc::error::TrySendError::Full(job)) => {
+                let queue = self.queue.clone();
+                Box::pin(async move {
+                    queue.send(job).await.map_err(|_| shared.refusal())?;
+                    await_answer(shared, answer).await
+                })
+            }
+        }
+    }
+
+    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
+        self.read(|trees| {
+            let (lately, end) = self.index(|index| (index.recall(set_id), index.next_ordinal()));
+            let parts = match lately {
+                Some(ordinal) => reading::set_around(trees, ordinal.into(), set_id)?,
+                None => reading::find_set(trees, end, set_id)?,
+            };
+            Ok(parts.map(|parts| check::appended(&parts)))
+        })
+    }
+
+    fn subscribe(&self) -> Feed {
+        self.shared.subscribe()
+    }
+
+    fn close(&self) -> Result<(), CloseError> {
+        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        self.shared.closing.notify_one();
+        let ended = writer
+            .join()
+            .unwrap_or_else(|_| Err("the writer panicked".to_owned()));
+        self.shared.end_feeds();
+        self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
+        Holder::remove(&self.dir);
+        dir::await_release(&self.dir).map_err(|why| CloseError::StillHeld { why })?;
+        match (self.shared.poisoned.get(), ended) {
+            (Some(why), _) => Err(CloseError::Poisoned { why: why.clone() }),
+            (None, Err(why)) => Err(CloseError::Head { why }),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+}
+
+impl Drop for SledStore {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "the log was not closed cleanly");
+        }
+    }
+}
+
+async fn await_answer(
+    shared: Arc<Shared>,
+    answer: oneshot::Receiver<Result<Appended, AppendError>>,
+) -> Result<Appended, AppendError> {
+    answer.await.unwrap_or_else(|_| {
+        let why = shared.poisoned.get();
+        Err(AppendError::Ambiguous {
+            why: why.map_or_else(|| "the writer ended without an answer".to_owned(), Clone::clone),
+        })
+    })
+}

@@ -1,0 +1,154 @@
+//! The directory around the database: the marker that makes it a log, its blob files, its lock.
+
+use std::fs::{File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::store::{OpenError, files};
+
+use super::{Durability, SledOptions};
+
+/// The only format of the log there is.
+pub(super) const FORMAT: u32 = 1;
+
+/// Name of the marker.
+const FORMAT_FILE: &str = "taskreel.format";
+
+/// First line of the marker.
+const TITLE: &str = "taskreel log";
+
+/// Name of sled's data file, which we sync ourselves.
+pub(super) const DATA_FILE: &str = "db";
+
+/// Longest time that sled's own threads may keep the directory after the last handle is gone.
+const RELEASE_WITHIN: Duration = Duration::from_secs(10);
+
+/// An IO error that names its file.
+pub(super) fn io_error(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
+    move |source| OpenError::Io {
+        path: path.to_owned(),
+        what,
+        source,
+    }
+}
+
+/// Sees that `dir` is a log that this program knows, or makes it one where that harms nobody. Whatever is something
+/// else is refused before anything in it is touched.
+pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, OpenError> {
+    let not_a_log = |why: &str| OpenError::NotALog {
+        path: dir.to_owned(),
+        why: why.to_owned(),
+    };
+    match std::fs::metadata(dir) {
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Err(not_a_log("it is a file")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && options.create => create(dir)?,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_a_log("it does not exist")),
+        Err(error) => return Err(io_error(dir, "the directory could not be looked at")(error)),
+    }
+    let marker = files::read(dir, FORMAT_FILE);
+    let marker = match marker {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(not_a_log("its taskreel.format is no text"));
+        }
+        other => other.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be read"))?,
+    };
+    if let Some(text) = marker {
+        return read_marker(dir, &text);
+    }
+    if !is_empty(dir).map_err(io_error(dir, "the directory could not be read"))? {
+        return Err(not_a_log("it holds files, but none named taskreel.format"));
+    }
+    if !options.create {
+        return Err(not_a_log("it is empty"));
+    }
+    let text = format!(
+        "{TITLE}\nformat {FORMAT}\ndurability {}\n",
+        options.durability.name()
+    );
+    files::replace(dir, FORMAT_FILE, &text)
+        .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))?;
+    Ok(options.durability)
+}
+
+fn create(dir: &Path) -> Result<(), OpenError> {
+    std::fs::create_dir_all(dir).map_err(io_error(dir, "the directory could not be made"))?;
+    let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    files::sync_dir(parent).map_err(io_error(parent, "the directory could not be synced"))
+}
+
+fn read_marker(dir: &Path, text: &str) -> Result<Durability, OpenError> {
+    let damaged = || OpenError::NotALog {
+        path: dir.to_owned(),
+        why: "its taskreel.format is not one that taskreel wrote".to_owned(),
+    };
+    let mut lines = text.lines();
+    if lines.next() != Some(TITLE) {
+        return Err(damaged());
+    }
+    let format = lines.next().and_then(|line| line.strip_prefix("format "));
+    let found: u32 = format
+        .and_then(|number| number.parse().ok())
+        .ok_or_else(damaged)?;
+    if found > FORMAT {
+        return Err(OpenError::NewerFormat {
+            path: dir.to_owned(),
+            found,
+            known: FORMAT,
+        });
+    }
+    let durability = lines
+        .next()
+        .and_then(|line| line.strip_prefix("durability "))
+        .ok_or_else(damaged)?;
+    if found != FORMAT {
+        return Err(damaged());
+    }
+    Durability::of_name(durability).ok_or_else(|| OpenError::UnknownDurability {
+        path: dir.to_owned(),
+        found: durability.to_owned(),
+    })
+}
+
+/// Whether a directory holds nothing but, perhaps, a marker that was never finished.
+fn is_empty(dir: &Path) -> io::Result<bool> {
+    let unfinished = format!("{FORMAT_FILE}{}", files::NEW);
+    for entry in std::fs::read_dir(dir)? {
+        if entry?.file_name() != unfinished.as_str() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// The files to which sled has moved large data, which it never syncs: there must be none.
+///
+/// # Errors
+/// The reason, if the directory cannot be read.
+pub fn blob_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    match std::fs::read_dir(dir.join("blobs")) {
+        Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Waits until sled's threads have let go of the directory, so that it can be opened again at once.
+pub(super) fn await_release(dir: &Path) -> Result<(), String> {
+    // If somebody has removed the directory, nothing is held.
+    let Ok(file) = File::open(dir.join(DATA_FILE)) else {
+        return Ok(());
+    };
+    let since = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return file.unlock().map_err(|error| error.to_string()),
+            Err(TryLockError::WouldBlock) if since.elapsed() < RELEASE_WITHIN => {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+}

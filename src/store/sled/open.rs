@@ -1,0 +1,213 @@
+//! Opening: what is refused, what is checked, what is made durable before the first append.
+
+use std::fs::OpenOptions;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+
+use ::sled::{Db, Mode, Tree};
+use tokio::sync::mpsc;
+
+use crate::limits::WRITER_QUEUE_APPENDS;
+use crate::store::head::{HEAD_FILE, Head};
+use crate::store::keys::value_key;
+use crate::store::spacer::Spacer;
+use crate::store::writer::{Shared, Sink as _, Writer};
+use crate::store::{Fence, Holder, OpenError};
+
+use super::dir::{self, DATA_FILE, FORMAT, blob_files, io_error};
+use super::scan::{Scan, ScanError};
+use super::sink::{SledSink, Trees, sync_all};
+use super::{Durability, SledOptions, SledStore};
+
+/// Bytes of sled's segments: a quarter of one is the largest that sled keeps out of blob files, and 17 values stay
+/// below that. Fixed when a log is created.
+const SEGMENT_BYTES: usize = 4 * 1024 * 1024;
+
+/// The partition of every log that stands alone.
+const PARTITION: u32 = 0;
+
+/// Opens or makes the log in `dir`.
+pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
+    let durability = dir::claim(dir, options)?;
+    refuse_blobs(dir)?;
+    let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
+    let db = open_database(dir, options)?;
+    let opened = start(dir, durability, head, db);
+    if opened.is_err() {
+        // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
+        let _ = dir::await_release(dir);
+    }
+    opened
+}
+
+fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Result<SledStore, OpenError> {
+    let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
+    let (log, meta) = (tree("log")?, tree("meta")?);
+    let mut scan = scan(dir, &log, head)?;
+    let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
+    let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
+    drop(meta);
+    for ordinal in leftover {
+        log.remove(value_key(ordinal))
+            .map_err(|error| sled_error(dir, &error))?;
+    }
+    let path = dir.join(DATA_FILE);
+    let data = OpenOptions::new().write(true).open(&path);
+    let mut sink = SledSink {
+        log: log.clone(),
+        spacer: Spacer::behind(scan.last_spaced),
+        data: data.map_err(io_error(&path, "the database's file could not be opened"))?,
+        dir: dir.to_owned(),
+        db,
+    };
+    sync_all(&sink).map_err(io_error(dir, "the new epoch could not be made durable"))?;
+    refuse_blobs(dir)?;
+    let head = Head {
+        position: scan.index.head(),
+        frontier: scan.frontier.clone(),
+    };
+    sink.write_head(&head).map_err(|why| head_error(dir, why))?;
+    Holder::this()
+        .write(dir)
+        .map_err(io_error(dir, "the file `holder` could not be written"))?;
+    let fence = Fence {
+        partition: PARTITION,
+        epoch,
+    };
+    spawn(dir, Trees { log }, sink, scan, fence)
+}
+
+fn spawn(dir: &Path, trees: Trees, sink: SledSink, scan: Scan, fence: Fence) -> Result<SledStore, OpenError> {
+    let shared = Arc::new(Shared::new(fence, scan.index));
+    let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let runtime = runtime.map_err(io_error(dir, "the writer could not be prepared"))?;
+    let writer_shared = Arc::clone(&shared);
+    let frontier = scan.frontier;
+    let work = move || runtime.block_on(Writer::new(sink, writer_shared, frontier).run(jobs));
+    let writer = std::thread::Builder::new()
+        .name("store-writer".to_owned())
+        .spawn(work);
+    Ok(SledStore {
+        dir: dir.to_owned(),
+        shared,
+        queue,
+        trees: RwLock::new(Some(trees)),
+        writer: Mutex::new(Some(
+            writer.map_err(io_error(dir, "the writer could not be started"))?,
+        )),
+    })
+}
+
+fn refuse_blobs(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join("blobs");
+    let count = blob_files(dir)
+        .map_err(io_error(&path, "the directory could not be read"))?
+        .len();
+    if count == 0 {
+        Ok(())
+    } else {
+        Err(OpenError::BlobsPresent { path, count })
+    }
+}
+
+fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
+    let config = ::sled::Config::new()
+        .path(dir)
+        .mode(Mode::HighThroughput)
+        .segment_size(SEGMENT_BYTES)
+        .flush_every_ms(None)
+        .cache_capacity(options.cache_bytes);
+    // sled panics at some kinds of damage; nothing of ours has begun yet that could be left half done.
+    match catch_unwind(AssertUnwindSafe(|| config.open())) {
+        Ok(Ok(db)) => Ok(db),
+        Ok(Err(error)) => Err(sled_error(dir, &error)),
+        Err(_) => Err(damaged(dir, "the database gave up while opening it")),
+    }
+}
+
+/// sled tells that somebody else has the lock by this text only; the exact version is pinned and a test watches it.
+const LOCKED: &str = "could not acquire lock";
+
+fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
+    match error {
+        ::sled::Error::Io(source) if source.to_string().contains(LOCKED) => OpenError::Held {
+            path: dir.to_owned(),
+            holder: Holder::read(dir),
+        },
+        ::sled::Error::Io(source) => OpenError::Io {
+            path: dir.to_owned(),
+            what: "the database could not be opened",
+            source: std::io::Error::new(source.kind(), source.to_string()),
+        },
+        other => damaged(dir, other.to_string()),
+    }
+}
+
+fn damaged(dir: &Path, what: impl Into<String>) -> OpenError {
+    OpenError::Corrupt {
+        path: dir.to_owned(),
+        what: what.into(),
+    }
+}
+
+fn head_error(dir: &Path, why: String) -> OpenError {
+    io_error(&dir.join(HEAD_FILE), "it could not be written")(std::io::Error::other(why))
+}
+
+fn scan_error(dir: &Path, error: ScanError) -> OpenError {
+    match error {
+        ScanError::Damaged(what) => damaged(dir, what),
+        ScanError::EndsBefore { head, log } => OpenError::EndsBeforeHead {
+            path: dir.to_owned(),
+            head,
+            log,
+        },
+    }
+}
+
+fn scan(dir: &Path, log: &Tree, head: Option<Head>) -> Result<Scan, OpenError> {
+    let read = AssertUnwindSafe(|| {
+        let mut scan = Scan::new(head);
+        // At the first error it ends: sled's iterator would repeat it for ever.
+        for item in log {
+            let (key, bytes) = item.map_err(|error| sled_error(dir, &error))?;
+            scan.take(&key, &bytes).map_err(|error| scan_error(dir, error))?;
+        }
+        Ok(scan)
+    });
+    catch_unwind(read).unwrap_or_else(|_| Err(damaged(dir, "the database gave up while it was read")))
+}
+
+/// Raises the epoch, and writes or compares what else the tree `meta` says of the log. Durable with the next flush.
+fn raise_epoch(dir: &Path, meta: &Tree, durability: Durability, empty: bool) -> Result<u64, OpenError> {
+    let get = |key: &str| meta.get(key).map_err(|error| sled_error(dir, &error));
+    let set = |key: &str, value: &[u8]| meta.insert(key, value).map_err(|error| sled_error(dir, &error));
+    let format = FORMAT.to_be_bytes();
+    match (get("format")?, get("durability")?) {
+        (None, None) if empty => {
+            set("format", &format)?;
+            set("durability", durability.name().as_bytes())?;
+        }
+        (Some(known), Some(name)) if *known == format && *name == *durability.name().as_bytes() => {}
+        _ => {
+            return Err(damaged(
+                dir,
+                "taskreel.format and the database disagree on what it is",
+            ));
+        }
+    }
+    let before = match get("epoch")? {
+        None if empty => 0,
+        Some(epoch) if epoch.len() == 8 => epoch
+            .iter()
+            .fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte)),
+        _ => return Err(damaged(dir, "its epoch is missing")),
+    };
+    let epoch = before + 1;
+    set("epoch", &epoch.to_be_bytes())?;
+    Ok(epoch)
+}

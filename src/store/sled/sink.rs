@@ -1,0 +1,87 @@
+//! The trees, as the writer and the readers see them.
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use ::sled::{Db, IVec, Tree};
+
+use crate::store::head::Head;
+use crate::store::keys::value_key;
+use crate::store::reading::Values;
+use crate::store::spacer::Spacer;
+use crate::store::writer::Sink;
+use crate::store::{ReadError, files};
+
+/// The handles that readers use. While one is alive, the directory stays locked.
+pub(super) struct Trees {
+    pub(super) log: Tree,
+}
+
+/// The handles that the writer uses.
+pub(super) struct SledSink {
+    pub(super) db: Db,
+    pub(super) log: Tree,
+    pub(super) spacer: Spacer,
+    /// Our own descriptor of sled's data file.
+    pub(super) data: File,
+    pub(super) dir: PathBuf,
+}
+
+impl Values for Trees {
+    type Bytes = IVec;
+
+    fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        get(&self.log, ordinal)
+    }
+}
+
+impl Values for SledSink {
+    type Bytes = IVec;
+
+    fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        get(&self.log, ordinal)
+    }
+}
+
+fn get(log: &Tree, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+    // sled panics at some kinds of damage. It is only read here, so that nothing is left half done.
+    let read = catch_unwind(AssertUnwindSafe(|| log.get(value_key(ordinal))));
+    let panicked = |_| ReadError::corrupt(format!("the database gave up on value {ordinal}"), None);
+    read.map_err(panicked)?.map_err(|error| match error {
+        ::sled::Error::Io(error) => ReadError::Io(error.to_string()),
+        other => ReadError::corrupt(format!("value {ordinal}: {other}"), None),
+    })
+}
+
+impl Sink for SledSink {
+    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        for key in self.spacer.before(ordinal) {
+            self.log.insert(key, &[]).map_err(|error| error.to_string())?;
+        }
+        let before = self
+            .log
+            .insert(value_key(ordinal), value)
+            .map_err(|error| error.to_string())?;
+        match before {
+            None => Ok(()),
+            Some(_) => Err(format!("value {ordinal} was there already")),
+        }
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        self.db.flush().map_err(|error| error.to_string())?;
+        self.data.sync_data().map_err(|error| error.to_string())
+    }
+
+    fn write_head(&mut self, head: &Head) -> Result<(), String> {
+        head.write(&self.dir).map_err(|error| error.to_string())
+    }
+}
+
+/// Makes all that was inserted durable, and the names of sled's files.
+pub(super) fn sync_all(sink: &SledSink) -> std::io::Result<()> {
+    sink.db.flush().map_err(std::io::Error::other)?;
+    sink.data.sync_all()?;
+    files::sync_dir(&sink.dir)
+}
