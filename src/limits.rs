@@ -16,14 +16,15 @@ pub const GROUP_APPENDS: usize = 1_024;
 /// so that sled never moves one to a blob file, which it would not sync.
 pub const GROUP_VALUE_BYTES: usize = 60 * 1024;
 
-/// Actors that are awake at once.
-pub const LIVE_ACTORS: usize = 10_000;
-
 /// Idle time after which an actor is put to sleep.
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
 
 /// Longest attempt of one call, unless its policy says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How often an attempt that was lost (a crash, a timeout) is made again where that is allowed: enough for a
+/// bad moment, too few for a call that kills its process each time.
+pub const REPEATS_AFTER_LOSS: u32 = 3;
 
 /// Retries of an inference after a passing failure, Protolink's figure.
 pub const INFERENCE_RETRIES: u32 = 3;

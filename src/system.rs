@@ -27,7 +27,7 @@ use crate::actors::supervisor::Supervisor;
 use crate::error::Error;
 use crate::limits::MAILBOX_COMMANDS;
 use crate::store::fold::fold_stream;
-use crate::store::{EventStore, Filter, Subscription};
+use crate::store::{EventStore, Subscription};
 
 /// A running system over one log. Cheap to clone; all clones are the same system.
 ///
@@ -68,7 +68,7 @@ impl System {
     /// [`Error::Task`] if a task with this id says something else or is running, [`Error::Overloaded`] if
     /// too much waits, or what the log answers.
     pub async fn submit(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(None, &mut self.inner.ports.clone());
+        let posted = input.into().into_task(None, &mut self.inner.ports.clone())?;
         self.submit_as(posted, Cause::default()).await
     }
 
@@ -78,7 +78,7 @@ impl System {
     /// # Errors
     /// As [`System::submit`], and [`Error::CommandIdReused`].
     pub async fn submit_once(&self, command_id: &str, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(None, &mut self.inner.ports.clone());
+        let posted = input.into().into_task(None, &mut self.inner.ports.clone())?;
         let cause = Cause { command_id: command_id.to_owned(), ..Cause::default() };
         self.submit_as(posted, cause).await
     }
@@ -113,7 +113,7 @@ impl System {
 
     /// Follows the whole log from a position: 1 is the first event.
     pub fn subscribe(&self, from: Position) -> Subscription {
-        Subscription::new(Arc::clone(&self.inner.store), Filter::All(from))
+        Subscription::all(Arc::clone(&self.inner.store), from)
     }
 
     /// Follows one task from a version: 1 is its first event.
@@ -122,7 +122,7 @@ impl System {
     /// [`Error::Id`] if this cannot be an id.
     pub fn subscribe_task(&self, id: &str, from: Version) -> Result<Subscription, Error> {
         let stream = StreamId::task(&self.inner.agent, id)?;
-        Ok(Subscription::new(Arc::clone(&self.inner.store), Filter::Stream(stream, from)))
+        Ok(Subscription::stream(Arc::clone(&self.inner.store), stream, from))
     }
 
     /// A task as it was after its first `version` events, from the log alone.

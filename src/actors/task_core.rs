@@ -5,7 +5,7 @@ use proto_events::call::CallEvent;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
 use proto_events::limits::EVENTS_PER_APPEND_MAX;
-use proto_events::model::{PostedTask, TaskState, run_context};
+use proto_events::model::{self, PostedTask, TaskState};
 use proto_events::session::{Session, SessionCommand, SessionEvent};
 use proto_events::task::{Task, TaskCommand, TaskEvent};
 
@@ -133,7 +133,7 @@ impl TaskCore {
         match op {
             TaskOp::Submit(posted) => self.submit(shared, posted, metadata)?,
             TaskOp::Command(command) => self.entity.decide(*command, metadata)?,
-            TaskOp::Cancel { reason } => self.cancel(reason, metadata)?,
+            TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata)?,
             TaskOp::Outcome { call_id, attempt, end } => {
                 self.outcome(shared, &call_id, attempt, end, metadata)?;
             }
@@ -154,13 +154,13 @@ impl TaskCore {
         if self.entity.pending().is_empty() || self.task().state().is_terminal() {
             return Ok(());
         }
-        let now = metadata.at.to_string();
-        let context = run_context::attach(self.task().metadata(), self.task().id(), &shared.agent.name, &now);
+        let (task, mut mint) = (self.task(), shared.ports.clone());
+        let context = model::attach(task.metadata(), task.id(), &shared.agent.name, None, &mut mint)?;
         self.entity.decide(TaskCommand::MergeMetadata(context), metadata)?;
         Ok(self.entity.decide(TaskCommand::Begin, metadata)?)
     }
 
-    fn cancel(&mut self, reason: Option<String>, metadata: &Metadata) -> Result<(), Error> {
+    fn cancel(&mut self, shared: &Shared, reason: Option<String>, metadata: &Metadata) -> Result<(), Error> {
         let id = self.entity.stream().id();
         if !self.task().exists() {
             return Err(Error::TaskNotFound(id));
@@ -171,7 +171,8 @@ impl TaskCore {
             state if state.is_terminal() => return Err(Error::TaskNotCancelable { id, state }),
             _ => {}
         }
-        let noted = run_context::canceled(self.task().metadata(), reason.as_deref());
+        let mut mint = shared.ports.clone();
+        let noted = model::canceled(self.task().metadata(), &id, reason.as_deref(), &mut mint)?;
         self.entity.decide(TaskCommand::Cancel { reason, metadata: noted }, metadata)?;
         let open = self.seat.as_ref().and_then(|held| held.session.state().open_turn());
         if let Some(turn_id) = open.map(|open| open.turn_id.clone()) {

@@ -3,44 +3,17 @@
 use std::fmt;
 use std::time::Duration;
 
+use proto_events::call::TokenUsage;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{LlmMessage, LlmRole};
+
 use super::tool::{BoxFuture, ToolSpec};
-
-/// Who says a message, as model providers name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ChatRole {
-    /// Rules, and what the runtime tells the model.
-    System,
-    /// The person or agent that asks.
-    User,
-    /// The model.
-    Assistant,
-    /// A tool's result, for providers that have such a role.
-    Tool,
-}
-
-impl ChatRole {
-    /// The provider's word.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Tool => "tool",
-        }
-    }
-}
-
-impl fmt::Display for ChatRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
 
 /// One message as the provider sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChatMessage {
     /// Who says it.
-    pub role: ChatRole,
+    pub role: LlmRole,
     /// What is said.
     pub content: String,
     /// The speaker's or tool's name, if it has one.
@@ -49,12 +22,18 @@ pub struct ChatMessage {
 
 impl ChatMessage {
     /// A message without a name.
-    pub fn new(role: ChatRole, content: impl Into<String>) -> Self {
+    pub fn new(role: LlmRole, content: impl Into<String>) -> Self {
         Self {
             role,
             content: content.into(),
             name: None,
         }
+    }
+
+    /// The provider's view of a message of a history.
+    pub fn of(message: &LlmMessage) -> Self {
+        let name = message.name.clone().filter(|name| !name.is_empty());
+        Self { role: message.role, content: message.content.clone(), name }
     }
 }
 
@@ -77,24 +56,40 @@ pub struct InferRequest {
     pub attempt: u32,
 }
 
-/// Tokens that a call cost, as the provider counted them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Sent.
-    pub input_tokens: u64,
-    /// Received.
-    pub output_tokens: u64,
-}
-
 /// What a model answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InferReply {
     /// Its text, an action in JSON if the model does as it is told.
     pub content: String,
     /// What it cost, if the provider says so.
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
     /// The model that answered, which may differ from the one that was asked for.
     pub model: String,
+}
+
+impl InferReply {
+    /// As an event keeps it: what was said and who said it. Usage stands beside it.
+    pub fn to_json(&self) -> JsonText {
+        let fields: JsonObject = [
+            ("content".to_owned(), JsonText::string(&self.content)),
+            ("model".to_owned(), JsonText::string(&self.model)),
+        ]
+        .into_iter()
+        .collect();
+        fields.to_text()
+    }
+
+    /// Reads back what an event keeps.
+    ///
+    /// # Errors
+    /// A text that says which field is missing.
+    pub fn from_json(json: &JsonText) -> Result<Self, String> {
+        let fields: JsonObject = json.read().map_err(|error| error.to_string())?;
+        let field = |name: &str| {
+            fields.get(name).and_then(JsonText::to_str).ok_or_else(|| format!("the reply has no text `{name}`"))
+        };
+        Ok(Self { content: field("content")?, usage: None, model: field("model")? })
+    }
 }
 
 /// Which kind of failure a backend reports.

@@ -24,6 +24,7 @@ mod check;
 mod coerce;
 pub mod infer;
 pub mod into_tool;
+pub mod plan;
 pub mod policy;
 pub mod prompt;
 pub mod python;
@@ -33,3 +34,37 @@ pub mod scripted;
 mod shorthand;
 pub mod summary;
 pub mod tool;
+
+use std::sync::Arc;
+
+use infer::InferBackend;
+use tool::Tools;
+
+/// One agent: its name, what it can do, whom it asks.
+#[derive(Clone)]
+pub struct Agent {
+    /// Its name, part of the name of every stream of its.
+    pub name: String,
+    /// Its tools.
+    pub tools: Tools,
+    /// The model that carries out its `infer` parts.
+    pub backend: Option<Arc<dyn InferBackend>>,
+    /// Instructions for the model, after our own.
+    pub system_prompt: Option<String>,
+    /// Whether it keeps conversations.
+    pub conversation: bool,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// An agent without tools and model, which keeps conversations.
+    pub fn new(name: impl Into<String>) -> Self {
+        let tools = Tools::new();
+        Self { name: name.into(), tools, backend: None, system_prompt: None, conversation: true }
+    }
+}

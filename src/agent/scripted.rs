@@ -8,7 +8,9 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 
-use super::infer::{ChatMessage, ChatRole, InferBackend, InferError, InferReply, InferRequest};
+use proto_events::model::LlmRole;
+
+use super::infer::{ChatMessage, InferBackend, InferError, InferReply, InferRequest};
 use super::python::{python_json, type_name};
 use super::tool::BoxFuture;
 
@@ -167,7 +169,7 @@ impl Scripted {
 fn reply_to(replies: &[(String, Vec<Entry>)], messages: &[ChatMessage]) -> Option<Entry> {
     let asked = messages
         .iter()
-        .rposition(|message| message.role == ChatRole::User)?;
+        .rposition(|message| message.role == LlmRole::User)?;
     let prompt = &messages.get(asked)?.content;
     let (_, entries) = replies.iter().find(|(key, _)| prompt.contains(key.as_str()))?;
     entries.get(steps_in(messages.get(asked + 1..)?)).cloned()
@@ -179,7 +181,7 @@ fn steps_in(messages: &[ChatMessage]) -> usize {
     let mut previous_assistant = false;
     let mut steps = 0;
     for message in messages {
-        let assistant = message.role == ChatRole::Assistant;
+        let assistant = message.role == LlmRole::Assistant;
         steps += usize::from(assistant || !previous_assistant);
         previous_assistant = assistant;
     }
@@ -236,7 +238,7 @@ mod tests {
     use super::*;
     use crate::agent::infer::InferErrorKind;
 
-    fn request(said: &[(ChatRole, &str)]) -> InferRequest {
+    fn request(said: &[(LlmRole, &str)]) -> InferRequest {
         InferRequest {
             messages: said
                 .iter()
@@ -251,7 +253,7 @@ mod tests {
         }
     }
 
-    async fn ask(model: &Scripted, said: &[(ChatRole, &str)]) -> Result<String, InferErrorKind> {
+    async fn ask(model: &Scripted, said: &[(LlmRole, &str)]) -> Result<String, InferErrorKind> {
         let answer = model.infer(request(said)).await;
         answer.map(|reply| reply.content).map_err(|error| error.kind)
     }
@@ -263,7 +265,7 @@ mod tests {
                 {"raise":"RuntimeError","message":"down"}, {"raise":"ValueError","message":"odd"}]"#,
         )
         .unwrap();
-        let hi = [(ChatRole::User, "hi")];
+        let hi = [(LlmRole::User, "hi")];
         assert_eq!(
             ask(&model, &hi).await.unwrap(),
             r#"{"type": "final", "content": "a", "n": 1.50}"#
@@ -280,7 +282,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_keyed_script_answers_by_the_newest_question_and_the_steps_since() {
-        use ChatRole::{Assistant, System, User};
+        use LlmRole::{Assistant, System, User};
         let model = Scripted::from_json(r#"{"Oslo":["o1","o2","o3"], "": ["any"]}"#).unwrap();
         let oslo = [(System, "s"), (User, "old"), (Assistant, "x"), (User, "in Oslo?")];
         for _ in 0..2 {

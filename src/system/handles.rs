@@ -2,7 +2,7 @@
 
 use proto_events::id::{Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{ConversationHistory, Message, Part, PostedTask, TaskState};
+use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
 use proto_events::task::{Task, TaskCommand};
 
 use crate::actors::messages::{Cause, TaskOp};
@@ -41,14 +41,14 @@ impl From<Part> for TaskInput {
 
 impl TaskInput {
     /// The task that it is, or a new one around it.
-    pub(super) fn into_task(self, session: Option<&str>, ports: &mut Ports) -> PostedTask {
+    pub(super) fn into_task(self, session: Option<&str>, ports: &mut Ports) -> Result<PostedTask, ModelError> {
         let message = match self {
-            Self::Task(task) => return *task,
+            Self::Task(task) => return Ok(*task),
             Self::Message(message) => message,
             Self::Part(part) => Message {
                 id: Some(ports.id("msg_")),
                 role: Some("user".to_owned()),
-                parts: vec![part],
+                parts: vec![part.hydrated(ports)?],
                 timestamp: Some(ports.timestamp()),
             },
         };
@@ -56,7 +56,7 @@ impl TaskInput {
         if let Some(session) = session {
             metadata.set("session_id", JsonText::string(session));
         }
-        PostedTask {
+        Ok(PostedTask {
             id: ports.id("task_"),
             state: TaskState::Submitted,
             messages: vec![message],
@@ -64,7 +64,7 @@ impl TaskInput {
             metadata,
             flow_state: JsonText::empty_object(),
             created_at: Some(ports.timestamp()),
-        }
+        })
     }
 }
 
@@ -189,7 +189,7 @@ impl SessionHandle {
     /// # Errors
     /// As [`System::submit`].
     pub async fn send(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(Some(&self.id), &mut self.system.ports());
+        let posted = input.into().into_task(Some(&self.id), &mut self.system.ports())?;
         self.system.submit_as(posted, Cause::default()).await
     }
 

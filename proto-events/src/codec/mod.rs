@@ -71,8 +71,6 @@ pub enum CodecError {
 enum FieldError {
     #[error("JSON: {0}")]
     Json(#[from] JsonError),
-    #[error("`{0}` is not one of the known values")]
-    Word(String),
     #[error("{0} is not one of the known codes")]
     Code(u8),
     #[error("{0}")]

@@ -55,7 +55,7 @@ pub(super) struct LlmMessageV1 {
     content: String,
     name: Option<String>,
     metadata: ObjectV1,
-    id: Option<String>,
+    id: String,
     created_at: String,
     tool_calls: String,
     tool_name: Option<String>,

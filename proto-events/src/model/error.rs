@@ -15,7 +15,7 @@ pub enum ModelError {
         key: String,
     },
     /// A value is of another kind than the model can hold (Protolink's `TypeError`).
-    #[error("`{field}` must be {expected}, not {found}")]
+    #[error("{} must be {expected}, not {found}", named(field))]
     Expected {
         /// The field, with the path that leads to it.
         field: String,
@@ -51,5 +51,14 @@ impl ModelError {
             },
             Self::Json(_) | Self::Invalid(_) => self,
         }
+    }
+}
+
+/// The field in backquotes; a whole value has no name.
+fn named(field: &str) -> String {
+    if field.is_empty() {
+        "the value".to_owned()
+    } else {
+        format!("`{field}`")
     }
 }

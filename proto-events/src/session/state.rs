@@ -73,7 +73,7 @@ impl Session {
             SessionEvent::Opened { session_id } => self.id.clone_from(session_id),
             SessionEvent::SystemPromptSet(prompt) => match &mut self.open {
                 Some(open) => open.system_prompt = Some(prompt.clone()),
-                None => Arc::make_mut(&mut self.history).set_system_message(prompt.clone()),
+                None => Arc::make_mut(&mut self.history).put_system(prompt.clone()),
             },
             SessionEvent::TurnStarted { turn_id, task } => {
                 let (turn_id, task) = (turn_id.clone(), task.clone());
@@ -95,7 +95,7 @@ impl Session {
         let Some(mut open) = self.open.take_if(|open| open.turn_id == turn_id) else { return };
         let history = Arc::make_mut(&mut self.history);
         if let Some(prompt) = open.system_prompt {
-            history.set_system_message(prompt);
+            history.put_system(prompt);
         }
         for message in open.turn.take() {
             self.digest = chain(self.digest, &message.message);

@@ -3,7 +3,7 @@
 use crate::call::CallBook;
 use crate::envelope::{Metadata, Timestamp};
 use crate::json::{JsonObject, JsonText};
-use crate::model::{Artifact, Message, Part, PostedTask, TaskState};
+use crate::model::{Artifact, LastItem, Message, Part, PostedTask, TaskState};
 use crate::task::TaskEvent;
 use crate::turn::Turn;
 
@@ -230,7 +230,10 @@ impl Task {
         self.metadata = posted.metadata.clone();
         self.flow_state = posted.flow_state.clone();
         self.created_at.clone_from(&posted.created_at);
-        self.last = posted.last_item();
+        self.last = posted.last_item().map(|item| match item {
+            LastItem::Message(_) => ItemRef::Message(self.messages.len().saturating_sub(1)),
+            LastItem::Artifact(_) => ItemRef::Artifact(self.artifacts.len().saturating_sub(1)),
+        });
         self.enter(posted.state);
     }
 

@@ -5,6 +5,7 @@
 
 use proto_events::call::{Call, CallOrigin, CallStatus};
 use proto_events::limits::INFER_STEPS_MAX;
+use proto_events::json::JsonText;
 use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
@@ -20,15 +21,11 @@ mod verdict;
 pub use ask::infer_request;
 use verdict::{Reading, Verdict};
 
-/// Malformed replies in a row after which the loop gives up, Protolink's figure.
-const MALFORMED_MAX: u32 = 3;
-
 /// What comes next for this part.
 pub(super) fn next(question: &mut Question<'_>, place: Place, part: &Part) -> Step {
     let agent = question.agent;
     if agent.backend.is_none() {
-        let message = "Agent has no LLM but received a infer instruction";
-        return Step::Do(vec![attach(question, place, Part::error("no_llm", message, false))]);
+        return Step::Do(vec![attach(question, place, Part::error("no_llm", prompt::NO_MODEL, false))]);
     }
     if agent.conversation && question.seat.is_none() {
         return Step::AwaitTurn { session_id: session_id(question.task) };
@@ -41,7 +38,7 @@ pub(super) fn next(question: &mut Question<'_>, place: Place, part: &Part) -> St
     let reading = Reading::of(agent, &calls);
     if is_handled(question, last) {
         if calls.len() >= usize::try_from(INFER_STEPS_MAX).unwrap_or(usize::MAX) {
-            return fatal(question, prompt::steps_exceeded(INFER_STEPS_MAX));
+            return fatal(question, prompt::fatal_steps());
         }
         return ask::model(question, place, &calls);
     }
@@ -114,19 +111,19 @@ fn is_handled(question: &Question<'_>, inference: &Call) -> bool {
 fn handle(question: &mut Question<'_>, place: Place, inference: &Call, reading: Reading) -> Step {
     let id = inference.request.call_id.clone();
     match reading.last {
-        Verdict::Broken(error) => fatal(question, prompt::inference_failed(reading.steps, &error)),
-        Verdict::Malformed(error) if reading.malformed_in_a_row >= MALFORMED_MAX => {
-            fatal(question, prompt::gave_up_parsing(MALFORMED_MAX, &error))
+        Verdict::Broken(error) => fatal(question, prompt::fatal_model(reading.steps, &error)),
+        Verdict::Malformed(error) if reading.malformed_in_a_row >= prompt::PARSE_ATTEMPTS_MAX => {
+            fatal(question, prompt::fatal_unreadable(&error))
         }
-        Verdict::Malformed(error) => note(question, id, prompt::malformed_note(&error)),
-        Verdict::Repeated(action) => note(question, id, prompt::repeated_note(action)),
+        Verdict::Malformed(error) => note(question, id, prompt::unreadable_reply(&error)),
+        Verdict::Repeated(action) => note(question, id, prompt::already_done(action)),
         Verdict::Action { action: Action::AgentCall { .. }, .. } => {
-            note(question, id, prompt::no_delegation_note())
+            note(question, id, prompt::delegation_off().to_owned())
         }
         Verdict::Action { action: Action::Final { content }, raw } => {
             let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
             let said = say(question, TurnMessage { message, infer_call: Some(id), origin: None });
-            Step::Do(vec![said, attach(question, place, Part::infer_output(&content))])
+            Step::Do(vec![said, attach(question, place, Part::infer_output(JsonText::string(&content)))])
         }
         Verdict::Action { action: Action::ToolCall { tool, args }, raw } => {
             let asked = turn_messages(question)
@@ -166,7 +163,7 @@ fn tool_call(
     question: &mut Question<'_>,
     call_id: String,
     tool: &str,
-    args: &proto_events::json::JsonText,
+    args: &JsonText,
     origin: CallOrigin,
 ) -> Step {
     let infer_call = origin.infer_call.clone();
@@ -178,19 +175,19 @@ fn tool_call(
     let task = question.task;
     match task.calls().get(&call_id).map(|call| (call, &call.status)) {
         Some((_, CallStatus::Succeeded(result))) => {
-            let text = prompt::tool_result(tool, &result.to_value());
+            let text = prompt::tool_result(tool, result);
             Step::Do(vec![answer(question, text)])
         }
         Some((_, CallStatus::Failed(failure))) if failure.class == proto_events::call::FailureClass::Rejected => {
-            let text = prompt::argument_error_note(tool, &failure.message);
+            let text = prompt::argument_error(tool, &failure.message);
             Step::Do(vec![answer(question, text)])
         }
         Some((_, CallStatus::Failed(failure))) => {
-            fatal(question, prompt::tool_failed(tool, &failure.message))
+            fatal(question, prompt::fatal_tool(tool, &failure.message))
         }
         Some((call, CallStatus::Unknown(why))) => {
             let (call, why) = (call.clone(), why.clone());
-            let text = format!("The outcome of the call to '{tool}' is unknown: {why}. Do not repeat it.");
+            let text = prompt::outcome_unknown(tool);
             let mut acts = vec![answer(question, text)];
             acts.extend(ask_person(question, &call, &why));
             Step::Do(acts)
@@ -199,7 +196,7 @@ fn tool_call(
         None => {
             let Some(registered) = question.agent.tools.get(tool) else {
                 let names = question.agent.tools.names();
-                return Step::Do(vec![answer(question, prompt::unknown_tool_note(tool, &names))]);
+                return Step::Do(vec![answer(question, prompt::unknown_tool(tool, &names))]);
             };
             if let Err(exceeded) = ask::within_budget(question, Some(call_id.as_str())) {
                 return fatal(question, exceeded);
@@ -207,7 +204,7 @@ fn tool_call(
             match registered.spec().check(args) {
                 Ok(args) => Step::Do(tool::request(question, registered.spec(), call_id, args, origin)),
                 Err(error) => {
-                    let text = prompt::argument_error_note(tool, &error.to_string());
+                    let text = prompt::argument_error(tool, &error.to_string());
                     Step::Do(vec![answer(question, text)])
                 }
             }

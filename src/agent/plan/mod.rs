@@ -163,7 +163,7 @@ fn ask_person(question: &mut Question<'_>, call: &Call, why: &str) -> Vec<Act> {
 
 /// Attaches the output of a part.
 fn attach(question: &mut Question<'_>, place: Place, output: Part) -> Act {
-    let artifact = Artifact::result(vec![output], question.mint);
+    let artifact = Artifact::new(vec![output], question.mint);
     Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(place.part) })
 }
 

@@ -7,6 +7,7 @@ use proto_events::model::{Part, ToolCallView};
 use proto_events::task::TaskCommand;
 
 use super::{Act, Place, Question, Step, ask_person, attach, dispatch, fatal, idempotency_key};
+use crate::agent::prompt;
 use crate::agent::tool::ToolSpec;
 
 /// What comes next for this part.
@@ -40,7 +41,7 @@ pub(super) fn next(question: &mut Question<'_>, place: Place, part: &Part) -> St
 
 fn begin(question: &mut Question<'_>, place: Place, asked: &ToolCallView) -> Step {
     let Some(tool) = question.agent.tools.get(&asked.tool_name) else {
-        let output = refusal(question, asked, &format!("Tool '{}' not found", asked.tool_name));
+        let output = refusal(question, asked, &prompt::tool_not_found(&asked.tool_name));
         return Step::Do(vec![attach(question, place, output)]);
     };
     let spec = tool.spec().clone();
@@ -100,5 +101,8 @@ fn output(
     error: Option<JsonText>,
 ) -> Part {
     let call_id = asked.call_id.clone().unwrap_or_else(|| question.mint.id("tool_output_"));
-    Part::tool_output(&call_id, result.unwrap_or_default(), error)
+    match error {
+        None => Part::tool_output(&call_id, result.unwrap_or_default()),
+        Some(error) => Part::tool_failure(&call_id, error),
+    }
 }

@@ -71,7 +71,7 @@ fn verdict(agent: &Agent, call: &Call) -> Verdict {
                 Ok(action) => Verdict::Action { action, raw: reply.content },
                 Err(error) => Verdict::Malformed(error.to_string()),
             },
-            Err(error) => Verdict::Malformed(error.to_string()),
+            Err(error) => Verdict::Malformed(error),
         },
         CallStatus::Failed(failure) if failure.class == FailureClass::Rejected => {
             Verdict::Malformed(failure.message.clone())
