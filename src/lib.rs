@@ -1,9 +1,38 @@
-//! taskreel: durable, replayable AI-agent tasks as event-sourced actors.
+#![doc = include_str!("../README.md")]
+//!
+//! # Floors
+//!
+//! Imports go downward only: [`system`] over `actors` and [`agent`] over [`store`] and [`ports`] over the crate
+//! `proto_events`. [`audit`] and [`inspect`] stand beside them: they take an [`store::EventReader`] and know no
+//! actor.
 
 mod actors;
 pub mod agent;
+pub mod audit;
 pub mod error;
+pub mod inspect;
 pub mod limits;
 pub mod ports;
 pub mod store;
 pub mod system;
+
+pub use error::Error;
+pub use proto_events::model::{Message, Part, PostedTask, TaskState};
+pub use schemars::JsonSchema;
+pub use system::{SessionHandle, System, TaskHandle, TaskSnapshot};
+
+/// Models: the trait of a backend, and the backends that are shipped.
+pub mod infer {
+    pub use crate::agent::infer::{
+        ChatMessage, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
+    };
+    pub use crate::agent::scripted::{Entry, Scripted};
+}
+
+/// Tools: what they are given, what they answer, what may be done with their calls again.
+pub mod tool {
+    pub use crate::agent::into_tool::{DynTool, IntoTool};
+    pub use crate::agent::policy::ToolPolicy;
+    pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
+    pub use proto_events::call::Recovery;
+}

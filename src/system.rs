@@ -51,7 +51,9 @@ struct Inner {
 
 impl std::fmt::Debug for System {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("System").field("agent", &self.inner.agent).finish_non_exhaustive()
+        f.debug_struct("System")
+            .field("agent", &self.inner.agent)
+            .finish_non_exhaustive()
     }
 }
 
@@ -77,15 +79,23 @@ impl System {
     ///
     /// # Errors
     /// As [`System::submit`], and [`Error::CommandIdReused`].
-    pub async fn submit_once(&self, command_id: &str, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
+    pub async fn submit_once(
+        &self,
+        command_id: &str,
+        input: impl Into<TaskInput>,
+    ) -> Result<TaskHandle, Error> {
         let posted = input.into().into_task(None, &mut self.inner.ports.clone())?;
-        let cause = Cause { command_id: command_id.to_owned(), ..Cause::default() };
+        let cause = Cause {
+            command_id: command_id.to_owned(),
+            ..Cause::default()
+        };
         self.submit_as(posted, cause).await
     }
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
         let handle = self.task(&posted.id)?;
-        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
+        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause)
+            .await?;
         Ok(handle)
     }
 
@@ -138,7 +148,11 @@ impl System {
             return Err(Error::TaskNotFound(id.to_owned()));
         }
         if folded.version < version {
-            return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
+            return Err(Error::NoSuchVersion {
+                id: id.to_owned(),
+                asked: version,
+                actual: folded.version,
+            });
         }
         Ok(TaskSnapshot::new(folded.state, folded.version))
     }
@@ -162,7 +176,11 @@ impl System {
         self.inner.router.do_send(Drain { reply });
         let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
         // Outcomes that are still on their way are behind this question in the supervisor's mailbox order.
-        let _ = self.inner.supervisor.send(crate::actors::supervisor::CountLive).await;
+        let _ = self
+            .inner
+            .supervisor
+            .send(crate::actors::supervisor::CountLive)
+            .await;
         let store = Arc::clone(&self.inner.store);
         let closed = blocking(move || store.close()).await?;
         self.inner.thread.stop();
@@ -175,13 +193,14 @@ impl System {
         self.inner.ports.clone()
     }
 
-    pub(crate) fn agent_name(&self) -> &str {
-        &self.inner.agent
-    }
-
     /// Sends an operation to a task's actor and waits for its answer. A caller that goes away cancels
     /// nothing.
-    pub(crate) async fn ask(&self, stream: StreamId, op: TaskOp, mut cause: Cause) -> Result<TaskView, Error> {
+    pub(crate) async fn ask(
+        &self,
+        stream: StreamId,
+        op: TaskOp,
+        mut cause: Cause,
+    ) -> Result<TaskView, Error> {
         if self.inner.stopping.load(Ordering::Acquire) {
             return Err(Error::Stopped);
         }
@@ -194,10 +213,19 @@ impl System {
         }
         let (reply, answer) = oneshot::channel();
         let name = stream.to_string();
-        let message = ToTask { stream, op, cause, reply: Some(reply) };
+        let message = ToTask {
+            stream,
+            op,
+            cause,
+            reply: Some(reply),
+        };
         match self.inner.supervisor.try_send(message) {
             Ok(()) => {}
-            Err(SendError::Full(_)) => return Err(Error::Overloaded { waiting: MAILBOX_COMMANDS * 16 }),
+            Err(SendError::Full(_)) => {
+                return Err(Error::Overloaded {
+                    waiting: MAILBOX_COMMANDS * 16,
+                });
+            }
             Err(SendError::Closed(_)) => return Err(Error::Stopped),
         }
         answer.await.map_err(|_| Error::Interrupted { stream: name })?
@@ -225,15 +253,32 @@ impl Drop for Inner {
 
 /// Runs what blocks where blocking is allowed.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work).await.map_err(|panic| Error::Internal(panic.to_string()))
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|panic| Error::Internal(panic.to_string()))
 }
 
 /// Starts the actors of a system.
-fn assemble(agent: String, parts: Parts, own_runtime: Option<tokio::runtime::Runtime>) -> Result<System, Error> {
+fn assemble(
+    agent: String,
+    parts: Parts,
+    own_runtime: Option<tokio::runtime::Runtime>,
+) -> Result<System, Error> {
     let store = Arc::clone(&parts.store);
     let ports = parts.ports.clone();
     let stopping = Arc::clone(&parts.stopping);
     let (thread, supervisor, router) = thread::start(parts)?;
-    let inner = Inner { agent, store, ports, supervisor, router, stopping, thread, own_runtime };
-    Ok(System { inner: Arc::new(inner) })
+    let inner = Inner {
+        agent,
+        store,
+        ports,
+        supervisor,
+        router,
+        stopping,
+        thread,
+        own_runtime,
+    };
+    Ok(System {
+        inner: Arc::new(inner),
+    })
 }

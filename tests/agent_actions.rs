@@ -1,5 +1,11 @@
 //! The action grammar against what Protolink answered, and against arbitrary input.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
 use proptest::prelude::*;
 use serde_json::Value;
 use taskreel::agent::action::{Action, AgentAction, parse_action, parse_reply, signature};
@@ -38,18 +44,17 @@ fn replies_are_read_as_protolink_reads_them() {
     for case in cases("llm_action_parse") {
         let answer = answer(&case["input"]);
         let name = &case["name"];
-        match case.get("expected") {
-            Some(expected) => assert_eq!(answer.as_ref(), Ok(expected), "{name}"),
+        if let Some(expected) = case.get("expected") {
+            assert_eq!(answer.as_ref(), Ok(expected), "{name}");
+        } else {
             // The texts are Python's and pydantic's; ours must fail and say which kind of thing is wrong.
-            None => {
-                let error = answer.expect_err(&format!("{name} must fail"));
-                let theirs = case["error"]["message"].as_str().unwrap();
-                assert_eq!(
-                    error.starts_with("Invalid JSON"),
-                    theirs.starts_with("Invalid JSON"),
-                    "{name}: {error}"
-                );
-            }
+            let error = answer.expect_err("Protolink refuses this reply");
+            let theirs = case["error"]["message"].as_str().unwrap();
+            assert_eq!(
+                error.starts_with("Invalid JSON"),
+                theirs.starts_with("Invalid JSON"),
+                "{name}: {error}"
+            );
         }
     }
 }
@@ -107,6 +112,10 @@ fn older_and_shorter_shapes_are_mended() {
             r#"{"type":"agent_call","prompt":"v.get_weather(q=1)","args":{"z":1}}"#,
             r#"{"type":"agent_call","agent":"v","action":"tool_call","tool":"get_weather","args":{"z":1}}"#,
         ),
+        (
+            r#"{"type":"agent_call","tool":"add","args":{"a":1}}"#,
+            r#"{"type":"tool_call","tool":"add","args":{"a":1}}"#,
+        ),
         // The only agent with the skill is meant, even if a local tool has the name.
         (
             r#"{"type":"agent_call","prompt":"shared()"}"#,
@@ -144,6 +153,8 @@ fn what_cannot_be_mended_is_refused_with_one_line_for_each_field() {
         r#"{"type":"tool_call","tool":"add","args":null}"#,
         r#"{"type":"tool_call","tool":"add","args":{"a":1},"prompt":"add(a=2)"}"#,
         r#"{"type":"agent_call","tool":"get_weather"}"#,
+        r#"{"type":"agent_call","action":"dance","tool":"add"}"#,
+        r#"{"type":"tool_call","prompt":"add({1:2})"}"#,
         r#"{"type":"agent_call","action":"tool_call","tool":"get_weather","agent":null}"#,
         r#"{"type":"agent_call","action":"infer","prompt":"w.get_weather(q=1)"}"#,
         r#"{"type":"agent_call","agent":"w","action":"infer","prompt":"p","args":{}}"#,

@@ -1,5 +1,11 @@
 //! The argument check against what Protolink answered, and against arbitrary input.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use taskreel::agent::schema::check_args;
@@ -79,10 +85,8 @@ fn any_json() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_schema_and_no_arguments_make_the_check_panic(schema in any_json(), args in any_json()) {
-        match check_args(Some(&schema), &args) {
-            // What passed once passes again, unless a default was filled in that nobody checks.
-            Ok(checked) => prop_assert!(!checked.is_null() || schema.to_string().contains("null")),
-            Err(error) => prop_assert!(error.to_string().starts_with("tool args"), "{}", error),
+        if let Err(error) = check_args(Some(&schema), &args) {
+            prop_assert!(error.to_string().starts_with("tool args"), "{}", error);
         }
     }
 

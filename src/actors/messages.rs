@@ -40,10 +40,19 @@ impl Cause {
 /// How an attempt of a call ended.
 #[derive(Debug, Clone)]
 pub(crate) enum AttemptEnd {
-    Succeeded { result: JsonText, usage: Option<TokenUsage> },
+    Succeeded {
+        result: JsonText,
+        usage: Option<TokenUsage>,
+    },
     /// `passing` says that the target asked to be tried again, after `delay_ms`.
-    Failed { failure: CallFailure, passing: bool, delay_ms: u64 },
-    TimedOut { after_ms: u64 },
+    Failed {
+        failure: CallFailure,
+        passing: bool,
+        delay_ms: u64,
+    },
+    TimedOut {
+        after_ms: u64,
+    },
 }
 
 impl AttemptEnd {
@@ -51,8 +60,16 @@ impl AttemptEnd {
     pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
         let message = format!("the result has {bytes} bytes; a record of the log holds at most {limit}");
         let class = FailureClass::AfterEffect;
-        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message };
-        Self::Failed { failure, passing: false, delay_ms: 0 }
+        let failure = CallFailure {
+            class,
+            error_type: "TooLarge".to_owned(),
+            message,
+        };
+        Self::Failed {
+            failure,
+            passing: false,
+            delay_ms: 0,
+        }
     }
 }
 
@@ -64,7 +81,11 @@ pub(crate) enum TaskOp {
     /// Give up.
     Cancel { reason: Option<String> },
     /// An attempt ended.
-    Outcome { call_id: String, attempt: u32, end: AttemptEnd },
+    Outcome {
+        call_id: String,
+        attempt: u32,
+        end: AttemptEnd,
+    },
     /// The session's turn is ours.
     TurnGranted(Box<TurnGrant>),
     /// The session's turn is not to be had: why, or that it is to be asked for again.
@@ -149,7 +170,9 @@ pub(crate) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // A session that is gone has no reservation to give back; a full mailbox cannot refuse this one.
-        self.session.do_send(Release { turn_id: std::mem::take(&mut self.turn_id) });
+        self.session.do_send(Release {
+            turn_id: std::mem::take(&mut self.turn_id),
+        });
     }
 }
 

@@ -3,8 +3,11 @@
 
 use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture};
-use proto_events::id::StreamId;
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture,
+};
+use proto_events::envelope::Committed;
+use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
 
 use crate::actors::Shared;
@@ -34,7 +37,14 @@ pub(crate) struct Passivate;
 
 impl TaskActor {
     pub(crate) fn new(shared: Shared, stream: StreamId) -> Self {
-        Self { shared, stream, core: None, waiters: Vec::new(), last_used: Instant::now(), orderly: false }
+        Self {
+            shared,
+            stream,
+            core: None,
+            waiters: Vec::new(),
+            last_used: Instant::now(),
+            orderly: false,
+        }
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
@@ -51,7 +61,7 @@ impl TaskActor {
             }
             Ok(effects) => {
                 self.answer(message);
-                effects.into_iter().for_each(|effect| self.start(effect));
+                effects.into_iter().for_each(|effect| self.set_going(effect));
             }
         }
         if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
@@ -80,15 +90,25 @@ impl TaskActor {
 
     fn view(&self) -> TaskView {
         let core = self.core.as_ref();
-        let committed = core.map_or_else(Default::default, TaskCore::committed);
-        TaskView { task: core.map(|core| core.task().clone()).unwrap_or_default(), committed }
+        let nothing = Committed {
+            version: Version(0),
+            position: Position(0),
+        };
+        let committed = core.map_or(nothing, TaskCore::committed);
+        TaskView {
+            task: core.map(|core| core.task().clone()).unwrap_or_default(),
+            committed,
+        }
     }
 
-    fn start(&self, effect: Effect) {
+    fn set_going(&self, effect: Effect) {
         match effect {
             Effect::Dispatch(order) => self.shared.router.do_send(*order),
             Effect::Abort { call_id } => {
-                self.shared.router.do_send(Abort { stream: self.stream.clone(), call_id });
+                self.shared.router.do_send(Abort {
+                    stream: self.stream.clone(),
+                    call_id,
+                });
             }
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
@@ -100,15 +120,30 @@ impl TaskActor {
         let supervisor = self.shared.supervisor.clone();
         let task = self.stream.clone();
         let causation_id = turn_id.clone();
-        supervisor.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
+        supervisor.do_send(AcquireTurn {
+            session,
+            task: task.clone(),
+            turn_id,
+            reply,
+        });
         actix_rt::spawn(async move {
             let op = match granted.await {
                 Ok(Ok(grant)) => TaskOp::TurnGranted(Box::new(grant)),
-                Ok(Err(error)) => TaskOp::TurnRefused { why: Some(error.to_string()) },
+                Ok(Err(error)) => TaskOp::TurnRefused {
+                    why: Some(error.to_string()),
+                },
                 Err(_) => TaskOp::TurnRefused { why: None },
             };
-            let cause = Cause { causation_id, ..Cause::default() };
-            supervisor.do_send(ToTask { stream: task, op, cause, reply: None });
+            let cause = Cause {
+                causation_id,
+                ..Cause::default()
+            };
+            supervisor.do_send(ToTask {
+                stream: task,
+                op,
+                cause,
+                reply: None,
+            });
         });
     }
 }
@@ -122,13 +157,18 @@ impl Actor for TaskActor {
         ctx.run_interval(idle, move |actor, _| {
             let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
             if at_rest && actor.last_used.elapsed() >= idle {
-                actor.shared.supervisor.do_send(Idle { stream: actor.stream.clone() });
+                actor.shared.supervisor.do_send(Idle {
+                    stream: actor.stream.clone(),
+                });
             }
         });
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        let stopped = Stopped { stream: self.stream.clone(), orderly: self.orderly };
+        let stopped = Stopped {
+            stream: self.stream.clone(),
+            orderly: self.orderly,
+        };
         self.shared.supervisor.do_send(stopped);
     }
 }
@@ -161,7 +201,9 @@ impl Handler<ToTask> for TaskActor {
                 }
             }
         };
-        let work = work.into_actor(self).map(|(core, message, done), actor, _| actor.after(core, message, done));
+        let work = work
+            .into_actor(self)
+            .map(|(core, message, done), actor, _| actor.after(core, message, done));
         AtomicResponse::new(Box::pin(work))
     }
 }

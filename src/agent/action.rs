@@ -3,15 +3,13 @@
 //! A reply is one JSON object (see [`parse_reply`]); models wrap it in prose or code fences, put raw line
 //! breaks into strings, and use older shapes, and all of that is mended before it is judged.
 
+use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
+use super::decode::{cut, decode};
 use super::python::{python_json_sorted, repr};
 use super::repair::repair;
-
-/// Longest part of a reply that an error text repeats, in characters: the text goes back to the model.
-const QUOTED_CHARS_MAX: usize = 2_000;
 
 /// How much of a prompt tells one question to an agent from another, in characters.
 const SIGNATURE_PROMPT_CHARS: usize = 50;
@@ -145,7 +143,10 @@ pub fn parse_reply(
     local_tools: &[&str],
     agents: &[(String, Vec<String>)],
 ) -> Result<Reply, ActionError> {
-    let mut data = decode(raw)?;
+    let mut data = decode(raw).map_err(|reason| ActionError::Json {
+        reason,
+        raw: cut(raw),
+    })?;
     if let Value::Object(fields) = &mut data {
         repair(fields, local_tools, agents);
     }
@@ -153,64 +154,6 @@ pub fn parse_reply(
         fields,
         data: cut(&repr(&data)),
     })
-}
-
-/// The whole text as JSON, else what stands between the first `{` and the last `}`.
-fn decode(raw: &str) -> Result<Value, ActionError> {
-    let whole = decode_json(raw.trim());
-    if let Ok(value) = whole {
-        return Ok(value);
-    }
-    let inner = raw
-        .find('{')
-        .zip(raw.rfind('}'))
-        .and_then(|(from, to)| raw.get(from..=to));
-    let found = inner.map_or(whole, decode_json);
-    found.map_err(|reason| ActionError::Json {
-        reason,
-        raw: cut(raw),
-    })
-}
-
-fn decode_json(text: &str) -> Result<Value, String> {
-    if text.is_empty() {
-        return Err("the reply is empty".to_owned());
-    }
-    let mended = escape_controls(text);
-    let text = JsonText::parse(&mended).map_err(|error| error.to_string())?;
-    Ok(text.to_value())
-}
-
-/// Models put raw line breaks and tabs into strings; JSON wants them escaped.
-pub(crate) fn escape_controls(text: &str) -> String {
-    let (mut out, mut in_string, mut escaped) = (String::with_capacity(text.len()), false, false);
-    for char in text.chars() {
-        if in_string && char < ' ' {
-            let code = u32::from(char);
-            // A control character after a backslash is no escape; the backslash then stands for itself.
-            out.push_str(if escaped { "\\" } else { "" });
-            out.push_str(&format!("\\u{code:04x}"));
-            escaped = false;
-            continue;
-        }
-        if char == '"' && !escaped {
-            in_string = !in_string;
-        }
-        escaped = in_string && char == '\\' && !escaped;
-        out.push(char);
-    }
-    out
-}
-
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(QUOTED_CHARS_MAX) {
-        Some((end, _)) => format!(
-            "{}… ({} characters in all)",
-            text.get(..end).unwrap_or_default(),
-            text.chars().count()
-        ),
-        None => text.to_owned(),
-    }
 }
 
 type FieldErrors = Vec<String>;
@@ -346,7 +289,7 @@ impl<'a> Form<'a> {
     fn text(&mut self, name: &str) -> Option<String> {
         match self.fields.get(name) {
             Some(Value::String(text)) if text.is_empty() => {
-                self.error(name, "must have at least 1 character")
+                self.error(name, "must have at least 1 character");
             }
             Some(Value::String(text)) => return Some(text.clone()),
             Some(_) => self.error(name, "must be a string"),
@@ -365,13 +308,11 @@ impl<'a> Form<'a> {
     }
 
     fn object(&mut self, name: &str) -> Option<JsonText> {
-        match self.fields.get(name) {
-            Some(value @ Value::Object(_)) => Some(JsonText::from(value.clone())),
-            _ => {
-                self.error(name, "must be an object");
-                None
-            }
+        if let Some(value @ Value::Object(_)) = self.fields.get(name) {
+            return Some(JsonText::from(value.clone()));
         }
+        self.error(name, "must be an object");
+        None
     }
 }
 
@@ -380,8 +321,7 @@ impl<'a> Form<'a> {
 pub fn signature(action: &Action) -> String {
     match action {
         Action::Final { content } => {
-            let digest = Sha256::digest(content.as_bytes());
-            let digest: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+            let digest = Digest::of(content.as_bytes());
             format!("final:{digest}")
         }
         Action::ToolCall { tool, args } => format!("tool_call:{tool}:{}", canonical(args)),

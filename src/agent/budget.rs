@@ -132,7 +132,7 @@ impl Budget {
         ];
         let counted = counts
             .into_iter()
-            .filter_map(|(name, observed, limit)| Line::counted(name, observed, limit?));
+            .filter_map(|(name, observed, limit)| Some(Line::counted(name, observed, limit?)));
         let timed = self.max_runtime_seconds.map(|limit| Line {
             name: "max_runtime_seconds",
             observed: usage.runtime_seconds,
@@ -154,13 +154,13 @@ struct Line {
 impl Line {
     /// Counts stay far below 2^53, up to which a float holds every integer.
     #[allow(clippy::cast_precision_loss)]
-    fn counted(name: &'static str, observed: u64, limit: i64) -> Option<Self> {
-        Some(Self {
+    fn counted(name: &'static str, observed: u64, limit: i64) -> Self {
+        Self {
             name,
             observed: observed as f64,
             limit: limit as f64,
             is_count: true,
-        })
+        }
     }
 
     fn text(&self, value: f64) -> String {

@@ -180,7 +180,7 @@ impl<'s> Checker<'s> {
         let properties = schema.get("properties").and_then(Value::as_object);
         let mut checked = Map::new();
         for (name, property) in properties.into_iter().flatten() {
-            match (fields.get(name), property.get("default")) {
+            match (fields.get(name), default_of(property)) {
                 (Some(value), _) => {
                     checked.insert(
                         name.clone(),
@@ -247,17 +247,22 @@ fn joined(errors: &[String]) -> String {
     text
 }
 
-/// `enum` and `const`, after the value has its type.
+/// `const` and `enum`, after the value has its type.
 fn allowed(schema: &Map<String, Value>, value: &Value, path: &str) -> Result<(), String> {
-    if let Some(choices @ Value::Array(items)) = schema.get("enum")
-        && !items.iter().any(|item| equal(item, value))
-    {
-        return Err(format!("{path} must be one of {}", repr(choices)));
+    if let Some(constant) = schema.get("const").filter(|constant| !equal(constant, value)) {
+        return Err(format!("{path} must equal {}", repr(constant)));
     }
-    match schema.get("const") {
-        Some(constant) if !equal(constant, value) => Err(format!("{path} must equal {}", repr(constant))),
+    match schema.get("enum") {
+        Some(choices @ Value::Array(items)) if !items.iter().any(|item| equal(item, value)) => {
+            Err(format!("{path} must be one of {}", repr(choices)))
+        }
         _ => Ok(()),
     }
+}
+
+/// What stands in for an absent property. Beside a `$ref` nothing counts, as in the older drafts.
+fn default_of(property: &Value) -> Option<&Value> {
+    property.get("default").filter(|_| property.get("$ref").is_none())
 }
 
 fn values_in(value: &Value) -> usize {

@@ -33,7 +33,11 @@ impl ChatMessage {
     /// The provider's view of a message of a history.
     pub fn of(message: &LlmMessage) -> Self {
         let name = message.name.clone().filter(|name| !name.is_empty());
-        Self { role: message.role, content: message.content.clone(), name }
+        Self {
+            role: message.role,
+            content: message.content.clone(),
+            name,
+        }
     }
 }
 
@@ -86,9 +90,16 @@ impl InferReply {
     pub fn from_json(json: &JsonText) -> Result<Self, String> {
         let fields: JsonObject = json.read().map_err(|error| error.to_string())?;
         let field = |name: &str| {
-            fields.get(name).and_then(JsonText::to_str).ok_or_else(|| format!("the reply has no text `{name}`"))
+            fields
+                .get(name)
+                .and_then(JsonText::to_str)
+                .ok_or_else(|| format!("the reply has no text `{name}`"))
         };
-        Ok(Self { content: field("content")?, usage: None, model: field("model")? })
+        Ok(Self {
+            content: field("content")?,
+            usage: None,
+            model: field("model")?,
+        })
     }
 }
 

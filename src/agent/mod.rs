@@ -11,7 +11,7 @@
 //! | [`tool`], [`into_tool`] | what a tool is, the registry, and how an `async fn` becomes one |
 //! | [`policy`] | what may be done with a call again after a crash, its timeout, retries |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
-//! | [`action`], `repair`, `shorthand` | one model reply, decoded, mended and read as an action |
+//! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
 //! | [`budget`] | the limits of a run |
@@ -22,8 +22,10 @@ pub mod action;
 pub mod budget;
 mod check;
 mod coerce;
+mod decode;
 pub mod infer;
 pub mod into_tool;
+mod literal;
 pub mod plan;
 pub mod policy;
 pub mod prompt;
@@ -57,7 +59,10 @@ pub struct Agent {
 
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agent").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
+        f.debug_struct("Agent")
+            .field("name", &self.name)
+            .field("tools", &self.tools)
+            .finish_non_exhaustive()
     }
 }
 
@@ -65,6 +70,12 @@ impl Agent {
     /// An agent without tools and model, which keeps conversations.
     pub fn new(name: impl Into<String>) -> Self {
         let tools = Tools::new();
-        Self { name: name.into(), tools, backend: None, system_prompt: None, conversation: true }
+        Self {
+            name: name.into(),
+            tools,
+            backend: None,
+            system_prompt: None,
+            conversation: true,
+        }
     }
 }

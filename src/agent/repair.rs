@@ -58,9 +58,9 @@ fn repair_agent_call(
     local_tools: &[&str],
     agents: &[(String, Vec<String>)],
 ) {
-    let is_infer =
-        |fields: &Map<String, Value>| fields.get("action").and_then(Value::as_str) == Some("infer");
-    if is_infer(fields) {
+    // An infer's prompt is a prompt, whatever it looks like; of any other action nobody knows what was meant.
+    let calls_tool = |action: &Value| action.is_null() || action.as_str() == Some("tool_call");
+    if !fields.get("action").is_none_or(calls_tool) {
         return;
     }
     if let Some(call) = prompt_call(fields) {

@@ -263,6 +263,17 @@ mod tests {
     }
 
     #[test]
+    fn a_constant_is_checked_before_a_choice_and_beside_a_reference_nothing_counts() {
+        let schema = r#"{"properties":{"a":{"const":3,"enum":[1]}}}"#;
+        assert_eq!(
+            checked(schema, r#"{"a":2}"#).unwrap_err(),
+            "tool args.a must equal 3"
+        );
+        let schema = r##"{"properties":{"a":{"$ref":"#/$defs/A","default":4}},"$defs":{"A":{}}}"##;
+        assert_eq!(checked(schema, "{}").unwrap(), "{}");
+    }
+
+    #[test]
     fn a_local_reference_is_followed_and_a_dead_one_says_nothing() {
         let schema = r##"{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"b":{"$ref":"#/$defs/B"},"c":{"$ref":"#/$defs/None"}}},"B":{"type":"integer"}}}"##;
         assert_eq!(

@@ -3,7 +3,7 @@
 use proto_events::json::JsonText;
 use serde_json::Value;
 
-use super::action::escape_controls;
+use super::decode::escape_controls;
 
 /// The summary in a reply, trimmed: the text under `summary`, else under `content`, in the whole reply or in
 /// the object inside it, else the reply itself. May be empty, which the caller must refuse.

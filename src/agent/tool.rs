@@ -338,7 +338,7 @@ mod tests {
         let sink = Arc::clone(&heard);
         let cx = ToolContext::new(ToolContextParts {
             progress: Some(Arc::new(move |text: &str| {
-                sink.lock().unwrap().push(text.to_owned())
+                sink.lock().unwrap().push(text.to_owned());
             })),
             ..ToolContextParts::default()
         });

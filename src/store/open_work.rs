@@ -47,8 +47,12 @@ fn last_state(stored: &StoredRecord) -> Result<Option<TaskState>, ReadError> {
     let tells = |event: &&proto_events::codec::record::StoredEvent| {
         matches!(event.kind, kind::SUBMITTED | kind::STATE_CHANGED)
     };
-    let Some(event) = stored.record.events.iter().rev().find(tells) else { return Ok(None) };
-    let Some(body) = event.inline() else { return Ok(None) };
+    let Some(event) = stored.record.events.iter().rev().find(tells) else {
+        return Ok(None);
+    };
+    let Some(body) = event.inline() else {
+        return Ok(None);
+    };
     let damaged = |what: String| ReadError::Corrupt {
         what,
         stream: Some(stored.record.stream.clone()),

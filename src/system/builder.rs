@@ -9,8 +9,8 @@ use crate::actors::Parts;
 use crate::actors::messages::{Cause, TaskOp, ToTask};
 use crate::agent::Agent;
 use crate::agent::infer::InferBackend;
-use crate::agent::policy::ToolPolicy;
 use crate::agent::into_tool::IntoTool;
+use crate::agent::policy::ToolPolicy;
 use crate::agent::tool::RegisteredTool;
 use crate::error::Error;
 use crate::limits::PASSIVATE_AFTER;
@@ -42,7 +42,9 @@ pub struct Builder {
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Builder")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -81,7 +83,9 @@ impl Builder {
         tool: impl IntoTool<M>,
         policy: ToolPolicy,
     ) -> Self {
-        self.agent.tools.register(RegisteredTool::new(name, description, policy, tool));
+        self.agent
+            .tools
+            .register(RegisteredTool::new(name, description, policy, tool));
         self
     }
 
@@ -170,8 +174,16 @@ impl Builder {
         };
         let system = assemble(name.clone(), parts, own_runtime)?;
         for stream in open.into_iter().filter(|stream| stream.agent() == name) {
-            let cause = Cause { causation_id: "start".to_owned(), ..Cause::default() };
-            let resume = ToTask { stream, op: TaskOp::Resume, cause, reply: None };
+            let cause = Cause {
+                causation_id: "start".to_owned(),
+                ..Cause::default()
+            };
+            let resume = ToTask {
+                stream,
+                op: TaskOp::Resume,
+                cause,
+                reply: None,
+            };
             system.inner.supervisor.do_send(resume);
         }
         Ok(system)

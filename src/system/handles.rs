@@ -41,7 +41,11 @@ impl From<Part> for TaskInput {
 
 impl TaskInput {
     /// The task that it is, or a new one around it.
-    pub(super) fn into_task(self, session: Option<&str>, ports: &mut Ports) -> Result<PostedTask, ModelError> {
+    pub(super) fn into_task(
+        self,
+        session: Option<&str>,
+        ports: &mut Ports,
+    ) -> Result<PostedTask, ModelError> {
         let message = match self {
             Self::Task(task) => return Ok(*task),
             Self::Message(message) => message,
@@ -112,7 +116,10 @@ impl TaskHandle {
     /// # Errors
     /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
     pub async fn cancel(&self, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
-        self.ask(TaskOp::Cancel { reason: reason.map(str::to_owned) }).await
+        self.ask(TaskOp::Cancel {
+            reason: reason.map(str::to_owned),
+        })
+        .await
     }
 
     /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.

@@ -39,7 +39,9 @@ pub enum CodecError {
         category: &'static str,
     },
     /// A newer program wrote it.
-    #[error("event kind {kind} has schema version {found}; this version knows up to {known}: use a newer one")]
+    #[error(
+        "event kind {kind} has schema version {found}; this version knows up to {known}: use a newer one"
+    )]
     UnknownSchema {
         /// The kind.
         kind: u16,
@@ -113,7 +115,10 @@ impl AnyEvent {
         match category {
             TaskEvent::CATEGORY => TaskEvent::decode(kind, schema, body).map(Self::Task),
             SessionEvent::CATEGORY => SessionEvent::decode(kind, schema, body).map(Self::Session),
-            _ => Err(CodecError::UnknownKind { kind, category: "unknown" }),
+            _ => Err(CodecError::UnknownKind {
+                kind,
+                category: "unknown",
+            }),
         }
     }
 }

@@ -29,7 +29,13 @@ struct TurnAbortedV1 {
     reason: String,
 }
 
-first_version!(OpenedV1, LlmMessageV1, TurnStartedV1, TurnCommittedV1, TurnAbortedV1);
+first_version!(
+    OpenedV1,
+    LlmMessageV1,
+    TurnStartedV1,
+    TurnCommittedV1,
+    TurnAbortedV1
+);
 
 impl Storable for SessionEvent {
     const CATEGORY: &'static str = "session";
@@ -52,7 +58,10 @@ impl Storable for SessionEvent {
     }
 
     fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<Self, CodecError> {
-        let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
+        let damaged = |error: FieldError| CodecError::Damaged {
+            kind,
+            why: error.to_string(),
+        };
         Ok(match kind {
             kind::OPENED => {
                 let OpenedV1 { session_id } = read(kind, schema, body)?;
@@ -78,7 +87,12 @@ impl Storable for SessionEvent {
                 let TurnAbortedV1 { turn_id, reason } = read(kind, schema, body)?;
                 Self::TurnAborted { turn_id, reason }
             }
-            _ => return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY }),
+            _ => {
+                return Err(CodecError::UnknownKind {
+                    kind,
+                    category: Self::CATEGORY,
+                });
+            }
         })
     }
 }

@@ -41,7 +41,8 @@ impl Fields {
 
     /// A value that must be there.
     pub(crate) fn required(&self, key: &str) -> Result<&JsonText, ModelError> {
-        self.get(key).ok_or_else(|| ModelError::Missing { key: key.to_owned() })
+        self.get(key)
+            .ok_or_else(|| ModelError::Missing { key: key.to_owned() })
     }
 
     /// A string; `default` if absent.
@@ -80,8 +81,7 @@ impl Fields {
 
     /// Python's `int` of the value; `default` if absent.
     pub(crate) fn int_or(&self, key: &str, default: i64) -> Result<i64, ModelError> {
-        self.get(key)
-            .map_or(Ok(default), |value| python::int(value, key))
+        self.get(key).map_or(Ok(default), |value| python::int(value, key))
     }
 
     /// Python's `int` of the value; `None` if absent or null.
@@ -103,7 +103,8 @@ impl Fields {
 
     /// The items of an array; none if absent.
     pub(crate) fn list(&self, key: &str) -> Result<Vec<JsonText>, ModelError> {
-        self.get(key).map_or_else(|| Ok(Vec::new()), |value| items(key, value))
+        self.get(key)
+            .map_or_else(|| Ok(Vec::new()), |value| items(key, value))
     }
 
     /// The items of an array; none if absent or if Python takes the value for false.

@@ -71,7 +71,10 @@ impl ConversationHistory {
     /// What a provider is shown: role, content, and the name where there is one.
     pub fn messages(&self) -> Vec<ProviderMessage<'_>> {
         let shown = |message: &'_ LlmMessage| -> (LlmRole, bool) {
-            (message.role, message.name.as_ref().is_some_and(|name| !name.is_empty()))
+            (
+                message.role,
+                message.name.as_ref().is_some_and(|name| !name.is_empty()),
+            )
         };
         self.0
             .iter()

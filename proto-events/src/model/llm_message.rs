@@ -142,9 +142,8 @@ fn created_at(fields: &Fields, mint: &mut dyn Mint) -> Result<String, ModelError
     let text = given
         .to_str()
         .ok_or_else(|| expected("created_at", "an ISO time", given))?;
-    iso::normalised(&text).ok_or_else(|| {
-        ModelError::Invalid(format!("Invalid isoformat string: {}", python::repr_str(&text)))
-    })
+    iso::normalised(&text)
+        .ok_or_else(|| ModelError::Invalid(format!("Invalid isoformat string: {}", python::repr_str(&text))))
 }
 
 fn tool_calls(fields: &Fields) -> JsonText {

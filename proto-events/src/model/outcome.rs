@@ -87,9 +87,12 @@ fn message(error: &JsonObject) -> Option<String> {
 fn asks_for_input(part: &Part) -> bool {
     let state = |content: JsonObject| content.get("state").and_then(JsonText::to_str);
     part.kind() == "status"
-        && part.content().read().ok().and_then(state).is_some_and(|state| {
-            state == "input-required" || state == "input_required"
-        })
+        && part
+            .content()
+            .read()
+            .ok()
+            .and_then(state)
+            .is_some_and(|state| state == "input-required" || state == "input_required")
 }
 
 #[cfg(test)]

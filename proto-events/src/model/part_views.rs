@@ -71,7 +71,9 @@ impl RouteView {
             .into_iter()
             .find_map(|key| fields.get(key))
             .filter(|key| !key.is_null())
-            .ok_or_else(|| ModelError::Invalid("route decision content must include 'route_key'".to_owned()))?;
+            .ok_or_else(|| {
+                ModelError::Invalid("route decision content must include 'route_key'".to_owned())
+            })?;
         Ok(Self {
             route_key: python::text(key),
             reason: fields.any("reason"),
@@ -90,10 +92,7 @@ impl Part {
         let fields = self.fields_as("tool_call")?;
         Ok(ToolCallView {
             tool_name: string("tool_name", fields.required("tool_name")?)?,
-            args: fields
-                .get("args")
-                .cloned()
-                .unwrap_or_else(JsonText::empty_object),
+            args: fields.get("args").cloned().unwrap_or_else(JsonText::empty_object),
             call_id: fields.coerced("call_id"),
         })
     }
@@ -196,7 +195,10 @@ mod tests {
             "`content` must be an object, not a string"
         );
         assert_eq!(
-            Part::new("infer", JsonText::string("x")).as_infer().unwrap().prompt,
+            Part::new("infer", JsonText::string("x"))
+                .as_infer()
+                .unwrap()
+                .prompt,
             ""
         );
     }
@@ -208,8 +210,13 @@ mod tests {
         assert_eq!((view.tool_name.as_str(), view.call_id), ("add", None));
         assert_eq!(view.args.as_str(), r#"{"a":1}"#);
         assert_eq!(Part::infer("why?").as_infer().unwrap().prompt, "why?");
-        assert_eq!(Part::route("here").as_route_decision().unwrap(), RouteView::new("here"));
-        let failure = Part::tool_failure("c", JsonText::string("no")).as_tool_output().unwrap();
+        assert_eq!(
+            Part::route("here").as_route_decision().unwrap(),
+            RouteView::new("here")
+        );
+        let failure = Part::tool_failure("c", JsonText::string("no"))
+            .as_tool_output()
+            .unwrap();
         assert_eq!(failure.error, JsonText::string("no"));
     }
 }

@@ -169,8 +169,12 @@ pub fn int(json: &JsonText, field: &str) -> Result<i64, ModelError> {
 }
 
 fn int_of_str(json: &JsonText, beyond: &dyn Fn() -> ModelError) -> Result<i64, ModelError> {
-    let literal =
-        || ModelError::Invalid(format!("invalid literal for int() with base 10: {}", repr_of(json)));
+    let literal = || {
+        ModelError::Invalid(format!(
+            "invalid literal for int() with base 10: {}",
+            repr_of(json)
+        ))
+    };
     let text = json.to_str().ok_or_else(literal)?;
     let digits = without_underscores(text.trim()).ok_or_else(literal)?;
     let bare = digits.strip_prefix(['+', '-']).unwrap_or(&digits);
@@ -258,7 +262,10 @@ mod tests {
     fn values_print_as_python_prints_them() {
         for (given, printed) in [
             ("null", "None"),
-            (r#"{"a":[true,false,null],"b":1.0}"#, "{'a': [True, False, None], 'b': 1.0}"),
+            (
+                r#"{"a":[true,false,null],"b":1.0}"#,
+                "{'a': [True, False, None], 'b': 1.0}",
+            ),
             ("1e16", "1e+16"),
             ("123456789012345.5", "123456789012345.5"),
             ("1e15", "1000000000000000.0"),

@@ -109,9 +109,21 @@ fn read(
     };
     fill(&mut context.session_id, metadata, &["session_id"]);
     fill(&mut context.trace_id, metadata, &["trace_id"]);
-    fill(&mut context.workspace_uri, metadata, &["workspace_uri", "workspace"]);
-    fill(&mut context.parent_run_id, metadata, &["parent_run_id", "parent_agent"]);
-    fill(&mut context.cancel_reason, metadata, &["cancel_reason", "cancellation_reason"]);
+    fill(
+        &mut context.workspace_uri,
+        metadata,
+        &["workspace_uri", "workspace"],
+    );
+    fill(
+        &mut context.parent_run_id,
+        metadata,
+        &["parent_run_id", "parent_agent"],
+    );
+    fill(
+        &mut context.cancel_reason,
+        metadata,
+        &["cancel_reason", "cancellation_reason"],
+    );
     if context.permissions.is_empty()
         && let Some(permissions) = object(metadata, "permissions")
     {
@@ -129,7 +141,11 @@ fn read(
 
 fn fresh(metadata: &JsonObject, task_id: &str, mint: &mut dyn Mint) -> RunContext {
     let run_id = truthy(metadata, "run_id").map_or_else(|| task_id.to_owned(), python::text);
-    let run_id = if run_id.is_empty() { mint.id("run_") } else { run_id };
+    let run_id = if run_id.is_empty() {
+        mint.id("run_")
+    } else {
+        run_id
+    };
     RunContext::new(run_id, mint.timestamp())
 }
 

@@ -75,9 +75,7 @@ impl RunContext {
             fields.flag("cancelled")
         };
         Ok(Self {
-            run_id: fields
-                .coerced_truthy("run_id")
-                .unwrap_or_else(|| mint.id("run_")),
+            run_id: fields.coerced_truthy("run_id").unwrap_or_else(|| mint.id("run_")),
             session_id: fields.coerced("session_id"),
             trace_id: fields.coerced("trace_id"),
             workspace_uri: either("workspace_uri", "workspace"),

@@ -77,7 +77,12 @@ impl Session {
             },
             SessionEvent::TurnStarted { turn_id, task } => {
                 let (turn_id, task) = (turn_id.clone(), task.clone());
-                self.open = Some(OpenTurn { turn_id, task, system_prompt: None, turn: Turn::default() });
+                self.open = Some(OpenTurn {
+                    turn_id,
+                    task,
+                    system_prompt: None,
+                    turn: Turn::default(),
+                });
             }
             SessionEvent::MessageAppended(message) => {
                 if let Some(open) = &mut self.open {
@@ -92,7 +97,9 @@ impl Session {
     }
 
     fn commit(&mut self, turn_id: &str) {
-        let Some(mut open) = self.open.take_if(|open| open.turn_id == turn_id) else { return };
+        let Some(mut open) = self.open.take_if(|open| open.turn_id == turn_id) else {
+            return;
+        };
         let history = Arc::make_mut(&mut self.history);
         if let Some(prompt) = open.system_prompt {
             history.put_system(prompt);

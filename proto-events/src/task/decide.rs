@@ -61,9 +61,10 @@ impl Task {
         }
         match compare(self, &posted) {
             PostedAgain::Same => Ok(Vec::new()),
-            PostedAgain::Other(difference) => {
-                Err(TaskRejection::Differs { id: self.id().to_owned(), difference })
-            }
+            PostedAgain::Other(difference) => Err(TaskRejection::Differs {
+                id: self.id().to_owned(),
+                difference,
+            }),
             PostedAgain::Longer { .. } if self.run().is_some() => {
                 Err(TaskRejection::AlreadyRunning(self.id().to_owned()))
             }
@@ -71,9 +72,12 @@ impl Task {
                 Err(TaskRejection::Over(self.state()))
             }
             PostedAgain::Longer { messages, artifacts } => {
-                let artifacts =
-                    artifacts.into_iter().map(|artifact| TaskEvent::ArtifactAppended { artifact, part: None });
-                Ok(artifacts.chain(messages.into_iter().map(TaskEvent::MessageAppended)).collect())
+                let artifacts = artifacts
+                    .into_iter()
+                    .map(|artifact| TaskEvent::ArtifactAppended { artifact, part: None });
+                Ok(artifacts
+                    .chain(messages.into_iter().map(TaskEvent::MessageAppended))
+                    .collect())
             }
         }
     }
@@ -109,7 +113,9 @@ impl Task {
 
     fn fail(&self, error: &str) -> Decision {
         let mut events = self.go_to(TaskState::Failed)?;
-        let entries = [("error".to_owned(), JsonText::string(error))].into_iter().collect();
+        let entries = [("error".to_owned(), JsonText::string(error))]
+            .into_iter()
+            .collect();
         events.extend(self.merge(entries));
         Ok(events)
     }
@@ -135,9 +141,16 @@ impl Task {
     /// Only the keys whose value changes.
     fn merge(&self, entries: JsonObject) -> Vec<TaskEvent> {
         let new = |(key, value): &(&str, &JsonText)| self.metadata().get(key) != Some(value);
-        let changed: JsonObject =
-            entries.iter().filter(new).map(|(key, value)| (key.to_owned(), value.clone())).collect();
-        if changed.is_empty() { Vec::new() } else { vec![TaskEvent::MetadataMerged(changed)] }
+        let changed: JsonObject = entries
+            .iter()
+            .filter(new)
+            .map(|(key, value)| (key.to_owned(), value.clone()))
+            .collect();
+        if changed.is_empty() {
+            Vec::new()
+        } else {
+            vec![TaskEvent::MetadataMerged(changed)]
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 //! dealt with when a message names it.
 
 use proto_events::call::{Call, CallOrigin, CallStatus};
-use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::json::JsonText;
+use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
@@ -25,16 +25,24 @@ use verdict::{Reading, Verdict};
 pub(super) fn next(question: &mut Question<'_>, place: Place, part: &Part) -> Step {
     let agent = question.agent;
     if agent.backend.is_none() {
-        return Step::Do(vec![attach(question, place, Part::error("no_llm", prompt::NO_MODEL, false))]);
+        return Step::Do(vec![attach(
+            question,
+            place,
+            Part::error("no_llm", prompt::NO_MODEL, false),
+        )]);
     }
     if agent.conversation && question.seat.is_none() {
-        return Step::AwaitTurn { session_id: session_id(question.task) };
+        return Step::AwaitTurn {
+            session_id: session_id(question.task),
+        };
     }
     if let Some(acts) = prompt_first(question, place, part) {
         return Step::Do(acts);
     }
     let calls = inferences(question, place);
-    let Some(last) = calls.last().copied() else { return ask::model(question, place, &[]) };
+    let Some(last) = calls.last().copied() else {
+        return ask::model(question, place, &[]);
+    };
     let reading = Reading::of(agent, &calls);
     if is_handled(question, last) {
         if calls.len() >= usize::try_from(INFER_STEPS_MAX).unwrap_or(usize::MAX) {
@@ -59,7 +67,10 @@ fn inferences<'a>(question: &Question<'a>, place: Place) -> Vec<&'a Call> {
 fn prompt_first(question: &mut Question<'_>, place: Place, part: &Part) -> Option<Vec<Act>> {
     let mut acts = Vec::new();
     if let Some(seat) = question.seat {
-        let open = seat.session.open_turn().is_some_and(|open| open.turn_id == seat.turn_id);
+        let open = seat
+            .session
+            .open_turn()
+            .is_some_and(|open| open.turn_id == seat.turn_id);
         if !open {
             let text = ask::system_prompt(question.agent, question.task);
             acts.push(Act::Session(SessionCommand::StartTurn {
@@ -73,16 +84,22 @@ fn prompt_first(question: &mut Question<'_>, place: Place, part: &Part) -> Optio
     let is_prompt = |message: &&TurnMessage| message.infer_call.is_none() && message.origin.is_none();
     let prompts = turn_messages(question).iter().filter(is_prompt).count();
     // In a session all infer parts of a run share the turn, so earlier parts have their prompts there too.
-    let earlier = match question.seat {
-        None => 0,
-        Some(_) => question.task.parts(place.item).iter().take(usize::try_from(place.part).unwrap_or(0)),
-    }
-    .filter(|part| part.kind() == "infer")
-    .count();
+    let before = question
+        .seat
+        .map_or(0, |_| usize::try_from(place.part).unwrap_or(usize::MAX));
+    let parts = question.task.parts(place.item).iter().take(before);
+    let earlier = parts.filter(|part| part.kind() == "infer").count();
     if prompts <= earlier {
-        let text = part.as_infer().ok().and_then(|asked| asked.prompt).unwrap_or_default();
+        let text = part.as_infer().map(|asked| asked.prompt).unwrap_or_default();
         let message = LlmMessage::new(LlmRole::User, text, question.mint);
-        acts.push(say(question, TurnMessage { message, infer_call: None, origin: None }));
+        acts.push(say(
+            question,
+            TurnMessage {
+                message,
+                infer_call: None,
+                origin: None,
+            },
+        ));
     }
     (!acts.is_empty()).then_some(acts)
 }
@@ -90,7 +107,10 @@ fn prompt_first(question: &mut Question<'_>, place: Place, part: &Part) -> Optio
 /// Adds a message to the turn, wherever it is kept.
 fn say(question: &Question<'_>, message: TurnMessage) -> Act {
     match question.seat {
-        Some(seat) => Act::Session(SessionCommand::AppendMessage { turn_id: seat.turn_id.to_owned(), message }),
+        Some(seat) => Act::Session(SessionCommand::AppendMessage {
+            turn_id: seat.turn_id.to_owned(),
+            message,
+        }),
         None => Act::Task(TaskCommand::AppendInferMessage(message)),
     }
 }
@@ -98,8 +118,10 @@ fn say(question: &Question<'_>, message: TurnMessage) -> Act {
 /// An inference is dealt with when a message that it brought about is no question that waits for an answer.
 fn is_handled(question: &Question<'_>, inference: &Call) -> bool {
     let id = inference.request.call_id.as_str();
-    let brought: Vec<&TurnMessage> =
-        turn_messages(question).iter().filter(|message| message.infer_call.as_deref() == Some(id)).collect();
+    let brought: Vec<&TurnMessage> = turn_messages(question)
+        .iter()
+        .filter(|message| message.infer_call.as_deref() == Some(id))
+        .collect();
     match brought.first().map(|first| first.origin.is_some()) {
         None => false,
         Some(false) => true,
@@ -117,15 +139,32 @@ fn handle(question: &mut Question<'_>, place: Place, inference: &Call, reading: 
         }
         Verdict::Malformed(error) => note(question, id, prompt::unreadable_reply(&error)),
         Verdict::Repeated(action) => note(question, id, prompt::already_done(action)),
-        Verdict::Action { action: Action::AgentCall { .. }, .. } => {
-            note(question, id, prompt::delegation_off().to_owned())
-        }
-        Verdict::Action { action: Action::Final { content }, raw } => {
+        Verdict::Action {
+            action: Action::AgentCall { .. },
+            ..
+        } => note(question, id, prompt::delegation_off().to_owned()),
+        Verdict::Action {
+            action: Action::Final { content },
+            raw,
+        } => {
             let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
-            let said = say(question, TurnMessage { message, infer_call: Some(id), origin: None });
-            Step::Do(vec![said, attach(question, place, Part::infer_output(JsonText::string(&content)))])
+            let said = say(
+                question,
+                TurnMessage {
+                    message,
+                    infer_call: Some(id),
+                    origin: None,
+                },
+            );
+            Step::Do(vec![
+                said,
+                attach(question, place, Part::infer_output(JsonText::string(&content))),
+            ])
         }
-        Verdict::Action { action: Action::ToolCall { tool, args }, raw } => {
+        Verdict::Action {
+            action: Action::ToolCall { tool, args },
+            raw,
+        } => {
             let asked = turn_messages(question)
                 .iter()
                 .find(|message| message.infer_call.as_deref() == Some(id.as_str()))
@@ -134,7 +173,11 @@ fn handle(question: &mut Question<'_>, place: Place, inference: &Call, reading: 
                 None => {
                     let origin = question.mint.id("call_");
                     let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
-                    let asking = TurnMessage { message, infer_call: Some(id), origin: Some(origin) };
+                    let asking = TurnMessage {
+                        message,
+                        infer_call: Some(id),
+                        origin: Some(origin),
+                    };
                     Step::Do(vec![say(question, asking)])
                 }
                 Some(call_id) => {
@@ -155,7 +198,14 @@ fn handle(question: &mut Question<'_>, place: Place, inference: &Call, reading: 
 /// A note of the system to the model, about one of its replies.
 fn note(question: &mut Question<'_>, infer_call: String, text: String) -> Step {
     let message = LlmMessage::new(LlmRole::System, text, question.mint);
-    Step::Do(vec![say(question, TurnMessage { message, infer_call: Some(infer_call), origin: None })])
+    Step::Do(vec![say(
+        question,
+        TurnMessage {
+            message,
+            infer_call: Some(infer_call),
+            origin: None,
+        },
+    )])
 }
 
 /// The tool call that the model asked for: make it, or tell the model what came of it.
@@ -170,7 +220,14 @@ fn tool_call(
     let answer = |question: &mut Question<'_>, text: String| {
         let message = LlmMessage::new(LlmRole::System, text, question.mint);
         let origin = Some(call_id.clone());
-        say(question, TurnMessage { message, infer_call: infer_call.clone(), origin })
+        say(
+            question,
+            TurnMessage {
+                message,
+                infer_call: infer_call.clone(),
+                origin,
+            },
+        )
     };
     let task = question.task;
     match task.calls().get(&call_id).map(|call| (call, &call.status)) {
@@ -178,13 +235,13 @@ fn tool_call(
             let text = prompt::tool_result(tool, result);
             Step::Do(vec![answer(question, text)])
         }
-        Some((_, CallStatus::Failed(failure))) if failure.class == proto_events::call::FailureClass::Rejected => {
+        Some((_, CallStatus::Failed(failure)))
+            if failure.class == proto_events::call::FailureClass::Rejected =>
+        {
             let text = prompt::argument_error(tool, &failure.message);
             Step::Do(vec![answer(question, text)])
         }
-        Some((_, CallStatus::Failed(failure))) => {
-            fatal(question, prompt::fatal_tool(tool, &failure.message))
-        }
+        Some((_, CallStatus::Failed(failure))) => fatal(question, prompt::fatal_tool(tool, &failure.message)),
         Some((call, CallStatus::Unknown(why))) => {
             let (call, why) = (call.clone(), why.clone());
             let text = prompt::outcome_unknown(tool);

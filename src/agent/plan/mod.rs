@@ -18,7 +18,7 @@ use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
 use proto_events::session::{Session, SessionCommand};
-use proto_events::task::{ItemRef, Run, Task, TaskCommand};
+use proto_events::task::{ItemRef, Task, TaskCommand};
 use proto_events::turn::TurnMessage;
 
 use crate::agent::Agent;
@@ -75,26 +75,44 @@ pub struct Question<'a> {
     pub mint: &'a mut dyn Mint,
 }
 
-/// A run and the part of it that is next.
+/// The part that is next.
 #[derive(Clone, Copy)]
 struct Place {
-    run: Run,
     item: ItemRef,
     part: u32,
+}
+
+impl std::fmt::Debug for Question<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Question")
+            .field("stream", self.stream)
+            .finish_non_exhaustive()
+    }
 }
 
 /// What comes next.
 pub fn next(question: &mut Question<'_>) -> Step {
     let task = question.task;
-    let Some(run) = task.run().copied() else { return Step::Wait };
+    let Some(run) = task.run().copied() else {
+        return Step::Wait;
+    };
     if let Some(open) = task.calls().open().next() {
         return unfinished(open, question.epoch);
     }
     let parts = run.item.map_or(&[][..], |item| task.parts(item));
     let next_part = usize::try_from(run.next_part).unwrap_or(usize::MAX);
-    let found = parts.iter().enumerate().skip(next_part).find(|(_, part)| is_executable(part));
-    let (Some((at, part)), Some(item)) = (found, run.item) else { return finish(question) };
-    let place = Place { run, item, part: u32::try_from(at).unwrap_or(u32::MAX) };
+    let found = parts
+        .iter()
+        .enumerate()
+        .skip(next_part)
+        .find(|(_, part)| is_executable(part));
+    let (Some((at, part)), Some(item)) = (found, run.item) else {
+        return finish(question);
+    };
+    let place = Place {
+        item,
+        part: u32::try_from(at).unwrap_or(u32::MAX),
+    };
     match part.kind() {
         "tool_call" => tool::next(question, place, part),
         _ => infer::next(question, place, part),
@@ -115,7 +133,12 @@ fn unfinished(call: &Call, epoch: u64) -> Step {
 }
 
 fn dispatch(call_id: String, epoch: u64) -> Act {
-    Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }))
+    Act::Task(TaskCommand::Call(CallCommand::Dispatch {
+        call_id,
+        epoch,
+        delay_ms: 0,
+        cause: String::new(),
+    }))
 }
 
 /// All parts have their output: the last one, the turn and the final state are one append.
@@ -140,12 +163,19 @@ fn fatal(question: &Question<'_>, error: String) -> Step {
 
 /// Commits the open turn, or aborts it for a reason.
 fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act> {
-    let open = question.seat.and_then(|seat| seat.session.open_turn().filter(|open| open.turn_id == seat.turn_id));
+    let open = question.seat.and_then(|seat| {
+        seat.session
+            .open_turn()
+            .filter(|open| open.turn_id == seat.turn_id)
+    });
     let Some(open) = open else { return Vec::new() };
     let turn_id = open.turn_id.clone();
     vec![Act::Session(match abort {
         None => SessionCommand::CommitTurn { turn_id },
-        Some(reason) => SessionCommand::AbortTurn { turn_id, reason: reason.to_owned() },
+        Some(reason) => SessionCommand::AbortTurn {
+            turn_id,
+            reason: reason.to_owned(),
+        },
     })]
 }
 
@@ -157,26 +187,41 @@ fn ask_person(question: &mut Question<'_>, call: &Call, why: &str) -> Vec<Act> {
         call.request.target, call.request.call_id
     );
     let mut acts = end_turn(question, None);
-    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
+    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(
+        &text,
+        question.mint,
+    )))));
     acts
 }
 
 /// Attaches the output of a part.
 fn attach(question: &mut Question<'_>, place: Place, output: Part) -> Act {
     let artifact = Artifact::new(vec![output], question.mint);
-    Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(place.part) })
+    Act::Task(TaskCommand::AppendArtifact {
+        artifact,
+        part: Some(place.part),
+    })
 }
 
 /// The key under which every attempt of a call is sent: fixed by where the call stands, never by what a
 /// model wrote.
 fn idempotency_key(stream: &StreamId, call_id: &str) -> String {
-    Digest::of_parts(&[b"taskreel.call.v1\0", stream.as_str().as_bytes(), b"\0", call_id.as_bytes()]).to_string()
+    Digest::of_parts(&[
+        b"taskreel.call.v1\0",
+        stream.as_str().as_bytes(),
+        b"\0",
+        call_id.as_bytes(),
+    ])
+    .to_string()
 }
 
 /// The session that a task belongs to: named in its run context, else the task is its own.
 pub fn session_id(task: &Task) -> String {
     let named = task.metadata().get("session_id").filter(|id| !id.is_null());
-    named.and_then(JsonText::to_str).filter(|id| !id.is_empty()).unwrap_or_else(|| task.id().to_owned())
+    named
+        .and_then(JsonText::to_str)
+        .filter(|id| !id.is_empty())
+        .unwrap_or_else(|| task.id().to_owned())
 }
 
 /// The messages of the run's turn, wherever they are kept.

@@ -14,7 +14,12 @@ use crate::agent::tool::ToolSpec;
 pub(super) fn next(question: &mut Question<'_>, place: Place, part: &Part) -> Step {
     let asked = match part.as_tool_call() {
         Ok(asked) => asked,
-        Err(error) => return fatal(question, format!("part {} cannot be carried out: {error}", place.part)),
+        Err(error) => {
+            return fatal(
+                question,
+                format!("part {} cannot be carried out: {error}", place.part),
+            );
+        }
     };
     let runs = question.task.runs();
     let call = question.task.calls().iter().rev().find(|call| {
@@ -90,7 +95,9 @@ pub(super) fn request(
 }
 
 fn refusal(question: &mut Question<'_>, asked: &ToolCallView, message: &str) -> Part {
-    let error: JsonObject = [("message".to_owned(), JsonText::string(message))].into_iter().collect();
+    let error: JsonObject = [("message".to_owned(), JsonText::string(message))]
+        .into_iter()
+        .collect();
     output(question, asked, None, Some(error.to_text()))
 }
 
@@ -100,7 +107,10 @@ fn output(
     result: Option<JsonText>,
     error: Option<JsonText>,
 ) -> Part {
-    let call_id = asked.call_id.clone().unwrap_or_else(|| question.mint.id("tool_output_"));
+    let call_id = asked
+        .call_id
+        .clone()
+        .unwrap_or_else(|| question.mint.id("tool_output_"));
     match error {
         None => Part::tool_output(&call_id, result.unwrap_or_default()),
         Some(error) => Part::tool_failure(&call_id, error),

@@ -59,11 +59,8 @@ impl RunAction {
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         let capabilities = fields.texts("capabilities")?;
-        let text_or = |key: &str, default: &str| {
-            fields
-                .coerced_truthy(key)
-                .unwrap_or_else(|| default.to_owned())
-        };
+        let text_or =
+            |key: &str, default: &str| fields.coerced_truthy(key).unwrap_or_else(|| default.to_owned());
         Self {
             action_id: fields
                 .coerced_truthy("action_id")
@@ -89,7 +86,9 @@ impl RunAction {
             .into_iter()
             .find(|(_, text)| text.trim().is_empty());
         match blank {
-            Some((field, _)) => Err(ModelError::Invalid(format!("RunAction.{field} must not be empty"))),
+            Some((field, _)) => Err(ModelError::Invalid(format!(
+                "RunAction.{field} must not be empty"
+            ))),
             None => Ok(self),
         }
     }

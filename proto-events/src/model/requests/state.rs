@@ -3,9 +3,9 @@
 use serde::{Serialize, Serializer};
 
 use crate::json::{JsonObject, JsonText};
+use crate::model::ModelError;
 use crate::model::fields::{Fields, expected, models};
 use crate::model::requests::compaction::CompactionStrategy;
-use crate::model::ModelError;
 
 /// What the state control plane can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -124,7 +124,10 @@ impl StateOperationRequest {
             (self.max_messages >= 1, "max_messages must be at least 1"),
             (self.max_tokens >= 1, "max_tokens must be at least 1"),
             (self.preserve_recent >= 0, "preserve_recent must be non-negative"),
-            (self.summary_max_tokens >= 1, "summary_max_tokens must be at least 1"),
+            (
+                self.summary_max_tokens >= 1,
+                "summary_max_tokens must be at least 1",
+            ),
         ];
         match rules.into_iter().find(|(holds, _)| !holds) {
             Some((_, text)) => Err(ModelError::Invalid(text.to_owned())),

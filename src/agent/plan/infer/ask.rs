@@ -23,7 +23,9 @@ pub(super) fn model(question: &mut Question<'_>, place: Place, before: &[&Call])
         return fatal(question, exceeded);
     }
     let step = u32::try_from(before.len()).unwrap_or(u32::MAX).saturating_add(1);
-    let Some(backend) = &question.agent.backend else { return Step::Wait };
+    let Some(backend) = &question.agent.backend else {
+        return Step::Wait;
+    };
     let parameters: JsonObject = [
         ("backend".to_owned(), JsonText::string(backend.backend())),
         ("model".to_owned(), JsonText::string(backend.model())),
@@ -64,10 +66,15 @@ fn prompt_ref(question: &Question<'_>, parameters: &JsonText) -> PromptRef {
         &tools.0,
         parameters.as_str().as_bytes(),
         system.as_bytes(),
-        &question.seat.map_or(Digest::default(), |seat| seat.session.digest()).0,
+        &question
+            .seat
+            .map_or(Digest::default(), |seat| seat.session.digest())
+            .0,
     ]);
     let turn = turn_messages(question);
-    let digest = turn.iter().fold(start, |digest, message| chain(digest, &message.message));
+    let digest = turn
+        .iter()
+        .fold(start, |digest, message| chain(digest, &message.message));
     let history = question.seat.map_or(0, |seat| body(seat).len());
     PromptRef {
         session: question.seat.map(|seat| seat.stream.to_string()),
@@ -80,16 +87,24 @@ fn prompt_ref(question: &Question<'_>, parameters: &JsonText) -> PromptRef {
 }
 
 fn tools_digest(agent: &Agent) -> Digest {
-    agent.tools.specs().into_iter().fold(Digest::default(), |digest, spec| {
-        let schema = spec.input_schema.to_string();
-        let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
-        Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
-    })
+    agent
+        .tools
+        .specs()
+        .into_iter()
+        .fold(Digest::default(), |digest, spec| {
+            let schema = spec.input_schema.to_string();
+            let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
+            Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
+        })
 }
 
 /// The leading system message for this task, as our own renderer writes it.
 pub(super) fn system_prompt(agent: &Agent, task: &Task) -> String {
-    let hint = task.flow_state().read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
+    let hint = task
+        .flow_state()
+        .read::<JsonObject>()
+        .ok()
+        .and_then(|flow| flow.get("prompt")?.to_str());
     let tools = agent.tools.specs();
     crate::agent::prompt::system_prompt(&PromptParts {
         tools: &tools,
@@ -101,9 +116,20 @@ pub(super) fn system_prompt(agent: &Agent, task: &Task) -> String {
 
 /// The leading system message as it is sent: the turn's own, the history's, or a fresh one.
 fn system_message(agent: &Agent, task: &Task, seat: Option<Seat<'_>>) -> String {
-    let Some(seat) = seat else { return system_prompt(agent, task) };
-    let set = seat.session.open_turn().and_then(|open| open.system_prompt.as_ref());
-    let kept = || seat.session.history().as_slice().first().filter(|first| first.role == LlmRole::System);
+    let Some(seat) = seat else {
+        return system_prompt(agent, task);
+    };
+    let set = seat
+        .session
+        .open_turn()
+        .and_then(|open| open.system_prompt.as_ref());
+    let kept = || {
+        seat.session
+            .history()
+            .as_slice()
+            .first()
+            .filter(|first| first.role == LlmRole::System)
+    };
     match set.or_else(kept) {
         Some(message) => message.content.clone(),
         None => system_prompt(agent, task),
@@ -120,16 +146,26 @@ fn body(seat: Seat<'_>) -> &[LlmMessage] {
 
 /// Whether the step about to be taken is within the run's budget; the error is Protolink's text.
 pub(super) fn within_budget(question: &Question<'_>, tool_call: Option<&str>) -> Result<(), String> {
-    let context = question.task.metadata().get("run_context").map(JsonText::to_value);
-    let Some(budget) = context.as_ref().and_then(|context| context.get("budget")) else { return Ok(()) };
+    let context = question
+        .task
+        .metadata()
+        .get("run_context")
+        .map(JsonText::to_value);
+    let Some(budget) = context.as_ref().and_then(|context| context.get("budget")) else {
+        return Ok(());
+    };
     let budget = Budget::from_json(budget).map_err(|error| error.to_string())?;
-    budget.check(&usage(question, tool_call)).map_err(|exceeded| exceeded.to_string())
+    budget
+        .check(&usage(question, tool_call))
+        .map_err(|exceeded| exceeded.to_string())
 }
 
 /// Counts what the part has used, the step about to be taken included. With a tool call's id, that call is
 /// what is about to be taken; without one, it is an inference.
 fn usage(question: &Question<'_>, tool_call: Option<&str>) -> BudgetUsage {
-    let Some(run) = question.task.run() else { return BudgetUsage::default() };
+    let Some(run) = question.task.run() else {
+        return BudgetUsage::default();
+    };
     let mut usage = BudgetUsage::default();
     for call in question.task.calls().iter() {
         let origin = &call.request.origin;
@@ -143,7 +179,10 @@ fn usage(question: &Question<'_>, tool_call: Option<&str>) -> BudgetUsage {
             }
             CallKind::Tool => usage.tool_calls += 1,
         }
-        if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
+        if let Some(tokens) = call
+            .usage
+            .filter(|_| matches!(call.status, CallStatus::Succeeded(_)))
+        {
             usage.input_tokens += tokens.input_tokens;
             usage.output_tokens += tokens.output_tokens;
         }
@@ -168,7 +207,10 @@ pub fn infer_request(
     let system = ChatMessage::new(LlmRole::System, system_message(agent, task, seat));
     let history = seat.map_or(&[][..], body).iter();
     let turn = match seat {
-        Some(seat) => seat.session.open_turn().map_or(&[][..], |open| open.turn.messages()),
+        Some(seat) => seat
+            .session
+            .open_turn()
+            .map_or(&[][..], |open| open.turn.messages()),
         None => task.turn().messages(),
     };
     let messages = std::iter::once(system)
