@@ -1,4 +1,9 @@
 //! The record's bytes are for ever: a golden file, and properties over all records and over hostile bytes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
 
 use proptest::prelude::*;
 use proto_events::codec::record::{
