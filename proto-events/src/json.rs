@@ -100,6 +100,12 @@ impl JsonText {
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
         serde_json::from_str(self.as_str()).map_err(|error| JsonError::Syntax(error.to_string()))
     }
+
+    /// The JSON of one of our own models, whose free-form pieces were each bounded when they came in. The
+    /// whole is not bounded again: what a task holds must be printable, however it was put together.
+    pub(crate) fn of_model<T: Serialize + ?Sized>(value: &T) -> Self {
+        serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), |raw| Self(raw.into()))
+    }
 }
 
 /// Bounds nesting without recursion, so that a hostile text cannot exhaust a stack.

@@ -1,0 +1,212 @@
+//! A conversation with a model: its messages in order, and the few ways in which they change.
+
+use serde::Serialize;
+
+use crate::id::Mint;
+use crate::json::{JsonObject, JsonText};
+use crate::model::fields::models;
+use crate::model::{LlmMessage, LlmRole, ModelError};
+
+/// A message as a provider is shown it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct ProviderMessage<'a> {
+    /// Who speaks.
+    pub role: LlmRole,
+    /// What is said.
+    pub content: &'a str,
+    /// The tool's name, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<&'a str>,
+}
+
+/// The messages of a conversation, oldest first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConversationHistory(Vec<LlmMessage>);
+
+impl ConversationHistory {
+    /// No message.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A conversation that begins with a system prompt; an empty prompt is none.
+    pub fn with_system(prompt: &str, mint: &mut dyn Mint) -> Self {
+        let mut history = Self::new();
+        if !prompt.is_empty() {
+            history.add(LlmRole::System, prompt, JsonObject::new(), mint);
+        }
+        history
+    }
+
+    /// Reads a list of whole messages.
+    ///
+    /// # Errors
+    /// [`ModelError`], naming the message that is wrong.
+    pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
+        let items: Vec<JsonText> = json.read()?;
+        let messages = models("messages", &items, |item| LlmMessage::from_json(item, mint))?;
+        Ok(Self(messages))
+    }
+
+    /// The whole messages as Protolink writes them.
+    pub fn to_json(&self) -> JsonText {
+        JsonText::of_model(&self.0)
+    }
+
+    /// The whole messages.
+    pub fn as_slice(&self) -> &[LlmMessage] {
+        &self.0
+    }
+
+    /// How many messages.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What a provider is shown: role, content, and the name where there is one.
+    pub fn messages(&self) -> Vec<ProviderMessage<'_>> {
+        self.0
+            .iter()
+            .map(|message| ProviderMessage {
+                role: message.role,
+                content: &message.content,
+                name: message.name.as_deref().filter(|name| !name.is_empty()),
+            })
+            .collect()
+    }
+
+    /// Appends a message that exists already.
+    pub fn push(&mut self, message: LlmMessage) {
+        self.0.push(message);
+    }
+
+    /// Appends a user's text.
+    pub fn add_user(&mut self, content: &str, metadata: JsonObject, mint: &mut dyn Mint) {
+        self.add(LlmRole::User, content, metadata, mint);
+    }
+
+    /// Appends a model's text.
+    pub fn add_assistant(&mut self, content: &str, metadata: JsonObject, mint: &mut dyn Mint) {
+        self.add(LlmRole::Assistant, content, metadata, mint);
+    }
+
+    /// Appends instructions; unlike [`Self::set_system`], at the end.
+    pub fn add_system(&mut self, content: &str, mint: &mut dyn Mint) {
+        self.add(LlmRole::System, content, JsonObject::new(), mint);
+    }
+
+    /// Appends a tool's answer; the tool's name goes to `name`.
+    pub fn add_tool(&mut self, content: &str, tool: &str, metadata: JsonObject, mint: &mut dyn Mint) {
+        let message = LlmMessage {
+            name: Some(tool.to_owned()),
+            metadata,
+            ..LlmMessage::new(LlmRole::Tool, content, mint)
+        };
+        self.push(message);
+    }
+
+    /// Appends a provider's raw message; see [`LlmMessage::from_raw`].
+    ///
+    /// # Errors
+    /// [`ModelError`] if the role is missing or unknown, or the content no string.
+    pub fn add_raw(&mut self, json: &JsonText, mint: &mut dyn Mint) -> Result<(), ModelError> {
+        self.push(LlmMessage::from_raw(json, mint)?);
+        Ok(())
+    }
+
+    fn add(&mut self, role: LlmRole, content: &str, metadata: JsonObject, mint: &mut dyn Mint) {
+        let message = LlmMessage {
+            metadata,
+            ..LlmMessage::new(role, content, mint)
+        };
+        self.push(message);
+    }
+
+    /// Whether the first message is a system prompt.
+    pub fn has_system(&self) -> bool {
+        self.0.first().is_some_and(|first| first.role == LlmRole::System)
+    }
+
+    /// Puts a system prompt first, in place of the one that stands there. The rest stays.
+    pub fn set_system(&mut self, content: &str, mint: &mut dyn Mint) {
+        self.put_system(LlmMessage::new(LlmRole::System, content, mint));
+    }
+
+    /// As [`Self::set_system`], with a message that exists already.
+    pub fn put_system(&mut self, prompt: LlmMessage) {
+        let replaced = usize::from(self.has_system());
+        self.0.splice(..replaced, [prompt]);
+    }
+
+    /// Leaves nothing but a system prompt.
+    pub fn reset_to_system(&mut self, content: &str, mint: &mut dyn Mint) {
+        self.0 = vec![LlmMessage::new(LlmRole::System, content, mint)];
+    }
+
+    /// Takes other messages in place of these.
+    pub fn replace(&mut self, messages: Vec<LlmMessage>) {
+        self.0 = messages;
+    }
+
+    /// Keeps the newest messages, `max_messages` in all. A system prompt that stands first is kept and counts;
+    /// Protolink 0.6.4 keeps the first message whatever its role, which we follow 0.8.3 in not doing.
+    ///
+    /// # Errors
+    /// [`ModelError::Invalid`] if `max_messages` is less than 2.
+    pub fn truncate(&mut self, max_messages: i64) -> Result<(), ModelError> {
+        if max_messages < 2 {
+            return Err(ModelError::Invalid("max_messages must be >= 2".to_owned()));
+        }
+        let most = usize::try_from(max_messages).unwrap_or(usize::MAX);
+        let surplus = self.0.len().saturating_sub(most);
+        let from = usize::from(self.has_system());
+        self.0.drain(from..from + surplus);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Counted(u32);
+
+    impl Mint for Counted {
+        fn id(&mut self, prefix: &str) -> String {
+            self.0 += 1;
+            format!("{prefix}{}", self.0)
+        }
+        fn uuid(&mut self) -> String {
+            self.id("uuid-")
+        }
+        fn timestamp(&mut self) -> String {
+            "2026-01-01T00:00:00+00:00".to_owned()
+        }
+    }
+
+    fn contents(history: &ConversationHistory) -> Vec<&str> {
+        history.messages().iter().map(|message| message.content).collect()
+    }
+
+    #[test]
+    fn truncate_keeps_the_newest_and_a_system_prompt_only() {
+        let mut mint = Counted(0);
+        let mut history = ConversationHistory::new();
+        for text in ["a", "b", "c", "d"] {
+            history.add_user(text, JsonObject::new(), &mut mint);
+        }
+        let mut prompted = history.clone();
+        prompted.set_system("s", &mut mint);
+        history.truncate(2).unwrap();
+        assert_eq!(contents(&history), ["c", "d"]);
+        prompted.truncate(3).unwrap();
+        assert_eq!(contents(&prompted), ["s", "c", "d"]);
+        assert!(prompted.truncate(1).is_err());
+        assert_eq!(prompted.len(), 3);
+    }
+}

@@ -1,0 +1,154 @@
+//! One message of a conversation with a model, the same whatever the provider.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::id::Mint;
+use crate::json::{JsonObject, JsonText};
+use crate::model::fields::{Fields, expected, string};
+use crate::model::{ModelError, iso, python};
+
+/// Who speaks in a conversation with a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LlmRole {
+    /// Instructions.
+    System,
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool's answer.
+    Tool,
+}
+
+impl LlmRole {
+    /// The role in Protolink's words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// Reads a role from JSON.
+    ///
+    /// # Errors
+    /// [`ModelError::Invalid`] with Protolink's text, for anything that names no role.
+    pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
+        let named = |text: String| {
+            [Self::System, Self::User, Self::Assistant, Self::Tool]
+                .into_iter()
+                .find(|role| role.as_str() == text)
+        };
+        json.to_str().and_then(named).ok_or_else(|| {
+            ModelError::Invalid(format!("{} is not a valid LLMMessageRole", python::repr_of(json)))
+        })
+    }
+}
+
+impl fmt::Display for LlmRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for LlmRole {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// One message of a conversation with a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LlmMessage {
+    /// Who speaks.
+    pub role: LlmRole,
+    /// What is said.
+    pub content: String,
+    /// The tool's name, for a tool's answer.
+    pub name: Option<String>,
+    /// Whatever belongs to it.
+    pub metadata: JsonObject,
+    /// Its id, a UUID.
+    pub id: String,
+    /// When, in Python's ISO form.
+    pub created_at: String,
+    /// A provider's own tool calls; `{}` if none.
+    pub tool_calls: JsonText,
+    /// A provider's own field; [`ConversationHistory::add_tool`](crate::model::ConversationHistory::add_tool) leaves it empty, as Protolink does.
+    pub tool_name: Option<String>,
+}
+
+impl LlmMessage {
+    /// A new message without name, metadata or tool calls.
+    pub fn new(role: LlmRole, content: impl Into<String>, mint: &mut dyn Mint) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            name: None,
+            metadata: JsonObject::new(),
+            id: mint.uuid(),
+            created_at: mint.timestamp(),
+            tool_calls: JsonText::empty_object(),
+            tool_name: None,
+        }
+    }
+
+    /// Reads a message; id and time that are absent are filled in.
+    ///
+    /// # Errors
+    /// [`ModelError`] if role or content is missing, the role unknown, or the time no ISO time.
+    pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
+        let fields = Fields::of(json)?;
+        Ok(Self {
+            role: LlmRole::from_json(fields.required("role")?)?,
+            content: string("content", fields.required("content")?)?,
+            name: fields.coerced("name"),
+            metadata: fields.object("metadata")?,
+            id: fields.text_or("id", || mint.uuid())?,
+            created_at: created_at(&fields, mint)?,
+            tool_calls: tool_calls(&fields),
+            tool_name: fields.coerced("tool_name"),
+        })
+    }
+
+    /// Reads a provider's raw message: role, content (empty if absent) and tool calls; the rest is dropped.
+    ///
+    /// # Errors
+    /// [`ModelError`] if the role is missing or unknown, or the content no string.
+    pub fn from_raw(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
+        let fields = Fields::of(json)?;
+        let role = LlmRole::from_json(fields.required("role")?)?;
+        let content = fields.text_or("content", String::new)?;
+        Ok(Self {
+            tool_calls: tool_calls(&fields),
+            ..Self::new(role, content, mint)
+        })
+    }
+
+    /// The message as Protolink writes it.
+    pub fn to_json(&self) -> JsonText {
+        JsonText::of_model(self)
+    }
+}
+
+fn created_at(fields: &Fields, mint: &mut dyn Mint) -> Result<String, ModelError> {
+    let Some(given) = fields.get("created_at") else {
+        return Ok(mint.timestamp());
+    };
+    let text = given
+        .to_str()
+        .ok_or_else(|| expected("created_at", "an ISO time", given))?;
+    iso::normalised(&text)
+        .ok_or_else(|| ModelError::Invalid(format!("Invalid isoformat string: {}", python::repr_str(&text))))
+}
+
+fn tool_calls(fields: &Fields) -> JsonText {
+    fields
+        .get("tool_calls")
+        .cloned()
+        .unwrap_or_else(JsonText::empty_object)
+}

@@ -1,0 +1,293 @@
+//! One piece of content: a text, a tool call, a prompt, an output. Its content is JSON, brought into the form
+//! that Protolink gives to its kind.
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use crate::id::Mint;
+use crate::json::{JsonObject, JsonText};
+use crate::model::fields::{Fields, string};
+use crate::model::{ModelError, RouteView, ToolOutputView, python};
+
+/// One piece of content of a [`Message`](crate::model::Message) or an [`Artifact`](crate::model::Artifact). Any kind may stand here; those that
+/// Protolink gives a shape are brought into it by [`Part::from_json`] and [`Part::hydrated`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part {
+    kind: String,
+    content: JsonText,
+}
+
+/// What an `infer` part may say beside its prompt. What is `None` is left out.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InferFields {
+    /// What the model is asked.
+    pub prompt: Option<String>,
+    /// Who asks.
+    pub user: Option<String>,
+    /// JSON Schema of the answer.
+    pub output_schema: Option<JsonText>,
+    /// Whatever the caller wants to keep beside it.
+    pub metadata: Option<JsonText>,
+}
+
+impl Part {
+    /// A part of any kind with its content as given: for kinds that pass through (file, uri, image, …) and for
+    /// content that is in its kind's form already.
+    pub fn new(kind: impl Into<String>, content: JsonText) -> Self {
+        Self {
+            kind: kind.into(),
+            content,
+        }
+    }
+
+    /// What it is: `text`, `tool_call`, `infer`, … Protolink writes it as `type`.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// Its content.
+    pub fn content(&self) -> &JsonText {
+        &self.content
+    }
+
+    /// A text.
+    pub fn text(text: impl AsRef<str>) -> Self {
+        Self::new("text", JsonText::string(text.as_ref()))
+    }
+
+    /// Any data.
+    ///
+    /// # Errors
+    /// [`ModelError::Json`] if the data has no JSON form or nests too deep.
+    pub fn json(data: impl Serialize) -> Result<Self, ModelError> {
+        Ok(Self::new("json", JsonText::of(&data)?))
+    }
+
+    /// An error. `retryable` tells whether trying again may help.
+    pub fn error(code: &str, message: &str, retryable: bool) -> Self {
+        Self::of_object(
+            "error",
+            [
+                ("code", JsonText::string(code)),
+                ("message", JsonText::string(message)),
+                ("retryable", JsonText::of_model(&retryable)),
+            ],
+        )
+    }
+
+    /// A status, such as `input-required`, and what to tell the user about it.
+    pub fn status(state: &str, message: Option<&str>) -> Self {
+        Self::of_object(
+            "status",
+            [
+                ("state", JsonText::string(state)),
+                ("message", JsonText::of_model(&message)),
+            ],
+        )
+    }
+
+    /// A wish that a tool be called. The call's id is left out; submitting fills it in.
+    ///
+    /// # Errors
+    /// [`ModelError::Json`] if the arguments have no JSON form or nest too deep.
+    pub fn tool_call(tool_name: &str, args: impl Serialize) -> Result<Self, ModelError> {
+        Ok(Self::tool_call_of(tool_name, JsonText::of(&args)?, None))
+    }
+
+    /// As [`Part::tool_call`], with an id made now, so that the caller knows it.
+    pub fn tool_call_new(tool_name: &str, args: JsonText, mint: &mut dyn Mint) -> Self {
+        Self::tool_call_of(tool_name, args, Some(&mint.id("tool_call_")))
+    }
+
+    /// A tool call with the id that the caller gives, or without one. Arguments that Python takes for false
+    /// are no arguments.
+    pub fn tool_call_of(tool_name: &str, args: JsonText, call_id: Option<&str>) -> Self {
+        let args = if python::truthy(&args) {
+            args
+        } else {
+            JsonText::empty_object()
+        };
+        let mut content = object([("tool_name", JsonText::string(tool_name)), ("args", args)]);
+        if let Some(call_id) = call_id {
+            content.set("call_id", JsonText::string(call_id));
+        }
+        Self::new("tool_call", JsonText::of_model(&content))
+    }
+
+    /// A tool's result.
+    pub fn tool_output(call_id: &str, result: JsonText) -> Self {
+        Self::tool_output_of(ToolOutputView {
+            call_id: Some(call_id.to_owned()),
+            result,
+            error: JsonText::null(),
+        })
+    }
+
+    /// A tool's error.
+    pub fn tool_failure(call_id: &str, error: JsonText) -> Self {
+        Self::tool_output_of(ToolOutputView {
+            call_id: Some(call_id.to_owned()),
+            result: JsonText::null(),
+            error,
+        })
+    }
+
+    /// A tool's result or error. A call id that is `None` is left out; submitting fills it in.
+    pub fn tool_output_of(output: ToolOutputView) -> Self {
+        let mut content = JsonObject::new();
+        if let Some(call_id) = &output.call_id {
+            content.set("call_id", JsonText::string(call_id));
+        }
+        content.set("result", output.result);
+        content.set("error", output.error);
+        Self::new("tool_output", JsonText::of_model(&content))
+    }
+
+    /// A question to the model.
+    pub fn infer(prompt: impl Into<String>) -> Self {
+        Self::infer_of(InferFields {
+            prompt: Some(prompt.into()),
+            ..InferFields::default()
+        })
+    }
+
+    /// A question to the model with all that may stand beside it.
+    pub fn infer_of(fields: InferFields) -> Self {
+        let pairs = [
+            ("prompt", fields.prompt.as_deref().map(JsonText::string)),
+            ("user", fields.user.as_deref().map(JsonText::string)),
+            ("output_schema", fields.output_schema),
+            ("metadata", fields.metadata),
+        ];
+        let said = pairs
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value.filter(|value| !value.is_null())?)));
+        Self::of_object("infer", said)
+    }
+
+    /// What the model answered: a string, or an object.
+    pub fn infer_output(content: JsonText) -> Self {
+        Self::new("infer_output", content)
+    }
+
+    /// A choice of where to go next, for a router.
+    pub fn route(route_key: &str) -> Self {
+        Self::route_of("route", RouteView::new(route_key))
+    }
+
+    /// A decision, which a router reads as it reads a route.
+    pub fn decision(route_key: &str) -> Self {
+        Self::route_of("decision", RouteView::new(route_key))
+    }
+
+    /// A `route` or `decision` with its reason, confidence and metadata.
+    pub fn route_of(kind: &str, route: RouteView) -> Self {
+        Self::of_object(
+            kind,
+            [
+                ("route_key", JsonText::string(&route.route_key)),
+                ("reason", route.reason),
+                ("confidence", route.confidence),
+                ("metadata", or_empty_object(Some(&route.metadata))),
+            ],
+        )
+    }
+
+    /// Reads a part, brings its content into its kind's form and fills in a call id that is absent.
+    ///
+    /// # Errors
+    /// [`ModelError`] if `type` is missing or no string, or the content breaks its kind's rule.
+    pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
+        let fields = Fields::of(json)?;
+        Self {
+            kind: string("type", fields.required("type")?)?,
+            content: fields.any("content"),
+        }
+        .hydrated(mint)
+    }
+
+    /// The same part with its content in its kind's form. What is in that form already stays as it is.
+    ///
+    /// # Errors
+    /// [`ModelError`] if the content breaks its kind's rule.
+    pub fn hydrated(self, mint: &mut dyn Mint) -> Result<Self, ModelError> {
+        // Protolink gives a form to objects only; any other content passes through.
+        if !self.content.is_object() {
+            return Ok(self);
+        }
+        let content = match self.kind.as_str() {
+            "tool_call" => tool_call_content(&self.content, mint),
+            "tool_output" => tool_output_content(&self.content, mint),
+            "route" | "decision" => return self.hydrated_route(),
+            _ => return Ok(self),
+        };
+        let content = content.map_err(|error| error.within("content"))?;
+        Ok(Self::new(self.kind, JsonText::of_model(&content)))
+    }
+
+    fn hydrated_route(self) -> Result<Self, ModelError> {
+        let route = RouteView::read(&self.content)?;
+        Ok(Self::route_of(&self.kind, route))
+    }
+
+    /// The part as Protolink writes it.
+    pub fn to_json(&self) -> JsonText {
+        JsonText::of_model(self)
+    }
+
+    fn of_object(kind: &str, pairs: impl IntoIterator<Item = (&'static str, JsonText)>) -> Self {
+        Self::new(kind, JsonText::of_model(&object(pairs)))
+    }
+}
+
+impl Serialize for Part {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut part = serializer.serialize_struct("Part", 2)?;
+        part.serialize_field("type", &self.kind)?;
+        part.serialize_field("content", &self.content)?;
+        part.end()
+    }
+}
+
+fn object(pairs: impl IntoIterator<Item = (&'static str, JsonText)>) -> JsonObject {
+    pairs
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect()
+}
+
+/// The value, or `{}` where Python takes it for false.
+pub(crate) fn or_empty_object(value: Option<&JsonText>) -> JsonText {
+    value
+        .filter(|value| python::truthy(value))
+        .cloned()
+        .unwrap_or_else(JsonText::empty_object)
+}
+
+/// An explicit null stays for arguments and id alike; only what is absent gets a default.
+fn tool_call_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObject, ModelError> {
+    let fields = Fields::of(content)?;
+    let tool_name = fields.required("tool_name")?.clone();
+    let args = fields.get("args").cloned();
+    Ok(object([
+        ("tool_name", tool_name),
+        ("args", args.unwrap_or_else(JsonText::empty_object)),
+        ("call_id", call_id(&fields, "tool_call_", mint)),
+    ]))
+}
+
+fn tool_output_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObject, ModelError> {
+    let fields = Fields::of(content)?;
+    Ok(object([
+        ("call_id", call_id(&fields, "tool_output_", mint)),
+        ("result", fields.any("result")),
+        ("error", fields.any("error")),
+    ]))
+}
+
+fn call_id(fields: &Fields, prefix: &str, mint: &mut dyn Mint) -> JsonText {
+    fields
+        .get("call_id")
+        .cloned()
+        .unwrap_or_else(|| JsonText::string(&mint.id(prefix)))
+}

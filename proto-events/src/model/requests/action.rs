@@ -1,0 +1,114 @@
+//! What the runtime is about to do, as policies and approvals see it.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::id::Mint;
+use crate::json::{JsonObject, JsonText};
+use crate::model::fields::{Fields, models};
+use crate::model::{Artifact, ModelError};
+
+/// What the runtime is about to do: one effect, with the capabilities that it needs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunAction {
+    /// Its id, `action_…`.
+    pub action_id: String,
+    /// What kind of effect: `tool.call`, `agent.call`, …
+    pub kind: String,
+    /// Of what: the tool's or agent's name.
+    pub name: String,
+    /// Its input; a tool's arguments are under `arguments`.
+    pub payload: JsonObject,
+    /// What it must be allowed, sorted, each once.
+    pub capabilities: BTreeSet<String>,
+    /// Previews and outputs.
+    pub artifacts: Vec<Artifact>,
+    /// What to tell who approves it.
+    pub description: Option<String>,
+    /// Whatever else belongs to it.
+    pub metadata: JsonObject,
+    /// When it was prepared.
+    pub created_at: String,
+}
+
+impl RunAction {
+    /// A new action without capabilities, artifacts or description.
+    ///
+    /// # Errors
+    /// [`ModelError::Invalid`] with Protolink's text if kind or name is blank.
+    pub fn new(kind: &str, name: &str, payload: JsonObject, mint: &mut dyn Mint) -> Result<Self, ModelError> {
+        Self {
+            action_id: mint.id("action_"),
+            kind: kind.to_owned(),
+            name: name.to_owned(),
+            payload,
+            capabilities: BTreeSet::new(),
+            artifacts: Vec::new(),
+            description: None,
+            metadata: JsonObject::new(),
+            created_at: mint.timestamp(),
+        }
+        .checked()
+    }
+
+    /// Reads an action; a single capability may be a bare string.
+    ///
+    /// # Errors
+    /// [`ModelError`] if kind or name is blank, or an artifact is none.
+    pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
+        let fields = Fields::of(json)?;
+        let capabilities = fields.texts("capabilities")?;
+        let text_or =
+            |key: &str, default: &str| fields.coerced_truthy(key).unwrap_or_else(|| default.to_owned());
+        Self {
+            action_id: fields
+                .coerced_truthy("action_id")
+                .unwrap_or_else(|| mint.id("action_")),
+            kind: text_or("kind", "action"),
+            name: text_or("name", "unnamed"),
+            payload: fields.object("payload")?,
+            capabilities: capabilities.into_iter().filter(|name| !name.is_empty()).collect(),
+            artifacts: models("artifacts", &fields.optional_list("artifacts")?, |artifact| {
+                Artifact::from_json(artifact, mint)
+            })?,
+            description: fields.coerced("description"),
+            metadata: fields.object("metadata")?,
+            created_at: fields
+                .coerced_truthy("created_at")
+                .unwrap_or_else(|| mint.timestamp()),
+        }
+        .checked()
+    }
+
+    fn checked(self) -> Result<Self, ModelError> {
+        let blank = [("kind", &self.kind), ("name", &self.name)]
+            .into_iter()
+            .find(|(_, text)| text.trim().is_empty());
+        match blank {
+            Some((field, _)) => Err(ModelError::Invalid(format!(
+                "RunAction.{field} must not be empty"
+            ))),
+            None => Ok(self),
+        }
+    }
+
+    /// The same action with those artifacts; those that belong to no action become its own.
+    #[must_use]
+    pub fn with_artifacts(mut self, artifacts: Vec<Artifact>) -> Self {
+        let action_id = &self.action_id;
+        self.artifacts = artifacts
+            .into_iter()
+            .map(|artifact| match artifact.action_id.as_deref() {
+                None | Some("") => artifact.for_action(action_id),
+                Some(_) => artifact,
+            })
+            .collect();
+        self
+    }
+
+    /// The action as Protolink writes it.
+    pub fn to_json(&self) -> JsonText {
+        JsonText::of_model(self)
+    }
+}

@@ -1,0 +1,175 @@
+//! How a run context is found in a task's metadata and written back to it: what an agent does before it
+//! executes a task, and when the task is canceled.
+
+use crate::id::Mint;
+use crate::json::{JsonObject, JsonText};
+use crate::model::{ModelError, RunBudget, RunContext, python};
+
+/// The metadata to merge before `agent` executes the task: `run_context` and the keys that mirror it.
+/// `explicit` is a context that the caller hands over, in place of the one in the metadata.
+///
+/// # Errors
+/// [`ModelError`] if the metadata holds a run context or budget that is none.
+pub fn attach(
+    metadata: &JsonObject,
+    task_id: &str,
+    agent: &str,
+    explicit: Option<&RunContext>,
+    mint: &mut dyn Mint,
+) -> Result<JsonObject, ModelError> {
+    let context = RunContext::of_task(metadata, task_id, agent, explicit, mint)?;
+    Ok(context.mirrored())
+}
+
+/// The metadata to merge when a task is canceled. Without a reason none is written; one that stands there
+/// stays, but the run context has the reason of this cancellation only.
+///
+/// # Errors
+/// [`ModelError`] if the metadata holds a run context or budget that is none.
+pub fn canceled(
+    metadata: &JsonObject,
+    task_id: &str,
+    reason: Option<&str>,
+    mint: &mut dyn Mint,
+) -> Result<JsonObject, ModelError> {
+    let context = read(metadata, task_id, None, mint)?;
+    Ok(context.cancel(reason).mirrored())
+}
+
+impl RunContext {
+    /// The context in which `agent` executes the task, see [`attach`]. The session falls back to the task's id.
+    ///
+    /// # Errors
+    /// [`ModelError`] if the metadata holds a run context or budget that is none.
+    pub fn of_task(
+        metadata: &JsonObject,
+        task_id: &str,
+        agent: &str,
+        explicit: Option<&Self>,
+        mint: &mut dyn Mint,
+    ) -> Result<Self, ModelError> {
+        let mut context = read(metadata, task_id, explicit, mint)?;
+        // A session that was posted as null or empty was meant to be none.
+        if is_blank(context.session_id.as_ref()) && metadata.get("session_id").is_none() {
+            context.session_id = Some(task_id.to_owned());
+        }
+        Ok(if agent.is_empty() {
+            context
+        } else {
+            context.with_agent(agent)
+        })
+    }
+
+    /// The metadata keys that say this context: itself, and copies of what others look for at the top.
+    pub fn mirrored(&self) -> JsonObject {
+        let mut keys = JsonObject::new();
+        keys.set("run_context", self.to_json());
+        keys.set("run_id", JsonText::string(&self.run_id));
+        let copies = [
+            ("session_id", &self.session_id),
+            ("trace_id", &self.trace_id),
+            ("workspace_uri", &self.workspace_uri),
+            ("parent_run_id", &self.parent_run_id),
+        ];
+        for (key, value) in copies {
+            set_if_some(&mut keys, key, value.as_ref());
+        }
+        if self.canceled {
+            keys.set("canceled", JsonText::of_model(&true));
+        }
+        set_if_some(&mut keys, "cancel_reason", self.cancel_reason.as_ref());
+        keys
+    }
+}
+
+fn set_if_some(keys: &mut JsonObject, key: &str, value: Option<&String>) {
+    if let Some(value) = value {
+        keys.set(key, JsonText::string(value));
+    }
+}
+
+fn is_blank(text: Option<&String>) -> bool {
+    text.is_none_or(String::is_empty)
+}
+
+/// The task's context, with what older callers put at the top of the metadata filled in.
+fn read(
+    metadata: &JsonObject,
+    task_id: &str,
+    explicit: Option<&RunContext>,
+    mint: &mut dyn Mint,
+) -> Result<RunContext, ModelError> {
+    let stored = truthy(metadata, "run_context");
+    let mut context = match (explicit, stored) {
+        (Some(explicit), _) => explicit.clone(),
+        (None, Some(stored)) => {
+            RunContext::from_json(stored, mint).map_err(|error| error.within("metadata.run_context"))?
+        }
+        (None, None) => fresh(metadata, task_id, mint),
+    };
+    fill(&mut context.session_id, metadata, &["session_id"]);
+    fill(&mut context.trace_id, metadata, &["trace_id"]);
+    fill(
+        &mut context.workspace_uri,
+        metadata,
+        &["workspace_uri", "workspace"],
+    );
+    fill(
+        &mut context.parent_run_id,
+        metadata,
+        &["parent_run_id", "parent_agent"],
+    );
+    fill(
+        &mut context.cancel_reason,
+        metadata,
+        &["cancel_reason", "cancellation_reason"],
+    );
+    if context.permissions.is_empty()
+        && let Some(permissions) = object(metadata, "permissions")
+    {
+        context.permissions = permissions.read()?;
+    }
+    if context.budget == RunBudget::default()
+        && let Some(budget) = object(metadata, "budget").or_else(|| object(metadata, "budgets"))
+    {
+        context.budget = RunBudget::from_json(budget).map_err(|error| error.within("metadata.budget"))?;
+    }
+    let told = |key: &str| metadata.get(key).is_some_and(|value| value.as_str() == "true");
+    context.canceled |= told("canceled") || told("cancelled");
+    Ok(context)
+}
+
+fn fresh(metadata: &JsonObject, task_id: &str, mint: &mut dyn Mint) -> RunContext {
+    let run_id = truthy(metadata, "run_id").map_or_else(|| task_id.to_owned(), python::text);
+    let run_id = if run_id.is_empty() {
+        mint.id("run_")
+    } else {
+        run_id
+    };
+    RunContext::new(run_id, mint.timestamp())
+}
+
+fn truthy<'a>(metadata: &'a JsonObject, key: &str) -> Option<&'a JsonText> {
+    metadata.get(key).filter(|value| python::truthy(value))
+}
+
+fn object<'a>(metadata: &'a JsonObject, key: &str) -> Option<&'a JsonText> {
+    metadata.get(key).filter(|value| value.is_object())
+}
+
+/// Takes the first of `keys` that says something, where the context says nothing.
+fn fill(field: &mut Option<String>, metadata: &JsonObject, keys: &[&str]) {
+    if is_blank(field.as_ref()) {
+        let found = keys.iter().find_map(|key| truthy(metadata, key));
+        *field = found
+            .map(python::text)
+            .or_else(|| field.take())
+            .or_else(|| last_said(metadata, keys));
+    }
+}
+
+/// Python's `or` yields its last operand: a value that says nothing, but is not null, is still written.
+fn last_said(metadata: &JsonObject, keys: &[&str]) -> Option<String> {
+    let last = keys.last().and_then(|key| metadata.get(key))?;
+    (!last.is_null()).then(|| python::text(last))
+}
