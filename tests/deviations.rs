@@ -51,7 +51,206 @@ pub(crate) static RULES: &[Deviation] = &[
         change: fail_with_its_type,
         example: mute_error_example,
     },
+    Deviation {
+        area: "execute_task",
+        name: "a tool that fails without a message fails its task",
+        theirs: "completes the task, with an error of an empty message among its artifacts",
+        ours: "fails it, with the error's type as the message",
+        why: "a task that failed must not look complete",
+        applies: has_mute_tool_error,
+        change: fail_with_the_tools_type,
+        example: mute_tool_example,
+    },
+    Deviation {
+        area: "execute_task",
+        name: "the model is told that its arguments do not fit",
+        theirs: "ends the run with an error when the model calls a tool with arguments that its schema refuses",
+        ours: "tells the model, counts the step and goes on, as 0.8.3 does",
+        why: "a model mends its arguments when it is told what is wrong; the run is worth more than the slip",
+        applies: ends_by_bad_arguments,
+        change: tell_the_model_instead,
+        example: bad_arguments_example,
+    },
 ];
+
+/// The catalog's tools that fail, and the type of their errors.
+fn error_type(tool: &Value) -> &'static str {
+    if tool == "typefail" {
+        "TypeError"
+    } else {
+        "ValueError"
+    }
+}
+
+/// The tool outputs with an empty error message in the expected tasks, each as (step, artifact).
+fn mute_outputs(case: &Value) -> Vec<(usize, usize)> {
+    let mut found = Vec::new();
+    for (step, answer) in case["expected"]["steps"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
+        for (at, artifact) in answer["task"]["artifacts"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .enumerate()
+        {
+            if artifact["parts"][0]["content"]["error"]["message"] == "" {
+                found.push((step, at));
+            }
+        }
+    }
+    found
+}
+
+fn has_mute_tool_error(case: &Value) -> bool {
+    !mute_outputs(case).is_empty()
+}
+
+fn fail_with_the_tools_type(case: &mut Value) {
+    for (step, at) in mute_outputs(case) {
+        let task = &mut case["expected"]["steps"][step]["task"];
+        let call_id = task["artifacts"][at]["parts"][0]["content"]["call_id"].clone();
+        let parts = task["messages"].as_array().into_iter().flatten();
+        let asked = parts
+            .flat_map(|message| message["parts"].as_array().into_iter().flatten())
+            .find(|part| part["content"]["call_id"] == call_id);
+        let kind = asked.map_or("ValueError", |part| error_type(&part["content"]["tool_name"]));
+        task["artifacts"][at]["parts"][0]["content"]["error"]["message"] = kind.into();
+        // The first error of a run names the failure; a failure that was there already stays.
+        if task["state"] == "completed" {
+            task["state"] = "failed".into();
+            task["metadata"]["error"] = kind.into();
+            if let Some(last) = task["metadata"]["state_history"]
+                .as_array_mut()
+                .and_then(|history| history.last_mut())
+            {
+                last["new_state"] = "failed".into();
+            }
+        }
+    }
+}
+
+fn mute_tool_example() -> (Value, Value) {
+    let answer = |state: &str, message: &str, metadata: Value| {
+        json!({"expected": {"steps": [{"task": {
+            "state": state,
+            "messages": [{"parts": [{"type": "tool_call", "content": {"tool_name": "fail", "call_id": "c"}}]}],
+            "artifacts": [{"parts": [{"content": {"call_id": "c", "error": {"message": message}}}]}],
+            "metadata": metadata,
+        }}]}})
+    };
+    let history = |state: &str| json!([{"previous_state": "working", "new_state": state}]);
+    (
+        answer("completed", "", json!({"state_history": history("completed")})),
+        answer(
+            "failed",
+            "ValueError",
+            json!({"state_history": history("failed"), "error": "ValueError"}),
+        ),
+    )
+}
+
+/// What the run of the only step ended with, if that was arguments which a tool's schema refuses, and the next
+/// reply of the script, if that ends the run well: tool, refusal, content.
+fn bad_arguments(case: &Value) -> Option<(String, String, String)> {
+    let steps = case["expected"]["steps"]
+        .as_array()
+        .filter(|steps| steps.len() == 1)?;
+    let message = steps[0]["raised"]["message"].as_str()?;
+    let rest = message.strip_prefix("Tool '")?;
+    let (tool, refusal) = rest.split_once("' execution failed: ")?;
+    if !refusal.starts_with("tool args") {
+        return None;
+    }
+    let asked = case["expected"]["llm_calls"].as_array()?.len();
+    let next = &case["input"]["agent"]["llm_script"][asked];
+    (next["type"] == "final").then_some(())?;
+    Some((
+        tool.to_owned(),
+        refusal.to_owned(),
+        next["content"].as_str()?.to_owned(),
+    ))
+}
+
+fn ends_by_bad_arguments(case: &Value) -> bool {
+    bad_arguments(case).is_some()
+}
+
+fn tell_the_model_instead(case: &mut Value) {
+    let Some((tool, refusal, content)) = bad_arguments(case) else {
+        return;
+    };
+    let calls = case["expected"]["llm_calls"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let asked = &case["input"]["agent"]["llm_script"][calls.len() - 1];
+    let said = taskreel::agent::python::python_json(asked);
+    let mut shown = calls.last().cloned().unwrap_or_default();
+    if let Some(shown) = shown.as_array_mut() {
+        shown.push(json!({"role": "assistant", "content": said}));
+        let hint = format!(
+            "Tool '{tool}' call failed due to argument error: {refusal}. Please check the tool's \
+             input_schema and try again."
+        );
+        shown.push(json!({"role": "system", "content": hint}));
+    }
+    let expected = &mut case["expected"];
+    if let Some(calls) = expected["llm_calls"].as_array_mut() {
+        calls.push(shown);
+    }
+    let step = &mut expected["steps"][0];
+    if let Some(step) = step.as_object_mut() {
+        step.remove("raised");
+    }
+    let task = &mut step["task"];
+    task["state"] = "completed".into();
+    task["artifacts"] = json!([{
+        "id": "<id:art#1>", "parts": [{"type": "infer_output", "content": content}], "metadata": {},
+        "timestamp": "<ts>", "kind": "result", "name": null, "uri": null, "media_type": null,
+        "action_id": null,
+    }]);
+    if let Some(metadata) = task["metadata"].as_object_mut() {
+        metadata.remove("error");
+    }
+    if let Some(last) = task["metadata"]["state_history"]
+        .as_array_mut()
+        .and_then(|history| history.last_mut())
+    {
+        last["new_state"] = "completed".into();
+    }
+}
+
+fn bad_arguments_example() -> (Value, Value) {
+    let call = json!({"type": "tool_call", "tool": "add", "args": {"a": "x"}});
+    let input = json!({"agent": {"llm_script": [call, {"type": "final", "content": "ok"}]}});
+    let theirs = json!({"input": input, "expected": {
+        "steps": [{
+            "raised": {"type": "RuntimeError", "message": "Tool 'add' execution failed: tool args.b is required"},
+            "task": {"state": "failed", "artifacts": [], "metadata": {
+                "error": "Tool 'add' execution failed: tool args.b is required",
+                "state_history": [{"new_state": "failed"}],
+            }},
+        }],
+        "llm_calls": [[{"role": "user", "content": "go"}]],
+    }});
+    let mut ours = theirs.clone();
+    tell_the_model_instead(&mut ours);
+    let hint = "Tool 'add' call failed due to argument error: tool args.b is required. Please check the tool's \
+                input_schema and try again.";
+    assert_eq!(
+        ours["expected"]["llm_calls"][1],
+        json!([
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": r#"{"type": "tool_call", "tool": "add", "args": {"a": "x"}}"#},
+            {"role": "system", "content": hint},
+        ])
+    );
+    (theirs, ours)
+}
 
 /// A list of messages without a system prompt in front, cut by its only operation to fewer than there are.
 fn truncates_without_system(case: &Value) -> bool {

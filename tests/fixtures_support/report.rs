@@ -16,6 +16,7 @@ struct Counts {
     passed: usize,
     deviating: usize,
     failed: usize,
+    later: usize,
 }
 
 /// What became of one rule.
@@ -49,8 +50,9 @@ impl Report {
         for case in cases {
             let (ours, deviates) = self.deviate(name, case);
             match judge(&ours, answer) {
-                Ok(()) if deviates => counts.deviating += 1,
-                Ok(()) => counts.passed += 1,
+                Ok(Verdict::Later) => counts.later += 1,
+                Ok(Verdict::Same) if deviates => counts.deviating += 1,
+                Ok(Verdict::Same) => counts.passed += 1,
                 Err(why) => {
                     counts.failed += 1;
                     self.faults.push(format!("{name}/{}: {why}", case.name()));
@@ -133,18 +135,27 @@ pub(crate) fn run(
     report
 }
 
+/// What became of a case that did not fail.
+enum Verdict {
+    Same,
+    /// It needs what later work builds.
+    Later,
+}
+
 /// A panic is a failure of its case, not of the run.
-fn judge(case: &Case, answer: Area) -> Result<(), String> {
+fn judge(case: &Case, answer: Area) -> Result<Verdict, String> {
     let answered =
         catch_unwind(AssertUnwindSafe(|| answer(case))).map_err(|_| "our code panicked".to_owned())?;
     let error = &case.whole["error"];
-    match answered {
+    let compared = match answered {
+        Err(Failure::NotBuilt(_)) => return Ok(Verdict::Later),
         Err(Failure::Unanswerable(why)) => Err(format!("the runner cannot answer it: {why}")),
         Err(Failure::Refused(text)) if error.is_null() => Err(format!("we refuse it: {text}")),
         Err(Failure::Refused(text)) => refused_alike(&case.whole, &text),
         Ok(ours) if !error.is_null() => Err(format!("they refuse it with {error}, we answer {ours}")),
         Ok(ours) => same(&case.whole["expected"], &ours, &Flags::of(&case.whole)),
-    }
+    };
+    compared.map(|()| Verdict::Same)
 }
 
 fn refused_alike(case: &Value, ours: &str) -> Result<(), String> {
@@ -160,8 +171,8 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{:<34}{:>8}{:>11}{:>8}",
-            "area", "passed", "deviating", "failed"
+            "{:<34}{:>8}{:>11}{:>8}{:>8}",
+            "area", "passed", "deviating", "failed", "later"
         )?;
         let mut all = Counts {
             area: "all".to_owned(),
@@ -171,6 +182,7 @@ impl fmt::Display for Report {
             all.passed += counts.passed;
             all.deviating += counts.deviating;
             all.failed += counts.failed;
+            all.later += counts.later;
             writeln!(f, "{counts}")?;
         }
         writeln!(f, "{all}")?;
@@ -188,8 +200,9 @@ impl fmt::Display for Counts {
             passed,
             deviating,
             failed,
+            later,
         } = self;
-        write!(f, "{area:<34}{passed:>8}{deviating:>11}{failed:>8}")
+        write!(f, "{area:<34}{passed:>8}{deviating:>11}{failed:>8}{later:>8}")
     }
 }
 
