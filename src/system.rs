@@ -189,6 +189,18 @@ impl System {
         closed.map_err(|error| Error::Internal(error.to_string()))
     }
 
+    /// How many tasks are awake: at work, or used a moment ago.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] after a shutdown.
+    pub async fn live_tasks(&self) -> Result<usize, Error> {
+        self.inner
+            .supervisor
+            .send(crate::actors::supervisor::CountLive)
+            .await
+            .map_err(|_| Error::Stopped)
+    }
+
     pub(crate) fn ports(&self) -> crate::ports::Ports {
         self.inner.ports.clone()
     }
