@@ -77,7 +77,7 @@ impl Head {
     ///
     /// # Errors
     /// The reason, if it cannot be read or is not what was written.
-    pub(super) fn read(dir: &Path) -> Result<Option<Self>, String> {
+    pub(crate) fn read(dir: &Path) -> Result<Option<Self>, String> {
         let text = files::read(dir, HEAD_FILE).map_err(|error| error.to_string())?;
         text.map(|text| Self::parse(&text).ok_or_else(|| "its text is not what was written".to_owned()))
             .transpose()
@@ -154,7 +154,9 @@ mod tests {
     fn frontier(size: u8) -> (Frontier, Vec<Digest>) {
         let leaves: Vec<_> = (0..size).map(|n| Digest::of(&[0, n])).collect();
         let mut frontier = Frontier::default();
-        leaves.iter().for_each(|leaf| frontier.push(*leaf));
+        for leaf in &leaves {
+            frontier.push(*leaf);
+        }
         (frontier, leaves)
     }
 

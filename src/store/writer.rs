@@ -3,6 +3,8 @@
 //! nothing more: what the disk holds is unknown then, and only opening the log again tells.
 
 mod group;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 

@@ -32,9 +32,11 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let durability = dir::claim(dir, options)?;
     refuse_blobs(dir)?;
     let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
-    let db = open_database(dir, options)?;
-    let opened = start(dir, durability, head, db);
-    if opened.is_err() {
+    let opened = open_database(dir, options).and_then(|db| start(dir, durability, head, db));
+    if opened
+        .as_ref()
+        .is_err_and(|error| !matches!(error, OpenError::Held { .. }))
+    {
         // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
         let _ = dir::await_release(dir);
     }
@@ -207,7 +209,9 @@ fn raise_epoch(dir: &Path, meta: &Tree, durability: Durability, empty: bool) -> 
             .fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte)),
         _ => return Err(damaged(dir, "its epoch is missing")),
     };
-    let epoch = before + 1;
+    let epoch = before
+        .checked_add(1)
+        .ok_or_else(|| damaged(dir, "its epoch is the last there is"))?;
     set("epoch", &epoch.to_be_bytes())?;
     Ok(epoch)
 }

@@ -139,10 +139,11 @@ impl Scan {
                 at.0, at.1, at.2
             ))
         };
-        if StreamId::parse(view.stream).is_err() {
+        let end = self.index.end_of(view.stream);
+        // A name that is known was looked at with the stream's first record.
+        if end.version.0 == 0 && StreamId::parse(view.stream).is_err() {
             return Err(wrong("its name is no stream id"));
         }
-        let end = self.index.end_of(view.stream);
         if view.first_version.0 != end.version.0 + 1 {
             return Err(wrong(&format!(
                 "the stream ends at version {} before it",
@@ -170,6 +171,15 @@ impl Scan {
     /// the next one.
     fn hold(&mut self, slot: Slot, located: &Located<'_>) -> bool {
         let view = &located.view;
+        let end = StreamEnd::of(view.last_version(), located.entry.hash);
+        if view.parts == 1 && self.open.is_none() {
+            // By far the most: nothing needs to be held.
+            self.index.remember(view.set_id, slot.ordinal);
+            self.index
+                .add_record(view.stream, end, slot, located.last_position());
+            self.frontier.push(located.entry.hash);
+            return true;
+        }
         let mut open = self.open.take().unwrap_or_else(|| OpenSet {
             id: view.set_id,
             of: view.parts,
@@ -181,7 +191,7 @@ impl Scan {
         }
         open.records.push(Held {
             stream: view.stream.to_owned(),
-            end: StreamEnd::of(view.last_version(), located.entry.hash),
+            end,
             hash: located.entry.hash,
             slot,
             place: located.position,
