@@ -9,6 +9,8 @@ use crate::model::LlmMessage;
 pub struct TurnMessage {
     /// The message as the model sees it.
     pub message: LlmMessage,
+    /// The part of the run that it belongs to.
+    pub part: u32,
     /// The inference whose reply brought it about; none for the prompt.
     pub infer_call: Option<String>,
     /// The tool call that it asks for or answers: stored, not sent. The asking message comes first, its

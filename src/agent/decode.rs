@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use proto_events::json::JsonText;
+use proto_events::json::{JsonError, JsonText};
 use serde_json::Value;
+
+use super::json_words;
 
 /// Longest part of a reply that an error text repeats, in characters: the text goes back to the model.
 const QUOTED_CHARS_MAX: usize = 2_000;
@@ -22,11 +24,11 @@ pub(crate) fn decode(raw: &str) -> Result<Value, String> {
 }
 
 fn decode_json(text: &str) -> Result<Value, String> {
-    if text.is_empty() {
-        return Err("the reply is empty".to_owned());
-    }
     let mended = escape_controls(text);
-    let text = JsonText::parse(&mended).map_err(|error| error.to_string())?;
+    let text = JsonText::parse(&mended).map_err(|error| match error {
+        JsonError::TooDeep { .. } => error.to_string(),
+        JsonError::Syntax(_) => json_words::describe(text),
+    })?;
     Ok(text.to_value())
 }
 

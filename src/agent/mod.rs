@@ -25,6 +25,7 @@ mod coerce;
 mod decode;
 pub mod infer;
 pub mod into_tool;
+mod json_words;
 mod literal;
 pub mod plan;
 pub mod policy;

@@ -64,6 +64,7 @@ pub(super) struct LlmMessageV1 {
 #[derive(Serialize, Deserialize)]
 pub(super) struct TurnMessageV1 {
     message: LlmMessageV1,
+    part: u32,
     infer_call: Option<String>,
     origin: Option<String>,
 }
@@ -108,7 +109,7 @@ pub(super) fn state_of(code: u8) -> Read<TaskState> {
 }
 
 pub(super) fn json(text: &str) -> Read<JsonText> {
-    Ok(JsonText::parse(text)?)
+    Ok(JsonText::parse_stored(text)?)
 }
 
 impl ObjectV1 {
@@ -260,6 +261,7 @@ impl TurnMessageV1 {
     pub(super) fn of(message: &TurnMessage) -> Self {
         Self {
             message: LlmMessageV1::of(&message.message),
+            part: message.part,
             infer_call: message.infer_call.clone(),
             origin: message.origin.clone(),
         }
@@ -268,6 +270,7 @@ impl TurnMessageV1 {
     pub(super) fn read(self) -> Read<TurnMessage> {
         Ok(TurnMessage {
             message: self.message.read()?,
+            part: self.part,
             infer_call: self.infer_call,
             origin: self.origin,
         })

@@ -27,7 +27,7 @@ pub fn truthy(json: &JsonText) -> bool {
         Some(b'"') => !inside.is_empty(),
         Some(b't') => true,
         Some(b'f' | b'n') | None => false,
-        Some(_) => text.parse::<f64>().map_or(true, |number| number != 0.0),
+        Some(_) => text.parse::<f64>() != Ok(0.0),
     }
 }
 
@@ -134,11 +134,15 @@ fn push_escaped(out: &mut String, c: char, quote: char) {
         '\t' => out.push_str("\\t"),
         c if c == quote => out.extend(['\\', c]),
         c if is_printable(c) => out.push(c),
-        c => out.push_str(&match u32::from(c) {
-            code @ 0..=0xff => format!("\\x{code:02x}"),
-            code @ 0x100..=0xffff => format!("\\u{code:04x}"),
-            code => format!("\\U{code:08x}"),
-        }),
+        c => out.push_str(&escaped(u32::from(c))),
+    }
+}
+
+fn escaped(code: u32) -> String {
+    match code {
+        0..=0xff => format!("\\x{code:02x}"),
+        0x100..=0xffff => format!("\\u{code:04x}"),
+        _ => format!("\\U{code:08x}"),
     }
 }
 

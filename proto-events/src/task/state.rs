@@ -102,7 +102,7 @@ impl Task {
         &self.calls
     }
 
-    /// The messages of the infer part that is being carried out, where the agent keeps no conversation.
+    /// The messages of the run's infer parts, where the agent keeps no conversation.
     pub fn turn(&self) -> &Turn {
         &self.turn
     }
@@ -226,7 +226,6 @@ impl Task {
                 self.artifacts.push(artifact.clone());
                 if let (Some(run), Some(part)) = (self.run.as_mut(), part) {
                     run.next_part = part + 1;
-                    self.turn.clear();
                 }
             }
             TaskEvent::MetadataMerged(entries) => self.metadata.merge(entries),

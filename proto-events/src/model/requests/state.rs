@@ -142,6 +142,10 @@ impl StateOperationRequest {
 }
 
 /// What an operation found in one store, or did to it.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each flag is a key of its own on Protolink's wire"
+)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateStoreReport {
     /// The store: `conversation`, `tools`, `task` or `flow`.

@@ -7,10 +7,9 @@ use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::task::{Task, TaskCommand};
-use proto_events::turn::chain;
+use proto_events::turn::{TurnMessage, chain};
 
-use super::super::{Act, Place, Question, Seat, Step, dispatch, fatal, idempotency_key};
-use super::turn_messages;
+use super::super::{Act, At, Progress, Question, Seat, Step, dispatch, idempotency_key};
 use crate::agent::Agent;
 use crate::agent::budget::{Budget, BudgetUsage};
 use crate::agent::infer::{ChatMessage, InferRequest};
@@ -18,13 +17,13 @@ use crate::agent::prompt::{PromptParts, RENDERER_VERSION};
 use crate::limits::{CALL_TIMEOUT, INFERENCE_RETRIES};
 
 /// The next inference: budget first, then intent and dispatch in one append.
-pub(super) fn model(question: &mut Question<'_>, place: Place, before: &[&Call]) -> Step {
-    if let Err(exceeded) = within_budget(question, None) {
-        return fatal(question, exceeded);
+pub(super) fn model(question: &mut Question<'_>, at: At, before: &[&Call]) -> Progress {
+    if let Err(exceeded) = within_budget(question, at, About::Inference) {
+        return Progress::Fatal(exceeded);
     }
     let step = u32::try_from(before.len()).unwrap_or(u32::MAX).saturating_add(1);
     let Some(backend) = &question.agent.backend else {
-        return Step::Wait;
+        return Progress::Next(Step::Wait);
     };
     let parameters: JsonObject = [
         ("backend".to_owned(), JsonText::string(backend.backend())),
@@ -40,25 +39,25 @@ pub(super) fn model(question: &mut Question<'_>, place: Place, before: &[&Call])
         kind: CallKind::Infer,
         target: format!("{}/{}", backend.backend(), backend.model()),
         args_digest: Digest::of(args.as_str().as_bytes()),
-        prompt: Some(prompt_ref(question, &args)),
+        prompt: Some(prompt_ref(question, at, &args)),
         args,
         recovery: Recovery::Reissue,
         timeout_ms: u64::try_from(CALL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
         max_attempts: INFERENCE_RETRIES + 1,
         origin: CallOrigin {
             run: question.task.runs(),
-            part: place.part,
+            part: at,
             step,
             infer_call: None,
             part_call_id: None,
         },
     };
     let intent = Act::Task(TaskCommand::Call(CallCommand::Request(Box::new(request))));
-    Step::Do(vec![intent, dispatch(call_id, question.epoch)])
+    Progress::Next(Step::Do(vec![intent, dispatch(call_id, question.epoch)]))
 }
 
 /// Names what the model will be shown: a digest that grows with the new messages, never a copy.
-fn prompt_ref(question: &Question<'_>, parameters: &JsonText) -> PromptRef {
+fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText) -> PromptRef {
     let tools = tools_digest(question.agent);
     let system = system_message(question.agent, question.task, question.seat);
     let start = Digest::of_parts(&[
@@ -71,7 +70,7 @@ fn prompt_ref(question: &Question<'_>, parameters: &JsonText) -> PromptRef {
             .map_or(Digest::default(), |seat| seat.session.digest())
             .0,
     ]);
-    let turn = turn_messages(question);
+    let turn = shown(question.task, question.seat, at);
     let digest = turn
         .iter()
         .fold(start, |digest, message| chain(digest, &message.message));
@@ -145,7 +144,7 @@ fn body(seat: Seat<'_>) -> &[LlmMessage] {
 }
 
 /// Whether the step about to be taken is within the run's budget; the error is Protolink's text.
-pub(super) fn within_budget(question: &Question<'_>, tool_call: Option<&str>) -> Result<(), String> {
+pub(super) fn within_budget(question: &Question<'_>, at: At, about: About) -> Result<(), String> {
     let context = question
         .task
         .metadata()
@@ -156,20 +155,23 @@ pub(super) fn within_budget(question: &Question<'_>, tool_call: Option<&str>) ->
     };
     let budget = Budget::from_json(budget).map_err(|error| error.to_string())?;
     budget
-        .check(&usage(question, tool_call))
+        .check(&usage(question, at, about))
         .map_err(|exceeded| exceeded.to_string())
 }
 
-/// Counts what the part has used, the step about to be taken included. With a tool call's id, that call is
-/// what is about to be taken; without one, it is an inference.
-fn usage(question: &Question<'_>, tool_call: Option<&str>) -> BudgetUsage {
-    let Some(run) = question.task.run() else {
-        return BudgetUsage::default();
-    };
+/// What is about to be done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    Inference,
+    ToolCall,
+}
+
+/// Counts what the part has used, what is about to be done included.
+fn usage(question: &Question<'_>, at: At, about: About) -> BudgetUsage {
     let mut usage = BudgetUsage::default();
     for call in question.task.calls().iter() {
         let origin = &call.request.origin;
-        if origin.run != question.task.runs() || origin.part < run.next_part || origin.step == 0 {
+        if origin.run != question.task.runs() || origin.part != at || origin.step == 0 {
             continue;
         }
         match call.request.kind {
@@ -187,13 +189,32 @@ fn usage(question: &Question<'_>, tool_call: Option<&str>) -> BudgetUsage {
             usage.output_tokens += tokens.output_tokens;
         }
     }
-    if tool_call.is_some() {
+    if about == About::ToolCall {
         usage.tool_calls += 1;
     } else {
         usage.steps += 1;
         usage.llm_calls += 1;
     }
     usage
+}
+
+/// The messages of the turn that the model is shown: in a conversation all of the run's, else only those of
+/// the part itself.
+fn shown<'a>(task: &'a Task, seat: Option<Seat<'a>>, at: At) -> Vec<&'a TurnMessage> {
+    match seat {
+        Some(seat) => seat
+            .session
+            .open_turn()
+            .map_or(&[][..], |open| open.turn.messages())
+            .iter()
+            .collect(),
+        None => task
+            .turn()
+            .messages()
+            .iter()
+            .filter(|message| message.part == at)
+            .collect(),
+    }
 }
 
 /// What the backend is sent for an attempt of this inference.
@@ -206,13 +227,7 @@ pub fn infer_request(
 ) -> InferRequest {
     let system = ChatMessage::new(LlmRole::System, system_message(agent, task, seat));
     let history = seat.map_or(&[][..], body).iter();
-    let turn = match seat {
-        Some(seat) => seat
-            .session
-            .open_turn()
-            .map_or(&[][..], |open| open.turn.messages()),
-        None => task.turn().messages(),
-    };
+    let turn = shown(task, seat, call.origin.part);
     let messages = std::iter::once(system)
         .chain(history.map(ChatMessage::of))
         .chain(turn.iter().map(|message| ChatMessage::of(&message.message)))
