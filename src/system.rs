@@ -25,7 +25,7 @@ use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
 use crate::actors::router::{Drain, Router};
 use crate::actors::supervisor::Supervisor;
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::DOOR_COMMANDS;
 use crate::store::fold::fold_stream;
 use crate::store::{EventStore, Subscription};
 
@@ -211,7 +211,7 @@ impl System {
         match self.inner.supervisor.try_send(message) {
             Ok(()) => {}
             Err(SendError::Full(_)) => {
-                return Err(Error::Overloaded { waiting: MAILBOX_COMMANDS * 16 });
+                return Err(Error::Overloaded { waiting: DOOR_COMMANDS });
             }
             Err(SendError::Closed(_)) => return Err(Error::Stopped),
         }

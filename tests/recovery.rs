@@ -1,13 +1,17 @@
 //! Rule R7 over a whole log: a run is cut after every append, and the system is started on what is left. The
 //! cut is where a process may die; what follows must be what the recovery mode of each open call allows.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests, which the lint settings know only inside test functions")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
 
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
-use proto_events::call::{CallKind, CallStatus, Recovery};
+use proto_events::call::{CallEvent, CallKind, CallStatus, Recovery};
 use proto_events::codec::record::EncodedRecord;
 use proto_events::id::{ExpectedVersion, Position, Version};
 use proto_events::json::JsonText;
@@ -102,7 +106,6 @@ fn check_every_prefix(store: &dyn EventReader) {
         }
         for event in decode_record::<TaskEvent>(&record).unwrap() {
             let TaskEvent::Call(event) = event.event else { continue };
-            use proto_events::call::CallEvent;
             match &event {
                 CallEvent::Requested(request) if request.kind == CallKind::Infer => {
                     // The answer stands in the session's part of the same append, which comes after.

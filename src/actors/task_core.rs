@@ -74,6 +74,9 @@ impl TaskCore {
         mut op: TaskOp,
         cause: &Cause,
     ) -> Result<Vec<Effect>, Error> {
+        if op.is_query() {
+            return Ok(Vec::new());
+        }
         for _ in 0..CONFLICTS_MAX {
             let metadata = cause.metadata(shared.ports.clock.now(), op.digest());
             if self.was_answered(shared, &metadata).await? {
