@@ -144,7 +144,7 @@ impl System {
         if folded.version < version {
             return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
         }
-        Ok(TaskSnapshot::new(folded.state, folded.version))
+        Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
     }
 
     /// The log under this system, for reading: audit and inspection take nothing more.

@@ -116,7 +116,7 @@ impl TaskOp {
 /// A task as it stands on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskView {
-    pub(crate) task: Task,
+    pub(crate) task: Arc<Task>,
     pub(crate) committed: Committed,
 }
 
@@ -128,15 +128,6 @@ pub(crate) struct ToTask {
     pub(crate) op: TaskOp,
     pub(crate) cause: Cause,
     pub(crate) reply: Option<oneshot::Sender<Result<TaskView, Error>>>,
-}
-
-impl ToTask {
-    /// Answers, if anybody still listens.
-    pub(crate) fn answer(self, answer: Result<TaskView, Error>) {
-        if let Some(reply) = self.reply {
-            let _gone_is_fine = reply.send(answer);
-        }
-    }
 }
 
 /// The turn of a session, handed to a task.
