@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix::Addr;
 use actix::prelude::SendError;
-use proto_events::id::{Mint, Position, StreamId, Version};
+use proto_events::id::{Mint, Position, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
 use proto_events::session::Session;
 use proto_events::task::Task;
@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use crate::actors::Parts;
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
 use crate::actors::router::{Drain, Router};
-use crate::actors::supervisor::Supervisor;
+use crate::actors::supervisor::{Settle, Supervisor};
 use crate::error::Error;
 use crate::limits::DOOR_COMMANDS;
 use crate::store::fold::fold_stream;
@@ -77,14 +77,10 @@ impl System {
     ///
     /// # Errors
     /// As [`System::submit`], and [`Error::CommandIdReused`].
-    pub async fn submit_once(
-        &self,
-        command_id: &str,
-        input: impl Into<TaskInput>,
-    ) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(None, &mut self.inner.ports.clone())?;
-        let cause = Cause { command_id: command_id.to_owned(), ..Cause::default() };
-        self.submit_as(posted, cause).await
+    pub async fn submit_once(&self, command_id: &str, task: PostedTask) -> Result<TaskHandle, Error> {
+        check_id(command_id)?;
+        let cause = Cause { command_id: command_id.to_owned(), may_repeat: true, ..Cause::default() };
+        self.submit_as(task, cause).await
     }
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
@@ -165,8 +161,10 @@ impl System {
         let (reply, drained) = oneshot::channel();
         self.inner.router.do_send(Drain { reply });
         let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
-        // Outcomes that are still on their way are behind this question in the supervisor's mailbox order.
-        let _ = self.inner.supervisor.send(crate::actors::supervisor::CountLive).await;
+        // The last outcomes may still be on their way: they stand before this question in every mailbox.
+        let (reply, settled) = oneshot::channel();
+        self.inner.supervisor.do_send(Settle { reply });
+        let _an_arbiter_that_is_gone_is_settled = settled.await;
         let store = Arc::clone(&self.inner.store);
         let closed = blocking(move || store.close()).await?;
         self.inner.thread.stop();

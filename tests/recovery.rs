@@ -84,7 +84,8 @@ async fn copy(sets: &[Vec<StoredRecord>]) -> Arc<MemoryStore> {
         let append = Append { fence: store.fence(), set_id: set[0].record.set_id, parts: parts.collect() };
         store.append(append).await.unwrap();
     }
-    store
+    // What the next process finds.
+    Arc::new(store.reopened().unwrap())
 }
 
 /// Every prefix of the task's and the session's streams: a call is sent only after its intent, has at most one
@@ -167,6 +168,9 @@ async fn a_run_cut_after_every_append_goes_on_as_each_calls_mode_allows() {
             }
             None => assert_eq!(end.state(), TaskState::Completed, "cut {cut}: {}", end.to_json()),
         }
+        let answers = end.task().artifacts().iter().flat_map(|artifact| &artifact.parts);
+        let answers: Vec<_> = answers.filter(|part| part.kind() == "infer_output").collect();
+        assert!(answers.iter().all(|answer| answer.content().as_str() == "\"ok\""), "cut {cut}: {answers:?}");
         for call in before.calls().iter().filter(|call| !call.status.is_open()) {
             assert!(!sent.contains(&call.request.call_id), "cut {cut}: an ended call was sent again");
         }

@@ -189,7 +189,7 @@ fn a_cancel_closes_every_open_call_and_the_task_in_one_decision() {
         TaskEvent::Call(CallEvent::OutcomeUnknown {
             call_id: "manual".to_owned(),
             attempt: 1,
-            why: "the task was canceled while the call was in flight".to_owned(),
+            why: "its run was ended while the call was in flight".to_owned(),
         }),
         TaskEvent::Call(CallEvent::Canceled { call_id: "read".to_owned(), stage: CancelStage::InFlight }),
         TaskEvent::Call(CallEvent::Canceled { call_id: "waits".to_owned(), stage: CancelStage::Requested }),

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use proto_events::codec::Storable;
 use proto_events::codec::record::{EventBody, RecordDraft};
+use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
@@ -23,6 +23,8 @@ pub(crate) struct Entity<D: Decider> {
     /// Shared with those who were answered, so that an answer costs no copy of the state.
     folded: Folded<Arc<D>>,
     pending: Vec<D::Event>,
+    /// The same, encoded: once, when they were decided.
+    payloads: Vec<Payload>,
 }
 
 /// Which append a record belongs to, and its place in it.
@@ -50,7 +52,7 @@ where
         let folded = tokio::task::spawn_blocking(read)
             .await
             .map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))??;
-        Ok(Self { stream, folded: folded.shared(), pending: Vec::new() })
+        Ok(Self { stream, folded: folded.shared(), pending: Vec::new(), payloads: Vec::new() })
     }
 
     /// An entity that somebody else has recovered already.
@@ -61,9 +63,10 @@ where
         position: Position,
         last_hash: Digest,
     ) -> Self {
-        let (answered, forgotten) = (Vec::new(), false);
-        let folded = Folded { state: Arc::new(state), version, position, last_hash, answered, forgotten };
-        Self { stream, folded, pending: Vec::new() }
+        let (answered, correlation_id, forgotten) = (Vec::new(), String::new(), false);
+        let state = Arc::new(state);
+        let folded = Folded { state, version, position, last_hash, answered, correlation_id, forgotten };
+        Self { stream, folded, pending: Vec::new(), payloads: Vec::new() }
     }
 
     pub(crate) fn last_hash(&self) -> Digest {
@@ -103,6 +106,11 @@ where
         Committed { version: self.folded.version, position: self.folded.position }
     }
 
+    /// How large their bodies are together.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.payloads.iter().map(|payload| payload.body.len()).sum()
+    }
+
     /// The first answer to this command, if it appended before.
     ///
     /// # Errors
@@ -116,14 +124,23 @@ where
         }
     }
 
+    /// What the stream's last record belongs to: whatever follows from it belongs there too.
+    pub(crate) fn correlation_id(&self) -> &str {
+        &self.folded.correlation_id
+    }
+
     /// Whether commands older than those remembered are in the log only.
     pub(crate) fn forgets(&self) -> bool {
         self.folded.forgotten
     }
 
     /// Steps 5 and 7: decides, and folds the decision.
-    pub(crate) fn decide(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), D::Rejection> {
+    pub(crate) fn decide(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), Error>
+    where
+        Error: From<D::Rejection>,
+    {
         for event in self.folded.state.decide(command, metadata)? {
+            self.payloads.push(event.encode()?);
             Arc::make_mut(&mut self.folded.state).evolve(&event, metadata);
             self.pending.push(event);
         }
@@ -131,12 +148,14 @@ where
     }
 
     /// Decides, and leaves folding to whoever owns the state.
-    pub(crate) fn decide_unfolded(
-        &mut self,
-        command: D::Command,
-        metadata: &Metadata,
-    ) -> Result<(), D::Rejection> {
-        self.pending.extend(self.folded.state.decide(command, metadata)?);
+    pub(crate) fn decide_unfolded(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), Error>
+    where
+        Error: From<D::Rejection>,
+    {
+        for event in self.folded.state.decide(command, metadata)? {
+            self.payloads.push(event.encode()?);
+            self.pending.push(event);
+        }
         Ok(())
     }
 
@@ -189,12 +208,12 @@ where
     ) -> Result<AppendPart, Error> {
         // One draw for the record; a salt for each event follows from it and its place.
         let seed = ports.ids.random();
-        let events = self.pending.iter().enumerate().map(|(at, event)| {
-            let payload = event.encode()?;
+        let events = self.payloads.iter().enumerate().map(|(at, payload)| {
             let salt = Digest::of_parts(&[b"taskreel.salt", &seed, &(at as u64).to_be_bytes()]);
             let mut sixteen = [0; 16];
             sixteen.iter_mut().zip(salt.0).for_each(|(to, from)| *to = from);
-            Ok(EventBody { kind: payload.kind, schema: payload.schema, salt: sixteen, body: payload.body })
+            let Payload { kind, schema, body } = payload.clone();
+            EventBody { kind, schema, salt: sixteen, body }
         });
         let draft = RecordDraft {
             stream: self.stream.clone(),
@@ -206,7 +225,7 @@ where
             epoch: fence.epoch,
             metadata: metadata.clone(),
             previous: self.folded.last_hash,
-            events: events.collect::<Result<_, Error>>()?,
+            events: events.collect(),
         };
         let expected = ExpectedVersion::at(self.folded.version);
         Ok(AppendPart { stream: self.stream.clone(), expected, record: draft.encode()? })
@@ -223,6 +242,7 @@ where
         self.folded.position = committed.position;
         self.folded.last_hash = hash;
         self.folded.remember(metadata);
+        self.payloads.clear();
         std::mem::take(&mut self.pending)
     }
 }

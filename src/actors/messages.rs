@@ -19,12 +19,19 @@ use crate::error::Error;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cause {
     pub(crate) command_id: String,
+    /// The id is the caller's own, so the same command may have come before, however long ago.
+    pub(crate) may_repeat: bool,
     pub(crate) causation_id: String,
     pub(crate) correlation_id: String,
     pub(crate) principal: Principal,
 }
 
 impl Cause {
+    /// What the system sends itself takes its id from what it is about.
+    pub(crate) fn own(command_id: String, about: &str) -> Self {
+        Self { command_id, causation_id: about.to_owned(), ..Self::default() }
+    }
+
     pub(crate) fn metadata(&self, at: proto_events::envelope::Timestamp, digest: Digest) -> Metadata {
         Metadata {
             at,
@@ -75,9 +82,9 @@ pub(crate) enum TaskOp {
     /// An attempt ended.
     Outcome { call_id: String, attempt: u32, end: AttemptEnd },
     /// The session's turn is ours.
-    TurnGranted(Box<TurnGrant>),
+    TurnGranted { asked: String, grant: Box<TurnGrant> },
     /// The session's turn is not to be had: why, or that it is to be asked for again.
-    TurnRefused { why: Option<String> },
+    TurnRefused { asked: String, why: Option<String> },
     /// One command of the caller's own.
     Command(Box<TaskCommand>),
     /// Go on with what the log says is open.
@@ -104,7 +111,7 @@ impl TaskOp {
             Self::Outcome { call_id, attempt, .. } => {
                 Digest::of_parts(&[b"outcome", call_id.as_bytes(), &attempt.to_be_bytes()])
             }
-            Self::TurnGranted(grant) => Digest::of_parts(&[b"turn", grant.turn_id.as_bytes()]),
+            Self::TurnGranted { asked, .. } => Digest::of_parts(&[b"turn", asked.as_bytes()]),
             Self::TurnRefused { .. } => Digest::of(b"refused"),
             Self::Command(command) => command.digest(),
             Self::Resume => Digest::of(b"resume"),

@@ -100,11 +100,7 @@ impl Router {
             self.in_flight.remove(key);
         }
         let (stream, call_id) = key.clone();
-        let cause = Cause {
-            command_id: format!("outcome:{call_id}:{attempt}"),
-            causation_id: call_id.clone(),
-            ..Cause::default()
-        };
+        let cause = Cause::own(format!("outcome:{call_id}:{attempt}"), &call_id);
         let op = TaskOp::Outcome { call_id, attempt, end };
         self.supervisor.do_send(ToTask { stream, op, cause, reply: None });
         self.tell_drained();

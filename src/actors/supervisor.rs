@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use actix::prelude::SendError;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use proto_events::id::StreamId;
+use tokio::sync::oneshot;
 
 use crate::actors::messages::{AcquireTurn, Cause, LookAtSession, TaskOp, ToTask};
 use crate::actors::router::Router;
@@ -35,6 +36,13 @@ pub(crate) struct Stopped {
 #[rtype(result = "()")]
 pub(crate) struct Idle {
     pub(crate) stream: StreamId,
+}
+
+/// Answer when every task's actor has carried out what waits in its mailbox now.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Settle {
+    pub(crate) reply: oneshot::Sender<()>,
 }
 
 /// How many actors are awake.
@@ -146,8 +154,28 @@ impl Handler<Stopped> for Supervisor {
         }
         tracing::error!(stream = %message.stream, "an actor broke; it is started again from the log");
         self.tasks.remove(&message.stream);
-        let (stream, op) = (message.stream, TaskOp::Resume);
-        ctx.notify(ToTask { stream, op, cause: Cause::default(), reply: None });
+        let cause = Cause::own(format!("resume:{}", self.shared.store.fence().epoch), "restart");
+        ctx.notify(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None });
+    }
+}
+
+impl Handler<Settle> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Settle, _: &mut Self::Context) {
+        let asked = self.tasks.iter().map(|(stream, actor)| {
+            let (reply, answer) = oneshot::channel();
+            let (op, cause) = (TaskOp::Look, Cause::default());
+            actor.do_send(ToTask { stream: stream.clone(), op, cause, reply: Some(reply) });
+            answer
+        });
+        let asked: Vec<_> = asked.collect();
+        actix_rt::spawn(async move {
+            for answer in asked {
+                let _an_actor_that_is_gone_is_done = answer.await;
+            }
+            let _gone_is_fine = message.reply.send(());
+        });
     }
 }
 

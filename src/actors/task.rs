@@ -53,7 +53,7 @@ impl TaskActor {
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
-    fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<Vec<Effect>, Error>) {
+    fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<(), Error>) {
         self.core = core;
         self.last_used = Instant::now();
         match done {
@@ -65,12 +65,7 @@ impl TaskActor {
                     tracing::error!(stream = %self.stream, %error, "a command of the system itself failed");
                 }
             }
-            Ok(effects) => {
-                self.answer(asked);
-                for effect in effects {
-                    self.set_going(effect);
-                }
-            }
+            Ok(()) => self.answer(asked),
         }
         if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
             let view = self.view();
@@ -116,15 +111,15 @@ impl TaskActor {
         let (reply, granted) = oneshot::channel();
         let supervisor = self.shared.supervisor.clone();
         let task = self.stream.clone();
-        let causation_id = turn_id.clone();
+        let (asked, causation_id) = (turn_id.clone(), turn_id.clone());
         supervisor.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
         actix_rt::spawn(async move {
             let op = match granted.await {
-                Ok(Ok(grant)) => TaskOp::TurnGranted(Box::new(grant)),
-                Ok(Err(error)) => TaskOp::TurnRefused { why: Some(error.to_string()) },
-                Err(_) => TaskOp::TurnRefused { why: None },
+                Ok(Ok(grant)) => TaskOp::TurnGranted { asked, grant: Box::new(grant) },
+                Ok(Err(error)) => TaskOp::TurnRefused { asked, why: Some(error.to_string()) },
+                Err(_) => TaskOp::TurnRefused { asked, why: None },
             };
-            let cause = Cause { causation_id, ..Cause::default() };
+            let cause = Cause::own(format!("turn:{causation_id}"), &causation_id);
             supervisor.do_send(ToTask { stream: task, op, cause, reply: None });
         });
     }
@@ -176,15 +171,20 @@ impl Handler<ToTask> for TaskActor {
                 None => TaskCore::recover(&shared, stream).await,
             };
             match recovered {
-                Err(error) => (None, Err(error)),
+                Err(error) => (None, Err(error), Vec::new()),
                 Ok(mut core) => {
-                    let done = core.carry_out(&shared, op, &cause).await;
-                    (Some(core), done)
+                    let (done, effects) = core.carry_out(&shared, op, &cause).await;
+                    (Some(core).filter(|core| !core.is_broken()), done, effects)
                 }
             }
         };
         let asked = Asked { what, reply };
-        let work = work.into_actor(self).map(|(core, done), actor, _| actor.after(core, asked, done));
+        let work = work.into_actor(self).map(|(core, done, effects), actor, _| {
+            actor.after(core, asked, done);
+            for effect in effects {
+                actor.set_going(effect);
+            }
+        });
         AtomicResponse::new(Box::pin(work))
     }
 }

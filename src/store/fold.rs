@@ -38,6 +38,8 @@ pub struct Folded<D> {
     pub last_hash: Digest,
     /// The newest commands that appended, oldest first.
     pub answered: Vec<Answered>,
+    /// What the last record that says so belongs to.
+    pub correlation_id: String,
     /// Commands older than those of `answered` are in the log only.
     pub forgotten: bool,
 }
@@ -91,6 +93,7 @@ where
         position: Position(0),
         last_hash: Digest::default(),
         answered: Vec::new(),
+        correlation_id: String::new(),
         forgotten: false,
     };
     let end = up_to.unwrap_or(Version(u64::MAX));
@@ -116,6 +119,9 @@ impl<D> Folded<D> {
             self.answered.drain(..COMMANDS_REMEMBERED / 4);
             self.forgotten = true;
         }
+        if !metadata.correlation_id.is_empty() {
+            self.correlation_id.clone_from(&metadata.correlation_id);
+        }
         self.answered.push(Answered {
             command_id: metadata.command_id.clone(),
             digest: metadata.command_digest,
@@ -131,6 +137,7 @@ impl<D> Folded<D> {
             position: self.position,
             last_hash: self.last_hash,
             answered: self.answered,
+            correlation_id: self.correlation_id,
             forgotten: self.forgotten,
         }
     }

@@ -15,13 +15,11 @@ use super::{
     SetPart, StoredRecord, StreamInfo, check,
 };
 
-/// The only fence of a memory store.
-const FENCE: Fence = Fence { partition: 0, epoch: 1 };
-
 /// A log in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
     log: Mutex<Option<Log>>,
+    fence: Fence,
 }
 
 #[derive(Debug)]
@@ -48,7 +46,22 @@ impl MemoryStore {
             sets: HashMap::new(),
             feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
         };
-        Self { log: Mutex::new(Some(log)) }
+        Self { log: Mutex::new(Some(log)), fence: Fence { partition: 0, epoch: 1 } }
+    }
+
+    /// What a new process would find: the same records, under the next epoch.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    pub fn reopened(&self) -> Result<Self, ReadError> {
+        let log = self.read(|log| Log {
+            records: log.records.clone(),
+            streams: log.streams.clone(),
+            sets: log.sets.clone(),
+            feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
+        })?;
+        let fence = Fence { epoch: self.fence.epoch + 1, ..self.fence };
+        Ok(Self { log: Mutex::new(Some(log)), fence })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Log>> {
@@ -73,12 +86,12 @@ impl Log {
         })
     }
 
-    fn append(&mut self, append: &Append) -> Result<Appended, AppendError> {
+    fn append(&mut self, append: &Append, fence: Fence) -> Result<Appended, AppendError> {
         if let Some(parts) = self.sets.get(&append.set_id) {
             return check::repeated(append, parts);
         }
-        if append.fence != FENCE {
-            return Err(AppendError::Fenced { presented: append.fence, current: FENCE });
+        if append.fence != fence {
+            return Err(AppendError::Fenced { presented: append.fence, current: fence });
         }
         for part in &append.parts {
             let (actual, hash) = self.stream_end(&part.stream);
@@ -164,13 +177,13 @@ impl EventReader for MemoryStore {
 
 impl EventStore for MemoryStore {
     fn fence(&self) -> Fence {
-        FENCE
+        self.fence
     }
 
     fn append(&self, append: Append) -> AppendFuture {
         let answer = check::agrees(&append).and_then(|()| {
             let mut log = self.lock();
-            log.as_mut().ok_or(AppendError::Closed)?.append(&append)
+            log.as_mut().ok_or(AppendError::Closed)?.append(&append, self.fence)
         });
         Box::pin(std::future::ready(answer))
     }

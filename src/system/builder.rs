@@ -174,9 +174,10 @@ impl Builder {
             passivate_after: self.passivate_after,
             stopping: Arc::new(AtomicBool::new(false)),
         };
+        let epoch = parts.store.fence().epoch;
         let system = assemble(name.clone(), parts, own_runtime)?;
         for stream in open.into_iter().filter(|stream| stream.agent() == name) {
-            let cause = Cause { causation_id: "start".to_owned(), ..Cause::default() };
+            let cause = Cause::own(format!("resume:{epoch}"), "start");
             let resume = ToTask { stream, op: TaskOp::Resume, cause, reply: None };
             system.inner.supervisor.do_send(resume);
         }

@@ -53,6 +53,8 @@ pub struct Call {
     pub request: CallRequested,
     /// Attempts sent so far.
     pub attempts: u32,
+    /// The log's epoch in which the last attempt was sent: in a later one, its process has ended.
+    pub epoch: u64,
     /// What is known.
     pub status: CallStatus,
     /// What the provider counted, once it answered.
@@ -134,14 +136,15 @@ impl CallBook {
         }
     }
 
-    /// What a cancel does to every open call: a Manual tool in flight becomes unknown, all else is canceled.
+    /// What the end of a run does to every open call: a Manual tool in flight becomes unknown, all else is
+    /// canceled.
     pub fn cancel(&self) -> Vec<CallEvent> {
         self.open()
             .map(|call| {
                 let call_id = call.request.call_id.clone();
                 let sent = call.attempts > 0;
                 if sent && call.request.recovery == Recovery::Manual && call.request.kind == CallKind::Tool {
-                    let why = "the task was canceled while the call was in flight".to_owned();
+                    let why = "its run was ended while the call was in flight".to_owned();
                     return CallEvent::OutcomeUnknown { call_id, attempt: call.attempts, why };
                 }
                 let stage = if sent { CancelStage::InFlight } else { CancelStage::Requested };
@@ -154,15 +157,16 @@ impl CallBook {
     pub fn evolve(&mut self, event: &CallEvent) {
         if let CallEvent::Requested(request) = event {
             let request = CallRequested::clone(request);
-            self.0.push(Call { request, attempts: 0, status: CallStatus::Requested, usage: None });
+            self.0.push(Call { request, attempts: 0, epoch: 0, status: CallStatus::Requested, usage: None });
             return;
         }
         let Some(call) = self.0.iter_mut().rev().find(|call| call.request.call_id == event.call_id()) else {
             return;
         };
         match event {
-            CallEvent::Dispatched { attempt, .. } => {
+            CallEvent::Dispatched { attempt, epoch, .. } => {
                 call.attempts = *attempt;
+                call.epoch = *epoch;
                 call.status = CallStatus::Dispatched;
             }
             CallEvent::Succeeded { result, usage, .. } => {

@@ -11,7 +11,8 @@ mod recovery;
 mod tool;
 
 pub use infer::infer_request;
-pub use recovery::{after_crash, after_failure, after_timeout};
+pub use recovery::after_failure;
+use recovery::{after_crash, after_timeout};
 
 use proto_events::call::{Call, CallCommand, CallStatus};
 use proto_events::id::{Digest, Mint, StreamId, Version};
@@ -103,7 +104,7 @@ pub fn next(question: &mut Question<'_>) -> Step {
         return Step::Wait;
     };
     if let Some(open) = task.calls().open().next() {
-        return unfinished(open, question.epoch);
+        return unfinished(question, open);
     }
     let parts = run.item.map_or(&[][..], |item| task.parts(item));
     let mut outputs = Vec::new();
@@ -115,11 +116,30 @@ pub fn next(question: &mut Question<'_>) -> Step {
         match progress {
             Progress::Output(output) => outputs.push((at, output)),
             Progress::Next(step) => return step,
-            Progress::Fatal(error) => return fatal(question, outputs, error),
-            Progress::Unknown { say, call, why } => return ask_person(question, outputs, say, &call, &why),
+            Progress::Fatal(error) => return ending(question, |question| fatal(question, outputs, error)),
+            Progress::Unknown { say, call, why } => {
+                return ending(question, |question| ask_person(question, outputs, say, &call, &why));
+            }
         }
     }
-    if outputs.is_empty() { finish(question) } else { Step::Do(attach(question, outputs)) }
+    if outputs.is_empty() {
+        return ending(question, |question| finish(question));
+    }
+    Step::Do(attach(question, outputs))
+}
+
+/// What ends a run ends its turn as well: a run that was taken up again must hold it first.
+fn ending(question: &mut Question<'_>, end: impl FnOnce(&mut Question<'_>) -> Step) -> Step {
+    let task = question.task;
+    let opened = |call: &Call| {
+        let request = &call.request;
+        request.origin.run == task.runs()
+            && request.prompt.as_ref().is_some_and(|prompt| prompt.session.is_some())
+    };
+    if question.agent.conversation && question.seat.is_none() && task.calls().iter().any(opened) {
+        return Step::AwaitTurn { session_id: session_id(task) };
+    }
+    end(question)
 }
 
 /// Only these parts are carried out; all others are for readers.
@@ -127,16 +147,30 @@ fn is_executable(part: &Part) -> bool {
     matches!(part.kind(), "tool_call" | "infer")
 }
 
-/// An open call comes before everything else.
-fn unfinished(call: &Call, epoch: u64) -> Step {
-    match call.status {
-        CallStatus::Requested => Step::Do(vec![dispatch(call.request.call_id.clone(), epoch)]),
-        _ => Step::Wait,
+/// An open call comes before everything else: one that was never sent is sent, one whose process has ended or
+/// whose time is up is dealt with as its recovery mode says (R7), any other is waited for.
+fn unfinished(question: &Question<'_>, call: &Call) -> Step {
+    let epoch = question.epoch;
+    let command = match call.status {
+        CallStatus::Requested => first_attempt(call.request.call_id.clone(), epoch),
+        CallStatus::TimedOut => after_timeout(call, epoch),
+        CallStatus::Dispatched if call.epoch < epoch => after_crash(call, epoch),
+        _ => return Step::Wait,
+    };
+    // What a model is shown stands in the session, so an inference needs the run's turn before it is sent.
+    let sends_inference = call.request.prompt.is_some() && matches!(command, CallCommand::Dispatch { .. });
+    if sends_inference && question.agent.conversation && question.seat.is_none() {
+        return Step::AwaitTurn { session_id: session_id(question.task) };
     }
+    Step::Do(vec![Act::Task(TaskCommand::Call(command))])
+}
+
+fn first_attempt(call_id: String, epoch: u64) -> CallCommand {
+    CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }
 }
 
 fn dispatch(call_id: String, epoch: u64) -> Act {
-    Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }))
+    Act::Task(TaskCommand::Call(first_attempt(call_id, epoch)))
 }
 
 /// All parts have their output: outputs, turn and final state are one append.

@@ -3,16 +3,13 @@
 
 use proto_events::call::{Call, CallCommand, CallFailure, CallKind, CallStatus, FailureClass, Recovery};
 
-/// The call was open when its process ended. One that was never sent is simply sent (R1 proves it).
-pub fn after_crash(call: &Call, epoch: u64) -> Option<CallCommand> {
-    match call.status {
-        CallStatus::Requested => None,
-        _ => Some(lost(call, epoch, "the process ended while the call was in flight")),
-    }
+/// The call was in flight when its process ended.
+pub(super) fn after_crash(call: &Call, epoch: u64) -> CallCommand {
+    lost(call, epoch, "the process ended while the call was in flight")
 }
 
 /// The attempt took too long: the same row as a crash.
-pub fn after_timeout(call: &Call, epoch: u64) -> CallCommand {
+pub(super) fn after_timeout(call: &Call, epoch: u64) -> CallCommand {
     let bound = call.request.timeout_ms;
     lost(call, epoch, &format!("attempt {} did not end within {bound} ms", call.attempts))
 }
