@@ -154,7 +154,7 @@ impl System {
                 actual: folded.version,
             });
         }
-        Ok(TaskSnapshot::new(folded.state, folded.version))
+        Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
     }
 
     /// The log under this system, for reading: audit and inspection take nothing more.

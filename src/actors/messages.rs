@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use actix::Message;
+use actix::Message as ActorMessage;
 use proto_events::call::{CallFailure, FailureClass, TokenUsage};
 use proto_events::envelope::{Committed, Metadata, Principal};
 use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::JsonText;
-use proto_events::model::PostedTask;
+use proto_events::model::{Message, PostedTask};
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskCommand};
 use tokio::sync::oneshot;
@@ -113,37 +113,49 @@ impl TaskOp {
             }
             Self::TurnGranted(grant) => Digest::of_parts(&[b"turn", grant.turn_id.as_bytes()]),
             Self::TurnRefused { .. } => Digest::of(b"refused"),
-            Self::Command(command) => Digest::of(format!("{command:?}").as_bytes()),
+            Self::Command(command) => command_digest(command),
             Self::Resume => Digest::of(b"resume"),
             Self::Look | Self::AwaitEnd => Digest::default(),
         }
     }
 }
 
+/// Each kind of command under a word of its own. These digests stand in the log and are compared with those of
+/// later releases, so what goes in is JSON as it goes over the wire wherever there is such a form.
+fn command_digest(command: &TaskCommand) -> Digest {
+    let json = |word: &str, json: &JsonText| Digest::of_parts(&[word.as_bytes(), json.as_str().as_bytes()]);
+    let message = |word: &str, message: Option<&Message>| {
+        json(word, &message.map_or_else(JsonText::null, Message::to_json))
+    };
+    match command {
+        TaskCommand::Submit(posted) => json("command.submit", &posted.to_json()),
+        TaskCommand::Begin => Digest::of(b"command.begin"),
+        TaskCommand::Complete(last) => message("command.complete", last.as_ref()),
+        TaskCommand::Fail { error } => json("command.fail", &JsonText::string(error)),
+        TaskCommand::RequireInput(last) => message("command.require_input", last.as_ref()),
+        TaskCommand::AppendMessage(new) => message("command.message", Some(new)),
+        TaskCommand::MergeMetadata(entries) => json("command.metadata", &entries.to_text()),
+        TaskCommand::AppendArtifact { artifact, part: None } => json("command.artifact", &artifact.to_json()),
+        // Only the system itself sends these.
+        other => Digest::of(format!("{other:?}").as_bytes()),
+    }
+}
+
 /// A task as it stands on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskView {
-    pub(crate) task: Task,
+    pub(crate) task: Arc<Task>,
     pub(crate) committed: Committed,
 }
 
 /// An operation on its way to a task's actor.
-#[derive(Message)]
+#[derive(ActorMessage)]
 #[rtype(result = "()")]
 pub(crate) struct ToTask {
     pub(crate) stream: StreamId,
     pub(crate) op: TaskOp,
     pub(crate) cause: Cause,
     pub(crate) reply: Option<oneshot::Sender<Result<TaskView, Error>>>,
-}
-
-impl ToTask {
-    /// Answers, if anybody still listens.
-    pub(crate) fn answer(self, answer: Result<TaskView, Error>) {
-        if let Some(reply) = self.reply {
-            let _gone_is_fine = reply.send(answer);
-        }
-    }
 }
 
 /// The turn of a session, handed to a task.
@@ -177,7 +189,7 @@ impl Drop for Lease {
 }
 
 /// A task asks for a session's turn. The answer may take as long as other turns take.
-#[derive(Message)]
+#[derive(ActorMessage)]
 #[rtype(result = "()")]
 pub(crate) struct AcquireTurn {
     pub(crate) session: StreamId,
@@ -187,14 +199,14 @@ pub(crate) struct AcquireTurn {
 }
 
 /// A reservation is given back.
-#[derive(Message)]
+#[derive(ActorMessage)]
 #[rtype(result = "()")]
 pub(crate) struct Release {
     pub(crate) turn_id: String,
 }
 
 /// A task has appended these events to the session's stream, in one append with its own.
-#[derive(Message)]
+#[derive(ActorMessage)]
 #[rtype(result = "()")]
 pub(crate) struct Settled {
     pub(crate) stream: StreamId,
@@ -206,7 +218,7 @@ pub(crate) struct Settled {
 }
 
 /// Show the session.
-#[derive(Message)]
+#[derive(ActorMessage)]
 #[rtype(result = "()")]
 pub(crate) struct LookAtSession {
     pub(crate) stream: StreamId,

@@ -102,9 +102,9 @@ impl Handler<ToTask> for Supervisor {
         match actor.try_send(message) {
             Ok(()) => {}
             Err(SendError::Full(message)) => {
-                message.answer(Err(Error::Overloaded {
-                    waiting: MAILBOX_COMMANDS,
-                }));
+                let waiting = MAILBOX_COMMANDS;
+                let reply = message.reply;
+                let _gone_is_fine = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting })));
             }
             Err(SendError::Closed(message)) => {
                 self.tasks.remove(&message.stream);

@@ -62,6 +62,10 @@ impl TaskCore {
         self.entity.state()
     }
 
+    pub(super) fn shared_task(&self) -> std::sync::Arc<Task> {
+        self.entity.shared_state()
+    }
+
     pub(super) fn committed(&self) -> Committed {
         self.entity.committed()
     }
