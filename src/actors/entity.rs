@@ -178,7 +178,9 @@ where
             return false;
         }
         let state = Arc::make_mut(&mut self.folded.state);
-        events.iter().for_each(|event| state.evolve(event, metadata));
+        for event in events {
+            state.evolve(event, metadata);
+        }
         self.settle(committed, hash, metadata);
         true
     }
