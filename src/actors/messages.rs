@@ -224,3 +224,25 @@ pub(crate) struct LookAtSession {
     pub(crate) stream: StreamId,
     pub(crate) reply: oneshot::Sender<Result<(Session, Committed), Error>>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is compared may have been written by an earlier release: this digest must never change.
+    #[test]
+    fn a_commands_digest_is_that_of_its_word_and_its_json() {
+        let message = Message {
+            id: Some("msg_1".to_owned()),
+            role: Some("user".to_owned()),
+            parts: vec![proto_events::model::Part::text("hello")],
+            timestamp: None,
+        };
+        let json =
+            r#"{"id":"msg_1","role":"user","parts":[{"type":"text","content":"hello"}],"timestamp":null}"#;
+        let of = |command| TaskOp::Command(Box::new(command)).digest();
+        let expected = Digest::of(format!("command.message{json}").as_bytes());
+        assert_eq!(of(TaskCommand::AppendMessage(message.clone())), expected);
+        assert_ne!(of(TaskCommand::Complete(Some(message))), expected);
+    }
+}
