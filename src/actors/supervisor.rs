@@ -13,7 +13,7 @@ use crate::actors::session::SessionActor;
 use crate::actors::task::{Passivate, TaskActor};
 use crate::actors::{Parts, Shared};
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::{DOOR_COMMANDS, MAILBOX_COMMANDS};
 
 /// The supervisor.
 pub(crate) struct Supervisor {
@@ -49,15 +49,11 @@ impl Supervisor {
         let supervisor = Self::create(|ctx| {
             // Now, not when it has started: until then actix's own bound of 16 would refuse the first callers.
             // Every caller of the system comes through here, each actor's own bound stands behind it.
-            ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
+            ctx.set_mailbox_capacity(DOOR_COMMANDS);
             let started = Router::new(&parts, ctx.address()).start();
             router = Some(started.clone());
             let shared = Shared::new(parts, started, ctx.address());
-            Self {
-                shared,
-                tasks: HashMap::new(),
-                sessions: HashMap::new(),
-            }
+            Self { shared, tasks: HashMap::new(), sessions: HashMap::new() }
         });
         let router = router.expect("`create` runs its closure before it returns, and that sets the router");
         (supervisor, router)
@@ -151,12 +147,7 @@ impl Handler<Stopped> for Supervisor {
         tracing::error!(stream = %message.stream, "an actor broke; it is started again from the log");
         self.tasks.remove(&message.stream);
         let (stream, op) = (message.stream, TaskOp::Resume);
-        ctx.notify(ToTask {
-            stream,
-            op,
-            cause: Cause::default(),
-            reply: None,
-        });
+        ctx.notify(ToTask { stream, op, cause: Cause::default(), reply: None });
     }
 }
 
