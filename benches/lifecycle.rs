@@ -12,6 +12,7 @@
 mod raw;
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -75,7 +76,10 @@ fn main() -> Result<(), Failure> {
 }
 
 /// A number from the environment.
-fn setting(name: &str, otherwise: f64) -> Result<f64, Failure> {
+fn setting<N>(name: &str, otherwise: N) -> Result<N, Failure>
+where
+    N: FromStr<Err: std::fmt::Display>,
+{
     match std::env::var(name) {
         Ok(text) => text.parse().map_err(|error| format!("{name}={text}: {error}").into()),
         Err(_) => Ok(otherwise),
@@ -90,7 +94,7 @@ fn wanted(name: &str, what: &str) -> bool {
 /// Rounds of all cells one after the other, so that a slow minute of the disk hits all engines; then medians.
 async fn all_rows(target: &Path) -> Result<Vec<Row>, Failure> {
     let time = Duration::from_secs_f64(setting("TASKREEL_BENCH_SECONDS", 1.0)?);
-    let rounds = setting("TASKREEL_BENCH_ROUNDS", 3.0)?;
+    let rounds = setting("TASKREEL_BENCH_ROUNDS", 3_usize)?;
     let mut rows = Vec::new();
     let engines: Vec<&'static str> =
         ENGINES.into_iter().filter(|engine| wanted("TASKREEL_BENCH_ENGINES", engine)).collect();
@@ -99,7 +103,7 @@ async fn all_rows(target: &Path) -> Result<Vec<Row>, Failure> {
             continue;
         }
         let mut measured = vec![Vec::new(); engines.len()];
-        for _ in 0..rounds.max(1.0) as u32 {
+        for _ in 0..rounds.max(1) {
             for (engine, measured) in engines.iter().zip(&mut measured) {
                 measured.push(cell(target, engine, concurrency, time).await?);
             }
@@ -149,7 +153,7 @@ async fn cell(target: &Path, engine: &str, concurrency: usize, time: Duration) -
     let at = |share: usize| laps.get((laps.len() * share / 100).min(laps.len().saturating_sub(1)));
     let millis = |share| at(share).map_or(f64::NAN, |lap| lap.as_secs_f64() * 1_000.0);
     Ok(Measured {
-        per_second: laps.len() as f64 / spent.as_secs_f64(),
+        per_second: f64::from(u32::try_from(laps.len())?) / spent.as_secs_f64(),
         p50_ms: millis(50),
         p99_ms: millis(99),
     })

@@ -101,7 +101,7 @@ fn one_log(kills: u64, dice: &mut Dice, met: &mut Met) {
         let killed = check(base, &acks, before.as_ref());
         let in_flight = killed.calls.values().filter(|life| life.is_in_flight());
         met.in_flight += in_flight.clone().count();
-        lost.extend(in_flight.filter(|life| life.is_manual()).map(|life| life.request.call_id.clone()));
+        lost.extend(in_flight.filter(|life| life.is_manual()).map(log::Life::name));
         // Now and then the next child has to recover by itself, under load, and is killed over it.
         if met.kills < kills && dice.below(3) == 0 {
             before = Some(killed);
@@ -113,10 +113,10 @@ fn one_log(kills: u64, dice: &mut Dice, met: &mut Met) {
         lost.clear();
         before = Some(recovered);
     }
-    let last = before.expect("every log ends with a recovery, whose log is kept here");
-    met.events += last.events();
-    met.answers += last.check_conversations();
-    let again = last.calls.values().map(|life| u64::from(life.dispatched.saturating_sub(1)));
+    let end = before.expect("every log ends with a recovery, whose log is kept here");
+    met.events += end.events();
+    met.answers += end.check_conversations();
+    let again = end.calls.values().map(|life| u64::from(life.dispatched.saturating_sub(1)));
     met.sent_again += again.sum::<u64>();
 }
 
@@ -169,17 +169,17 @@ fn check_rest(log: &Log, lost: &BTreeSet<String>, met: &mut Met) {
         assert_ne!(folded.state.state(), TaskState::Working, "{stream} still works");
         assert_eq!(folded.state.calls().open().count(), 0, "{stream} owes an outcome");
     }
-    for call_id in lost {
-        let life = log.call(call_id);
+    for name in lost {
+        let life = log.call(name);
         assert!(matches!(life.outcome, Some(CallEvent::OutcomeUnknown { .. })), "{life:?}");
         let state = log.tasks[&life.stream].state.state();
         let waits = matches!(state, TaskState::InputRequired | TaskState::Canceled);
-        assert!(waits, "{} is {state}, and nobody is asked about {call_id}", life.stream);
+        assert!(waits, "{} is {state}, and nobody is asked about {name}", life.stream);
     }
     met.unknown += lost.len();
-    met.unknown_but_paid += log.paid.iter().filter(|call_id| lost.contains(*call_id)).count();
+    met.unknown_but_paid += log.paid.iter().filter(|name| lost.contains(*name)).count();
     for life in log.calls.values().filter(|life| life.request.target == "pay") {
-        let paid = log.paid.iter().filter(|call_id| **call_id == life.request.call_id).count();
+        let paid = log.paid.iter().filter(|name| **name == life.name()).count();
         if matches!(life.outcome, Some(CallEvent::Succeeded { .. })) {
             assert_eq!(paid, 1, "{life:?}");
         }

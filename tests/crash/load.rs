@@ -69,7 +69,7 @@ pub(crate) fn system(base: &Path) -> Builder {
         let paid = paid.clone();
         async move {
             dawdle(order.n % 50).await;
-            paid.note(cx.call_id());
+            paid.note(&format!("{} {}", cx.task_id(), cx.call_id()));
             dawdle(order.n % 70).await;
             Ok::<_, String>(order.n)
         }
@@ -77,7 +77,8 @@ pub(crate) fn system(base: &Path) -> Builder {
     let reserve = move |cx: ToolContext, order: Order| {
         let reserved = reserved.clone();
         async move {
-            reserved.note(&format!("{} {} {}", cx.call_id(), cx.attempt(), cx.idempotency_key()));
+            let (task, call, attempt) = (cx.task_id(), cx.call_id(), cx.attempt());
+            reserved.note(&format!("{task} {call} {attempt} {}", cx.idempotency_key()));
             dawdle(order.n % 70).await;
             Ok::<_, String>(order.n)
         }
@@ -107,8 +108,8 @@ fn model() -> Scripted {
 
 /// The task of an id: whoever knows the id can post the same again.
 pub(crate) fn posted(id: &str) -> PostedTask {
-    let [a, b, c, d, ..] = Digest::of(id.as_bytes()).0;
-    let mut dice = Dice::new(u32::from_be_bytes([a, b, c, d]).into());
+    let digest = Digest::of(id.as_bytes()).0;
+    let mut dice = Dice::new(u64::from_be_bytes(*digest.first_chunk().unwrap()));
     let n = dice.below(1_000);
     let call = |tool: &str, at: u32| {
         let args = JsonText::from(json!({ "n": n }));

@@ -24,6 +24,11 @@ pub(crate) struct Life {
 }
 
 impl Life {
+    /// How a ledger names it: a call's id is unique in its stream.
+    pub(crate) fn name(&self) -> String {
+        format!("{} {}", self.stream.id(), self.request.call_id)
+    }
+
     /// Sent, without an outcome.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.dispatched > 0 && self.outcome.is_none()
@@ -89,11 +94,9 @@ impl Log {
         self.records.last().map_or(0, |last| last.last_position().0)
     }
 
-    /// The call with this id.
-    pub(crate) fn call(&self, call_id: &str) -> &Life {
-        self.calls
-            .get(call_id)
-            .unwrap_or_else(|| panic!("{call_id} took effect, and the log has no intent of it"))
+    /// The call of this name.
+    pub(crate) fn call(&self, name: &str) -> &Life {
+        self.calls.get(name).unwrap_or_else(|| panic!("{name} took effect, and the log has no intent of it"))
     }
 
     /// Promise 1: what was acknowledged is there, and is what was acknowledged.
@@ -134,23 +137,23 @@ impl Log {
     /// Promises 2 and 4, against ledgers that are no part of the log.
     pub(crate) fn check_ledgers(&self) {
         let mut once = BTreeSet::new();
-        for call_id in &self.paid {
-            assert!(once.insert(call_id), "{call_id} paid twice");
-            assert!(self.call(call_id).dispatched > 0, "{call_id} paid before its dispatch was on disk");
+        for name in &self.paid {
+            assert!(once.insert(name), "{name} paid twice");
+            assert!(self.call(name).dispatched > 0, "{name} paid before its dispatch was on disk");
         }
         for life in self.calls.values().filter(|life| life.request.target == "pay") {
             assert!(life.dispatched <= 1, "{life:?} was sent twice");
             if matches!(life.outcome, Some(CallEvent::Succeeded { .. })) {
-                assert!(once.contains(&life.request.call_id), "{life:?} succeeded without an effect");
+                assert!(once.contains(&life.name()), "{life:?} succeeded without an effect");
             }
         }
         let mut attempts = BTreeSet::new();
         for line in &self.reserved {
             assert!(attempts.insert(line), "an attempt was made twice: {line}");
-            let [call_id, attempt, key] = line.split(' ').collect::<Vec<_>>()[..] else {
+            let [task, call, attempt, key] = line.split(' ').collect::<Vec<_>>()[..] else {
                 panic!("the ledger holds `{line}`");
             };
-            let life = self.call(call_id);
+            let life = self.call(&format!("{task} {call}"));
             assert_eq!(life.request.idempotency_key, key, "another key than the intent's: {line}");
             assert!(attempt.parse::<u32>().unwrap() <= life.dispatched, "sent before its dispatch: {line}");
         }
@@ -230,13 +233,13 @@ fn lives(records: &[StoredRecord]) -> HashMap<String, Life> {
         let TaskEvent::Call(event) = recorded.event else {
             continue;
         };
-        let call_id = event.call_id().to_owned();
+        let name = format!("{} {}", recorded.stream.id(), event.call_id());
         if let CallEvent::Requested(request) = event {
             let life = Life { stream: recorded.stream, request: *request, dispatched: 0, outcome: None };
-            assert!(lives.insert(call_id.clone(), life).is_none(), "{call_id} has two intents");
+            assert!(lives.insert(name.clone(), life).is_none(), "{name} has two intents");
             continue;
         }
-        let life = lives.get_mut(&call_id).expect("an event of a call comes after the call's intent");
+        let life = lives.get_mut(&name).expect("an event of a call comes after the call's intent");
         match &event {
             CallEvent::Dispatched { attempt, .. } => {
                 assert_eq!(*attempt, life.dispatched + 1, "{life:?}");
