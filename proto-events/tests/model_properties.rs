@@ -18,7 +18,7 @@ fn scalar() -> impl Strategy<Value = String> {
         any::<i64>().prop_map(|n| n.to_string()),
         "-?[1-9][0-9]{0,30}(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,4})?",
         any::<String>().prop_map(|text| serde_json::Value::String(text).to_string()),
-        Just(r#""\ud800""#.to_owned()),
+        Just(r#""\ud83d\ude00""#.to_owned()),
         "(input-required|2024-01-01T00:00:00|recent|working|user)".prop_map(|text| format!("\"{text}\"")),
     ]
 }

@@ -113,7 +113,7 @@ fn a_bad_task_is_refused_with_what_where_and_what_instead() {
         ),
         (
             r#"{"id":"\ud800"}"#,
-            "`task.id` must be a string of whole characters, not a string",
+            "half a surrogate pair at byte 7: it is no character",
         ),
         (r#"{"state":null}"#, "None is not a valid TaskState"),
         (r#"{"state":[1]}"#, "[1] is not a valid TaskState"),

@@ -47,6 +47,9 @@ impl Supervisor {
     pub(crate) fn start_all(parts: Parts) -> (Addr<Self>, Addr<Router>) {
         let mut router = None;
         let supervisor = Self::create(|ctx| {
+            // Now, not when it has started: until then actix's own bound of 16 would refuse the first callers.
+            // Every caller of the system comes through here, each actor's own bound stands behind it.
+            ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
             let started = Router::new(&parts, ctx.address()).start();
             router = Some(started.clone());
             let shared = Shared::new(parts, started, ctx.address());
@@ -64,7 +67,10 @@ impl Supervisor {
         if let Some(known) = self.tasks.get(stream).filter(|known| known.connected()) {
             return known.clone();
         }
-        let started = TaskActor::new(self.shared.clone(), stream.clone()).start();
+        let started = TaskActor::create(|ctx| {
+            ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
+            TaskActor::new(self.shared.clone(), stream.clone())
+        });
         self.tasks.insert(stream.clone(), started.clone());
         started
     }
@@ -81,11 +87,6 @@ impl Supervisor {
 
 impl Actor for Supervisor {
     type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        // Every caller of the system comes through here, each actor's own bound stands behind it.
-        ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
-    }
 }
 
 impl Handler<ToTask> for Supervisor {

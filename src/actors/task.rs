@@ -16,7 +16,6 @@ use crate::actors::router::Abort;
 use crate::actors::supervisor::{Idle, Stopped};
 use crate::actors::task_core::{Effect, TaskCore};
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
 
 type Answer = Result<TaskView, Error>;
 
@@ -152,7 +151,6 @@ impl Actor for TaskActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
         let idle: Duration = self.shared.passivate_after;
         ctx.run_interval(idle, move |actor, _| {
             let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
