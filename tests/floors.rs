@@ -10,8 +10,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("ports", &[]),
     ("store", &["limits", "ports"]),
     ("agent", &["limits"]),
-    ("audit", &["limits", "store"]),
-    ("inspect", &["audit", "limits", "store"]),
+    ("audit", &["limits", "ports", "store"]),
+    ("inspect", &["audit", "error", "limits", "ports", "store"]),
     ("error", &["limits", "store"]),
     ("actors", &["agent", "error", "limits", "ports", "store"]),
     (
