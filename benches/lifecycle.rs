@@ -77,9 +77,7 @@ fn main() -> Result<(), Failure> {
 /// A number from the environment.
 fn setting(name: &str, otherwise: f64) -> Result<f64, Failure> {
     match std::env::var(name) {
-        Ok(text) => text
-            .parse()
-            .map_err(|error| format!("{name}={text}: {error}").into()),
+        Ok(text) => text.parse().map_err(|error| format!("{name}={text}: {error}").into()),
         Err(_) => Ok(otherwise),
     }
 }
@@ -94,10 +92,8 @@ async fn all_rows(target: &Path) -> Result<Vec<Row>, Failure> {
     let time = Duration::from_secs_f64(setting("TASKREEL_BENCH_SECONDS", 1.0)?);
     let rounds = setting("TASKREEL_BENCH_ROUNDS", 3.0)?;
     let mut rows = Vec::new();
-    let engines: Vec<&'static str> = ENGINES
-        .into_iter()
-        .filter(|engine| wanted("TASKREEL_BENCH_ENGINES", engine))
-        .collect();
+    let engines: Vec<&'static str> =
+        ENGINES.into_iter().filter(|engine| wanted("TASKREEL_BENCH_ENGINES", engine)).collect();
     for concurrency in CONCURRENCY {
         if !wanted("TASKREEL_BENCH_CONCURRENCY", &concurrency.to_string()) {
             continue;
@@ -119,12 +115,7 @@ async fn all_rows(target: &Path) -> Result<Vec<Row>, Failure> {
 
 fn row(engine: &'static str, concurrency: usize, measured: &[Measured], raw: Option<&[Measured]>) -> Row {
     let of = |what: fn(&Measured) -> f64| median(measured.iter().map(what).collect());
-    let ratios = raw.map(|raw| {
-        measured
-            .iter()
-            .zip(raw)
-            .map(|(own, raw)| own.per_second / raw.per_second)
-    });
+    let ratios = raw.map(|raw| measured.iter().zip(raw).map(|(own, raw)| own.per_second / raw.per_second));
     Row {
         engine,
         durability: "strict",
@@ -239,10 +230,7 @@ fn posted(id: &str) -> PostedTask {
 /// The figures mean nothing if the events have not the length that is said.
 fn check_sizes() -> Result<(), Failure> {
     let id = "run_000000000001";
-    let events = [
-        TaskEvent::Submitted(Box::new(posted(id))),
-        TaskEvent::MessageAppended(message(id, 1)),
-    ];
+    let events = [TaskEvent::Submitted(Box::new(posted(id))), TaskEvent::MessageAppended(message(id, 1))];
     for event in events {
         let bytes = event.encode()?.body.len();
         if bytes.abs_diff(BODY_BYTES) > BODY_BYTES / 10 {
@@ -258,9 +246,7 @@ fn print(rows: &[Row]) {
         "engine", "concurrency", "lifecycles/s", "p50 ms", "p99 ms", "to raw"
     );
     for row in rows {
-        let ratio = row
-            .ratio_to_raw
-            .map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
+        let ratio = row.ratio_to_raw.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
         println!(
             "{:<8} {:>11} {:>12.0} {:>9.2} {:>9.2} {:>7}",
             row.engine, row.concurrency, row.per_second, row.p50_ms, row.p99_ms, ratio

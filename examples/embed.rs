@@ -21,9 +21,7 @@ struct Weather {
 }
 
 async fn forecast(ask: Forecast) -> Result<Weather, std::io::Error> {
-    Ok(Weather {
-        celsius: ask.city.len(),
-    })
+    Ok(Weather { celsius: ask.city.len() })
 }
 
 /// A model that asks for the forecast, and then answers.
@@ -38,19 +36,14 @@ fn model() -> Scripted {
 #[expect(clippy::print_stdout, reason = "an example shows what it did")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let scratch = tempfile::tempdir()?;
-    let log = std::env::args_os()
-        .nth(1)
-        .map_or_else(|| scratch.path().join("log"), std::path::PathBuf::from);
+    let log = std::env::args_os().nth(1).map_or_else(|| scratch.path().join("log"), std::path::PathBuf::from);
 
     let system = System::builder(&log)
         .tool("forecast", "Weather for one city", forecast)
         .infer(model())
         .start()
         .await?;
-    let sent = system
-        .session("demo")
-        .send(Part::infer("Do I need a coat in Oslo?"))
-        .await?;
+    let sent = system.session("demo").send(Part::infer("Do I need a coat in Oslo?")).await?;
     let task = sent.finished().await?;
     println!("{} after {} events", task.state(), task.version());
     if let Some(answer) = task.answer() {

@@ -51,9 +51,7 @@ struct Inner {
 
 impl std::fmt::Debug for System {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("System")
-            .field("agent", &self.inner.agent)
-            .finish_non_exhaustive()
+        f.debug_struct("System").field("agent", &self.inner.agent).finish_non_exhaustive()
     }
 }
 
@@ -85,17 +83,13 @@ impl System {
         input: impl Into<TaskInput>,
     ) -> Result<TaskHandle, Error> {
         let posted = input.into().into_task(None, &mut self.inner.ports.clone())?;
-        let cause = Cause {
-            command_id: command_id.to_owned(),
-            ..Cause::default()
-        };
+        let cause = Cause { command_id: command_id.to_owned(), ..Cause::default() };
         self.submit_as(posted, cause).await
     }
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
         let handle = self.task(&posted.id)?;
-        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause)
-            .await?;
+        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
         Ok(handle)
     }
 
@@ -148,11 +142,7 @@ impl System {
             return Err(Error::TaskNotFound(id.to_owned()));
         }
         if folded.version < version {
-            return Err(Error::NoSuchVersion {
-                id: id.to_owned(),
-                asked: version,
-                actual: folded.version,
-            });
+            return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
         }
         Ok(TaskSnapshot::new(folded.state, folded.version))
     }
@@ -176,11 +166,7 @@ impl System {
         self.inner.router.do_send(Drain { reply });
         let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
         // Outcomes that are still on their way are behind this question in the supervisor's mailbox order.
-        let _ = self
-            .inner
-            .supervisor
-            .send(crate::actors::supervisor::CountLive)
-            .await;
+        let _ = self.inner.supervisor.send(crate::actors::supervisor::CountLive).await;
         let store = Arc::clone(&self.inner.store);
         let closed = blocking(move || store.close()).await?;
         self.inner.thread.stop();
@@ -194,11 +180,7 @@ impl System {
     /// # Errors
     /// [`Error::Stopped`] after a shutdown.
     pub async fn live_tasks(&self) -> Result<usize, Error> {
-        self.inner
-            .supervisor
-            .send(crate::actors::supervisor::CountLive)
-            .await
-            .map_err(|_| Error::Stopped)
+        self.inner.supervisor.send(crate::actors::supervisor::CountLive).await.map_err(|_| Error::Stopped)
     }
 
     pub(crate) fn ports(&self) -> crate::ports::Ports {
@@ -225,18 +207,11 @@ impl System {
         }
         let (reply, answer) = oneshot::channel();
         let name = stream.to_string();
-        let message = ToTask {
-            stream,
-            op,
-            cause,
-            reply: Some(reply),
-        };
+        let message = ToTask { stream, op, cause, reply: Some(reply) };
         match self.inner.supervisor.try_send(message) {
             Ok(()) => {}
             Err(SendError::Full(_)) => {
-                return Err(Error::Overloaded {
-                    waiting: MAILBOX_COMMANDS * 16,
-                });
+                return Err(Error::Overloaded { waiting: MAILBOX_COMMANDS * 16 });
             }
             Err(SendError::Closed(_)) => return Err(Error::Stopped),
         }
@@ -265,9 +240,7 @@ impl Drop for Inner {
 
 /// Runs what blocks where blocking is allowed.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|panic| Error::Internal(panic.to_string()))
+    tokio::task::spawn_blocking(work).await.map_err(|panic| Error::Internal(panic.to_string()))
 }
 
 /// Starts the actors of a system.
@@ -277,20 +250,9 @@ fn assemble(
     own_runtime: Option<tokio::runtime::Runtime>,
 ) -> Result<System, Error> {
     let store = Arc::clone(&parts.store);
-    let ports = parts.ports.clone();
+    let doors = parts.ports.clone();
     let stopping = Arc::clone(&parts.stopping);
     let (thread, supervisor, router) = thread::start(parts)?;
-    let inner = Inner {
-        agent,
-        store,
-        ports,
-        supervisor,
-        router,
-        stopping,
-        thread,
-        own_runtime,
-    };
-    Ok(System {
-        inner: Arc::new(inner),
-    })
+    let inner = Inner { agent, store, ports: doors, supervisor, router, stopping, thread, own_runtime };
+    Ok(System { inner: Arc::new(inner) })
 }

@@ -68,9 +68,7 @@ fn after_a_kill_every_acknowledged_event_is_there_and_no_manual_call_runs_twice(
     let seed = number("TASKREEL_SEED");
     let seed = seed.unwrap_or_else(|| std::hash::RandomState::new().hash_one("seed"));
     let rounds = number("TASKREEL_KILL_ROUNDS").unwrap_or(20);
-    say(&format!(
-        "kill test: TASKREEL_SEED={seed} TASKREEL_KILL_ROUNDS={rounds}"
-    ));
+    say(&format!("kill test: TASKREEL_SEED={seed} TASKREEL_KILL_ROUNDS={rounds}"));
     let mut dice = Dice::new(seed);
     let mut met = Met::default();
     while met.kills < rounds {
@@ -80,10 +78,7 @@ fn after_a_kill_every_acknowledged_event_is_there_and_no_manual_call_runs_twice(
     if rounds >= 20 {
         let all = [met.in_flight, met.unknown, met.unknown_but_paid, met.repeated];
         let more = [met.sent_again, met.answers];
-        assert!(
-            all.iter().all(|n| *n > 0) && more.iter().all(|n| *n > 0),
-            "the load is too tame: {met:?}"
-        );
+        assert!(all.iter().all(|n| *n > 0) && more.iter().all(|n| *n > 0), "the load is too tame: {met:?}");
     }
 }
 
@@ -106,11 +101,7 @@ fn one_log(kills: u64, dice: &mut Dice, met: &mut Met) {
         let killed = check(base, &acks, before.as_ref());
         let in_flight = killed.calls.values().filter(|life| life.is_in_flight());
         met.in_flight += in_flight.clone().count();
-        lost.extend(
-            in_flight
-                .filter(|life| life.is_manual())
-                .map(|life| life.request.call_id.clone()),
-        );
+        lost.extend(in_flight.filter(|life| life.is_manual()).map(|life| life.request.call_id.clone()));
         // Now and then the next child has to recover by itself, under load, and is killed over it.
         if met.kills < kills && dice.below(3) == 0 {
             before = Some(killed);
@@ -125,10 +116,7 @@ fn one_log(kills: u64, dice: &mut Dice, met: &mut Met) {
     let last = before.expect("every log ends with a recovery, whose log is kept here");
     met.events += last.events();
     met.answers += last.check_conversations();
-    let again = last
-        .calls
-        .values()
-        .map(|life| u64::from(life.dispatched.saturating_sub(1)));
+    let again = last.calls.values().map(|life| u64::from(life.dispatched.saturating_sub(1)));
     met.sent_again += again.sum::<u64>();
 }
 
@@ -150,16 +138,8 @@ fn recover(base: &Path, acks: &[Ack], killed: &Log, met: &mut Met) {
     let working = |(_, folded): &(_, &taskreel::store::fold::Folded<proto_events::task::Task>)| {
         folded.state.state() == TaskState::Working
     };
-    let open: Vec<String> = killed
-        .tasks
-        .iter()
-        .filter(working)
-        .map(|(stream, _)| stream.id())
-        .collect();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let open: Vec<String> = killed.tasks.iter().filter(working).map(|(stream, _)| stream.id()).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let repeated = runtime.block_on(async {
         let system = load::system(base).start().await.unwrap();
         for id in &open {
@@ -173,16 +153,9 @@ fn recover(base: &Path, acks: &[Ack], killed: &Log, met: &mut Met) {
         let ids: BTreeSet<String> = answered.take(REPEATED).map(|ack| ack.stream.id()).collect();
         let head = system.log().head().unwrap();
         for id in &ids {
-            system
-                .submit_once(&load::command_of(id), load::posted(id))
-                .await
-                .unwrap();
+            system.submit_once(&load::command_of(id), load::posted(id)).await.unwrap();
         }
-        assert_eq!(
-            system.log().head().unwrap(),
-            head,
-            "an answered command was carried out again"
-        );
+        assert_eq!(system.log().head().unwrap(), head, "an answered command was carried out again");
         system.shutdown().await.unwrap();
         ids.len()
     });
@@ -198,26 +171,15 @@ fn check_rest(log: &Log, lost: &BTreeSet<String>, met: &mut Met) {
     }
     for call_id in lost {
         let life = log.call(call_id);
-        assert!(
-            matches!(life.outcome, Some(CallEvent::OutcomeUnknown { .. })),
-            "{life:?}"
-        );
+        assert!(matches!(life.outcome, Some(CallEvent::OutcomeUnknown { .. })), "{life:?}");
         let state = log.tasks[&life.stream].state.state();
         let waits = matches!(state, TaskState::InputRequired | TaskState::Canceled);
-        assert!(
-            waits,
-            "{} is {state}, and nobody is asked about {call_id}",
-            life.stream
-        );
+        assert!(waits, "{} is {state}, and nobody is asked about {call_id}", life.stream);
     }
     met.unknown += lost.len();
     met.unknown_but_paid += log.paid.iter().filter(|call_id| lost.contains(*call_id)).count();
     for life in log.calls.values().filter(|life| life.request.target == "pay") {
-        let paid = log
-            .paid
-            .iter()
-            .filter(|call_id| **call_id == life.request.call_id)
-            .count();
+        let paid = log.paid.iter().filter(|call_id| **call_id == life.request.call_id).count();
         if matches!(life.outcome, Some(CallEvent::Succeeded { .. })) {
             assert_eq!(paid, 1, "{life:?}");
         }

@@ -75,28 +75,14 @@ pub(crate) static RULES: &[Deviation] = &[
 
 /// The catalog's tools that fail, and the type of their errors.
 fn error_type(tool: &Value) -> &'static str {
-    if tool == "typefail" {
-        "TypeError"
-    } else {
-        "ValueError"
-    }
+    if tool == "typefail" { "TypeError" } else { "ValueError" }
 }
 
 /// The tool outputs with an empty error message in the expected tasks, each as (step, artifact).
 fn mute_outputs(case: &Value) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
-    for (step, answer) in case["expected"]["steps"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        for (at, artifact) in answer["task"]["artifacts"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
+    for (step, answer) in case["expected"]["steps"].as_array().into_iter().flatten().enumerate() {
+        for (at, artifact) in answer["task"]["artifacts"].as_array().into_iter().flatten().enumerate() {
             if artifact["parts"][0]["content"]["error"]["message"] == "" {
                 found.push((step, at));
             }
@@ -123,9 +109,8 @@ fn fail_with_the_tools_type(case: &mut Value) {
         if task["state"] == "completed" {
             task["state"] = "failed".into();
             task["metadata"]["error"] = kind.into();
-            if let Some(last) = task["metadata"]["state_history"]
-                .as_array_mut()
-                .and_then(|history| history.last_mut())
+            if let Some(last) =
+                task["metadata"]["state_history"].as_array_mut().and_then(|history| history.last_mut())
             {
                 last["new_state"] = "failed".into();
             }
@@ -145,20 +130,14 @@ fn mute_tool_example() -> (Value, Value) {
     let history = |state: &str| json!([{"previous_state": "working", "new_state": state}]);
     (
         answer("completed", "", json!({"state_history": history("completed")})),
-        answer(
-            "failed",
-            "ValueError",
-            json!({"state_history": history("failed"), "error": "ValueError"}),
-        ),
+        answer("failed", "ValueError", json!({"state_history": history("failed"), "error": "ValueError"})),
     )
 }
 
 /// What the run of the only step ended with, if that was arguments which a tool's schema refuses, and the next
 /// reply of the script, if that ends the run well: tool, refusal, content.
 fn bad_arguments(case: &Value) -> Option<(String, String, String)> {
-    let steps = case["expected"]["steps"]
-        .as_array()
-        .filter(|steps| steps.len() == 1)?;
+    let steps = case["expected"]["steps"].as_array().filter(|steps| steps.len() == 1)?;
     let message = steps[0]["raised"]["message"].as_str()?;
     let rest = message.strip_prefix("Tool '")?;
     let (tool, refusal) = rest.split_once("' execution failed: ")?;
@@ -168,11 +147,7 @@ fn bad_arguments(case: &Value) -> Option<(String, String, String)> {
     let asked = case["expected"]["llm_calls"].as_array()?.len();
     let next = &case["input"]["agent"]["llm_script"][asked];
     (next["type"] == "final").then_some(())?;
-    Some((
-        tool.to_owned(),
-        refusal.to_owned(),
-        next["content"].as_str()?.to_owned(),
-    ))
+    Some((tool.to_owned(), refusal.to_owned(), next["content"].as_str()?.to_owned()))
 }
 
 fn ends_by_bad_arguments(case: &Value) -> bool {
@@ -183,10 +158,7 @@ fn tell_the_model_instead(case: &mut Value) {
     let Some((tool, refusal, content)) = bad_arguments(case) else {
         return;
     };
-    let calls = case["expected"]["llm_calls"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
+    let calls = case["expected"]["llm_calls"].as_array().cloned().unwrap_or_default();
     let asked = &case["input"]["agent"]["llm_script"][calls.len() - 1];
     let said = taskreel::agent::python::python_json(asked);
     let mut shown = calls.last().cloned().unwrap_or_default();
@@ -216,9 +188,8 @@ fn tell_the_model_instead(case: &mut Value) {
     if let Some(metadata) = task["metadata"].as_object_mut() {
         metadata.remove("error");
     }
-    if let Some(last) = task["metadata"]["state_history"]
-        .as_array_mut()
-        .and_then(|history| history.last_mut())
+    if let Some(last) =
+        task["metadata"]["state_history"].as_array_mut().and_then(|history| history.last_mut())
     {
         last["new_state"] = "completed".into();
     }
@@ -266,9 +237,7 @@ fn truncates_without_system(case: &Value) -> bool {
 }
 
 fn keep_the_newest(case: &mut Value) {
-    let kept = case["expected"]["len"]
-        .as_u64()
-        .and_then(|kept| usize::try_from(kept).ok());
+    let kept = case["expected"]["len"].as_u64().and_then(|kept| usize::try_from(kept).ok());
     let newest: Vec<Value> = case["input"]["start"]
         .as_array()
         .into_iter()
@@ -344,10 +313,7 @@ fn fail_with_its_type(case: &mut Value) {
     let expected = &mut case["expected"];
     expected["error"] = text.into();
     expected["state"] = "failed".into();
-    if let Some(last) = expected["history"]
-        .as_array_mut()
-        .and_then(|history| history.last_mut())
-    {
+    if let Some(last) = expected["history"].as_array_mut().and_then(|history| history.last_mut()) {
         last["new_state"] = "failed".into();
     }
 }
@@ -361,10 +327,7 @@ fn mute_error_example() -> (Value, Value) {
             "expected": {"state": state, "error": error, "history": [{"previous_state": "working", "new_state": state}]},
         })
     };
-    (
-        answer("completed", Value::Null),
-        answer("failed", "ValueError".into()),
-    )
+    (answer("completed", Value::Null), answer("failed", "ValueError".into()))
 }
 
 #[cfg(test)]
@@ -391,10 +354,7 @@ mod tests {
             for text in [rule.area, rule.name, rule.theirs, rule.ours, rule.why] {
                 assert!(!text.trim().is_empty(), "{rule:?}");
             }
-            assert!(
-                !RULES.iter().skip(at + 1).any(|other| other.name == rule.name),
-                "{rule:?}"
-            );
+            assert!(!RULES.iter().skip(at + 1).any(|other| other.name == rule.name), "{rule:?}");
         }
     }
 }

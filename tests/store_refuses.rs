@@ -33,11 +33,7 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 
 /// Changes a closed log's tree by hand.
 fn tamper(dir: &Path, change: impl FnOnce(&sled::Tree)) {
-    let db = sled::Config::new()
-        .path(dir)
-        .segment_size(4 * 1024 * 1024)
-        .open()
-        .unwrap();
+    let db = sled::Config::new().path(dir).segment_size(4 * 1024 * 1024).open().unwrap();
     change(&db.open_tree("log").unwrap());
     db.flush().unwrap();
     drop(db);
@@ -72,10 +68,7 @@ fn what_is_no_log_is_refused_and_left_untouched() {
         let refused = SledStore::open(path).unwrap_err();
         assert!(matches!(refused, OpenError::NotALog { .. }), "{refused}");
     }
-    let absent = SledOptions {
-        create: false,
-        ..SledOptions::default()
-    };
+    let absent = SledOptions { create: false, ..SledOptions::default() };
     for path in [dir.path().join("absent"), dir.path().to_owned()] {
         let refused = SledStore::open_with(path, absent).unwrap_err();
         assert!(matches!(refused, OpenError::NotALog { .. }), "{refused}");
@@ -111,20 +104,14 @@ fn a_blob_file_is_refused() {
     closed_log(dir.path());
     std::fs::write(dir.path().join("blobs/1"), "unsynced").unwrap();
     let refused = SledStore::open(dir.path()).unwrap_err();
-    assert!(
-        matches!(refused, OpenError::BlobsPresent { count: 1, .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, OpenError::BlobsPresent { count: 1, .. }), "{refused}");
 }
 
 #[test]
 fn a_log_that_ends_before_its_head_is_refused_with_both_positions() {
     let dir = tempfile::tempdir().unwrap();
     let author = closed_log(dir.path());
-    let old: Vec<_> = contents(dir.path())
-        .into_iter()
-        .filter(|(name, _)| !name.ends_with('/'))
-        .collect();
+    let old: Vec<_> = contents(dir.path()).into_iter().filter(|(name, _)| !name.ends_with('/')).collect();
     let store = SledStore::open(dir.path()).unwrap();
     fill(&store, &mut author.with_fence(store.fence()), 4);
     store.close().unwrap();
@@ -155,32 +142,21 @@ fn an_emptied_log_a_foreign_head_and_a_damaged_head_are_noticed() {
     let store = SledStore::open(&other).unwrap();
     append(&store, Author::new(store.fence()).one(&stream("elsewhere"), b"x"));
     store.close().unwrap();
-    let (own, foreign) = (
-        std::fs::read(log.join("HEAD")).unwrap(),
-        std::fs::read(other.join("HEAD")).unwrap(),
-    );
+    let (own, foreign) =
+        (std::fs::read(log.join("HEAD")).unwrap(), std::fs::read(other.join("HEAD")).unwrap());
 
     std::fs::write(log.join("HEAD"), foreign).unwrap();
     let refused = SledStore::open(&log).unwrap_err();
-    assert!(
-        matches!(&refused, OpenError::Corrupt { what, .. } if what.contains("HEAD")),
-        "{refused}"
-    );
+    assert!(matches!(&refused, OpenError::Corrupt { what, .. } if what.contains("HEAD")), "{refused}");
 
     std::fs::write(log.join("HEAD"), &own[1..]).unwrap();
     let refused = SledStore::open(&log).unwrap_err();
-    assert!(
-        matches!(&refused, OpenError::Corrupt { what, .. } if what.contains("HEAD")),
-        "{refused}"
-    );
+    assert!(matches!(&refused, OpenError::Corrupt { what, .. } if what.contains("HEAD")), "{refused}");
 
     std::fs::write(log.join("HEAD"), &own).unwrap();
     tamper(&log, |tree| tree.clear().unwrap());
     let refused = SledStore::open(&log).unwrap_err();
-    assert!(
-        matches!(refused, OpenError::EndsBeforeHead { log: Position(0), .. }),
-        "{refused}"
-    );
+    assert!(matches!(refused, OpenError::EndsBeforeHead { log: Position(0), .. }), "{refused}");
 }
 
 #[test]
@@ -190,9 +166,7 @@ fn an_append_whose_end_is_missing_was_never_made() {
     let head = std::fs::read(dir.path().join("HEAD")).unwrap();
     let store = SledStore::open(dir.path()).unwrap();
     let mut author = author.with_fence(store.fence());
-    let lost: Vec<_> = (0..9)
-        .map(|n| (stream(&format!("large{n}")), vec![vec![n; 20_000]]))
-        .collect();
+    let lost: Vec<_> = (0..9).map(|n| (stream(&format!("large{n}")), vec![vec![n; 20_000]])).collect();
     let lost = author.clone().many(&lost);
     append(&store, lost.clone());
     store.close().unwrap();
@@ -218,11 +192,9 @@ fn an_append_whose_end_is_missing_was_never_made() {
 
 #[test]
 fn a_missing_or_changed_value_is_named_on_opening() {
-    for (what, told) in [
-        (0, "value 4 with position 5 is missing"),
-        (1, "checksum"),
-        (2, "holds a key that is none"),
-    ] {
+    for (what, told) in
+        [(0, "value 4 with position 5 is missing"), (1, "checksum"), (2, "holds a key that is none")]
+    {
         let dir = tempfile::tempdir().unwrap();
         closed_log(dir.path());
         tamper(dir.path(), |tree| {
@@ -254,16 +226,9 @@ fn a_body_changed_with_a_right_checksum_is_named_on_reading() {
     });
     let store = SledStore::open(dir.path()).unwrap();
     let told = store.read_all(Position(1), usize::MAX).unwrap_err().to_string();
-    assert!(
-        told.contains("stream task-agent/s0 at version 3 at position 5"),
-        "{told}"
-    );
+    assert!(told.contains("stream task-agent/s0 at version 3 at position 5"), "{told}");
     assert!(store.read_stream(&stream("s0"), Version(1), 9).is_err());
-    assert_eq!(
-        store.read_stream(&stream("s1"), Version(1), 9).unwrap().len(),
-        5,
-        "the rest can be read"
-    );
+    assert_eq!(store.read_stream(&stream("s1"), Version(1), 9).unwrap().len(), 5, "the rest can be read");
     assert_eq!(store.read_all(Position(6), usize::MAX).unwrap().len(), 5);
 }
 
@@ -273,15 +238,8 @@ fn a_flipped_byte_in_the_database_is_an_error_or_harmless_but_never_another_log(
     let log = dir.path().join("log");
     closed_log(&log);
     let before = all(&SledStore::open(&log).unwrap());
-    let files: Vec<_> = contents(&log)
-        .into_iter()
-        .filter(|(name, _)| !name.ends_with('/'))
-        .collect();
-    let used = files
-        .iter()
-        .find(|(name, _)| name.ends_with("/db"))
-        .map(|(_, bytes)| bytes.len())
-        .unwrap();
+    let files: Vec<_> = contents(&log).into_iter().filter(|(name, _)| !name.ends_with('/')).collect();
+    let used = files.iter().find(|(name, _)| name.ends_with("/db")).map(|(_, bytes)| bytes.len()).unwrap();
     let mut refused = 0;
     for at in (0..used.min(24_000)).step_by(601) {
         let copy = dir.path().join(at.to_string());

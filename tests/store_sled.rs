@@ -24,9 +24,7 @@ fn a_log_opened_again_is_the_same_and_has_a_new_fence() {
     let first = store.fence();
     let mut author = Author::new(first);
     fill(&store, &mut author, 50);
-    let large: Vec<_> = (0..9)
-        .map(|n| (stream(&format!("large{n}")), vec![vec![n; 20_000]]))
-        .collect();
+    let large: Vec<_> = (0..9).map(|n| (stream(&format!("large{n}")), vec![vec![n; 20_000]])).collect();
     let large = author.many(&large);
     append(&store, large.clone());
     let before = all(&store);
@@ -37,11 +35,7 @@ fn a_log_opened_again_is_the_same_and_has_a_new_fence() {
     assert_eq!(check_log(&store), 59);
     assert_eq!(store.fence().epoch, first.epoch + 1);
     let again = runtime().block_on(store.append(large)).unwrap();
-    assert_eq!(
-        again.parts.last().unwrap().position,
-        Position(59),
-        "the first answer outlives the process"
-    );
+    assert_eq!(again.parts.last().unwrap().position, Position(59), "the first answer outlives the process");
     let stale = runtime().block_on(store.append(author.clone().one(&stream("s0"), b"stale")));
     assert!(matches!(stale, Err(AppendError::Fenced { .. })), "{stale:?}");
     let mut author = author.with_fence(store.fence()).with_sets_from(5_000);
@@ -104,9 +98,7 @@ fn spawn_child(dir: &Path) -> (std::process::Child, impl Iterator<Item = String>
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(child.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     (child, lines)
 }
 
@@ -116,19 +108,14 @@ fn a_store_in_another_process_is_told_who_holds_the_log() {
     let store = SledStore::open(dir.path()).unwrap();
     let (mut child, mut lines) = spawn_child(dir.path());
     let refused = lines.find(|line| line.starts_with("REFUSED")).unwrap();
-    assert!(
-        refused.contains(&format!("by process {}", std::process::id())),
-        "{refused}"
-    );
+    assert!(refused.contains(&format!("by process {}", std::process::id())), "{refused}");
     child.wait().unwrap();
     drop(store);
 
     let (mut child, mut lines) = spawn_child(dir.path());
     lines.find(|line| line.starts_with("ACKED")).unwrap();
     match SledStore::open(dir.path()).unwrap_err() {
-        OpenError::Held {
-            holder: Some(holder), ..
-        } => assert_eq!(holder.pid, child.id()),
+        OpenError::Held { holder: Some(holder), .. } => assert_eq!(holder.pid, child.id()),
         other => panic!("{other}"),
     }
     child.kill().unwrap();
@@ -173,10 +160,7 @@ fn head_follows_the_log_while_it_is_open() {
     append(&store, Author::new(store.fence()).one(&stream("a"), b"x"));
     let since = std::time::Instant::now();
     // Nobody appends any more: the writer comes back to it by itself.
-    while !std::fs::read_to_string(dir.path().join("HEAD"))
-        .unwrap()
-        .contains("position 1\n")
-    {
+    while !std::fs::read_to_string(dir.path().join("HEAD")).unwrap().contains("position 1\n") {
         assert!(since.elapsed().as_secs() < 20, "HEAD was not rewritten");
         std::thread::yield_now();
     }

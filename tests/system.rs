@@ -1,5 +1,11 @@
 //! The system as an embedder uses it: over memory and over sled, through tools, models, crashes and cancels.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,18 +37,11 @@ async fn forever(cx: ToolContext, _: Nothing) -> Result<(), Infallible> {
 }
 
 fn script(entries: &[&str]) -> Scripted {
-    Scripted::new(
-        entries
-            .iter()
-            .map(|text| Entry::Text((*text).to_owned()))
-            .collect::<Vec<_>>(),
-    )
+    Scripted::new(entries.iter().map(|text| Entry::Text((*text).to_owned())).collect::<Vec<_>>())
 }
 
-const ADD_THEN_FINAL: [&str; 2] = [
-    r#"{"type":"tool_call","tool":"add","args":{"a":2,"b":3}}"#,
-    r#"{"type":"final","content":"five"}"#,
-];
+const ADD_THEN_FINAL: [&str; 2] =
+    [r#"{"type":"tool_call","tool":"add","args":{"a":2,"b":3}}"#, r#"{"type":"final","content":"five"}"#];
 
 #[tokio::test]
 async fn a_tool_part_runs_and_its_output_is_an_artifact() {
@@ -69,60 +68,27 @@ async fn a_tool_part_runs_and_its_output_is_an_artifact() {
 async fn a_conversation_remembers_its_turns_on_sled_and_after_a_restart() {
     let dir = tempfile::tempdir().unwrap();
     let start = |replies: &'static [&'static str]| {
-        System::builder(dir.path())
-            .tool("add", "Adds", add)
-            .infer(script(replies))
-            .start()
+        System::builder(dir.path()).tool("add", "Adds", add).infer(script(replies)).start()
     };
     let system = start(&ADD_THEN_FINAL).await.unwrap();
-    let done = system
-        .session("s")
-        .send(Part::infer("2+3?"))
-        .await
-        .unwrap()
-        .finished()
-        .await
-        .unwrap();
+    let done = system.session("s").send(Part::infer("2+3?")).await.unwrap().finished().await.unwrap();
     assert_eq!(done.state(), TaskState::Completed, "{}", done.to_json());
     assert_eq!(done.answer().unwrap().as_str(), "\"five\"");
     system.shutdown().await.unwrap();
 
     let system = start(&[r#"{"type":"final","content":"again"}"#]).await.unwrap();
-    let done = system
-        .session("s")
-        .send(Part::infer("and now?"))
-        .await
-        .unwrap()
-        .finished()
-        .await
-        .unwrap();
+    let done = system.session("s").send(Part::infer("and now?")).await.unwrap().finished().await.unwrap();
     assert_eq!(done.state(), TaskState::Completed);
     let history = system.session("s").history().await.unwrap();
-    let roles: Vec<_> = history
-        .as_slice()
-        .iter()
-        .map(|message| message.role.as_str())
-        .collect();
-    assert_eq!(
-        roles,
-        [
-            "system",
-            "user",
-            "assistant",
-            "system",
-            "assistant",
-            "user",
-            "assistant"
-        ]
-    );
+    let roles: Vec<_> = history.as_slice().iter().map(|message| message.role.as_str()).collect();
+    assert_eq!(roles, ["system", "user", "assistant", "system", "assistant", "user", "assistant"]);
     system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
 async fn turns_of_one_session_run_one_after_another() {
-    let replies: Vec<Entry> = (0..8)
-        .map(|_| Entry::Text(r#"{"type":"final","content":"ok"}"#.into()))
-        .collect();
+    let replies: Vec<Entry> =
+        (0..8).map(|_| Entry::Text(r#"{"type":"final","content":"ok"}"#.into())).collect();
     let system = System::builder("unused")
         .store(Arc::new(MemoryStore::new()))
         .infer(Scripted::new(replies))
@@ -150,10 +116,7 @@ async fn cancel_closes_a_running_manual_call_as_unknown_and_reaches_the_tool() {
         .start()
         .await
         .unwrap();
-    let task = system
-        .submit(Part::tool_call("forever", serde_json::json!({})).unwrap())
-        .await
-        .unwrap();
+    let task = system.submit(Part::tool_call("forever", serde_json::json!({})).unwrap()).await.unwrap();
     let canceled = task.cancel(Some("enough")).await.unwrap();
     assert_eq!(canceled.state(), TaskState::Canceled);
     let call = canceled.task().calls().iter().next().unwrap().clone();
@@ -174,10 +137,7 @@ async fn a_manual_call_that_takes_too_long_is_unknown_and_asks_for_a_person() {
         .start()
         .await
         .unwrap();
-    let task = system
-        .submit(Part::tool_call("forever", serde_json::json!({})).unwrap())
-        .await
-        .unwrap();
+    let task = system.submit(Part::tool_call("forever", serde_json::json!({})).unwrap()).await.unwrap();
     let waiting = task.finished().await.unwrap();
     assert_eq!(waiting.state(), TaskState::InputRequired);
     system.shutdown().await.unwrap();
@@ -202,10 +162,7 @@ async fn a_read_only_call_that_takes_too_long_is_tried_again_and_then_fails() {
         .start()
         .await
         .unwrap();
-    let task = system
-        .submit(Part::tool_call("slow", serde_json::json!({})).unwrap())
-        .await
-        .unwrap();
+    let task = system.submit(Part::tool_call("slow", serde_json::json!({})).unwrap()).await.unwrap();
     let failed = task.finished().await.unwrap();
     assert_eq!(failed.state(), TaskState::Failed);
     assert_eq!(tries.load(Ordering::SeqCst), 4);
@@ -224,25 +181,12 @@ async fn a_panicking_tool_is_a_failure_and_the_system_goes_on() {
         .start()
         .await
         .unwrap();
-    let task = system
-        .submit(Part::tool_call("broken", serde_json::json!({})).unwrap())
-        .await
-        .unwrap();
+    let task = system.submit(Part::tool_call("broken", serde_json::json!({})).unwrap()).await.unwrap();
     let failed = task.finished().await.unwrap();
     assert_eq!(failed.state(), TaskState::Failed);
     assert!(failed.task().error().unwrap().contains("oh no"));
     let part = Part::tool_call("add", serde_json::json!({"a": 1, "b": 1})).unwrap();
-    assert_eq!(
-        system
-            .submit(part)
-            .await
-            .unwrap()
-            .finished()
-            .await
-            .unwrap()
-            .state(),
-        TaskState::Completed
-    );
+    assert_eq!(system.submit(part).await.unwrap().finished().await.unwrap().state(), TaskState::Completed);
     system.shutdown().await.unwrap();
 }
 
@@ -263,10 +207,7 @@ async fn the_same_command_id_gets_the_first_answer_and_another_body_is_a_clash()
     system.submit_once("c1", first).await.unwrap();
     assert_eq!(task.snapshot().await.unwrap().version(), version);
     let other = post(r#"{"id":"t1","created_at":"y","messages":[]}"#);
-    assert!(matches!(
-        system.submit_once("c1", other).await,
-        Err(Error::CommandIdReused { .. })
-    ));
+    assert!(matches!(system.submit_once("c1", other).await, Err(Error::CommandIdReused { .. })));
     system.shutdown().await.unwrap();
 }
 
@@ -284,9 +225,7 @@ async fn a_subscriber_sees_every_event_once_and_a_task_can_be_seen_at_every_vers
     let end = task.finished().await.unwrap().version();
     let mut seen = 0;
     while seen < end.0 {
-        let Some(Ok(Delivery::Record(record))) = live.next().await else {
-            panic!("the feed ended")
-        };
+        let Some(Ok(Delivery::Record(record))) = live.next().await else { panic!("the feed ended") };
         assert_eq!(record.position, Position(seen + 1));
         seen = record.last_position().0;
     }
@@ -294,14 +233,8 @@ async fn a_subscriber_sees_every_event_once_and_a_task_can_be_seen_at_every_vers
         let then = system.state_at(task.id(), Version(version)).await.unwrap();
         assert_eq!(then.version(), Version(version));
     }
-    assert!(matches!(
-        system.state_at(task.id(), Version(99)).await,
-        Err(Error::NoSuchVersion { .. })
-    ));
-    assert!(matches!(
-        system.state_at("nobody", Version(1)).await,
-        Err(Error::TaskNotFound(_))
-    ));
+    assert!(matches!(system.state_at(task.id(), Version(99)).await, Err(Error::NoSuchVersion { .. })));
+    assert!(matches!(system.state_at("nobody", Version(1)).await, Err(Error::TaskNotFound(_))));
     system.shutdown().await.unwrap();
 }
 
@@ -326,10 +259,7 @@ async fn an_idle_task_is_put_to_sleep_and_wakes_at_its_next_command() {
 
 #[test]
 fn a_system_starts_from_a_current_thread_runtime_and_on_a_runtime_of_its_own() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let system = System::builder("unused")
             .store(Arc::new(MemoryStore::new()))

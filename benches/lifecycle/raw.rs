@@ -19,10 +19,7 @@ use taskreel::store::{
 };
 use tokio::sync::{mpsc, oneshot};
 
-const FENCE: Fence = Fence {
-    partition: 0,
-    epoch: 1,
-};
+const FENCE: Fence = Fence { partition: 0, epoch: 1 };
 
 type Answer = Result<Appended, AppendError>;
 
@@ -45,9 +42,7 @@ impl RawStore {
         let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
         let work = move || runtime.block_on(Writer::new(file).run(jobs));
-        let writer = std::thread::Builder::new()
-            .name("raw-writer".to_owned())
-            .spawn(work)?;
+        let writer = std::thread::Builder::new().name("raw-writer".to_owned()).spawn(work)?;
         Ok(Self {
             queue: Mutex::new(Some(queue)),
             writer: Mutex::new(Some(writer)),
@@ -66,12 +61,7 @@ struct Writer {
 impl Writer {
     fn new(file: File) -> Self {
         let (versions, bytes) = (HashMap::new(), Vec::new());
-        Self {
-            file,
-            versions,
-            position: 0,
-            bytes,
-        }
+        Self { file, versions, position: 0, bytes }
     }
 
     async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
@@ -81,8 +71,7 @@ impl Writer {
             self.bytes.clear();
             self.bytes.extend_from_slice(&[0; 4]);
             self.bytes.extend_from_slice(&first.to_be_bytes());
-            self.bytes
-                .extend_from_slice(&u32::try_from(jobs.len()).unwrap_or(u32::MAX).to_be_bytes());
+            self.bytes.extend_from_slice(&u32::try_from(jobs.len()).unwrap_or(u32::MAX).to_be_bytes());
             let mut answers = Vec::with_capacity(jobs.len());
             for Job { append, reply } in jobs.drain(..) {
                 answers.push((reply, self.admit(&append)));
@@ -91,9 +80,7 @@ impl Writer {
             for (reply, answer) in answers {
                 let answer = match &written {
                     Ok(()) => answer,
-                    Err(error) => Err(AppendError::Ambiguous {
-                        why: error.to_string(),
-                    }),
+                    Err(error) => Err(AppendError::Ambiguous { why: error.to_string() }),
                 };
                 let _a_caller_may_be_gone = reply.send(answer);
             }
@@ -114,17 +101,13 @@ impl Writer {
         let mut parts = Vec::with_capacity(append.parts.len());
         for part in &append.parts {
             let record = part.record.bytes();
-            self.bytes
-                .extend_from_slice(&u32::try_from(record.len()).unwrap_or(u32::MAX).to_be_bytes());
+            self.bytes.extend_from_slice(&u32::try_from(record.len()).unwrap_or(u32::MAX).to_be_bytes());
             self.bytes.extend_from_slice(&part.record.hash().0);
             self.bytes.extend_from_slice(record);
             self.position += u64::from(part.record.event_count());
             let version = part.record.last_version();
             self.versions.insert(part.stream.clone(), version);
-            parts.push(Committed {
-                version,
-                position: Position(self.position),
-            });
+            parts.push(Committed { version, position: Position(self.position) });
         }
         Ok(Appended { parts })
     }
@@ -145,19 +128,11 @@ fn unsupported() -> ReadError {
 impl EventReader for RawStore {
     fn read_stream(&self, _: &StreamId, from: Version, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
         // A new stream is asked for from its first version; nothing else is ever asked for here.
-        if from == Version(1) {
-            Ok(Vec::new())
-        } else {
-            Err(unsupported())
-        }
+        if from == Version(1) { Ok(Vec::new()) } else { Err(unsupported()) }
     }
 
     fn read_all(&self, from: Position, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        if from == Position(1) {
-            Ok(Vec::new())
-        } else {
-            Err(unsupported())
-        }
+        if from == Position(1) { Ok(Vec::new()) } else { Err(unsupported()) }
     }
 
     fn head(&self) -> Result<Position, ReadError> {
@@ -183,10 +158,7 @@ impl EventStore for RawStore {
         let (reply, answer) = oneshot::channel();
         Box::pin(async move {
             let queue = queue.ok_or(AppendError::Closed)?;
-            queue
-                .send(Job { append, reply })
-                .await
-                .map_err(|_| AppendError::Closed)?;
+            queue.send(Job { append, reply }).await.map_err(|_| AppendError::Closed)?;
             answer.await.unwrap_or(Err(AppendError::Closed))
         })
     }
@@ -203,9 +175,7 @@ impl EventStore for RawStore {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
         match writer.map(JoinHandle::join) {
-            Some(Err(_)) => Err(CloseError::Poisoned {
-                why: "the writer panicked".to_owned(),
-            }),
+            Some(Err(_)) => Err(CloseError::Poisoned { why: "the writer panicked".to_owned() }),
             _ => Ok(()),
         }
     }

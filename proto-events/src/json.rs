@@ -155,9 +155,9 @@ fn check_escape(text: &str, at: usize) -> Result<usize, JsonError> {
     };
     match unit(at) {
         Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => Ok(11),
-        Some(0xD800..=0xDFFF) => Err(JsonError::Syntax(format!(
-            "half a surrogate pair at byte {at}: it is no character"
-        ))),
+        Some(0xD800..=0xDFFF) => {
+            Err(JsonError::Syntax(format!("half a surrogate pair at byte {at}: it is no character")))
+        }
         Some(_) => Ok(5),
         None => Ok(1),
     }
@@ -319,34 +319,17 @@ mod tests {
     fn nesting_is_bounded_at_128_levels_and_brackets_in_strings_do_not_count() {
         let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(JsonText::parse(&nested(128)).is_ok());
-        assert_eq!(
-            JsonText::parse(&nested(129)),
-            Err(JsonError::TooDeep { depth: 129 })
-        );
+        assert_eq!(JsonText::parse(&nested(129)), Err(JsonError::TooDeep { depth: 129 }));
         assert!(JsonText::parse(&format!("\"{}\\\"{}\"", "[".repeat(300), "{".repeat(300))).is_ok());
     }
 
     #[test]
     fn half_a_surrogate_pair_is_refused_and_a_whole_one_is_read() {
-        for half in [
-            r#""\ud83d""#,
-            r#""\ude00""#,
-            r#""\ud83dx""#,
-            r#"["\ud83d\u0041"]"#,
-        ] {
-            assert!(
-                matches!(JsonText::parse(half), Err(JsonError::Syntax(_))),
-                "{half}"
-            );
+        for half in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dx""#, r#"["\ud83d\u0041"]"#] {
+            assert!(matches!(JsonText::parse(half), Err(JsonError::Syntax(_))), "{half}");
         }
-        assert_eq!(
-            JsonText::parse(r#""\ud83d\ude00""#).unwrap().to_str().unwrap(),
-            "😀"
-        );
-        assert_eq!(
-            JsonText::parse(r#""\\ud83d""#).unwrap().to_str().unwrap(),
-            "\\ud83d"
-        );
+        assert_eq!(JsonText::parse(r#""\ud83d\ude00""#).unwrap().to_str().unwrap(), "😀");
+        assert_eq!(JsonText::parse(r#""\\ud83d""#).unwrap().to_str().unwrap(), "\\ud83d");
     }
 
     #[test]

@@ -45,13 +45,10 @@ impl Turn {
 
     /// The tool call that is asked for and not answered yet. At most one: the loop takes one at a time.
     pub fn unanswered(&self) -> Option<&str> {
-        self.0
-            .iter()
-            .filter_map(|message| message.origin.as_deref())
-            .fold(None, |open, origin| match open {
-                Some(open) if open == origin => None,
-                _ => Some(origin),
-            })
+        self.0.iter().filter_map(|message| message.origin.as_deref()).fold(None, |open, origin| match open {
+            Some(open) if open == origin => None,
+            _ => Some(origin),
+        })
     }
 
     /// Whether a message may come next: while a call is unanswered, only its answer may (promise 6).
@@ -67,9 +64,7 @@ impl Turn {
 
     /// Running digest over the messages, going on from `start`: costs the new messages only.
     pub fn digest_from(&self, start: Digest) -> Digest {
-        self.0
-            .iter()
-            .fold(start, |digest, message| chain(digest, &message.message))
+        self.0.iter().fold(start, |digest, message| chain(digest, &message.message))
     }
 }
 

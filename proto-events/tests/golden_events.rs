@@ -1,6 +1,12 @@
 //! The bytes of every event version that was ever shipped. A golden file may be added, never changed: a log
 //! written today must be read by every later release. Missing files are written with `TASKREEL_WRITE_GOLDEN=1`.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -26,10 +32,7 @@ fn message() -> Message {
         role: Some("user".into()),
         parts: vec![
             Part::text("héllo ☃"),
-            Part::new(
-                "json",
-                JsonText::parse(r#"{"big": 1180591620717411303424, "z":-0.0}"#).unwrap(),
-            ),
+            Part::new("json", JsonText::parse(r#"{"big": 1180591620717411303424, "z":-0.0}"#).unwrap()),
         ],
         timestamp: None,
     }
@@ -107,10 +110,7 @@ fn call_events() -> Vec<CallEvent> {
         error_type: "ValueError".into(),
         message: "boom".into(),
     };
-    let usage = Some(TokenUsage {
-        input_tokens: 300,
-        output_tokens: u64::MAX,
-    });
+    let usage = Some(TokenUsage { input_tokens: 300, output_tokens: u64::MAX });
     let result = JsonText::parse(r#"{"temp": 20}"#).unwrap();
     vec![
         CallEvent::Requested(Box::new(requested())),
@@ -121,31 +121,11 @@ fn call_events() -> Vec<CallEvent> {
             delay_ms: 1_500,
             cause: "rate limit".into(),
         },
-        CallEvent::Succeeded {
-            call_id: call_id(),
-            attempt: 1,
-            result,
-            usage,
-        },
-        CallEvent::Failed {
-            call_id: call_id(),
-            attempt: 1,
-            failure,
-        },
-        CallEvent::TimedOut {
-            call_id: call_id(),
-            attempt: 1,
-            after_ms: 120_000,
-        },
-        CallEvent::Canceled {
-            call_id: call_id(),
-            stage: CancelStage::InFlight,
-        },
-        CallEvent::OutcomeUnknown {
-            call_id: call_id(),
-            attempt: 1,
-            why: "the process ended".into(),
-        },
+        CallEvent::Succeeded { call_id: call_id(), attempt: 1, result, usage },
+        CallEvent::Failed { call_id: call_id(), attempt: 1, failure },
+        CallEvent::TimedOut { call_id: call_id(), attempt: 1, after_ms: 120_000 },
+        CallEvent::Canceled { call_id: call_id(), stage: CancelStage::InFlight },
+        CallEvent::OutcomeUnknown { call_id: call_id(), attempt: 1, why: "the process ended".into() },
         CallEvent::LateResultIgnored {
             call_id: call_id(),
             attempt: 1,
@@ -167,19 +147,11 @@ fn task_events() -> Vec<TaskEvent> {
     };
     let mut events = vec![
         TaskEvent::Submitted(Box::new(posted)),
-        TaskEvent::StateChanged {
-            from: TaskState::Working,
-            to: TaskState::InputRequired,
-        },
+        TaskEvent::StateChanged { from: TaskState::Working, to: TaskState::InputRequired },
         TaskEvent::MessageAppended(message()),
-        TaskEvent::ArtifactAppended {
-            artifact: artifact(),
-            part: Some(1),
-        },
+        TaskEvent::ArtifactAppended { artifact: artifact(), part: Some(1) },
         TaskEvent::MetadataMerged(object(r#"{"error":"boom"}"#)),
-        TaskEvent::CancelRequested {
-            reason: Some("user asked".into()),
-        },
+        TaskEvent::CancelRequested { reason: Some("user asked".into()) },
         TaskEvent::InferMessageAppended(turn_message()),
     ];
     events.extend(call_events().into_iter().map(TaskEvent::Call));
@@ -188,22 +160,12 @@ fn task_events() -> Vec<TaskEvent> {
 
 fn session_events() -> Vec<SessionEvent> {
     vec![
-        SessionEvent::Opened {
-            session_id: "s".into(),
-        },
+        SessionEvent::Opened { session_id: "s".into() },
         SessionEvent::SystemPromptSet(llm_message(LlmRole::System)),
-        SessionEvent::TurnStarted {
-            turn_id: "turn_1".into(),
-            task: "task-agent/t".into(),
-        },
+        SessionEvent::TurnStarted { turn_id: "turn_1".into(), task: "task-agent/t".into() },
         SessionEvent::MessageAppended(turn_message()),
-        SessionEvent::TurnCommitted {
-            turn_id: "turn_1".into(),
-        },
-        SessionEvent::TurnAborted {
-            turn_id: "turn_1".into(),
-            reason: "canceled".into(),
-        },
+        SessionEvent::TurnCommitted { turn_id: "turn_1".into() },
+        SessionEvent::TurnAborted { turn_id: "turn_1".into(), reason: "canceled".into() },
     ]
 }
 
@@ -221,12 +183,7 @@ fn check<E: Storable + PartialEq + std::fmt::Debug>(event: &E) -> u16 {
         std::fs::write(&path, &payload.body).unwrap();
     }
     let golden = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert_eq!(
-        payload.body,
-        golden,
-        "{} has other bytes than its golden file",
-        path.display()
-    );
+    assert_eq!(payload.body, golden, "{} has other bytes than its golden file", path.display());
     let back = E::decode(payload.kind, payload.schema, &golden).unwrap();
     assert_eq!(&back, event, "{}", path.display());
     payload.kind
@@ -254,11 +211,7 @@ fn every_golden_file_ever_shipped_is_still_read() {
             continue;
         };
         let schema: u8 = rest.rsplit_once("_v").unwrap().1.parse().unwrap();
-        let category = if (100..200).contains(&number) {
-            "session"
-        } else {
-            "task"
-        };
+        let category = if (100..200).contains(&number) { "session" } else { "task" };
         let body = std::fs::read(&path).unwrap();
         AnyEvent::decode(category, number, schema, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
         read += 1;

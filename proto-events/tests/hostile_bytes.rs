@@ -1,5 +1,11 @@
 //! Bytes from a damaged or hostile log: an error, never a panic, never more memory than the largest payload.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
 use proptest::prelude::*;
 use proto_events::codec::{AnyEvent, kind};
 
@@ -18,9 +24,7 @@ fn golden() -> Vec<(u16, Vec<u8>)> {
 }
 
 fn decode(kind: u16, body: &[u8]) -> bool {
-    ["task", "session", "nothing"]
-        .iter()
-        .any(|category| AnyEvent::decode(category, kind, 1, body).is_ok())
+    ["task", "session", "nothing"].iter().any(|category| AnyEvent::decode(category, kind, 1, body).is_ok())
 }
 
 proptest! {

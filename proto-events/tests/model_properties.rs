@@ -82,15 +82,7 @@ fn object(pairs: Vec<(String, String)>) -> String {
     format!("{{{}}}", pairs.join(","))
 }
 
-const PART_KINDS: &[&str] = &[
-    "text",
-    "tool_call",
-    "tool_output",
-    "route",
-    "infer",
-    "status",
-    "error",
-];
+const PART_KINDS: &[&str] = &["text", "tool_call", "tool_output", "route", "infer", "status", "error"];
 
 /// A part whose content fits its kind.
 fn ordinary_part() -> impl Strategy<Value = String> {
@@ -113,20 +105,15 @@ fn part((kind, content): (&str, String)) -> String {
 
 fn any_task() -> impl Strategy<Value = String> {
     let parts = || prop::collection::vec(ordinary_part(), 0..4).prop_map(|parts| parts.join(","));
-    (
-        parts(),
-        parts(),
-        any_json(),
-        any_json(),
-        prop::option::of("[a-z]{1,5}"),
-    )
-        .prop_map(|(said, made, metadata, flow, id)| {
+    (parts(), parts(), any_json(), any_json(), prop::option::of("[a-z]{1,5}")).prop_map(
+        |(said, made, metadata, flow, id)| {
             let id = id.map_or_else(String::new, |id| format!(r#""id":"{id}","#));
             format!(
                 r#"{{{id}"messages":[{{"parts":[{said}]}}],"artifacts":[{{"parts":[{made}]}}],
                     "metadata":{{"any":{metadata}}},"flow_state":{flow}}}"#
             )
-        })
+        },
+    )
 }
 
 /// Every reader of the model, on the same value.

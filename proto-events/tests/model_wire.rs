@@ -1,8 +1,5 @@
 //! What goes through the models unchanged, and what is refused, as a person sees it.
-#![allow(
-    clippy::unwrap_used,
-    reason = "the helpers of these tests fail as the tests do"
-)]
+#![allow(clippy::unwrap_used, reason = "the helpers of these tests fail as the tests do")]
 
 mod counting_mint;
 
@@ -36,41 +33,14 @@ fn numbers_keep_their_text_through_every_model() {
     let task = format!(
         r#"{{"id":"t","state":"working","messages":[{message}],"artifacts":[{artifact}],"metadata":{{"z":{NUMBERS},"a":1.0}},"flow_state":{NUMBERS},"created_at":null}}"#
     );
-    assert_eq!(
-        Part::from_json(&json(&part), &mut mint)
-            .unwrap()
-            .to_json()
-            .as_str(),
-        part
-    );
-    assert_eq!(
-        Message::from_json(&json(&message), &mut mint)
-            .unwrap()
-            .to_json()
-            .as_str(),
-        message
-    );
-    assert_eq!(
-        Artifact::from_json(&json(&artifact), &mut mint)
-            .unwrap()
-            .to_json()
-            .as_str(),
-        artifact
-    );
-    assert_eq!(
-        PostedTask::parse(&task, &mut mint).unwrap().to_json().as_str(),
-        task
-    );
+    assert_eq!(Part::from_json(&json(&part), &mut mint).unwrap().to_json().as_str(), part);
+    assert_eq!(Message::from_json(&json(&message), &mut mint).unwrap().to_json().as_str(), message);
+    assert_eq!(Artifact::from_json(&json(&artifact), &mut mint).unwrap().to_json().as_str(), artifact);
+    assert_eq!(PostedTask::parse(&task, &mut mint).unwrap().to_json().as_str(), task);
     let llm = format!(
         r#"{{"role":"user","content":"x","name":null,"metadata":{{"n":{NUMBERS}}},"id":"i","created_at":"2024-01-01T00:00:00+00:00","tool_calls":{NUMBERS},"tool_name":null}}"#
     );
-    assert_eq!(
-        LlmMessage::from_json(&json(&llm), &mut mint)
-            .unwrap()
-            .to_json()
-            .as_str(),
-        llm
-    );
+    assert_eq!(LlmMessage::from_json(&json(&llm), &mut mint).unwrap().to_json().as_str(), llm);
     let context =
         RunContext::from_json(&json(&format!(r#"{{"metadata":{NUMBERS_OBJECT}}}"#)), &mut mint).unwrap();
     assert!(context.to_json().as_str().contains(NUMBERS_OBJECT));
@@ -82,18 +52,11 @@ const NUMBERS_OBJECT: &str = r#"{"n":[1180591620717411303424,1.0,1e16,-0.0]}"#;
 
 #[test]
 fn a_bad_task_is_refused_with_what_where_and_what_instead() {
-    let said = |text: &str| {
-        PostedTask::parse(text, &mut CountingMint::default())
-            .unwrap_err()
-            .to_string()
-    };
+    let said = |text: &str| PostedTask::parse(text, &mut CountingMint::default()).unwrap_err().to_string();
     for (text, error) in [
         ("{\"id\":\n oops}", "expected value at line 2 column 2"),
         ("[]", "`task` must be an object, not an array"),
-        (
-            r#"{"messages":null}"#,
-            "`task.messages` must be an array, not null",
-        ),
+        (r#"{"messages":null}"#, "`task.messages` must be an array, not null"),
         (r#"{"id":7}"#, "`task.id` must be a string, not a number"),
         (
             r#"{"messages":[{},{"parts":[{}]}]}"#,
@@ -103,18 +66,9 @@ fn a_bad_task_is_refused_with_what_where_and_what_instead() {
             r#"{"artifacts":[{"parts":[{"type":"tool_call","content":{}}]}]}"#,
             "`task.artifacts[0].parts[0].content.tool_name` is missing; it has no default",
         ),
-        (
-            r#"{"messages":["x"]}"#,
-            "`task.messages[0]` must be an object, not a string",
-        ),
-        (
-            r#"{"metadata":[1]}"#,
-            "`task.metadata` must be an object, not an array",
-        ),
-        (
-            r#"{"id":"\ud800"}"#,
-            "half a surrogate pair at byte 7: it is no character",
-        ),
+        (r#"{"messages":["x"]}"#, "`task.messages[0]` must be an object, not a string"),
+        (r#"{"metadata":[1]}"#, "`task.metadata` must be an object, not an array"),
+        (r#"{"id":"\ud800"}"#, "half a surrogate pair at byte 7: it is no character"),
         (r#"{"state":null}"#, "None is not a valid TaskState"),
         (r#"{"state":[1]}"#, "[1] is not a valid TaskState"),
     ] {
@@ -155,14 +109,7 @@ fn a_call_id_that_a_caller_leaves_out_is_filled_in_and_stays() {
 }
 
 fn attached(metadata: &str) -> JsonObject {
-    attach(
-        &json(metadata).read().unwrap(),
-        "task-1",
-        "agent",
-        None,
-        &mut CountingMint::default(),
-    )
-    .unwrap()
+    attach(&json(metadata).read().unwrap(), "task-1", "agent", None, &mut CountingMint::default()).unwrap()
 }
 
 fn context(keys: &JsonObject) -> RunContext {
@@ -173,10 +120,7 @@ fn context(keys: &JsonObject) -> RunContext {
 fn a_task_without_metadata_runs_under_its_own_id() {
     let keys = attached("{}");
     let context = context(&keys);
-    assert_eq!(
-        (context.run_id.as_str(), context.session_id.as_deref()),
-        ("task-1", Some("task-1"))
-    );
+    assert_eq!((context.run_id.as_str(), context.session_id.as_deref()), ("task-1", Some("task-1")));
     assert_eq!(context.agent_chain, ["agent"]);
     let names: Vec<&str> = keys.iter().map(|(key, _)| key).collect();
     assert_eq!(names, ["run_context", "run_id", "session_id"]);
@@ -215,10 +159,7 @@ fn attaching_again_changes_nothing_and_another_agent_joins_the_chain() {
     let mut mint = CountingMint::default();
     let again = attach(&metadata, "task-1", "agent", None, &mut mint).unwrap();
     metadata.merge(&again);
-    assert_eq!(
-        attached(r#"{"trace_id":"tr"}"#).get("run_context"),
-        metadata.get("run_context")
-    );
+    assert_eq!(attached(r#"{"trace_id":"tr"}"#).get("run_context"), metadata.get("run_context"));
     let other = attach(&metadata, "task-1", "other", None, &mut mint).unwrap();
     assert_eq!(context(&other).agent_chain, ["agent", "other"]);
     let child = context(&other).child(&mut mint);

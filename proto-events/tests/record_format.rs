@@ -28,25 +28,12 @@ fn golden() -> RecordDraft {
             command_digest: Digest::of(b"the command's body"),
             causation_id: "cause".into(),
             correlation_id: "request ☃".into(),
-            principal: Principal {
-                name: "ana".into(),
-                basis: Basis::Authenticated,
-            },
+            principal: Principal { name: "ana".into(), basis: Basis::Authenticated },
         },
         previous: Digest::of(b"the record before"),
         events: vec![
-            EventBody {
-                kind: 201,
-                schema: 1,
-                salt: *b"sixteen bytes of",
-                body: b"first body".to_vec(),
-            },
-            EventBody {
-                kind: 65_535,
-                schema: 255,
-                salt: [0; 16],
-                body: Vec::new(),
-            },
+            EventBody { kind: 201, schema: 1, salt: *b"sixteen bytes of", body: b"first body".to_vec() },
+            EventBody { kind: 65_535, schema: 255, salt: [0; 16], body: Vec::new() },
         ],
     }
 }
@@ -127,12 +114,7 @@ fn every_flipped_bit_beside_the_hashed_part_is_noticed_and_leaves_the_leaf_hash(
         let mut bad = GOLDEN.to_vec();
         bad[bit / 8] ^= 1 << (bit % 8);
         assert_eq!(RecordView::peek(&bad).unwrap().leaf_hash(), hash);
-        assert!(
-            Record::decode(&bad)
-                .and_then(|record| record.check_bodies())
-                .is_err(),
-            "bit {bit}"
-        );
+        assert!(Record::decode(&bad).and_then(|record| record.check_bodies()).is_err(), "bit {bit}");
         assert!(EncodedRecord::from_bytes(&bad).is_err());
     }
 }
@@ -140,10 +122,7 @@ fn every_flipped_bit_beside_the_hashed_part_is_noticed_and_leaves_the_leaf_hash(
 #[test]
 fn every_cut_is_an_error_and_so_is_one_byte_more() {
     for length in 0..GOLDEN.len() {
-        assert!(
-            matches!(Record::decode(&GOLDEN[..length]), Err(RecordError::Cut { .. })),
-            "{length}"
-        );
+        assert!(matches!(Record::decode(&GOLDEN[..length]), Err(RecordError::Cut { .. })), "{length}");
     }
     let more = [GOLDEN, &[0]].concat();
     assert_eq!(Record::decode(&more), Err(RecordError::Trailing { bytes: 1 }));
@@ -153,21 +132,12 @@ fn every_cut_is_an_error_and_so_is_one_byte_more() {
 fn another_format_and_a_reserved_place_are_errors_of_their_own() {
     let mut newer = GOLDEN.to_vec();
     newer[0] = 2;
-    assert_eq!(
-        Record::decode(&newer),
-        Err(RecordError::UnknownFormat { found: 2 })
-    );
+    assert_eq!(Record::decode(&newer), Err(RecordError::UnknownFormat { found: 2 }));
     for place in [1, 2, 3, 255] {
         let mut bytes = GOLDEN.to_vec();
         bytes[266] = place;
-        assert_eq!(
-            Record::decode(&bytes),
-            Err(RecordError::UnknownPlace { event: 0, place })
-        );
-        assert!(
-            RecordView::peek(&bytes).is_ok(),
-            "the header can be read all the same"
-        );
+        assert_eq!(Record::decode(&bytes), Err(RecordError::UnknownPlace { event: 0, place }));
+        assert!(RecordView::peek(&bytes).is_ok(), "the header can be read all the same");
     }
 }
 
@@ -178,26 +148,14 @@ fn a_draft_that_no_record_can_hold_is_refused() {
         change(&mut draft);
         draft.encode().unwrap_err()
     };
-    assert_eq!(
-        refused(&|draft| draft.events.clear()),
-        RecordError::EventCount { count: 0 }
-    );
+    assert_eq!(refused(&|draft| draft.events.clear()), RecordError::EventCount { count: 0 });
     assert_eq!(
         refused(&|draft| draft.events = vec![draft.events[1].clone(); 1_025]),
         RecordError::EventCount { count: 1_025 }
     );
-    assert!(matches!(
-        refused(&|draft| draft.part = 2),
-        RecordError::Value { .. }
-    ));
-    assert!(matches!(
-        refused(&|draft| draft.first_version = Version(0)),
-        RecordError::Value { .. }
-    ));
-    assert!(matches!(
-        refused(&|draft| draft.first_version = Version(u64::MAX)),
-        RecordError::Value { .. }
-    ));
+    assert!(matches!(refused(&|draft| draft.part = 2), RecordError::Value { .. }));
+    assert!(matches!(refused(&|draft| draft.first_version = Version(0)), RecordError::Value { .. }));
+    assert!(matches!(refused(&|draft| draft.first_version = Version(u64::MAX)), RecordError::Value { .. }));
     assert!(matches!(
         refused(&|draft| draft.metadata.causation_id = "x".repeat(65_536)),
         RecordError::TextTooLong { bytes: 65_536, .. }
@@ -213,33 +171,19 @@ fn a_length_that_lies_costs_no_memory() {
     // A body length of 16 MiB and none of it there; 1,024 events announced and none there.
     let mut body = GOLDEN.to_vec();
     body[191..195].copy_from_slice(&(16_u32 * 1024 * 1024).to_be_bytes());
-    assert!(matches!(
-        Record::decode(&body),
-        Err(RecordError::Cut { field: "body", .. })
-    ));
+    assert!(matches!(Record::decode(&body), Err(RecordError::Cut { field: "body", .. })));
     body[191..195].copy_from_slice(&u32::MAX.to_be_bytes());
-    assert!(matches!(
-        Record::decode(&body),
-        Err(RecordError::BodyTooLarge { .. })
-    ));
+    assert!(matches!(Record::decode(&body), Err(RecordError::BodyTooLarge { .. })));
     let mut count = GOLDEN[..188].to_vec();
     count[186..188].copy_from_slice(&1_024_u16.to_be_bytes());
-    assert!(matches!(
-        Record::decode(&count),
-        Err(RecordError::Cut { field: "events", .. })
-    ));
+    assert!(matches!(Record::decode(&count), Err(RecordError::Cut { field: "events", .. })));
 }
 
 fn draft_of(record: &Record) -> RecordDraft {
     let event = |event: &proto_events::codec::record::StoredEvent| match &event.place {
         Body::Inline { salt, bytes } => {
             assert_eq!(event.body_len as usize, bytes.len());
-            EventBody {
-                kind: event.kind,
-                schema: event.schema,
-                salt: *salt,
-                body: bytes.clone(),
-            }
+            EventBody { kind: event.kind, schema: event.schema, salt: *salt, body: bytes.clone() }
         }
         other => panic!("a body in place {other:?}"),
     };

@@ -1,5 +1,11 @@
 //! The rules of tasks, sessions and calls, as scenarios: given these events, when this command, then that.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
 use proto_events::call::{
     CallCommand, CallEvent, CallFailure, CallKind, CallOrigin, CallRejection, CallRequested, CancelStage,
     FailureClass, Recovery,
@@ -75,31 +81,19 @@ fn dispatched(call_id: &str) -> TaskEvent {
 
 fn succeed(call_id: &str) -> TaskCommand {
     let result = JsonText::parse("1").unwrap();
-    TaskCommand::Call(CallCommand::Succeed {
-        call_id: call_id.to_owned(),
-        attempt: 1,
-        result,
-        usage: None,
-    })
+    TaskCommand::Call(CallCommand::Succeed { call_id: call_id.to_owned(), attempt: 1, result, usage: None })
 }
 
 fn succeeded(call_id: &str) -> TaskEvent {
     let result = JsonText::parse("1").unwrap();
-    TaskEvent::Call(CallEvent::Succeeded {
-        call_id: call_id.to_owned(),
-        attempt: 1,
-        result,
-        usage: None,
-    })
+    TaskEvent::Call(CallEvent::Succeeded { call_id: call_id.to_owned(), attempt: 1, result, usage: None })
 }
 
 use TaskState::{Canceled, Completed, Failed, InputRequired, Submitted, Working};
 
 #[test]
 fn a_repeated_state_is_no_event_but_the_commands_other_effects_are() {
-    Scenario::<Task>::given([submitted(Working)])
-        .when(TaskCommand::Begin)
-        .then([]);
+    Scenario::<Task>::given([submitted(Working)]).when(TaskCommand::Begin).then([]);
     Scenario::<Task>::given([submitted(Completed)])
         .when(TaskCommand::Complete(Some(message("m2"))))
         .then([TaskEvent::MessageAppended(message("m2"))]);
@@ -116,31 +110,20 @@ fn requiring_input_of_a_submitted_task_is_two_transitions_in_one_decision() {
 fn an_edge_that_the_lifecycle_lacks_is_refused_with_both_states() {
     Scenario::<Task>::given([submitted(Completed)])
         .when(TaskCommand::Begin)
-        .then_rejected(&TaskRejection::InvalidTransition {
-            from: Completed,
-            to: Working,
-        });
+        .then_rejected(&TaskRejection::InvalidTransition { from: Completed, to: Working });
 }
 
 #[test]
 fn a_command_for_a_task_that_does_not_exist_is_refused() {
-    Scenario::<Task>::given([])
-        .when(TaskCommand::Begin)
-        .then_rejected(&TaskRejection::NotFound);
+    Scenario::<Task>::given([]).when(TaskCommand::Begin).then_rejected(&TaskRejection::NotFound);
 }
 
 #[test]
 fn the_same_post_again_adds_nothing_and_a_longer_one_adds_what_is_new() {
     let known = || {
-        Scenario::<Task>::given([
-            submitted(Submitted),
-            went(Submitted, Working),
-            went(Working, Completed),
-        ])
+        Scenario::<Task>::given([submitted(Submitted), went(Submitted, Working), went(Working, Completed)])
     };
-    known()
-        .when(TaskCommand::Submit(posted(Submitted, &["m1"])))
-        .then([]);
+    known().when(TaskCommand::Submit(posted(Submitted, &["m1"]))).then([]);
     known()
         .when(TaskCommand::Submit(posted(Submitted, &["m1", "m2"])))
         .then([TaskEvent::MessageAppended(message("m2"))]);
@@ -155,25 +138,18 @@ fn a_longer_post_while_the_task_runs_is_refused_as_running() {
 
 #[test]
 fn another_post_under_a_known_id_is_refused_with_the_first_difference() {
-    let outcome = Scenario::<Task>::given([submitted(Completed)]).state().decide(
-        TaskCommand::Submit(posted(Submitted, &["other"])),
-        &Metadata::default(),
-    );
+    let outcome = Scenario::<Task>::given([submitted(Completed)])
+        .state()
+        .decide(TaskCommand::Submit(posted(Submitted, &["other"])), &Metadata::default());
     let text = outcome.unwrap_err().to_string();
-    assert!(
-        text.contains("messages[0].id") && text.contains("`m1`") && text.contains("`other`"),
-        "{text}"
-    );
+    assert!(text.contains("messages[0].id") && text.contains("`m1`") && text.contains("`other`"), "{text}");
 }
 
 #[test]
 fn after_the_end_there_is_no_intent_and_no_artifact_but_messages_and_metadata() {
     let over = || Scenario::<Task>::given([submitted(Completed)]);
     over()
-        .when(TaskCommand::Call(CallCommand::Request(requested(
-            "c",
-            Recovery::Manual,
-        ))))
+        .when(TaskCommand::Call(CallCommand::Request(requested("c", Recovery::Manual))))
         .then_rejected(&TaskRejection::Call(CallRejection::TaskOver("c".to_owned())));
     let artifact = Artifact {
         id: None,
@@ -189,17 +165,13 @@ fn after_the_end_there_is_no_intent_and_no_artifact_but_messages_and_metadata() 
     over()
         .when(TaskCommand::AppendArtifact { artifact, part: None })
         .then_rejected(&TaskRejection::Over(Completed));
-    over()
-        .when(TaskCommand::AppendMessage(message("m2")))
-        .then([TaskEvent::MessageAppended(message("m2"))]);
+    over().when(TaskCommand::AppendMessage(message("m2"))).then([TaskEvent::MessageAppended(message("m2"))]);
 }
 
 #[test]
 fn a_cancel_closes_every_open_call_and_the_task_in_one_decision() {
     let reason = Some("enough".to_owned());
-    let noted: JsonObject = [("cancel_reason".to_owned(), JsonText::string("enough"))]
-        .into_iter()
-        .collect();
+    let noted: JsonObject = [("cancel_reason".to_owned(), JsonText::string("enough"))].into_iter().collect();
     Scenario::<Task>::given([
         submitted(Working),
         intent("manual", Recovery::Manual),
@@ -211,10 +183,7 @@ fn a_cancel_closes_every_open_call_and_the_task_in_one_decision() {
         dispatched("done"),
         succeeded("done"),
     ])
-    .when(TaskCommand::Cancel {
-        reason: reason.clone(),
-        metadata: JsonObject::new(),
-    })
+    .when(TaskCommand::Cancel { reason: reason.clone(), metadata: JsonObject::new() })
     .then([
         TaskEvent::CancelRequested { reason },
         TaskEvent::Call(CallEvent::OutcomeUnknown {
@@ -222,14 +191,8 @@ fn a_cancel_closes_every_open_call_and_the_task_in_one_decision() {
             attempt: 1,
             why: "the task was canceled while the call was in flight".to_owned(),
         }),
-        TaskEvent::Call(CallEvent::Canceled {
-            call_id: "read".to_owned(),
-            stage: CancelStage::InFlight,
-        }),
-        TaskEvent::Call(CallEvent::Canceled {
-            call_id: "waits".to_owned(),
-            stage: CancelStage::Requested,
-        }),
+        TaskEvent::Call(CallEvent::Canceled { call_id: "read".to_owned(), stage: CancelStage::InFlight }),
+        TaskEvent::Call(CallEvent::Canceled { call_id: "waits".to_owned(), stage: CancelStage::Requested }),
         TaskEvent::MetadataMerged(noted),
         went(Working, Canceled),
     ]);
@@ -257,23 +220,13 @@ fn the_first_outcome_stands_and_a_later_one_is_evidence() {
 fn a_call_is_sent_only_after_its_intent_and_not_twice_at_once() {
     let dispatch = |cause: &str| {
         let call_id = "c".to_owned();
-        TaskCommand::Call(CallCommand::Dispatch {
-            call_id,
-            epoch: 1,
-            delay_ms: 0,
-            cause: cause.to_owned(),
-        })
+        TaskCommand::Call(CallCommand::Dispatch { call_id, epoch: 1, delay_ms: 0, cause: cause.to_owned() })
     };
     Scenario::<Task>::given([submitted(Working)])
         .when(dispatch(""))
         .then_rejected(&TaskRejection::Call(CallRejection::NotRequested("c".to_owned())));
-    let in_flight = || {
-        Scenario::<Task>::given([
-            submitted(Working),
-            intent("c", Recovery::ReadOnly),
-            dispatched("c"),
-        ])
-    };
+    let in_flight =
+        || Scenario::<Task>::given([submitted(Working), intent("c", Recovery::ReadOnly), dispatched("c")]);
     in_flight()
         .when(dispatch(""))
         .then_rejected(&TaskRejection::Call(CallRejection::InFlight("c".to_owned())));
@@ -288,46 +241,30 @@ fn a_failed_call_is_closed_and_not_sent_again() {
         error_type: "E".to_owned(),
         message: "no".to_owned(),
     };
-    let fail = TaskCommand::Call(CallCommand::Fail {
-        call_id: "c".to_owned(),
-        attempt: 1,
-        failure,
-    });
+    let fail = TaskCommand::Call(CallCommand::Fail { call_id: "c".to_owned(), attempt: 1, failure });
     let dispatch = TaskCommand::Call(CallCommand::Dispatch {
         call_id: "c".to_owned(),
         epoch: 1,
         delay_ms: 0,
         cause: "again".to_owned(),
     });
-    Scenario::<Task>::given([
-        submitted(Working),
-        intent("c", Recovery::ReadOnly),
-        dispatched("c"),
-    ])
-    .when(fail)
-    .and()
-    .when(dispatch)
-    .then_rejected(&TaskRejection::Call(CallRejection::Closed("c".to_owned())));
+    Scenario::<Task>::given([submitted(Working), intent("c", Recovery::ReadOnly), dispatched("c")])
+        .when(fail)
+        .and()
+        .when(dispatch)
+        .then_rejected(&TaskRejection::Call(CallRejection::Closed("c".to_owned())));
 }
 
 #[test]
 fn failing_notes_the_error_and_failing_again_overwrites_it() {
     let noted = |text: &str| {
-        TaskEvent::MetadataMerged(
-            [("error".to_owned(), JsonText::string(text))]
-                .into_iter()
-                .collect(),
-        )
+        TaskEvent::MetadataMerged([("error".to_owned(), JsonText::string(text))].into_iter().collect())
     };
     Scenario::<Task>::given([submitted(Working)])
-        .when(TaskCommand::Fail {
-            error: "a".to_owned(),
-        })
+        .when(TaskCommand::Fail { error: "a".to_owned() })
         .then([went(Working, Failed), noted("a")]);
     Scenario::<Task>::given([submitted(Working), went(Working, Failed), noted("a")])
-        .when(TaskCommand::Fail {
-            error: "b".to_owned(),
-        })
+        .when(TaskCommand::Fail { error: "b".to_owned() })
         .then([noted("b")]);
 }
 
@@ -342,23 +279,13 @@ fn said(role: LlmRole, origin: Option<&str>) -> TurnMessage {
         tool_calls: JsonText::empty_object(),
         tool_name: None,
     };
-    TurnMessage {
-        message,
-        part: 0,
-        infer_call: None,
-        origin: origin.map(str::to_owned),
-    }
+    TurnMessage { message, part: 0, infer_call: None, origin: origin.map(str::to_owned) }
 }
 
 fn open_session() -> Vec<SessionEvent> {
     vec![
-        SessionEvent::Opened {
-            session_id: "s".to_owned(),
-        },
-        SessionEvent::TurnStarted {
-            turn_id: "u1".to_owned(),
-            task: "task-a/t".to_owned(),
-        },
+        SessionEvent::Opened { session_id: "s".to_owned() },
+        SessionEvent::TurnStarted { turn_id: "u1".to_owned(), task: "task-a/t".to_owned() },
         SessionEvent::SystemPromptSet(said(LlmRole::System, None).message),
         SessionEvent::MessageAppended(said(LlmRole::User, None)),
         SessionEvent::MessageAppended(said(LlmRole::Assistant, Some("c"))),
@@ -366,60 +293,31 @@ fn open_session() -> Vec<SessionEvent> {
 }
 
 fn append(message: TurnMessage) -> SessionCommand {
-    SessionCommand::AppendMessage {
-        turn_id: "u1".to_owned(),
-        message,
-    }
+    SessionCommand::AppendMessage { turn_id: "u1".to_owned(), message }
 }
 
 #[test]
 fn between_a_tool_call_and_its_answer_there_is_no_other_message_and_no_commit() {
     let waits = || Scenario::<Session>::given(open_session());
     let ill = SessionRejection::IllFormed(IllFormed("c".to_owned()));
-    waits()
-        .when(append(said(LlmRole::User, None)))
-        .then_rejected(&ill);
-    waits()
-        .when(append(said(LlmRole::Assistant, Some("other"))))
-        .then_rejected(&ill);
-    waits()
-        .when(SessionCommand::CommitTurn {
-            turn_id: "u1".to_owned(),
-        })
-        .then_rejected(&ill);
+    waits().when(append(said(LlmRole::User, None))).then_rejected(&ill);
+    waits().when(append(said(LlmRole::Assistant, Some("other")))).then_rejected(&ill);
+    waits().when(SessionCommand::CommitTurn { turn_id: "u1".to_owned() }).then_rejected(&ill);
     let answer = said(LlmRole::System, Some("c"));
-    waits()
-        .when(append(answer.clone()))
-        .then([SessionEvent::MessageAppended(answer)]);
+    waits().when(append(answer.clone())).then([SessionEvent::MessageAppended(answer)]);
 }
 
 #[test]
 fn a_committed_turn_becomes_history_and_an_aborted_one_leaves_it_as_it_was() {
-    let answered = Scenario::<Session>::given(open_session())
-        .when(append(said(LlmRole::System, Some("c"))))
-        .and();
-    assert!(
-        answered.state().history().is_empty(),
-        "a turn is no history before it commits"
-    );
-    let committed = answered
-        .when(SessionCommand::CommitTurn {
-            turn_id: "u1".to_owned(),
-        })
-        .and();
-    let roles: Vec<_> = committed
-        .state()
-        .history()
-        .as_slice()
-        .iter()
-        .map(|message| message.role.as_str())
-        .collect();
+    let answered =
+        Scenario::<Session>::given(open_session()).when(append(said(LlmRole::System, Some("c")))).and();
+    assert!(answered.state().history().is_empty(), "a turn is no history before it commits");
+    let committed = answered.when(SessionCommand::CommitTurn { turn_id: "u1".to_owned() }).and();
+    let roles: Vec<_> =
+        committed.state().history().as_slice().iter().map(|message| message.role.as_str()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "system"]);
 
-    let abort = SessionCommand::AbortTurn {
-        turn_id: "u1".to_owned(),
-        reason: "canceled".to_owned(),
-    };
+    let abort = SessionCommand::AbortTurn { turn_id: "u1".to_owned(), reason: "canceled".to_owned() };
     let aborted = Scenario::<Session>::given(open_session()).when(abort).and();
     assert!(aborted.state().history().is_empty());
     assert!(aborted.state().open_turn().is_none());
@@ -433,23 +331,15 @@ fn turns_of_one_session_run_one_after_another_and_a_prompt_that_is_the_same_is_n
         task: "task-a/t2".to_owned(),
         system_prompt: said(LlmRole::System, None).message,
     };
-    Scenario::<Session>::given(open_session())
-        .when(start("u2"))
-        .then_rejected(&SessionRejection::TurnInProgress {
-            turn_id: "u1".to_owned(),
-            task: "task-a/t".to_owned(),
-        });
+    Scenario::<Session>::given(open_session()).when(start("u2")).then_rejected(
+        &SessionRejection::TurnInProgress { turn_id: "u1".to_owned(), task: "task-a/t".to_owned() },
+    );
     let mut events = open_session();
     events.push(SessionEvent::MessageAppended(said(LlmRole::System, Some("c"))));
-    events.push(SessionEvent::TurnCommitted {
-        turn_id: "u1".to_owned(),
-    });
+    events.push(SessionEvent::TurnCommitted { turn_id: "u1".to_owned() });
     Scenario::<Session>::given(events)
         .when(start("u2"))
-        .then([SessionEvent::TurnStarted {
-            turn_id: "u2".to_owned(),
-            task: "task-a/t2".to_owned(),
-        }]);
+        .then([SessionEvent::TurnStarted { turn_id: "u2".to_owned(), task: "task-a/t2".to_owned() }]);
 }
 
 #[test]

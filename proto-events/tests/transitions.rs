@@ -4,10 +4,8 @@ use proto_events::model::TaskState;
 
 #[test]
 fn every_one_of_the_49_transitions_is_in_the_golden_table() {
-    let golden: Vec<&str> = include_str!("transitions.txt")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .collect();
+    let golden: Vec<&str> =
+        include_str!("transitions.txt").lines().filter(|line| !line.starts_with('#')).collect();
     let mut ours = Vec::new();
     for from in TaskState::ALL {
         for to in TaskState::ALL {

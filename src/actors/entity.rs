@@ -45,11 +45,7 @@ where
         let folded = tokio::task::spawn_blocking(read)
             .await
             .map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))??;
-        Ok(Self {
-            stream,
-            folded,
-            pending: Vec::new(),
-        })
+        Ok(Self { stream, folded, pending: Vec::new() })
     }
 
     /// An entity that somebody else has recovered already.
@@ -61,19 +57,8 @@ where
         last_hash: Digest,
     ) -> Self {
         let (answered, forgotten) = (Vec::new(), false);
-        let folded = Folded {
-            state,
-            version,
-            position,
-            last_hash,
-            answered,
-            forgotten,
-        };
-        Self {
-            stream,
-            folded,
-            pending: Vec::new(),
-        }
+        let folded = Folded { state, version, position, last_hash, answered, forgotten };
+        Self { stream, folded, pending: Vec::new() }
     }
 
     pub(crate) fn last_hash(&self) -> Digest {
@@ -105,10 +90,7 @@ where
 
     /// Where the stream ends on disk.
     pub(crate) fn committed(&self) -> Committed {
-        Committed {
-            version: self.folded.version,
-            position: self.folded.position,
-        }
+        Committed { version: self.folded.version, position: self.folded.position }
     }
 
     /// The first answer to this command, if it appended before.
@@ -116,18 +98,11 @@ where
     /// # Errors
     /// [`Error::CommandIdReused`] if the id came with another body.
     pub(crate) fn answered(&self, metadata: &Metadata) -> Result<Option<Committed>, Error> {
-        let known = self
-            .folded
-            .answered
-            .iter()
-            .rev()
-            .find(|known| known.command_id == metadata.command_id);
+        let known = self.folded.answered.iter().rev().find(|known| known.command_id == metadata.command_id);
         match known {
             None => Ok(None),
             Some(known) if known.digest == metadata.command_digest => Ok(Some(known.committed)),
-            Some(_) => Err(Error::CommandIdReused {
-                command_id: metadata.command_id.clone(),
-            }),
+            Some(_) => Err(Error::CommandIdReused { command_id: metadata.command_id.clone() }),
         }
     }
 
@@ -167,9 +142,9 @@ where
         if after != self.folded.version {
             return false;
         }
-        events
-            .iter()
-            .for_each(|event| self.folded.state.evolve(event, metadata));
+        for event in events {
+            self.folded.state.evolve(event, metadata);
+        }
         self.settle(committed, hash, metadata);
         true
     }
@@ -188,9 +163,7 @@ where
         match found {
             None => Ok(false),
             Some(digest) if digest == metadata.command_digest => Ok(true),
-            Some(_) => Err(Error::CommandIdReused {
-                command_id: metadata.command_id.clone(),
-            }),
+            Some(_) => Err(Error::CommandIdReused { command_id: metadata.command_id.clone() }),
         }
     }
 
@@ -210,12 +183,7 @@ where
             let salt = Digest::of_parts(&[b"taskreel.salt", &seed, &(at as u64).to_be_bytes()]);
             let mut sixteen = [0; 16];
             sixteen.iter_mut().zip(salt.0).for_each(|(to, from)| *to = from);
-            Ok(EventBody {
-                kind: payload.kind,
-                schema: payload.schema,
-                salt: sixteen,
-                body: payload.body,
-            })
+            Ok(EventBody { kind: payload.kind, schema: payload.schema, salt: sixteen, body: payload.body })
         });
         let draft = RecordDraft {
             stream: self.stream.clone(),
@@ -230,11 +198,7 @@ where
             events: events.collect::<Result<_, Error>>()?,
         };
         let expected = ExpectedVersion::at(self.folded.version);
-        Ok(AppendPart {
-            stream: self.stream.clone(),
-            expected,
-            record: draft.encode()?,
-        })
+        Ok(AppendPart { stream: self.stream.clone(), expected, record: draft.encode()? })
     }
 
     /// The pending events are on disk as `committed`, in a record with this hash.
@@ -263,9 +227,7 @@ fn find_command(
         let page = reader.read_stream(stream, from, PAGE_RECORDS)?;
         let Some(last) = page.last() else { return Ok(None) };
         from = Version(last.record.last_version().0 + 1);
-        let found = page
-            .iter()
-            .find(|stored| stored.record.metadata.command_id == command_id);
+        let found = page.iter().find(|stored| stored.record.metadata.command_id == command_id);
         if let Some(found) = found {
             return Ok(Some(found.record.metadata.command_digest));
         }

@@ -60,16 +60,8 @@ impl AttemptEnd {
     pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
         let message = format!("the result has {bytes} bytes; a record of the log holds at most {limit}");
         let class = FailureClass::AfterEffect;
-        let failure = CallFailure {
-            class,
-            error_type: "TooLarge".to_owned(),
-            message,
-        };
-        Self::Failed {
-            failure,
-            passing: false,
-            delay_ms: 0,
-        }
+        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message };
+        Self::Failed { failure, passing: false, delay_ms: 0 }
     }
 }
 
@@ -81,11 +73,7 @@ pub(crate) enum TaskOp {
     /// Give up.
     Cancel { reason: Option<String> },
     /// An attempt ended.
-    Outcome {
-        call_id: String,
-        attempt: u32,
-        end: AttemptEnd,
-    },
+    Outcome { call_id: String, attempt: u32, end: AttemptEnd },
     /// The session's turn is ours.
     TurnGranted(Box<TurnGrant>),
     /// The session's turn is not to be had: why, or that it is to be asked for again.
@@ -170,9 +158,7 @@ pub(crate) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // A session that is gone has no reservation to give back; a full mailbox cannot refuse this one.
-        self.session.do_send(Release {
-            turn_id: std::mem::take(&mut self.turn_id),
-        });
+        self.session.do_send(Release { turn_id: std::mem::take(&mut self.turn_id) });
     }
 }
 

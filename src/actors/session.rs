@@ -33,12 +33,7 @@ pub(crate) struct SessionActor {
 
 impl SessionActor {
     pub(crate) fn new(shared: Shared) -> Self {
-        Self {
-            shared,
-            entity: None,
-            reserved: None,
-            waiting: VecDeque::new(),
-        }
+        Self { shared, entity: None, reserved: None, waiting: VecDeque::new() }
     }
 
     /// Takes a request in: refused at once if its task holds the turn already, else in its place.
@@ -59,10 +54,7 @@ impl SessionActor {
         let Some(entity) = &self.entity else { return };
         while self.reserved.is_none() {
             // A turn that was open when the process ended belongs to its task and to no other.
-            let owner = entity
-                .state()
-                .open_turn()
-                .map(|open| (open.task.clone(), open.turn_id.clone()));
+            let owner = entity.state().open_turn().map(|open| (open.task.clone(), open.turn_id.clone()));
             let next = match &owner {
                 None => (!self.waiting.is_empty()).then_some(0),
                 Some((task, _)) => self.waiting.iter().position(|asked| asked.task.as_str() == task),
@@ -72,10 +64,7 @@ impl SessionActor {
             };
             let turn_id = owner.map_or(asked.turn_id, |(_, turn_id)| turn_id);
             self.reserved = Some((asked.task, turn_id.clone()));
-            let lease = Arc::new(Lease {
-                session: ctx.address(),
-                turn_id: turn_id.clone(),
-            });
+            let lease = Arc::new(Lease { session: ctx.address(), turn_id: turn_id.clone() });
             let grant = TurnGrant {
                 stream: entity.stream().clone(),
                 turn_id,
@@ -104,15 +93,13 @@ impl SessionActor {
                 None => Entity::recover(&store, stream).await,
             }
         };
-        let work = recover
-            .into_actor(self)
-            .map(move |recovered, actor: &mut Self, ctx| match recovered {
-                Ok(entity) => {
-                    actor.entity = Some(entity);
-                    then(actor, Ok(()), ctx);
-                }
-                Err(error) => then(actor, Err(error), ctx),
-            });
+        let work = recover.into_actor(self).map(move |recovered, actor: &mut Self, ctx| match recovered {
+            Ok(entity) => {
+                actor.entity = Some(entity);
+                then(actor, Ok(()), ctx);
+            }
+            Err(error) => then(actor, Err(error), ctx),
+        });
         AtomicResponse::new(Box::pin(work))
     }
 }
@@ -129,12 +116,7 @@ impl Handler<AcquireTurn> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: AcquireTurn, _: &mut Self::Context) -> Self::Result {
-        let AcquireTurn {
-            session,
-            task,
-            turn_id,
-            reply,
-        } = message;
+        let AcquireTurn { session, task, turn_id, reply } = message;
         self.with_entity(session, move |actor, recovered, ctx| match recovered {
             Ok(()) => {
                 actor.ask(Asked { task, turn_id, reply });
@@ -151,11 +133,7 @@ impl Handler<Release> for SessionActor {
     type Result = ();
 
     fn handle(&mut self, message: Release, ctx: &mut Self::Context) {
-        if self
-            .reserved
-            .as_ref()
-            .is_some_and(|(_, turn_id)| *turn_id == message.turn_id)
-        {
+        if self.reserved.as_ref().is_some_and(|(_, turn_id)| *turn_id == message.turn_id) {
             self.reserved = None;
         }
         self.grant_next(ctx);
@@ -166,14 +144,7 @@ impl Handler<Settled> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: Settled, _: &mut Self::Context) -> Self::Result {
-        let Settled {
-            stream,
-            after,
-            committed,
-            hash,
-            events,
-            metadata,
-        } = message;
+        let Settled { stream, after, committed, hash, events, metadata } = message;
         let follows = self
             .entity
             .as_mut()

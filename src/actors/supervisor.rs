@@ -53,11 +53,7 @@ impl Supervisor {
             let started = Router::new(&parts, ctx.address()).start();
             router = Some(started.clone());
             let shared = Shared::new(parts, started, ctx.address());
-            Self {
-                shared,
-                tasks: HashMap::new(),
-                sessions: HashMap::new(),
-            }
+            Self { shared, tasks: HashMap::new(), sessions: HashMap::new() }
         });
         let router = router.expect("`create` runs its closure before it returns, and that sets the router");
         (supervisor, router)
@@ -102,9 +98,7 @@ impl Handler<ToTask> for Supervisor {
         match actor.try_send(message) {
             Ok(()) => {}
             Err(SendError::Full(message)) => {
-                message.answer(Err(Error::Overloaded {
-                    waiting: MAILBOX_COMMANDS,
-                }));
+                message.answer(Err(Error::Overloaded { waiting: MAILBOX_COMMANDS }));
             }
             Err(SendError::Closed(message)) => {
                 self.tasks.remove(&message.stream);
@@ -151,12 +145,7 @@ impl Handler<Stopped> for Supervisor {
         tracing::error!(stream = %message.stream, "an actor broke; it is started again from the log");
         self.tasks.remove(&message.stream);
         let (stream, op) = (message.stream, TaskOp::Resume);
-        ctx.notify(ToTask {
-            stream,
-            op,
-            cause: Cause::default(),
-            reply: None,
-        });
+        ctx.notify(ToTask { stream, op, cause: Cause::default(), reply: None });
     }
 }
 

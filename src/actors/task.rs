@@ -36,14 +36,7 @@ pub(crate) struct Passivate;
 
 impl TaskActor {
     pub(crate) fn new(shared: Shared, stream: StreamId) -> Self {
-        Self {
-            shared,
-            stream,
-            core: None,
-            waiters: Vec::new(),
-            last_used: Instant::now(),
-            orderly: false,
-        }
+        Self { shared, stream, core: None, waiters: Vec::new(), last_used: Instant::now(), orderly: false }
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
@@ -60,7 +53,9 @@ impl TaskActor {
             }
             Ok(effects) => {
                 self.answer(message);
-                effects.into_iter().for_each(|effect| self.set_going(effect));
+                for effect in effects {
+                    self.set_going(effect);
+                }
             }
         }
         if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
@@ -89,25 +84,16 @@ impl TaskActor {
 
     fn view(&self) -> TaskView {
         let core = self.core.as_ref();
-        let nothing = Committed {
-            version: Version(0),
-            position: Position(0),
-        };
+        let nothing = Committed { version: Version(0), position: Position(0) };
         let committed = core.map_or(nothing, TaskCore::committed);
-        TaskView {
-            task: core.map(|core| core.task().clone()).unwrap_or_default(),
-            committed,
-        }
+        TaskView { task: core.map(|core| core.task().clone()).unwrap_or_default(), committed }
     }
 
     fn set_going(&self, effect: Effect) {
         match effect {
             Effect::Dispatch(order) => self.shared.router.do_send(*order),
             Effect::Abort { call_id } => {
-                self.shared.router.do_send(Abort {
-                    stream: self.stream.clone(),
-                    call_id,
-                });
+                self.shared.router.do_send(Abort { stream: self.stream.clone(), call_id });
             }
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
@@ -119,30 +105,15 @@ impl TaskActor {
         let supervisor = self.shared.supervisor.clone();
         let task = self.stream.clone();
         let causation_id = turn_id.clone();
-        supervisor.do_send(AcquireTurn {
-            session,
-            task: task.clone(),
-            turn_id,
-            reply,
-        });
+        supervisor.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
         actix_rt::spawn(async move {
             let op = match granted.await {
                 Ok(Ok(grant)) => TaskOp::TurnGranted(Box::new(grant)),
-                Ok(Err(error)) => TaskOp::TurnRefused {
-                    why: Some(error.to_string()),
-                },
+                Ok(Err(error)) => TaskOp::TurnRefused { why: Some(error.to_string()) },
                 Err(_) => TaskOp::TurnRefused { why: None },
             };
-            let cause = Cause {
-                causation_id,
-                ..Cause::default()
-            };
-            supervisor.do_send(ToTask {
-                stream: task,
-                op,
-                cause,
-                reply: None,
-            });
+            let cause = Cause { causation_id, ..Cause::default() };
+            supervisor.do_send(ToTask { stream: task, op, cause, reply: None });
         });
     }
 }
@@ -155,18 +126,13 @@ impl Actor for TaskActor {
         ctx.run_interval(idle, move |actor, _| {
             let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
             if at_rest && actor.last_used.elapsed() >= idle {
-                actor.shared.supervisor.do_send(Idle {
-                    stream: actor.stream.clone(),
-                });
+                actor.shared.supervisor.do_send(Idle { stream: actor.stream.clone() });
             }
         });
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        let stopped = Stopped {
-            stream: self.stream.clone(),
-            orderly: self.orderly,
-        };
+        let stopped = Stopped { stream: self.stream.clone(), orderly: self.orderly };
         self.shared.supervisor.do_send(stopped);
     }
 }
@@ -199,9 +165,8 @@ impl Handler<ToTask> for TaskActor {
                 }
             }
         };
-        let work = work
-            .into_actor(self)
-            .map(|(core, message, done), actor, _| actor.after(core, message, done));
+        let work =
+            work.into_actor(self).map(|(core, message, done), actor, _| actor.after(core, message, done));
         AtomicResponse::new(Box::pin(work))
     }
 }

@@ -51,11 +51,7 @@ pub(super) enum Effect {
 impl TaskCore {
     pub(super) async fn recover(shared: &Shared, stream: StreamId) -> Result<Self, Error> {
         let entity = Entity::recover(&shared.store, stream).await?;
-        Ok(Self {
-            entity,
-            seat: None,
-            asked_turn: None,
-        })
+        Ok(Self { entity, seat: None, asked_turn: None })
     }
 
     pub(super) fn task(&self) -> &Task {
@@ -99,10 +95,7 @@ impl TaskCore {
                 }
             }
         }
-        Err(Error::Internal(format!(
-            "{} keeps changing under its only writer",
-            self.entity.stream()
-        )))
+        Err(Error::Internal(format!("{} keeps changing under its only writer", self.entity.stream())))
     }
 
     /// Whether the command appended before. Commands too old to be remembered are looked up in the log.
@@ -125,19 +118,11 @@ impl TaskCore {
         match (op, error) {
             (op, Error::Append(AppendError::Conflict { .. })) => Ok(op),
             (
-                TaskOp::Outcome {
-                    call_id,
-                    attempt,
-                    end: AttemptEnd::Succeeded { result, .. },
-                },
+                TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Succeeded { result, .. } },
                 Error::Append(AppendError::TooLarge { limit, .. }),
             ) => {
                 let end = AttemptEnd::too_large(result.as_str().len(), limit);
-                Ok(TaskOp::Outcome {
-                    call_id,
-                    attempt,
-                    end,
-                })
+                Ok(TaskOp::Outcome { call_id, attempt, end })
             }
             (_, error) => Err(error),
         }
@@ -149,11 +134,7 @@ impl TaskCore {
             TaskOp::Submit(posted) => self.submit(shared, posted, metadata)?,
             TaskOp::Command(command) => self.entity.decide(*command, metadata)?,
             TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata)?,
-            TaskOp::Outcome {
-                call_id,
-                attempt,
-                end,
-            } => {
+            TaskOp::Outcome { call_id, attempt, end } => {
                 self.outcome(shared, &call_id, attempt, end, metadata)?;
             }
             TaskOp::TurnGranted(grant) => self.take_seat(*grant),
@@ -161,11 +142,7 @@ impl TaskCore {
             TaskOp::Resume => self.resume(shared, metadata)?,
             TaskOp::Look | TaskOp::AwaitEnd => return Ok(Vec::new()),
         }
-        let acquire = if shared.is_stopping() {
-            None
-        } else {
-            self.plan(shared, metadata)?
-        };
+        let acquire = if shared.is_stopping() { None } else { self.plan(shared, metadata)? };
         let mut effects = self.effects(shared);
         effects.extend(acquire);
         Ok(effects)
@@ -179,8 +156,7 @@ impl TaskCore {
         }
         let (task, mut mint) = (self.task(), shared.ports.clone());
         let context = model::attach(task.metadata(), task.id(), &shared.agent.name, None, &mut mint)?;
-        self.entity
-            .decide(TaskCommand::MergeMetadata(context), metadata)?;
+        self.entity.decide(TaskCommand::MergeMetadata(context), metadata)?;
         Ok(self.entity.decide(TaskCommand::Begin, metadata)?)
     }
 
@@ -197,17 +173,8 @@ impl TaskCore {
         }
         let mut mint = shared.ports.clone();
         let noted = model::canceled(self.task().metadata(), &id, reason.as_deref(), &mut mint)?;
-        self.entity.decide(
-            TaskCommand::Cancel {
-                reason,
-                metadata: noted,
-            },
-            metadata,
-        )?;
-        let open = self
-            .seat
-            .as_ref()
-            .and_then(|held| held.session.state().open_turn());
+        self.entity.decide(TaskCommand::Cancel { reason, metadata: noted }, metadata)?;
+        let open = self.seat.as_ref().and_then(|held| held.session.state().open_turn());
         if let Some(turn_id) = open.map(|open| open.turn_id.clone()) {
             let reason = "the task was canceled".to_owned();
             self.decide_session(SessionCommand::AbortTurn { turn_id, reason }, metadata)?;
@@ -229,23 +196,14 @@ impl TaskCore {
         let call = call.ok_or_else(|| Error::Task(CallRejection::NotRequested(call_id.to_owned()).into()))?;
         let call_id = call_id.to_owned();
         let command = match end {
-            AttemptEnd::Succeeded { result, usage } => CallCommand::Succeed {
-                call_id,
-                attempt,
-                result,
-                usage,
-            },
-            AttemptEnd::Failed {
-                failure,
-                passing,
-                delay_ms,
-            } => plan::after_failure(&call, attempt, failure, passing, delay_ms, epoch),
+            AttemptEnd::Succeeded { result, usage } => {
+                CallCommand::Succeed { call_id, attempt, result, usage }
+            }
+            AttemptEnd::Failed { failure, passing, delay_ms } => {
+                plan::after_failure(&call, attempt, failure, passing, delay_ms, epoch)
+            }
             AttemptEnd::TimedOut { after_ms } => {
-                let timed_out = CallCommand::TimeOut {
-                    call_id: call_id.clone(),
-                    attempt,
-                    after_ms,
-                };
+                let timed_out = CallCommand::TimeOut { call_id: call_id.clone(), attempt, after_ms };
                 self.entity.decide(TaskCommand::Call(timed_out), metadata)?;
                 match self.task().calls().get(&call_id) {
                     // Closed or sent again meanwhile: the timeout is old news.
@@ -261,12 +219,8 @@ impl TaskCore {
     /// Rule R7 for every call that was open when the process ended.
     fn resume(&mut self, shared: &Shared, metadata: &Metadata) -> Result<(), Error> {
         let epoch = shared.store.fence().epoch;
-        let lost: Vec<_> = self
-            .task()
-            .calls()
-            .open()
-            .filter_map(|call| plan::after_crash(call, epoch))
-            .collect();
+        let lost: Vec<_> =
+            self.task().calls().open().filter_map(|call| plan::after_crash(call, epoch)).collect();
         for command in lost {
             self.entity.decide(TaskCommand::Call(command), metadata)?;
         }
@@ -277,22 +231,9 @@ impl TaskCore {
         if self.asked_turn.take().is_none() || self.is_at_rest() {
             return; // Nobody needs it any more: dropping the grant gives the turn back.
         }
-        let TurnGrant {
-            stream,
-            turn_id,
-            session,
-            version,
-            position,
-            last_hash,
-            lease,
-        } = grant;
+        let TurnGrant { stream, turn_id, session, version, position, last_hash, lease } = grant;
         let session = Entity::standing(stream, session, version, position, last_hash);
-        self.seat = Some(Held {
-            turn_id,
-            session,
-            closed: false,
-            lease,
-        });
+        self.seat = Some(Held { turn_id, session, closed: false, lease });
     }
 
     /// The session's actor stopped: ask again. The session cannot be read: the run cannot go on.
@@ -357,14 +298,9 @@ impl TaskCore {
     /// changes is shared with the session's actor, which folds it once for all.
     fn decide_session(&mut self, command: SessionCommand, metadata: &Metadata) -> Result<(), Error> {
         let Some(held) = self.seat.as_mut() else {
-            return Err(Error::Internal(
-                "a session command without the session's turn".to_owned(),
-            ));
+            return Err(Error::Internal("a session command without the session's turn".to_owned()));
         };
-        let closes = matches!(
-            command,
-            SessionCommand::CommitTurn { .. } | SessionCommand::AbortTurn { .. }
-        );
+        let closes = matches!(command, SessionCommand::CommitTurn { .. } | SessionCommand::AbortTurn { .. });
         if closes {
             held.session.decide_unfolded(command, metadata)?;
             held.closed = true;
@@ -377,12 +313,7 @@ impl TaskCore {
     /// What the pending events ask of the outside.
     fn effects(&self, shared: &Shared) -> Vec<Effect> {
         let effect = |event: &TaskEvent| match event {
-            TaskEvent::Call(CallEvent::Dispatched {
-                call_id,
-                attempt,
-                delay_ms,
-                ..
-            }) => {
+            TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, delay_ms, .. }) => {
                 let request = &self.task().calls().get(call_id)?.request;
                 let seat = self.seat.as_ref().map(Held::seat);
                 let infer = request
@@ -400,9 +331,7 @@ impl TaskCore {
             }
             TaskEvent::Call(
                 CallEvent::Canceled { call_id, .. } | CallEvent::OutcomeUnknown { call_id, .. },
-            ) => Some(Effect::Abort {
-                call_id: call_id.clone(),
-            }),
+            ) => Some(Effect::Abort { call_id: call_id.clone() }),
             _ => None,
         };
         self.entity.pending().iter().filter_map(effect).collect()
@@ -412,10 +341,7 @@ impl TaskCore {
     async fn append(&mut self, shared: &Shared, metadata: &Metadata) -> Result<(), Error> {
         let fence = shared.store.fence();
         let set_id = shared.ports.ids.random();
-        let session = self
-            .seat
-            .as_ref()
-            .filter(|held| !held.session.pending().is_empty());
+        let session = self.seat.as_ref().filter(|held| !held.session.pending().is_empty());
         let own = !self.entity.pending().is_empty();
         let parts = u16::from(own) + u16::from(session.is_some());
         if parts == 0 {
@@ -423,30 +349,15 @@ impl TaskCore {
         }
         let mut encoded = Vec::with_capacity(usize::from(parts));
         if own {
-            let place = SetPlace {
-                set_id,
-                part: 0,
-                parts,
-            };
+            let place = SetPlace { set_id, part: 0, parts };
             encoded.push(self.entity.part(fence, place, metadata, &shared.ports)?);
         }
         if let Some(held) = session {
-            let place = SetPlace {
-                set_id,
-                part: parts - 1,
-                parts,
-            };
+            let place = SetPlace { set_id, part: parts - 1, parts };
             encoded.push(held.session.part(fence, place, metadata, &shared.ports)?);
         }
         let hashes: Vec<_> = encoded.iter().map(|part| part.record.hash()).collect();
-        let appended = shared
-            .store
-            .append(Append {
-                fence,
-                set_id,
-                parts: encoded,
-            })
-            .await?;
+        let appended = shared.store.append(Append { fence, set_id, parts: encoded }).await?;
         let mut places = appended.parts.into_iter().zip(hashes);
         if own && let Some((committed, hash)) = places.next() {
             self.entity.settle(committed, hash, metadata);
@@ -463,32 +374,15 @@ impl TaskCore {
         let after = held.session.version();
         let events: Vec<SessionEvent> = held.session.settle(committed, hash, metadata);
         let stream = held.session.stream().clone();
-        let Held {
-            turn_id,
-            session,
-            closed,
-            lease,
-        } = held;
+        let Held { turn_id, session, closed, lease } = held;
         let address = lease.session.clone();
         if closed {
             // The history must not be shared when the session's actor folds the turn into it.
             drop(session);
         } else {
-            self.seat = Some(Held {
-                turn_id,
-                session,
-                closed,
-                lease: std::sync::Arc::clone(&lease),
-            });
+            self.seat = Some(Held { turn_id, session, closed, lease: std::sync::Arc::clone(&lease) });
         }
-        address.do_send(Settled {
-            stream,
-            after,
-            committed,
-            hash,
-            events,
-            metadata: metadata.clone(),
-        });
+        address.do_send(Settled { stream, after, committed, hash, events, metadata: metadata.clone() });
     }
 
     /// Forgets what could not be written, by reading the streams again.

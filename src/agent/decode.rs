@@ -16,10 +16,7 @@ pub(crate) fn decode(raw: &str) -> Result<Value, String> {
     if let Ok(value) = whole {
         return Ok(value);
     }
-    let inner = raw
-        .find('{')
-        .zip(raw.rfind('}'))
-        .and_then(|(from, to)| raw.get(from..=to));
+    let inner = raw.find('{').zip(raw.rfind('}')).and_then(|(from, to)| raw.get(from..=to));
     inner.map_or(whole, decode_json)
 }
 
@@ -57,11 +54,9 @@ pub(crate) fn escape_controls(text: &str) -> String {
 /// The text, cut short if it is long.
 pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
-        Some((end, _)) => format!(
-            "{}… ({} characters in all)",
-            text.get(..end).unwrap_or_default(),
-            text.chars().count()
-        ),
+        Some((end, _)) => {
+            format!("{}… ({} characters in all)", text.get(..end).unwrap_or_default(), text.chars().count())
+        }
         None => text.to_owned(),
     }
 }

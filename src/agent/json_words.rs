@@ -5,17 +5,10 @@ use proto_events::limits::JSON_DEPTH_MAX;
 
 /// The first error: its words, its line, column and character.
 pub(super) fn describe(text: &str) -> String {
-    let mut scan = Scan {
-        chars: text.chars().collect(),
-        at: 0,
-    };
+    let mut scan = Scan { chars: text.chars().collect(), at: 0 };
     let found = scan.value(0).and_then(|()| {
         scan.space();
-        if scan.at < scan.chars.len() {
-            Err(("Extra data", scan.at))
-        } else {
-            Ok(())
-        }
+        if scan.at < scan.chars.len() { Err(("Extra data", scan.at)) } else { Ok(()) }
     });
     let (words, at) = found.err().unwrap_or(("Expecting value", 0));
     let before = scan.chars.get(..at).unwrap_or_default();
@@ -195,17 +188,11 @@ mod tests {
             ("garbage", "Expecting value: line 1 column 1 (char 0)"),
             ("", "Expecting value: line 1 column 1 (char 0)"),
             ("{\"a\": }", "Expecting value: line 1 column 7 (char 6)"),
-            (
-                "{a: 1}",
-                "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
-            ),
+            ("{a: 1}", "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
             ("{\"a\" 1}", "Expecting ':' delimiter: line 1 column 6 (char 5)"),
             ("[1 2]", "Expecting ',' delimiter: line 1 column 4 (char 3)"),
             ("{}\n x", "Extra data: line 2 column 2 (char 4)"),
-            (
-                "[\"a",
-                "Unterminated string starting at: line 1 column 2 (char 1)",
-            ),
+            ("[\"a", "Unterminated string starting at: line 1 column 2 (char 1)"),
             ("\"\\x\"", "Invalid \\escape: line 1 column 2 (char 1)"),
         ] {
             assert_eq!(describe(text), words, "{text}");

@@ -60,10 +60,7 @@ pub struct Agent {
 
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agent")
-            .field("name", &self.name)
-            .field("tools", &self.tools)
-            .finish_non_exhaustive()
+        f.debug_struct("Agent").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
     }
 }
 
@@ -71,12 +68,6 @@ impl Agent {
     /// An agent without tools and model, which keeps conversations.
     pub fn new(name: impl Into<String>) -> Self {
         let tools = Tools::new();
-        Self {
-            name: name.into(),
-            tools,
-            backend: None,
-            system_prompt: None,
-            conversation: true,
-        }
+        Self { name: name.into(), tools, backend: None, system_prompt: None, conversation: true }
     }
 }

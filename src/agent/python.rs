@@ -49,11 +49,7 @@ fn number_repr(number: &Number) -> String {
 
 /// `repr` of a string: single quotes unless it holds one and no double quote.
 pub fn str_repr(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') {
-        '"'
-    } else {
-        '\''
-    };
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
     for char in text.chars() {
@@ -258,10 +254,7 @@ mod tests {
             ("both'\"", r#"'both\'"'"#),
             ("new\nline\t\\", r"'new\nline\t\\'"),
             ("é😀e\u{301}", "'é😀e\u{301}'"),
-            (
-                "\0\u{7f}\u{a0}\u{200b}\u{10ffff}",
-                r"'\x00\x7f\xa0\u200b\U0010ffff'",
-            ),
+            ("\0\u{7f}\u{a0}\u{200b}\u{10ffff}", r"'\x00\x7f\xa0\u200b\U0010ffff'"),
         ] {
             assert_eq!(str_repr(text), repr);
         }

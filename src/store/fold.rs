@@ -54,11 +54,7 @@ pub fn decode_record<E: Storable>(stored: &StoredRecord) -> Result<Vec<Recorded<
         .enumerate()
         .map(|(at, (event, version))| {
             let Some(body) = event.inline() else {
-                return Err(damage(
-                    stored,
-                    Version(version),
-                    "its body is not in the log any more",
-                ));
+                return Err(damage(stored, Version(version), "its body is not in the log any more"));
             };
             let event = E::decode(event.kind, event.schema, body)
                 .map_err(|error| damage(stored, Version(version), &error.to_string()))?;
@@ -144,20 +140,14 @@ where
         self.answered.push(Answered {
             command_id: metadata.command_id.clone(),
             digest: metadata.command_digest,
-            committed: Committed {
-                version: self.version,
-                position: self.position,
-            },
+            committed: Committed { version: self.version, position: self.position },
         });
     }
 
     fn check_link(&self, stored: &StoredRecord) -> Result<(), ReadError> {
         let record = &stored.record;
         if record.first_version.0 != self.version.0 + 1 {
-            let what = format!(
-                "version {} follows version {}",
-                record.first_version, self.version
-            );
+            let what = format!("version {} follows version {}", record.first_version, self.version);
             return Err(damage(stored, record.first_version, &what));
         }
         if record.previous != self.last_hash {

@@ -84,10 +84,7 @@ impl Head {
     }
 
     fn to_text(&self) -> String {
-        let mut text = format!(
-            "{TITLE}\nposition {}\nrecords {}\n",
-            self.position, self.frontier.size
-        );
+        let mut text = format!("{TITLE}\nposition {}\nrecords {}\n", self.position, self.frontier.size);
         for node in &self.frontier.nodes {
             text.push_str("node ");
             text.push_str(&node.to_string());
@@ -109,14 +106,10 @@ impl Head {
         }
         let position = Position(lines.next()?.strip_prefix("position ")?.parse().ok()?);
         let size: u64 = lines.next()?.strip_prefix("records ")?.parse().ok()?;
-        let nodes: Vec<Digest> = lines
-            .map(|line| line.strip_prefix("node ").and_then(digest))
-            .collect::<Option<_>>()?;
+        let nodes: Vec<Digest> =
+            lines.map(|line| line.strip_prefix("node ").and_then(digest)).collect::<Option<_>>()?;
         let whole = nodes.len() == usize::try_from(size.count_ones()).ok()?;
-        whole.then_some(Self {
-            position,
-            frontier: Frontier { size, nodes },
-        })
+        whole.then_some(Self { position, frontier: Frontier { size, nodes } })
     }
 }
 
@@ -174,10 +167,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Head::read(dir.path()), Ok(None));
         for size in [0, 1, 2, 13] {
-            let head = Head {
-                position: Position(99),
-                frontier: frontier(size).0,
-            };
+            let head = Head { position: Position(99), frontier: frontier(size).0 };
             head.write(dir.path()).unwrap();
             assert_eq!(Head::read(dir.path()), Ok(Some(head)));
         }

@@ -16,10 +16,7 @@ use super::{
 };
 
 /// The only fence of a memory store.
-const FENCE: Fence = Fence {
-    partition: 0,
-    epoch: 1,
-};
+const FENCE: Fence = Fence { partition: 0, epoch: 1 };
 
 /// A log in memory.
 #[derive(Debug)]
@@ -51,9 +48,7 @@ impl MemoryStore {
             sets: HashMap::new(),
             feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
         };
-        Self {
-            log: Mutex::new(Some(log)),
-        }
+        Self { log: Mutex::new(Some(log)) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Log>> {
@@ -67,9 +62,7 @@ impl MemoryStore {
 
 impl Log {
     fn end(&self) -> Position {
-        self.records
-            .last()
-            .map_or(Position::default(), |record| record.last_position())
+        self.records.last().map_or(Position::default(), |record| record.last_position())
     }
 
     fn stream_end(&self, stream: &StreamId) -> (Version, Digest) {
@@ -85,10 +78,7 @@ impl Log {
             return check::repeated(append, parts);
         }
         if append.fence != FENCE {
-            return Err(AppendError::Fenced {
-                presented: append.fence,
-                current: FENCE,
-            });
+            return Err(AppendError::Fenced { presented: append.fence, current: FENCE });
         }
         for part in &append.parts {
             let (actual, hash) = self.stream_end(&part.stream);
@@ -140,9 +130,7 @@ impl EventReader for MemoryStore {
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|log| {
-            let first = log
-                .records
-                .partition_point(|record| record.last_position() < from);
+            let first = log.records.partition_point(|record| record.last_position() < from);
             let wanted = log.records.iter().skip(first).take(limit);
             wanted.map(|record| (**record).clone()).collect()
         })
@@ -167,10 +155,8 @@ impl EventReader for MemoryStore {
             let wanted = streams.filter(|stream| {
                 stream.as_str().starts_with(prefix) && after.is_none_or(|after| *stream > after)
             });
-            let info = |stream: &StreamId| StreamInfo {
-                stream: stream.clone(),
-                version: log.stream_end(stream).0,
-            };
+            let info =
+                |stream: &StreamId| StreamInfo { stream: stream.clone(), version: log.stream_end(stream).0 };
             wanted.take(limit).map(info).collect()
         })
     }
@@ -194,11 +180,7 @@ impl EventStore for MemoryStore {
     }
 
     fn subscribe(&self) -> Feed {
-        Feed::of(
-            self.lock()
-                .as_ref()
-                .map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()),
-        )
+        Feed::of(self.lock().as_ref().map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()))
     }
 
     fn close(&self) -> Result<(), CloseError> {

@@ -54,9 +54,7 @@ pub struct StoredRecord {
 impl StoredRecord {
     /// Position of its last event.
     pub fn last_position(&self) -> Position {
-        let more = u64::try_from(self.record.events.len())
-            .unwrap_or(u64::MAX)
-            .saturating_sub(1);
+        let more = u64::try_from(self.record.events.len()).unwrap_or(u64::MAX).saturating_sub(1);
         Position(self.position.0.saturating_add(more))
     }
 }

@@ -42,9 +42,7 @@ pub struct Builder {
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
+        f.debug_struct("Builder").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -83,9 +81,7 @@ impl Builder {
         tool: impl IntoTool<M>,
         policy: ToolPolicy,
     ) -> Self {
-        self.agent
-            .tools
-            .register(RegisteredTool::new(name, description, policy, tool));
+        self.agent.tools.register(RegisteredTool::new(name, description, policy, tool));
         self
     }
 
@@ -174,16 +170,8 @@ impl Builder {
         };
         let system = assemble(name.clone(), parts, own_runtime)?;
         for stream in open.into_iter().filter(|stream| stream.agent() == name) {
-            let cause = Cause {
-                causation_id: "start".to_owned(),
-                ..Cause::default()
-            };
-            let resume = ToTask {
-                stream,
-                op: TaskOp::Resume,
-                cause,
-                reply: None,
-            };
+            let cause = Cause { causation_id: "start".to_owned(), ..Cause::default() };
+            let resume = ToTask { stream, op: TaskOp::Resume, cause, reply: None };
             system.inner.supervisor.do_send(resume);
         }
         Ok(system)

@@ -116,10 +116,7 @@ impl TaskHandle {
     /// # Errors
     /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
     pub async fn cancel(&self, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
-        self.ask(TaskOp::Cancel {
-            reason: reason.map(str::to_owned),
-        })
-        .await
+        self.ask(TaskOp::Cancel { reason: reason.map(str::to_owned) }).await
     }
 
     /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.

@@ -52,11 +52,7 @@ impl Ack {
             _ => return None,
         };
         let (stream, version) = (StreamId::parse(stream).ok()?, Version(version.parse().ok()?));
-        Some(Self {
-            stream,
-            version,
-            what,
-        })
+        Some(Self { stream, version, what })
     }
 }
 

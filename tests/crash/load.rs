@@ -77,12 +77,7 @@ pub(crate) fn system(base: &Path) -> Builder {
     let reserve = move |cx: ToolContext, order: Order| {
         let reserved = reserved.clone();
         async move {
-            reserved.note(&format!(
-                "{} {} {}",
-                cx.call_id(),
-                cx.attempt(),
-                cx.idempotency_key()
-            ));
+            reserved.note(&format!("{} {} {}", cx.call_id(), cx.attempt(), cx.idempotency_key()));
             dawdle(order.n % 70).await;
             Ok::<_, String>(order.n)
         }
@@ -95,12 +90,7 @@ pub(crate) fn system(base: &Path) -> Builder {
         .agent(AGENT)
         .tool("pay", "Pays: must not happen twice", pay)
         .tool_with("look", "Looks: changes nothing", look, ToolPolicy::read_only())
-        .tool_with(
-            "reserve",
-            "Reserves: honours its key",
-            reserve,
-            ToolPolicy::idempotent(),
-        )
+        .tool_with("reserve", "Reserves: honours its key", reserve, ToolPolicy::idempotent())
         .infer(model())
 }
 
@@ -109,10 +99,7 @@ fn model() -> Scripted {
         |tool: &str, n: u64| Entry::json(&json!({"type": "tool_call", "tool": tool, "args": {"n": n}}));
     let done = Entry::json(&json!({"type": "final", "content": "done"}));
     Scripted::by_prompt([
-        (
-            "buy".to_owned(),
-            vec![call("look", 7), call("pay", 40), call("reserve", 9), done.clone()],
-        ),
+        ("buy".to_owned(), vec![call("look", 7), call("pay", 40), call("reserve", 9), done.clone()]),
         ("just pay".to_owned(), vec![call("pay", 60), done.clone()]),
         (String::new(), vec![done]),
     ])
@@ -130,18 +117,10 @@ pub(crate) fn posted(id: &str) -> PostedTask {
     let mut metadata = JsonObject::new();
     let parts = match dice.below(8) {
         0 | 1 => vec![call("pay", 0)],
-        2 => vec![
-            call("look", 0),
-            call("pay", 1),
-            Part::text("and"),
-            call("reserve", 2),
-        ],
+        2 => vec![call("look", 0), call("pay", 1), Part::text("and"), call("reserve", 2)],
         3 => vec![call("reserve", 0), call("look", 1)],
         4 => vec![Part::infer(format!("buy {id}"))],
-        5 => vec![
-            Part::infer("say something"),
-            Part::infer(format!("just pay {id}")),
-        ],
+        5 => vec![Part::infer("say something"), Part::infer(format!("just pay {id}"))],
         _ => {
             let table = format!("table-{}", dice.below(TABLES));
             metadata.set("session_id", JsonText::string(&table));
@@ -174,22 +153,14 @@ pub(crate) fn command_of(id: &str) -> String {
 /// One line to the parent, in one write. Without a parent there is nothing to do.
 fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
-    if out
-        .write_all(format!("{line}\n").as_bytes())
-        .and_then(|()| out.flush())
-        .is_err()
-    {
+    if out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).is_err() {
         std::process::exit(0);
     }
 }
 
 /// Works until it is killed.
 pub(crate) fn run(base: &Path, seed: u64) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let system = system(base).start().await.unwrap();
         tokio::spawn(tell_of_the_log(system.clone()));
@@ -205,12 +176,7 @@ async fn tell_of_the_log(system: System) {
     while let Some(delivery) = subscription.next().await {
         if let Delivery::Record(stored) = delivery.unwrap() {
             let record = &stored.record;
-            tell(&format!(
-                "seen {} {} {}",
-                record.stream,
-                record.last_version(),
-                stored.hash
-            ));
+            tell(&format!("seen {} {} {}", record.stream, record.last_version(), stored.hash));
         }
     }
 }
@@ -244,11 +210,6 @@ async fn one_task(system: &System, id: &str, dice: &mut Dice) -> Result<(), Erro
         tell(&format!("ack {} {}", task.stream(), noted.version()));
     }
     let end = task.finished().await?;
-    tell(&format!(
-        "end {} {} {}",
-        task.stream(),
-        end.version(),
-        end.state()
-    ));
+    tell(&format!("end {} {} {}", task.stream(), end.version(), end.state()));
     Ok(())
 }

@@ -63,11 +63,7 @@ impl Log {
                     tasks.insert(info.stream.clone(), folded);
                     version
                 }
-                _ => {
-                    fold_stream::<Session>(&store, &info.stream, None)
-                        .unwrap()
-                        .version
-                }
+                _ => fold_stream::<Session>(&store, &info.stream, None).unwrap().version,
             };
             assert_eq!(version, info.version, "{}", info.stream);
             versions.insert(info.stream.clone(), version);
@@ -75,10 +71,7 @@ impl Log {
         store.close().unwrap();
         let ends = records.iter().map(|stored| {
             let record = &stored.record;
-            (
-                (record.stream.clone(), record.last_version()),
-                stored.hash.to_string(),
-            )
+            ((record.stream.clone(), record.last_version()), stored.hash.to_string())
         });
         Self {
             calls: lives(&records),
@@ -107,10 +100,7 @@ impl Log {
     pub(crate) fn check_acks(&self, acks: &[Ack]) {
         for ack in acks {
             let there = self.versions.get(&ack.stream).copied().unwrap_or_default();
-            assert!(
-                there >= ack.version,
-                "{ack:?} was acknowledged, the log ends at {there}"
-            );
+            assert!(there >= ack.version, "{ack:?} was acknowledged, the log ends at {there}");
             match &ack.what {
                 What::Answered => {}
                 What::Published(hash) => {
@@ -125,10 +115,7 @@ impl Log {
     /// The task was in this state at this version, by its own lifecycle.
     fn check_end(&self, ack: &Ack, state: &str) {
         let mut last = TaskState::Submitted;
-        let of_task = self
-            .records
-            .iter()
-            .filter(|stored| stored.record.stream == ack.stream);
+        let of_task = self.records.iter().filter(|stored| stored.record.stream == ack.stream);
         for recorded in of_task.flat_map(|stored| decode_record::<TaskEvent>(stored).unwrap()) {
             match recorded.event {
                 TaskEvent::StateChanged { to, .. } if recorded.version <= ack.version => last = to,
@@ -149,18 +136,12 @@ impl Log {
         let mut once = BTreeSet::new();
         for call_id in &self.paid {
             assert!(once.insert(call_id), "{call_id} paid twice");
-            assert!(
-                self.call(call_id).dispatched > 0,
-                "{call_id} paid before its dispatch was on disk"
-            );
+            assert!(self.call(call_id).dispatched > 0, "{call_id} paid before its dispatch was on disk");
         }
         for life in self.calls.values().filter(|life| life.request.target == "pay") {
             assert!(life.dispatched <= 1, "{life:?} was sent twice");
             if matches!(life.outcome, Some(CallEvent::Succeeded { .. })) {
-                assert!(
-                    once.contains(&life.request.call_id),
-                    "{life:?} succeeded without an effect"
-                );
+                assert!(once.contains(&life.request.call_id), "{life:?} succeeded without an effect");
             }
         }
         let mut attempts = BTreeSet::new();
@@ -170,14 +151,8 @@ impl Log {
                 panic!("the ledger holds `{line}`");
             };
             let life = self.call(call_id);
-            assert_eq!(
-                life.request.idempotency_key, key,
-                "another key than the intent's: {line}"
-            );
-            assert!(
-                attempt.parse::<u32>().unwrap() <= life.dispatched,
-                "sent before its dispatch: {line}"
-            );
+            assert_eq!(life.request.idempotency_key, key, "another key than the intent's: {line}");
+            assert!(attempt.parse::<u32>().unwrap() <= life.dispatched, "sent before its dispatch: {line}");
         }
     }
 
@@ -187,9 +162,8 @@ impl Log {
         let mut asked: HashMap<String, Option<String>> = HashMap::new();
         let mut answers = 0;
         for append in self.records.chunk_by(|a, b| a.record.set_id == b.record.set_id) {
-            let (tasks, sessions): (Vec<_>, Vec<_>) = append
-                .iter()
-                .partition(|stored| stored.record.stream.category() == "task");
+            let (tasks, sessions): (Vec<_>, Vec<_>) =
+                append.iter().partition(|stored| stored.record.stream.category() == "task");
             for stored in sessions {
                 let open = asked.entry(stored.record.stream.to_string()).or_default();
                 for recorded in decode_record::<SessionEvent>(stored).unwrap() {
@@ -219,10 +193,7 @@ fn converse(open: &mut Option<String>, event: SessionEvent) -> bool {
     match event {
         SessionEvent::MessageAppended(message) => {
             let answers = open.is_some();
-            assert!(
-                !answers || *open == message.origin,
-                "{message:?} came where {open:?} waits"
-            );
+            assert!(!answers || *open == message.origin, "{message:?} came where {open:?} waits");
             *open = if answers { None } else { message.origin };
             return answers;
         }
@@ -236,16 +207,10 @@ fn converse(open: &mut Option<String>, event: SessionEvent) -> bool {
 fn all_records(store: &SledStore) -> Vec<StoredRecord> {
     let mut records: Vec<StoredRecord> = Vec::new();
     loop {
-        let next = records
-            .last()
-            .map_or(Position(1), |last| Position(last.last_position().0 + 1));
+        let next = records.last().map_or(Position(1), |last| Position(last.last_position().0 + 1));
         let page = store.read_all(next, 1_000).unwrap();
         if page.is_empty() {
-            assert_eq!(
-                store.head().unwrap().0 + 1,
-                next.0,
-                "the log ends before its head"
-            );
+            assert_eq!(store.head().unwrap().0 + 1, next.0, "the log ends before its head");
             return records;
         }
         for stored in page {
@@ -259,9 +224,7 @@ fn all_records(store: &SledStore) -> Vec<StoredRecord> {
 /// The life of every call, with "at most one outcome" checked on the way.
 fn lives(records: &[StoredRecord]) -> HashMap<String, Life> {
     let mut lives: HashMap<String, Life> = HashMap::new();
-    let tasks = records
-        .iter()
-        .filter(|stored| stored.record.stream.category() == "task");
+    let tasks = records.iter().filter(|stored| stored.record.stream.category() == "task");
     for recorded in tasks.flat_map(|stored| decode_record::<TaskEvent>(stored).unwrap()) {
         assert_eq!(recorded.stream.agent(), AGENT);
         let TaskEvent::Call(event) = recorded.event else {
@@ -269,21 +232,11 @@ fn lives(records: &[StoredRecord]) -> HashMap<String, Life> {
         };
         let call_id = event.call_id().to_owned();
         if let CallEvent::Requested(request) = event {
-            let life = Life {
-                stream: recorded.stream,
-                request: *request,
-                dispatched: 0,
-                outcome: None,
-            };
-            assert!(
-                lives.insert(call_id.clone(), life).is_none(),
-                "{call_id} has two intents"
-            );
+            let life = Life { stream: recorded.stream, request: *request, dispatched: 0, outcome: None };
+            assert!(lives.insert(call_id.clone(), life).is_none(), "{call_id} has two intents");
             continue;
         }
-        let life = lives
-            .get_mut(&call_id)
-            .expect("an event of a call comes after the call's intent");
+        let life = lives.get_mut(&call_id).expect("an event of a call comes after the call's intent");
         match &event {
             CallEvent::Dispatched { attempt, .. } => {
                 assert_eq!(*attempt, life.dispatched + 1, "{life:?}");

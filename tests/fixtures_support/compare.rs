@@ -71,9 +71,8 @@ impl Bindings {
             return Err(format!("{at}: we answer the key `{extra}`, they do not"));
         }
         for (key, expected) in expected {
-            let actual = actual
-                .get(key)
-                .ok_or_else(|| format!("{at}: they answer the key `{key}`, we do not"))?;
+            let actual =
+                actual.get(key).ok_or_else(|| format!("{at}: they answer the key `{key}`, we do not"))?;
             if !flags.ignore_keys.contains(key) {
                 self.value(expected, actual, &format!("{at}.{key}"), flags)?;
             }
@@ -92,10 +91,7 @@ impl Bindings {
         let mut left: Vec<&Value> = actual.iter().collect();
         for item in expected {
             let fits = |candidate: &&Value| self.clone().value(item, candidate, at, flags).is_ok();
-            let found = left
-                .iter()
-                .position(fits)
-                .ok_or_else(|| format!("{at}: none of ours is {item}"))?;
+            let found = left.iter().position(fits).ok_or_else(|| format!("{at}: none of ours is {item}"))?;
             self.value(item, left.remove(found), at, flags)?;
         }
         Ok(())
@@ -110,15 +106,10 @@ impl Bindings {
             let ours = actual_rest.strip_prefix(literal).ok_or_else(wrong)?;
             let length = form_length(placeholder, ours).ok_or_else(wrong)?;
             let (value, left) = ours.split_at_checked(length).ok_or_else(wrong)?;
-            self.bind(placeholder, value)
-                .map_err(|why| format!("{at}: {why}"))?;
+            self.bind(placeholder, value).map_err(|why| format!("{at}: {why}"))?;
             (expected_rest, actual_rest) = (after, left);
         }
-        if expected_rest == actual_rest {
-            Ok(())
-        } else {
-            Err(wrong())
-        }
+        if expected_rest == actual_rest { Ok(()) } else { Err(wrong()) }
     }
 
     fn bind(&mut self, placeholder: &str, value: &str) -> Result<(), String> {
@@ -130,9 +121,7 @@ impl Bindings {
             return if bound == value {
                 Ok(())
             } else {
-                Err(format!(
-                    "{placeholder} was {bound:?} before and is {value:?} here"
-                ))
+                Err(format!("{placeholder} was {bound:?} before and is {value:?} here"))
             };
         }
         if let Some((other, _)) = self.0.iter().find(|(_, bound)| *bound == value) {
@@ -179,11 +168,7 @@ fn form_length(placeholder: &str, ours: &str) -> Option<usize> {
         return has_form(ours, form).then_some(form.len());
     }
     let prefix = placeholder.strip_prefix("<id:")?.split_once('#')?.0;
-    let digits = if matches!(prefix, "ctx" | "run" | "action" | "approval") {
-        6
-    } else {
-        8
-    };
+    let digits = if matches!(prefix, "ctx" | "run" | "action" | "approval") { 6 } else { 8 };
     let form = format!("00000000000000_{}", "x".repeat(digits));
     let stamped = ours.strip_prefix(prefix)?.strip_prefix('_')?;
     has_form(stamped, &form).then_some(prefix.len() + 1 + form.len())
@@ -246,10 +231,8 @@ mod tests {
         assert!(compared(r#"{"a":1}"#, r#"{"a":1,"b":2}"#).is_err());
         assert!(compared(r#"{"a":1,"b":2}"#, r#"{"a":1}"#).is_err());
         let flags = Flags::of(&serde_json::json!({"ignore_keys": ["a"], "unordered_list": true}));
-        let (expected, actual) = (
-            serde_json::json!([{"a": 1}, {"b": 2}]),
-            serde_json::json!([{"b": 2}, {"a": 7}]),
-        );
+        let (expected, actual) =
+            (serde_json::json!([{"a": 1}, {"b": 2}]), serde_json::json!([{"b": 2}, {"a": 7}]));
         assert!(same(&expected, &actual, &flags).is_ok());
         assert!(same(&expected, &actual, &Flags::default()).is_err());
     }

@@ -33,8 +33,7 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
         .map_err(|error| Failure::Unanswerable(error.to_string()))?;
     runtime.block_on(async {
         let run = tokio::time::timeout(CASE_TIMEOUT, Run::case(case));
-        run.await
-            .map_err(|_| Failure::Unanswerable("the case hangs".to_owned()))?
+        run.await.map_err(|_| Failure::Unanswerable("the case hangs".to_owned()))?
     })
 }
 
@@ -45,9 +44,7 @@ fn needs_later_work(case: &Case) -> bool {
     agent.get("policy_rules").is_some()
         || agent.get("approve").is_some()
         || agent["delegation"] == json!(true)
-        || steps
-            .into_iter()
-            .any(|step| step["task"]["metadata"].get("permissions").is_some())
+        || steps.into_iter().any(|step| step["task"]["metadata"].get("permissions").is_some())
 }
 
 struct Run {
@@ -63,12 +60,7 @@ impl Run {
         let agent = &case.input()["agent"];
         let log = ToolLog::default();
         let mut builder = System::builder("in memory").store(Arc::new(MemoryStore::new()));
-        for tool in agent["tools"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-        {
+        for tool in agent["tools"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             builder = with_tool(builder, tool, &log)?;
         }
         let conversation = agent.get("state").is_some_and(|stores| !stores.is_null());
@@ -80,13 +72,7 @@ impl Run {
             builder = builder.infer(model.clone());
         }
         let system = builder.start().await.map_err(broken)?;
-        let mut run = Self {
-            system,
-            log,
-            model,
-            conversation,
-            sessions: Vec::new(),
-        };
+        let mut run = Self { system, log, model, conversation, sessions: Vec::new() };
         let steps = run.steps(case).await?;
         run.shown(steps).await
     }
@@ -96,10 +82,7 @@ impl Run {
         let mut done: Vec<PostedTask> = Vec::new();
         for step in case.input()["steps"].as_array().into_iter().flatten() {
             let mut ports = Ports::default();
-            let posted = match step["reuse"]
-                .as_u64()
-                .and_then(|at| done.get(usize::try_from(at).ok()?))
-            {
+            let posted = match step["reuse"].as_u64().and_then(|at| done.get(usize::try_from(at).ok()?)) {
                 None => PostedTask::from_json(&JsonText::from(step["task"].clone()), &mut ports)?,
                 Some(before) => {
                     let mut posted = before.clone();
@@ -121,12 +104,7 @@ impl Run {
         if let Some(text) = step["invoke"].as_str() {
             let session = "invocation_session_id";
             self.sessions.push(session.to_owned());
-            let sent = self
-                .system
-                .session(session)
-                .send(Part::infer(text))
-                .await
-                .map_err(broken)?;
+            let sent = self.system.session(session).send(Part::infer(text)).await.map_err(broken)?;
             let end = sent.finished().await.map_err(broken)?;
             return Ok((json!({"invoke": end.answer().map(JsonText::to_value)}), as_posted));
         }
@@ -160,10 +138,8 @@ impl Run {
     /// A cancel is sent while `slow` runs: the tool notes its call before it waits.
     async fn until_the_last_tool_runs(&self, before: usize) {
         loop {
-            let slow_runs = self
-                .log
-                .lock()
-                .is_ok_and(|log| log.iter().skip(before).any(|call| call[0] == json!("slow")));
+            let slow_runs =
+                self.log.lock().is_ok_and(|log| log.iter().skip(before).any(|call| call[0] == json!("slow")));
             if slow_runs {
                 return;
             }
@@ -222,21 +198,14 @@ fn raised(end: &TaskSnapshot) -> Option<Value> {
     if end.state() != TaskState::Failed || end.task().history().is_empty() {
         return None;
     }
-    let outputs: Vec<Part> = end
-        .task()
-        .artifacts()
-        .iter()
-        .flat_map(|artifact| artifact.parts.iter().cloned())
-        .collect();
+    let outputs: Vec<Part> =
+        end.task().artifacts().iter().flat_map(|artifact| artifact.parts.iter().cloned()).collect();
     if matches!(final_state(&outputs), FinalState::Failed { .. }) {
         return None;
     }
     let message = end.task().error().unwrap_or_default();
-    let kind = if message.starts_with("Run budget exceeded") {
-        "BudgetExceededError"
-    } else {
-        "RuntimeError"
-    };
+    let kind =
+        if message.starts_with("Run budget exceeded") { "BudgetExceededError" } else { "RuntimeError" };
     Some(json!({"type": kind, "message": message}))
 }
 
@@ -253,13 +222,8 @@ fn model(script: &Value) -> Result<Option<Scripted>, Failure> {
     let Some(entries) = script.as_array() else {
         return Ok(None);
     };
-    let entries = entries
-        .iter()
-        .map(Entry::from_value)
-        .collect::<Result<Vec<_>, _>>();
-    entries
-        .map(|entries| Some(Scripted::new(entries)))
-        .map_err(Failure::Unanswerable)
+    let entries = entries.iter().map(Entry::from_value).collect::<Result<Vec<_>, _>>();
+    entries.map(|entries| Some(Scripted::new(entries))).map_err(Failure::Unanswerable)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -333,12 +297,7 @@ fn with_tool(builder: Builder, name: &str, log: &ToolLog) -> Result<Builder, Fai
         }),
         "lookup" => builder.tool(name, "weather", move |args: City| {
             note(json!(["lookup", args.city]));
-            async move {
-                Ok::<_, ToolError>(Weather {
-                    city: args.city,
-                    temp: 20,
-                })
-            }
+            async move { Ok::<_, ToolError>(Weather { city: args.city, temp: 20 }) }
         }),
         "none" => builder.tool(name, "null", move |_: Nothing| {
             note(json!(["none"]));
@@ -356,9 +315,7 @@ fn with_tool(builder: Builder, name: &str, log: &ToolLog) -> Result<Builder, Fai
             async move { Ok::<_, ToolError>(args.x) }
         }),
         other => {
-            return Err(Failure::Unanswerable(format!(
-                "the catalog has no tool `{other}`"
-            )));
+            return Err(Failure::Unanswerable(format!("the catalog has no tool `{other}`")));
         }
     })
 }

@@ -103,9 +103,7 @@ impl Case {
 
     /// A text of the input.
     pub(crate) fn text(&self, key: &str) -> Result<&str, Failure> {
-        self.input()[key]
-            .as_str()
-            .ok_or_else(|| Failure::Unanswerable(format!("input.{key} is no string")))
+        self.input()[key].as_str().ok_or_else(|| Failure::Unanswerable(format!("input.{key} is no string")))
     }
 }
 

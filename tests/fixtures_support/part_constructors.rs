@@ -52,11 +52,9 @@ fn construct(constructor: &str, args: &Args) -> Result<Part, Failure> {
             Part::error(args.text("code"), args.text("message"), retryable)
         }
         "status" => Part::status(args.text("state"), args.optional("message")),
-        "tool_call" => Part::tool_call_of(
-            args.text("tool_name"),
-            args.json("args"),
-            args.optional("call_id"),
-        ),
+        "tool_call" => {
+            Part::tool_call_of(args.text("tool_name"), args.json("args"), args.optional("call_id"))
+        }
         "tool_output" => Part::tool_output_of(ToolOutputView {
             call_id: args.owned("call_id"),
             result: args.json("result"),

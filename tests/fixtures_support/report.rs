@@ -43,10 +43,7 @@ impl Report {
     }
 
     fn area(&mut self, name: &str, cases: &[Case], answer: Area) {
-        let mut counts = Counts {
-            area: name.to_owned(),
-            ..Counts::default()
-        };
+        let mut counts = Counts { area: name.to_owned(), ..Counts::default() };
         for case in cases {
             let (ours, deviates) = self.deviate(name, case);
             match judge(&ours, answer) {
@@ -79,10 +76,7 @@ impl Report {
     }
 
     fn check_rules(&mut self) {
-        let idle = self
-            .rules
-            .iter()
-            .filter(|usage| usage.matched > 0 && usage.touched == 0);
+        let idle = self.rules.iter().filter(|usage| usage.matched > 0 && usage.touched == 0);
         let faults = idle.map(|usage| {
             let (name, matched) = (usage.rule.name, usage.matched);
             format!("the deviation `{name}` matches {matched} cases and changes none of them")
@@ -99,36 +93,23 @@ pub(crate) fn run(
     not_built: &[&str],
     rules: &'static [Deviation],
 ) -> Report {
-    let unused = |rule| RuleUse {
-        rule,
-        matched: 0,
-        touched: 0,
-    };
-    let mut report = Report {
-        rules: rules.iter().map(unused).collect(),
-        ..Report::default()
-    };
+    let unused = |rule| RuleUse { rule, matched: 0, touched: 0 };
+    let mut report = Report { rules: rules.iter().map(unused).collect(), ..Report::default() };
     for (name, cases) in areas {
         let answer = built.iter().find(|(area, _)| area == name);
         let listed = not_built.contains(&name.as_str());
         match answer {
             Some((_, answer)) => report.area(name, cases, *answer),
             None if listed => report.not_built.push((name.clone(), cases.len())),
-            None => report.faults.push(format!(
-                "the area `{name}` is neither built nor listed as not built yet"
-            )),
+            None => {
+                report.faults.push(format!("the area `{name}` is neither built nor listed as not built yet"))
+            }
         }
         if answer.is_some() && listed {
-            report.faults.push(format!(
-                "the area `{name}` is built and still listed as not built yet"
-            ));
+            report.faults.push(format!("the area `{name}` is built and still listed as not built yet"));
         }
     }
-    if report
-        .areas
-        .iter()
-        .all(|counts| counts.passed + counts.deviating + counts.failed == 0)
-    {
+    if report.areas.iter().all(|counts| counts.passed + counts.deviating + counts.failed == 0) {
         report.faults.push("no case was run".to_owned());
     }
     report.check_rules();
@@ -169,15 +150,8 @@ fn refused_alike(case: &Value, ours: &str) -> Result<(), String> {
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{:<34}{:>8}{:>11}{:>8}{:>8}",
-            "area", "passed", "deviating", "failed", "later"
-        )?;
-        let mut all = Counts {
-            area: "all".to_owned(),
-            ..Counts::default()
-        };
+        writeln!(f, "{:<34}{:>8}{:>11}{:>8}{:>8}", "area", "passed", "deviating", "failed", "later")?;
+        let mut all = Counts { area: "all".to_owned(), ..Counts::default() };
         for counts in &self.areas {
             all.passed += counts.passed;
             all.deviating += counts.deviating;
@@ -195,24 +169,14 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            area,
-            passed,
-            deviating,
-            failed,
-            later,
-        } = self;
+        let Self { area, passed, deviating, failed, later } = self;
         write!(f, "{area:<34}{passed:>8}{deviating:>11}{failed:>8}{later:>8}")
     }
 }
 
 impl fmt::Display for RuleUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            rule,
-            matched,
-            touched,
-        } = self;
+        let Self { rule, matched, touched } = self;
         write!(
             f,
             "deviation `{}` in {}: touched {touched} of {matched} matched. Theirs: {}. Ours: {}.",
@@ -246,15 +210,9 @@ mod tests {
         assert_eq!(faults(json!({"input": 1, "expected": 2}), &[]).len(), 1);
         assert_eq!(faults(json!({"input": "panic", "expected": 2}), &[]).len(), 1);
         assert_eq!(faults(json!({"input": "refuse", "expected": 2}), &[]).len(), 1);
-        assert_eq!(
-            faults(json!({"input": 1, "error": {"message": "no"}}), &[]).len(),
-            1
-        );
+        assert_eq!(faults(json!({"input": 1, "error": {"message": "no"}}), &[]).len(), 1);
         assert!(faults(json!({"input": "refuse", "error": {"message": "no"}}), &[]).is_empty());
-        assert_eq!(
-            faults(json!({"input": "refuse", "error": {"message": "nay"}}), &[]).len(),
-            1
-        );
+        assert_eq!(faults(json!({"input": "refuse", "error": {"message": "nay"}}), &[]).len(), 1);
         let python = json!({"input": "refuse", "error": {"message": "nay"}, "python_specific_text": true});
         assert!(faults(python, &[]).is_empty());
     }

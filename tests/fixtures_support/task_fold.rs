@@ -21,25 +21,14 @@ impl Fold {
     fn submitted(task: &Value) -> Result<Self, Failure> {
         let mut ports = Ports::default();
         let posted = PostedTask::from_json(&JsonText::from(task.clone()), &mut ports)?;
-        let metadata = Metadata {
-            at: Timestamp(1_700_000_000_000_001),
-            ..Metadata::default()
-        };
-        let mut fold = Self {
-            task: Task::default(),
-            metadata,
-            ports,
-        };
-        fold.command(TaskCommand::Submit(Box::new(posted)))
-            .map_err(Failure::Unanswerable)?;
+        let metadata = Metadata { at: Timestamp(1_700_000_000_000_001), ..Metadata::default() };
+        let mut fold = Self { task: Task::default(), metadata, ports };
+        fold.command(TaskCommand::Submit(Box::new(posted))).map_err(Failure::Unanswerable)?;
         Ok(fold)
     }
 
     fn command(&mut self, command: TaskCommand) -> Result<(), String> {
-        let events = self
-            .task
-            .decide(command, &self.metadata)
-            .map_err(|rejection| rejection.to_string())?;
+        let events = self.task.decide(command, &self.metadata).map_err(|rejection| rejection.to_string())?;
         for event in events {
             self.task.evolve(&event, &self.metadata);
         }
@@ -81,8 +70,7 @@ fn edge(fold: &mut Fold, to: TaskState) -> Result<(), String> {
     if !from.can_become(to) {
         return Err(TaskRejection::InvalidTransition { from, to }.to_string());
     }
-    fold.task
-        .evolve(&TaskEvent::StateChanged { from, to }, &fold.metadata);
+    fold.task.evolve(&TaskEvent::StateChanged { from, to }, &fold.metadata);
     Ok(())
 }
 
@@ -97,11 +85,7 @@ pub(crate) fn task_helpers(case: &Case) -> Result<Value, Failure> {
         });
     }
     let last = fold.task.last_item().map(|item| {
-        let kind = if matches!(item, ItemRef::Message(_)) {
-            "message"
-        } else {
-            "artifact"
-        };
+        let kind = if matches!(item, ItemRef::Message(_)) { "message" } else { "artifact" };
         json!({"kind": kind, "id": fold.task.item_id(item)})
     });
     let content = fold.task.last_part_content().map(JsonText::to_value);
@@ -123,10 +107,7 @@ fn command(op: &Value, ports: &mut Ports) -> Result<TaskCommand, Failure> {
         "require_input" => TaskCommand::RequireInput(message(ports)?),
         "cancel" => {
             let reason = op["reason"].as_str().map(str::to_owned);
-            TaskCommand::Cancel {
-                reason,
-                metadata: JsonObject::new(),
-            }
+            TaskCommand::Cancel { reason, metadata: JsonObject::new() }
         }
         "add_message" => {
             let message = message(ports)?;

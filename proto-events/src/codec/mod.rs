@@ -115,10 +115,7 @@ impl AnyEvent {
         match category {
             TaskEvent::CATEGORY => TaskEvent::decode(kind, schema, body).map(Self::Task),
             SessionEvent::CATEGORY => SessionEvent::decode(kind, schema, body).map(Self::Session),
-            _ => Err(CodecError::UnknownKind {
-                kind,
-                category: "unknown",
-            }),
+            _ => Err(CodecError::UnknownKind { kind, category: "unknown" }),
         }
     }
 }

@@ -242,9 +242,7 @@ impl StoredEvent {
 impl Record {
     /// Version of its last event.
     pub fn last_version(&self) -> Version {
-        let more = u64::try_from(self.events.len())
-            .unwrap_or(u64::MAX)
-            .saturating_sub(1);
+        let more = u64::try_from(self.events.len()).unwrap_or(u64::MAX).saturating_sub(1);
         Version(self.first_version.0.saturating_add(more))
     }
 }

@@ -120,10 +120,7 @@ impl ConversationHistory {
     }
 
     fn add(&mut self, role: LlmRole, content: &str, metadata: JsonObject, mint: &mut dyn Mint) {
-        let message = LlmMessage {
-            metadata,
-            ..LlmMessage::new(role, content, mint)
-        };
+        let message = LlmMessage { metadata, ..LlmMessage::new(role, content, mint) };
         self.push(message);
     }
 

@@ -54,11 +54,7 @@ impl RunContext {
         if is_blank(context.session_id.as_ref()) && metadata.get("session_id").is_none() {
             context.session_id = Some(task_id.to_owned());
         }
-        Ok(if agent.is_empty() {
-            context
-        } else {
-            context.with_agent(agent)
-        })
+        Ok(if agent.is_empty() { context } else { context.with_agent(agent) })
     }
 
     /// The metadata keys that say this context: itself, and copies of what others look for at the top.
@@ -110,21 +106,9 @@ fn read(
     };
     fill(&mut context.session_id, metadata, &["session_id"]);
     fill(&mut context.trace_id, metadata, &["trace_id"]);
-    fill(
-        &mut context.workspace_uri,
-        metadata,
-        &["workspace_uri", "workspace"],
-    );
-    fill(
-        &mut context.parent_run_id,
-        metadata,
-        &["parent_run_id", "parent_agent"],
-    );
-    fill(
-        &mut context.cancel_reason,
-        metadata,
-        &["cancel_reason", "cancellation_reason"],
-    );
+    fill(&mut context.workspace_uri, metadata, &["workspace_uri", "workspace"]);
+    fill(&mut context.parent_run_id, metadata, &["parent_run_id", "parent_agent"]);
+    fill(&mut context.cancel_reason, metadata, &["cancel_reason", "cancellation_reason"]);
     for field in [&mut context.workspace_uri, &mut context.cancel_reason] {
         *field = field.take().filter(|text| !text.is_empty());
     }
@@ -145,11 +129,7 @@ fn read(
 
 fn fresh(metadata: &JsonObject, task_id: &str, mint: &mut dyn Mint) -> RunContext {
     let run_id = truthy(metadata, "run_id").map_or_else(|| task_id.to_owned(), python::text);
-    let run_id = if run_id.is_empty() {
-        mint.id("run_")
-    } else {
-        run_id
-    };
+    let run_id = if run_id.is_empty() { mint.id("run_") } else { run_id };
     RunContext::new(run_id, mint.timestamp())
 }
 

@@ -37,7 +37,7 @@ impl Decider for Task {
                 }
                 Ok(vec![TaskEvent::ArtifactAppended { artifact, part }])
             }
-            TaskCommand::MergeMetadata(entries) => Ok(self.merge(entries)),
+            TaskCommand::MergeMetadata(entries) => Ok(self.merge(&entries)),
             TaskCommand::AppendInferMessage(message) => {
                 self.turn().check_next(&message)?;
                 Ok(vec![TaskEvent::InferMessageAppended(message)])
@@ -61,10 +61,9 @@ impl Task {
         }
         match compare(self, &posted) {
             PostedAgain::Same => Ok(Vec::new()),
-            PostedAgain::Other(difference) => Err(TaskRejection::Differs {
-                id: self.id().to_owned(),
-                difference,
-            }),
+            PostedAgain::Other(difference) => {
+                Err(TaskRejection::Differs { id: self.id().to_owned(), difference })
+            }
             PostedAgain::Longer { .. } if self.run().is_some() => {
                 Err(TaskRejection::AlreadyRunning(self.id().to_owned()))
             }
@@ -75,9 +74,7 @@ impl Task {
                 let artifacts = artifacts
                     .into_iter()
                     .map(|artifact| TaskEvent::ArtifactAppended { artifact, part: None });
-                Ok(artifacts
-                    .chain(messages.into_iter().map(TaskEvent::MessageAppended))
-                    .collect())
+                Ok(artifacts.chain(messages.into_iter().map(TaskEvent::MessageAppended)).collect())
             }
         }
     }
@@ -113,10 +110,8 @@ impl Task {
 
     fn fail(&self, error: &str) -> Decision {
         let mut events = self.go_to(TaskState::Failed)?;
-        let entries = [("error".to_owned(), JsonText::string(error))]
-            .into_iter()
-            .collect();
-        events.extend(self.merge(entries));
+        let entries = [("error".to_owned(), JsonText::string(error))].into_iter().collect();
+        events.extend(self.merge(&entries));
         Ok(events)
     }
 
@@ -127,7 +122,7 @@ impl Task {
         if let Some(reason) = &reason {
             metadata.set("cancel_reason", JsonText::string(reason));
         }
-        let noted = self.merge(metadata);
+        let noted = self.merge(&metadata);
         if ended.is_empty() && noted.is_empty() {
             return Ok(Vec::new());
         }
@@ -139,18 +134,11 @@ impl Task {
     }
 
     /// Only the keys whose value changes.
-    fn merge(&self, entries: JsonObject) -> Vec<TaskEvent> {
+    fn merge(&self, entries: &JsonObject) -> Vec<TaskEvent> {
         let new = |(key, value): &(&str, &JsonText)| self.metadata().get(key) != Some(value);
-        let changed: JsonObject = entries
-            .iter()
-            .filter(new)
-            .map(|(key, value)| (key.to_owned(), value.clone()))
-            .collect();
-        if changed.is_empty() {
-            Vec::new()
-        } else {
-            vec![TaskEvent::MetadataMerged(changed)]
-        }
+        let changed: JsonObject =
+            entries.iter().filter(new).map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        if changed.is_empty() { Vec::new() } else { vec![TaskEvent::MetadataMerged(changed)] }
     }
 }
 

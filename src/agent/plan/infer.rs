@@ -33,19 +33,14 @@ pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
     let Some(last) = calls.last().copied() else {
         return first(question, at, part);
     };
-    if let Verdict::Action {
-        action: Action::Final { content },
-        ..
-    } = &reading.last
+    if let Verdict::Action { action: Action::Final { content }, .. } = &reading.last
         && is_handled(question, at, last)
     {
         return Progress::Output(Part::infer_output(JsonText::string(content)));
     }
     // A run that is taken up again needs the turn that it held.
     if agent.conversation && question.seat.is_none() {
-        return Progress::Next(Step::AwaitTurn {
-            session_id: session_id(question.task),
-        });
+        return Progress::Next(Step::AwaitTurn { session_id: session_id(question.task) });
     }
     if is_handled(question, at, last) {
         if reading.steps >= INFER_STEPS_MAX {
@@ -59,9 +54,7 @@ pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
 /// Nothing was asked yet: the turn, the prompt, the first inference.
 fn first(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
     if question.agent.conversation && question.seat.is_none() {
-        return Progress::Next(Step::AwaitTurn {
-            session_id: session_id(question.task),
-        });
+        return Progress::Next(Step::AwaitTurn { session_id: session_id(question.task) });
     }
     match prompt_first(question, at, part) {
         Some(acts) => Progress::Next(Step::Do(acts)),
@@ -83,10 +76,7 @@ fn inferences<'a>(question: &Question<'a>, at: At) -> Vec<&'a Call> {
 fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Option<Vec<Act>> {
     let mut acts = Vec::new();
     if let Some(seat) = question.seat {
-        let open = seat
-            .session
-            .open_turn()
-            .is_some_and(|open| open.turn_id == seat.turn_id);
+        let open = seat.session.open_turn().is_some_and(|open| open.turn_id == seat.turn_id);
         if !open {
             let text = ask::system_prompt(question.agent, question.task);
             acts.push(Act::Session(SessionCommand::StartTurn {
@@ -100,15 +90,7 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Option<Vec<
     if part_messages(question, at).next().is_none() {
         let text = part.as_infer().map(|asked| asked.prompt).unwrap_or_default();
         let message = LlmMessage::new(LlmRole::User, text, question.mint);
-        acts.push(say(
-            question,
-            TurnMessage {
-                message,
-                part: at,
-                infer_call: None,
-                origin: None,
-            },
-        ));
+        acts.push(say(question, TurnMessage { message, part: at, infer_call: None, origin: None }));
     }
     (!acts.is_empty()).then_some(acts)
 }
@@ -116,10 +98,9 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Option<Vec<
 /// Adds a message to the turn, wherever it is kept.
 fn say(question: &Question<'_>, message: TurnMessage) -> Act {
     match question.seat {
-        Some(seat) => Act::Session(SessionCommand::AppendMessage {
-            turn_id: seat.turn_id.to_owned(),
-            message,
-        }),
+        Some(seat) => {
+            Act::Session(SessionCommand::AppendMessage { turn_id: seat.turn_id.to_owned(), message })
+        }
         None => Act::Task(TaskCommand::AppendInferMessage(message)),
     }
 }
@@ -145,27 +126,15 @@ fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Readin
         }
         Verdict::Malformed(error) => note(question, at, id, prompt::unreadable_reply(&error)),
         Verdict::Repeated(action) => note(question, at, id, prompt::already_done(action)),
-        Verdict::Action {
-            action: Action::AgentCall { .. },
-            ..
-        } => note(question, at, id, prompt::delegation_off().to_owned()),
-        Verdict::Action {
-            action: Action::Final { .. },
-            raw,
-        } => {
+        Verdict::Action { action: Action::AgentCall { .. }, .. } => {
+            note(question, at, id, prompt::delegation_off().to_owned())
+        }
+        Verdict::Action { action: Action::Final { .. }, raw } => {
             let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
-            let said = TurnMessage {
-                message,
-                part: at,
-                infer_call: Some(id),
-                origin: None,
-            };
+            let said = TurnMessage { message, part: at, infer_call: Some(id), origin: None };
             Progress::Next(Step::Do(vec![say(question, said)]))
         }
-        Verdict::Action {
-            action: Action::ToolCall { tool, args },
-            raw,
-        } => {
+        Verdict::Action { action: Action::ToolCall { tool, args }, raw } => {
             let asked = part_messages(question, at)
                 .find(|message| message.infer_call.as_deref() == Some(id.as_str()))
                 .and_then(|message| message.origin.clone());
@@ -173,12 +142,7 @@ fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Readin
                 None => {
                     let origin = Some(question.mint.id("call_"));
                     let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
-                    let asking = TurnMessage {
-                        message,
-                        part: at,
-                        infer_call: Some(id),
-                        origin,
-                    };
+                    let asking = TurnMessage { message, part: at, infer_call: Some(id), origin };
                     Progress::Next(Step::Do(vec![say(question, asking)]))
                 }
                 Some(call_id) => {
@@ -199,11 +163,6 @@ fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Readin
 /// A note of the system to the model, about one of its replies.
 fn note(question: &mut Question<'_>, at: At, infer_call: String, text: String) -> Progress {
     let message = LlmMessage::new(LlmRole::System, text, question.mint);
-    let note = TurnMessage {
-        message,
-        part: at,
-        infer_call: Some(infer_call),
-        origin: None,
-    };
+    let note = TurnMessage { message, part: at, infer_call: Some(infer_call), origin: None };
     Progress::Next(Step::Do(vec![say(question, note)]))
 }

@@ -87,18 +87,12 @@ enum Progress {
     /// It cannot be carried out, and neither can the run.
     Fatal(String),
     /// Nobody knows the outcome of this call: what is left to say, and why it is unknown.
-    Unknown {
-        say: Vec<Act>,
-        call: Box<Call>,
-        why: String,
-    },
+    Unknown { say: Vec<Act>, call: Box<Call>, why: String },
 }
 
 impl std::fmt::Debug for Question<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Question")
-            .field("stream", self.stream)
-            .finish_non_exhaustive()
+        f.debug_struct("Question").field("stream", self.stream).finish_non_exhaustive()
     }
 }
 
@@ -113,10 +107,7 @@ pub fn next(question: &mut Question<'_>) -> Step {
     }
     let parts = run.item.map_or(&[][..], |item| task.parts(item));
     let mut outputs = Vec::new();
-    for (at, part) in (0..)
-        .zip(parts)
-        .filter(|(at, part)| *at >= run.next_part && is_executable(part))
-    {
+    for (at, part) in (0..).zip(parts).filter(|(at, part)| *at >= run.next_part && is_executable(part)) {
         let progress = match part.kind() {
             "tool_call" => tool::progress(question, at, part),
             _ => infer::progress(question, at, part),
@@ -128,11 +119,7 @@ pub fn next(question: &mut Question<'_>) -> Step {
             Progress::Unknown { say, call, why } => return ask_person(question, outputs, say, &call, &why),
         }
     }
-    if outputs.is_empty() {
-        finish(question)
-    } else {
-        Step::Do(attach(question, outputs))
-    }
+    if outputs.is_empty() { finish(question) } else { Step::Do(attach(question, outputs)) }
 }
 
 /// Only these parts are carried out; all others are for readers.
@@ -149,12 +136,7 @@ fn unfinished(call: &Call, epoch: u64) -> Step {
 }
 
 fn dispatch(call_id: String, epoch: u64) -> Act {
-    Act::Task(TaskCommand::Call(CallCommand::Dispatch {
-        call_id,
-        epoch,
-        delay_ms: 0,
-        cause: String::new(),
-    }))
+    Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }))
 }
 
 /// All parts have their output: outputs, turn and final state are one append.
@@ -180,19 +162,13 @@ fn fatal(question: &mut Question<'_>, outputs: Vec<(At, Part)>, error: String) -
 
 /// Commits the open turn, or aborts it for a reason.
 fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act> {
-    let open = question.seat.and_then(|seat| {
-        seat.session
-            .open_turn()
-            .filter(|open| open.turn_id == seat.turn_id)
-    });
+    let open =
+        question.seat.and_then(|seat| seat.session.open_turn().filter(|open| open.turn_id == seat.turn_id));
     let Some(open) = open else { return Vec::new() };
     let turn_id = open.turn_id.clone();
     vec![Act::Session(match abort {
         None => SessionCommand::CommitTurn { turn_id },
-        Some(reason) => SessionCommand::AbortTurn {
-            turn_id,
-            reason: reason.to_owned(),
-        },
+        Some(reason) => SessionCommand::AbortTurn { turn_id, reason: reason.to_owned() },
     })]
 }
 
@@ -212,10 +188,7 @@ fn ask_person(
     let mut acts = attach(question, outputs);
     acts.extend(say);
     acts.extend(end_turn(question, None));
-    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(
-        &text,
-        question.mint,
-    )))));
+    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
     Step::Do(acts)
 }
 
@@ -223,10 +196,7 @@ fn ask_person(
 fn attach(question: &mut Question<'_>, outputs: Vec<(At, Part)>) -> Vec<Act> {
     let mut append = |(at, output): (At, Part)| {
         let artifact = Artifact::new(vec![output], question.mint);
-        Act::Task(TaskCommand::AppendArtifact {
-            artifact,
-            part: Some(at),
-        })
+        Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(at) })
     };
     outputs.into_iter().map(&mut append).collect()
 }
@@ -234,31 +204,20 @@ fn attach(question: &mut Question<'_>, outputs: Vec<(At, Part)>) -> Vec<Act> {
 /// The key under which every attempt of a call is sent: fixed by where the call stands, never by what a
 /// model wrote.
 fn idempotency_key(stream: &StreamId, call_id: &str) -> String {
-    Digest::of_parts(&[
-        b"taskreel.call.v1\0",
-        stream.as_str().as_bytes(),
-        b"\0",
-        call_id.as_bytes(),
-    ])
-    .to_string()
+    Digest::of_parts(&[b"taskreel.call.v1\0", stream.as_str().as_bytes(), b"\0", call_id.as_bytes()])
+        .to_string()
 }
 
 /// The session that a task belongs to: named in its run context, else the task is its own.
 pub fn session_id(task: &Task) -> String {
     let named = task.metadata().get("session_id").filter(|id| !id.is_null());
-    named
-        .and_then(JsonText::to_str)
-        .filter(|id| !id.is_empty())
-        .unwrap_or_else(|| task.id().to_owned())
+    named.and_then(JsonText::to_str).filter(|id| !id.is_empty()).unwrap_or_else(|| task.id().to_owned())
 }
 
 /// The messages that belong to this part, wherever the turn is kept.
 fn part_messages<'a>(question: &Question<'a>, at: At) -> impl Iterator<Item = &'a TurnMessage> + use<'a> {
     let all = match question.seat {
-        Some(seat) => seat
-            .session
-            .open_turn()
-            .map_or(&[][..], |open| open.turn.messages()),
+        Some(seat) => seat.session.open_turn().map_or(&[][..], |open| open.turn.messages()),
         None => question.task.turn().messages(),
     };
     all.iter().filter(move |message| message.part == at)

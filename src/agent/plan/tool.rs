@@ -28,11 +28,9 @@ pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
             Progress::Output(Part::tool_output(&call_id, result.clone()))
         }
         Some((_, CallStatus::Failed(failure))) => refusal(question, &asked, &failure.message),
-        Some((call, CallStatus::Unknown(why))) => Progress::Unknown {
-            say: Vec::new(),
-            call: Box::new(call.clone()),
-            why: why.clone(),
-        },
+        Some((call, CallStatus::Unknown(why))) => {
+            Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why: why.clone() }
+        }
         Some(_) => Progress::Next(Step::Wait),
     }
 }
@@ -83,17 +81,12 @@ pub(super) fn request(
 }
 
 fn refusal(question: &mut Question<'_>, asked: &ToolCallView, message: &str) -> Progress {
-    let error: JsonObject = [("message".to_owned(), JsonText::string(message))]
-        .into_iter()
-        .collect();
+    let error: JsonObject = [("message".to_owned(), JsonText::string(message))].into_iter().collect();
     let call_id = output_id(question, asked);
     Progress::Output(Part::tool_failure(&call_id, error.to_text()))
 }
 
 /// The id that the output carries: the part's own, or a new one where the part has none.
 fn output_id(question: &mut Question<'_>, asked: &ToolCallView) -> String {
-    asked
-        .call_id
-        .clone()
-        .unwrap_or_else(|| question.mint.id("tool_output_"))
+    asked.call_id.clone().unwrap_or_else(|| question.mint.id("tool_output_"))
 }

@@ -35,11 +35,7 @@ impl Sink for FailingSink {
     }
 
     fn sync(&mut self) -> Result<(), String> {
-        if self.fail_sync {
-            Err("the disk is gone".into())
-        } else {
-            Ok(())
-        }
+        if self.fail_sync { Err("the disk is gone".into()) } else { Ok(()) }
     }
 
     fn write_head(&mut self, _: &Head) -> Result<(), String> {
@@ -47,10 +43,7 @@ impl Sink for FailingSink {
     }
 }
 
-const FENCE: Fence = Fence {
-    partition: 0,
-    epoch: 1,
-};
+const FENCE: Fence = Fence { partition: 0, epoch: 1 };
 
 type Answers = Vec<Result<Appended, AppendError>>;
 
@@ -69,67 +62,36 @@ fn group(sink: FailingSink, appends: Vec<Append>) -> (Answers, Arc<Shared>) {
     drop(queue);
     let writer_shared = Arc::clone(&shared);
     let work = move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(Writer::new(sink, writer_shared, Frontier::default()).run(jobs))
     };
     let _ = std::thread::spawn(work).join();
-    let lost = || AppendError::Ambiguous {
-        why: "no answer".into(),
-    };
-    let answers = answers
-        .into_iter()
-        .map(|answer| answer.blocking_recv().unwrap_or_else(|_| Err(lost())));
+    let lost = || AppendError::Ambiguous { why: "no answer".into() };
+    let answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap_or_else(|_| Err(lost())));
     (answers.collect(), shared)
 }
 
 fn appends(count: usize, body: usize) -> Vec<Append> {
     let mut author = Author::new(FENCE);
-    (0..count)
-        .map(|_| author.one(&stream("a"), &vec![1; body]))
-        .collect()
+    (0..count).map(|_| author.one(&stream("a"), &vec![1; body])).collect()
 }
 
 #[test]
 fn after_a_failed_sync_the_group_is_ambiguous_and_nothing_of_it_is_shown() {
-    let sink = FailingSink {
-        fail_sync: true,
-        ..FailingSink::default()
-    };
+    let sink = FailingSink { fail_sync: true, ..FailingSink::default() };
     let mut asked = appends(3, 10);
-    asked.push(
-        Author::new(FENCE)
-            .with_sets_from(50)
-            .one(&stream("a"), b"conflicts with the group"),
-    );
+    asked.push(Author::new(FENCE).with_sets_from(50).one(&stream("a"), b"conflicts with the group"));
     let (answers, shared) = group(sink, asked);
     let (last, written) = answers.split_last().unwrap();
-    assert!(
-        written
-            .iter()
-            .all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. })))
-    );
-    assert!(
-        matches!(last, Err(AppendError::Poisoned { .. })),
-        "its conflict rests on what may not be there"
-    );
+    assert!(written.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
+    assert!(matches!(last, Err(AppendError::Poisoned { .. })), "its conflict rests on what may not be there");
     assert_eq!(shared.index.read().unwrap().head().0, 0);
-    assert_eq!(
-        shared.refusal(),
-        AppendError::Poisoned {
-            why: "the disk is gone".into()
-        }
-    );
+    assert_eq!(shared.refusal(), AppendError::Poisoned { why: "the disk is gone".into() });
 }
 
 #[test]
 fn after_a_failed_value_later_appends_are_known_not_to_be_written() {
-    let sink = FailingSink {
-        fail_put_at: Some(1),
-        ..FailingSink::default()
-    };
+    let sink = FailingSink { fail_put_at: Some(1), ..FailingSink::default() };
     // Two of them fit a value: the third and fourth stand in the one that fails.
     let (answers, shared) = group(sink, appends(6, 25_000));
     let kinds: Vec<&str> = answers
@@ -140,26 +102,13 @@ fn after_a_failed_value_later_appends_are_known_not_to_be_written() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(
-        kinds,
-        [
-            "ambiguous",
-            "ambiguous",
-            "ambiguous",
-            "ambiguous",
-            "not written",
-            "not written"
-        ]
-    );
+    assert_eq!(kinds, ["ambiguous", "ambiguous", "ambiguous", "ambiguous", "not written", "not written"]);
     assert!(shared.poisoned.get().is_some());
 }
 
 #[test]
 fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
-    let sink = FailingSink {
-        fail_sync: true,
-        ..FailingSink::default()
-    };
+    let sink = FailingSink { fail_sync: true, ..FailingSink::default() };
     let shared = Arc::new(Shared::new(FENCE, Index::default()));
     let (queue, jobs) = mpsc::channel(4_096);
     let mut author = Author::new(FENCE);
@@ -171,46 +120,22 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
             answer
         })
         .collect();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build()
-        .unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     ok(runtime.block_on(Writer::new(sink, shared, Frontier::default()).run(jobs)));
-    let answers: Answers = answers
-        .into_iter()
-        .map(|answer| answer.blocking_recv().unwrap())
-        .collect();
+    let answers: Answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect();
     let (group, rest) = answers.split_at(GROUP_APPENDS);
-    assert!(
-        group
-            .iter()
-            .all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. })))
-    );
-    assert!(
-        rest.len() == 5
-            && rest
-                .iter()
-                .all(|answer| matches!(answer, Err(AppendError::Poisoned { .. })))
-    );
+    assert!(group.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
+    assert!(rest.len() == 5 && rest.iter().all(|answer| matches!(answer, Err(AppendError::Poisoned { .. }))));
     let (reply, _answer) = oneshot::channel();
-    let late = Job {
-        append: author.one(&stream("a"), b"late"),
-        reply,
-    };
+    let late = Job { append: author.one(&stream("a"), b"late"), reply };
     assert!(queue.try_send(late).is_err(), "the queue is closed");
 }
 
 #[test]
 fn a_panic_in_the_writer_poisons_the_store() {
-    let sink = FailingSink {
-        panic: true,
-        ..FailingSink::default()
-    };
+    let sink = FailingSink { panic: true, ..FailingSink::default() };
     let (answers, shared) = group(sink, appends(1, 10));
-    assert!(matches!(
-        answers.first(),
-        Some(Err(AppendError::Ambiguous { .. }))
-    ));
+    assert!(matches!(answers.first(), Some(Err(AppendError::Ambiguous { .. }))));
     assert!(matches!(shared.refusal(), AppendError::Poisoned { .. }));
 }
 
@@ -225,11 +150,7 @@ fn a_group_fills_values_and_never_splits_a_record() {
     }
     group.write(&mut builder, &mut sink).unwrap();
     assert_eq!(sink.values.len(), 7, "six of them fit a value");
-    assert!(
-        sink.values
-            .values()
-            .all(|value| value.len() <= crate::limits::GROUP_VALUE_BYTES)
-    );
+    assert!(sink.values.values().all(|value| value.len() <= crate::limits::GROUP_VALUE_BYTES));
     let read = reading::from_position(&sink, proto_events::id::Position(1), (0, 7), 7, 100).unwrap();
     assert_eq!(read, group.stored().collect::<Vec<_>>());
 }

@@ -65,15 +65,10 @@ fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText) -> PromptR
         &tools.0,
         parameters.as_str().as_bytes(),
         system.as_bytes(),
-        &question
-            .seat
-            .map_or(Digest::default(), |seat| seat.session.digest())
-            .0,
+        &question.seat.map_or(Digest::default(), |seat| seat.session.digest()).0,
     ]);
     let turn = shown(question.task, question.seat, at);
-    let digest = turn
-        .iter()
-        .fold(start, |digest, message| chain(digest, &message.message));
+    let digest = turn.iter().fold(start, |digest, message| chain(digest, &message.message));
     let history = question.seat.map_or(0, |seat| body(seat).len());
     PromptRef {
         session: question.seat.map(|seat| seat.stream.to_string()),
@@ -86,24 +81,16 @@ fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText) -> PromptR
 }
 
 fn tools_digest(agent: &Agent) -> Digest {
-    agent
-        .tools
-        .specs()
-        .into_iter()
-        .fold(Digest::default(), |digest, spec| {
-            let schema = spec.input_schema.to_string();
-            let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
-            Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
-        })
+    agent.tools.specs().into_iter().fold(Digest::default(), |digest, spec| {
+        let schema = spec.input_schema.to_string();
+        let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
+        Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
+    })
 }
 
 /// The leading system message for this task, as our own renderer writes it.
 pub(super) fn system_prompt(agent: &Agent, task: &Task) -> String {
-    let hint = task
-        .flow_state()
-        .read::<JsonObject>()
-        .ok()
-        .and_then(|flow| flow.get("prompt")?.to_str());
+    let hint = task.flow_state().read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
     let tools = agent.tools.specs();
     crate::agent::prompt::system_prompt(&PromptParts {
         tools: &tools,
@@ -118,18 +105,9 @@ fn system_message(agent: &Agent, task: &Task, seat: Option<Seat<'_>>) -> String 
     let Some(seat) = seat else {
         return system_prompt(agent, task);
     };
-    let set = seat
-        .session
-        .open_turn()
-        .and_then(|open| open.system_prompt.as_ref());
-    let kept = || {
-        seat.session
-            .history()
-            .as_slice()
-            .first()
-            .filter(|first| first.role == LlmRole::System)
-    };
-    match set.or_else(kept) {
+    let fresh = seat.session.open_turn().and_then(|open| open.system_prompt.as_ref());
+    let kept = || seat.session.history().as_slice().first().filter(|first| first.role == LlmRole::System);
+    match fresh.or_else(kept) {
         Some(message) => message.content.clone(),
         None => system_prompt(agent, task),
     }
@@ -145,18 +123,12 @@ fn body(seat: Seat<'_>) -> &[LlmMessage] {
 
 /// Whether the step about to be taken is within the run's budget; the error is Protolink's text.
 pub(super) fn within_budget(question: &Question<'_>, at: At, about: About) -> Result<(), String> {
-    let context = question
-        .task
-        .metadata()
-        .get("run_context")
-        .map(JsonText::to_value);
+    let context = question.task.metadata().get("run_context").map(JsonText::to_value);
     let Some(budget) = context.as_ref().and_then(|context| context.get("budget")) else {
         return Ok(());
     };
     let budget = Budget::from_json(budget).map_err(|error| error.to_string())?;
-    budget
-        .check(&usage(question, at, about))
-        .map_err(|exceeded| exceeded.to_string())
+    budget.check(&usage(question, at, about)).map_err(|exceeded| exceeded.to_string())
 }
 
 /// What is about to be done.
@@ -181,10 +153,7 @@ fn usage(question: &Question<'_>, at: At, about: About) -> BudgetUsage {
             }
             CallKind::Tool => usage.tool_calls += 1,
         }
-        if let Some(tokens) = call
-            .usage
-            .filter(|_| matches!(call.status, CallStatus::Succeeded(_)))
-        {
+        if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
             usage.input_tokens += tokens.input_tokens;
             usage.output_tokens += tokens.output_tokens;
         }
@@ -202,18 +171,8 @@ fn usage(question: &Question<'_>, at: At, about: About) -> BudgetUsage {
 /// the part itself.
 fn shown<'a>(task: &'a Task, seat: Option<Seat<'a>>, at: At) -> Vec<&'a TurnMessage> {
     match seat {
-        Some(seat) => seat
-            .session
-            .open_turn()
-            .map_or(&[][..], |open| open.turn.messages())
-            .iter()
-            .collect(),
-        None => task
-            .turn()
-            .messages()
-            .iter()
-            .filter(|message| message.part == at)
-            .collect(),
+        Some(seat) => seat.session.open_turn().map_or(&[][..], |open| open.turn.messages()).iter().collect(),
+        None => task.turn().messages().iter().filter(|message| message.part == at).collect(),
     }
 }
 

@@ -23,20 +23,13 @@ pub(super) fn progress(
         Some((_, CallStatus::Succeeded(result))) => {
             tell(question, &call_id, &origin, prompt::tool_result(name, result))
         }
-        Some((_, CallStatus::Failed(failure))) if failure.class == FailureClass::Rejected => tell(
-            question,
-            &call_id,
-            &origin,
-            prompt::argument_error(name, &failure.message),
-        ),
+        Some((_, CallStatus::Failed(failure))) if failure.class == FailureClass::Rejected => {
+            tell(question, &call_id, &origin, prompt::argument_error(name, &failure.message))
+        }
         Some((_, CallStatus::Failed(failure))) => Progress::Fatal(prompt::fatal_tool(name, &failure.message)),
         Some((call, CallStatus::Unknown(why))) => {
             let say = vec![answer(question, &call_id, &origin, prompt::outcome_unknown(name))];
-            Progress::Unknown {
-                say,
-                call: Box::new(call.clone()),
-                why: why.clone(),
-            }
+            Progress::Unknown { say, call: Box::new(call.clone()), why: why.clone() }
         }
         Some(_) => Progress::Next(Step::Wait),
     }
@@ -57,19 +50,10 @@ fn begin(
         return Progress::Fatal(exceeded);
     }
     match registered.spec().check(args) {
-        Ok(args) => Progress::Next(Step::Do(tool::request(
-            question,
-            registered.spec(),
-            call_id,
-            args,
-            origin,
-        ))),
-        Err(error) => tell(
-            question,
-            &call_id,
-            &origin,
-            prompt::argument_error(name, &error.to_string()),
-        ),
+        Ok(args) => {
+            Progress::Next(Step::Do(tool::request(question, registered.spec(), call_id, args, origin)))
+        }
+        Err(error) => tell(question, &call_id, &origin, prompt::argument_error(name, &error.to_string())),
     }
 }
 
@@ -81,13 +65,5 @@ fn tell(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: S
 fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Act {
     let message = LlmMessage::new(LlmRole::System, text, question.mint);
     let infer_call = origin.infer_call.clone();
-    say(
-        question,
-        TurnMessage {
-            message,
-            part: origin.part,
-            infer_call,
-            origin: Some(call_id.to_owned()),
-        },
-    )
+    say(question, TurnMessage { message, part: origin.part, infer_call, origin: Some(call_id.to_owned()) })
 }
