@@ -17,17 +17,9 @@ const VOCABULARY: Floors = &[
     ("model", &["envelope", "id", "json", "limits"]),
     ("turn", &["id", "model"]),
     ("call", &["id", "json"]),
-    (
-        "task",
-        &["call", "decider", "envelope", "id", "json", "model", "turn"],
-    ),
+    ("task", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
-    (
-        "codec",
-        &[
-            "call", "envelope", "id", "json", "limits", "model", "session", "task", "turn",
-        ],
-    ),
+    ("codec", &["call", "envelope", "id", "json", "limits", "model", "session", "task", "turn"]),
 ];
 
 /// Those of `taskreel`.
@@ -40,10 +32,7 @@ const LIBRARY: Floors = &[
     ("inspect", &["audit", "error", "limits", "ports", "store"]),
     ("error", &["limits", "store"]),
     ("actors", &["agent", "error", "limits", "ports", "store"]),
-    (
-        "system",
-        &["actors", "agent", "error", "limits", "ports", "store"],
-    ),
+    ("system", &["actors", "agent", "error", "limits", "ports", "store"]),
 ];
 
 /// Crates, and the only places that may name them.
@@ -69,10 +58,7 @@ fn sources() -> Vec<(String, String)> {
                 folders.push(path);
             } else if path.extension().is_some_and(|ending| ending == "rs") {
                 let text = std::fs::read_to_string(&path).unwrap();
-                let code: Vec<_> = text
-                    .lines()
-                    .filter(|line| !line.trim_start().starts_with("//"))
-                    .collect();
+                let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
                 let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
                 found.push((name, code.join("\n")));
             }
@@ -95,9 +81,7 @@ fn names_crate(code: &str, name: &str) -> bool {
     code.match_indices(&wanted).any(|(at, _)| {
         let before = code.split_at(at).0;
         let in_a_word = before.ends_with(|char: char| char.is_alphanumeric() || char == '_');
-        let in_a_path = ["super::", "self::", "crate::", "store::"]
-            .iter()
-            .any(|path| before.ends_with(path));
+        let in_a_path = ["super::", "self::", "crate::", "store::"].iter().any(|path| before.ends_with(path));
         !in_a_word && !in_a_path
     })
 }
@@ -129,15 +113,9 @@ fn imports_go_downward_only() {
 fn the_crates_that_we_hide_are_named_in_their_own_places_only() {
     let sources = sources();
     for (hidden, places) in HIDDEN {
-        let named: Vec<_> = sources
-            .iter()
-            .filter(|(_, code)| names_crate(code, hidden))
-            .map(|(name, _)| name)
-            .collect();
-        assert!(
-            !named.is_empty(),
-            "{hidden} is named nowhere; is the rule still needed?"
-        );
+        let named: Vec<_> =
+            sources.iter().filter(|(_, code)| names_crate(code, hidden)).map(|(name, _)| name).collect();
+        assert!(!named.is_empty(), "{hidden} is named nowhere; is the rule still needed?");
         for name in named {
             assert!(
                 places.iter().any(|place| name.starts_with(place)),
