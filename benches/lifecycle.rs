@@ -12,8 +12,8 @@
 mod raw;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use proto_events::codec::Storable as _;
@@ -197,20 +197,21 @@ async fn lifecycle(system: &System, id: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A text that fills an event up to its length.
-fn text(bytes: usize) -> Part {
-    Part::text("durable ".repeat(bytes / 8 + 1).get(..bytes).unwrap_or_default())
-}
+/// A text that fills an event up to its length. Made once: what is measured is the system, not its caller.
+static TEXT: LazyLock<Part> = LazyLock::new(|| Part::text("durable ".repeat(61).trim_end()));
+
+/// The same for the first event, which says more beside the text.
+static FIRST: LazyLock<Part> = LazyLock::new(|| Part::text("durable ".repeat(52).trim_end()));
 
 fn message(id: &str, n: u64) -> Message {
-    said(id, n, 492)
+    said(id, n, &TEXT)
 }
 
-fn said(id: &str, n: u64, bytes: usize) -> Message {
+fn said(id: &str, n: u64, text: &Part) -> Message {
     Message {
         id: Some(format!("msg_{id}_{n}")),
         role: Some("user".to_owned()),
-        parts: vec![text(bytes)],
+        parts: vec![text.clone()],
         timestamp: Some("2026-11-21T10:00:00.000000+00:00".to_owned()),
     }
 }
@@ -219,7 +220,7 @@ fn posted(id: &str) -> PostedTask {
     PostedTask {
         id: id.to_owned(),
         state: TaskState::Submitted,
-        messages: vec![said(id, 0, 420)],
+        messages: vec![said(id, 0, &FIRST)],
         artifacts: Vec::new(),
         metadata: JsonObject::new(),
         flow_state: JsonText::empty_object(),

@@ -7,6 +7,9 @@ use std::time::Duration;
 /// Commands that wait at one actor. More are refused as `Overloaded`: a caller must feel back-pressure.
 pub const MAILBOX_COMMANDS: usize = 256;
 
+/// Commands that wait at the one door that all callers come through: sixteen actors' worth.
+pub const DOOR_COMMANDS: usize = 16 * MAILBOX_COMMANDS;
+
 /// Appends that wait for the writer: two full waves of the most concurrent load measured.
 pub const WRITER_QUEUE_APPENDS: usize = 8_192;
 

@@ -25,7 +25,7 @@ use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
 use crate::actors::router::{Drain, Router};
 use crate::actors::supervisor::Supervisor;
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::DOOR_COMMANDS;
 use crate::store::fold::fold_stream;
 use crate::store::{EventStore, Subscription};
 
@@ -144,7 +144,7 @@ impl System {
         if folded.version < version {
             return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
         }
-        Ok(TaskSnapshot::new(folded.state, folded.version))
+        Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
     }
 
     /// The log under this system, for reading: audit and inspection take nothing more.
@@ -211,7 +211,7 @@ impl System {
         match self.inner.supervisor.try_send(message) {
             Ok(()) => {}
             Err(SendError::Full(_)) => {
-                return Err(Error::Overloaded { waiting: MAILBOX_COMMANDS * 16 });
+                return Err(Error::Overloaded { waiting: DOOR_COMMANDS });
             }
             Err(SendError::Closed(_)) => return Err(Error::Stopped),
         }

@@ -20,7 +20,8 @@ use crate::store::{AppendPart, EventReader, EventStore, Fence, ReadError};
 /// One stream's state and what has been decided but not written yet.
 pub(crate) struct Entity<D: Decider> {
     stream: StreamId,
-    folded: Folded<D>,
+    /// Shared with those who were answered, so that an answer costs no copy of the state.
+    folded: Folded<Arc<D>>,
     pending: Vec<D::Event>,
 }
 
@@ -34,18 +35,22 @@ pub(crate) struct SetPlace {
 
 impl<D> Entity<D>
 where
-    D: Decider + Default + Send + 'static,
+    D: Decider + Default + Clone + Send + Sync + 'static,
     D::Event: Storable + Send + 'static,
 {
-    /// Step 4: reads the stream on the blocking pool and folds it.
+    /// Step 4: reads the stream on the blocking pool and folds it. Of a new stream there is nothing to read.
     pub(crate) async fn recover(store: &Arc<dyn EventStore>, stream: StreamId) -> Result<Self, Error> {
+        if store.stream_version(&stream)? == Version(0) {
+            let (state, nowhere) = (D::default(), Digest::default());
+            return Ok(Self::standing(stream, state, Version(0), Position(0), nowhere));
+        }
         let reader = Arc::clone(store);
         let name = stream.clone();
         let read = move || fold_stream::<D>(reader.as_ref(), &name, None);
         let folded = tokio::task::spawn_blocking(read)
             .await
             .map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))??;
-        Ok(Self { stream, folded, pending: Vec::new() })
+        Ok(Self { stream, folded: folded.shared(), pending: Vec::new() })
     }
 
     /// An entity that somebody else has recovered already.
@@ -57,7 +62,7 @@ where
         last_hash: Digest,
     ) -> Self {
         let (answered, forgotten) = (Vec::new(), false);
-        let folded = Folded { state, version, position, last_hash, answered, forgotten };
+        let folded = Folded { state: Arc::new(state), version, position, last_hash, answered, forgotten };
         Self { stream, folded, pending: Vec::new() }
     }
 
@@ -72,6 +77,11 @@ where
     /// The state, pending events included.
     pub(crate) fn state(&self) -> &D {
         &self.folded.state
+    }
+
+    /// The state, for somebody who may keep it.
+    pub(crate) fn shared_state(&self) -> Arc<D> {
+        Arc::clone(&self.folded.state)
     }
 
     /// The version on disk.
@@ -114,7 +124,7 @@ where
     /// Steps 5 and 7: decides, and folds the decision.
     pub(crate) fn decide(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), D::Rejection> {
         for event in self.folded.state.decide(command, metadata)? {
-            self.folded.state.evolve(&event, metadata);
+            Arc::make_mut(&mut self.folded.state).evolve(&event, metadata);
             self.pending.push(event);
         }
         Ok(())
@@ -142,8 +152,9 @@ where
         if after != self.folded.version {
             return false;
         }
+        let state = Arc::make_mut(&mut self.folded.state);
         for event in events {
-            self.folded.state.evolve(event, metadata);
+            state.evolve(event, metadata);
         }
         self.settle(committed, hash, metadata);
         true

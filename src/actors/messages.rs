@@ -89,10 +89,15 @@ pub(crate) enum TaskOp {
 }
 
 impl TaskOp {
+    /// Whether it only asks.
+    pub(crate) fn is_query(&self) -> bool {
+        matches!(self, Self::Look | Self::AwaitEnd)
+    }
+
     /// SHA-256 of what a caller sent: tells a repeated command from another under the same id.
     pub(crate) fn digest(&self) -> Digest {
         match self {
-            Self::Submit(posted) => Digest::of_parts(&[b"submit", posted.to_json().as_str().as_bytes()]),
+            Self::Submit(posted) => Digest::of_parts(&[b"work\0", posted.to_json().as_str().as_bytes()]),
             Self::Cancel { reason } => {
                 Digest::of_parts(&[b"cancel", reason.as_deref().unwrap_or_default().as_bytes()])
             }
@@ -101,7 +106,7 @@ impl TaskOp {
             }
             Self::TurnGranted(grant) => Digest::of_parts(&[b"turn", grant.turn_id.as_bytes()]),
             Self::TurnRefused { .. } => Digest::of(b"refused"),
-            Self::Command(command) => Digest::of(format!("{command:?}").as_bytes()),
+            Self::Command(command) => command.digest(),
             Self::Resume => Digest::of(b"resume"),
             Self::Look | Self::AwaitEnd => Digest::default(),
         }
@@ -111,7 +116,7 @@ impl TaskOp {
 /// A task as it stands on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskView {
-    pub(crate) task: Task,
+    pub(crate) task: Arc<Task>,
     pub(crate) committed: Committed,
 }
 
@@ -123,15 +128,6 @@ pub(crate) struct ToTask {
     pub(crate) op: TaskOp,
     pub(crate) cause: Cause,
     pub(crate) reply: Option<oneshot::Sender<Result<TaskView, Error>>>,
-}
-
-impl ToTask {
-    /// Answers, if anybody still listens.
-    pub(crate) fn answer(self, answer: Result<TaskView, Error>) {
-        if let Some(reply) = self.reply {
-            let _gone_is_fine = reply.send(answer);
-        }
-    }
 }
 
 /// The turn of a session, handed to a task.

@@ -19,7 +19,7 @@ use crate::actors::supervisor::Supervisor;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
 use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::DOOR_COMMANDS;
 use crate::ports::Ports;
 
 /// One attempt to send.
@@ -123,7 +123,7 @@ impl Actor for Router {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
+        ctx.set_mailbox_capacity(DOOR_COMMANDS);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::actors::session::SessionActor;
 use crate::actors::task::{Passivate, TaskActor};
 use crate::actors::{Parts, Shared};
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::{DOOR_COMMANDS, MAILBOX_COMMANDS};
 
 /// The supervisor.
 pub(crate) struct Supervisor {
@@ -49,7 +49,7 @@ impl Supervisor {
         let supervisor = Self::create(|ctx| {
             // Now, not when it has started: until then actix's own bound of 16 would refuse the first callers.
             // Every caller of the system comes through here, each actor's own bound stands behind it.
-            ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
+            ctx.set_mailbox_capacity(DOOR_COMMANDS);
             let started = Router::new(&parts, ctx.address()).start();
             router = Some(started.clone());
             let shared = Shared::new(parts, started, ctx.address());
@@ -98,7 +98,9 @@ impl Handler<ToTask> for Supervisor {
         match actor.try_send(message) {
             Ok(()) => {}
             Err(SendError::Full(message)) => {
-                message.answer(Err(Error::Overloaded { waiting: MAILBOX_COMMANDS }));
+                let waiting = MAILBOX_COMMANDS;
+                let reply = message.reply;
+                let _gone_is_fine = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting })));
             }
             Err(SendError::Closed(message)) => {
                 self.tasks.remove(&message.stream);

@@ -29,6 +29,19 @@ pub(crate) struct TaskActor {
     orderly: bool,
 }
 
+/// What an operation's sender waits for.
+enum What {
+    Look,
+    End,
+    Done,
+}
+
+/// Who is to be answered, once the operation is carried out.
+struct Asked {
+    what: What,
+    reply: Option<oneshot::Sender<Answer>>,
+}
+
 /// Stop: nothing is queued behind this message.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -40,19 +53,20 @@ impl TaskActor {
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
-    fn after(&mut self, core: Option<TaskCore>, message: ToTask, done: Result<Vec<Effect>, Error>) {
+    fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<Vec<Effect>, Error>) {
         self.core = core;
         self.last_used = Instant::now();
         match done {
             Err(error) => {
-                if message.reply.is_none() {
+                if let Some(reply) = asked.reply {
+                    let _gone_is_fine = reply.send(Err(error));
+                } else {
                     // Nobody waits for the answer, so this is where the error is handled.
                     tracing::error!(stream = %self.stream, %error, "a command of the system itself failed");
                 }
-                message.answer(Err(error));
             }
             Ok(effects) => {
-                self.answer(message);
+                self.answer(asked);
                 for effect in effects {
                     self.set_going(effect);
                 }
@@ -66,15 +80,13 @@ impl TaskActor {
         }
     }
 
-    fn answer(&mut self, message: ToTask) {
-        let Some(reply) = message.reply else { return };
+    fn answer(&mut self, asked: Asked) {
+        let Some(reply) = asked.reply else { return };
         let core = self.core.as_ref();
         let exists = core.is_some_and(|core| core.task().exists());
-        let _gone_is_fine = match message.op {
-            TaskOp::Look | TaskOp::AwaitEnd if !exists => {
-                reply.send(Err(Error::TaskNotFound(self.stream.id())))
-            }
-            TaskOp::AwaitEnd if !core.is_some_and(TaskCore::is_at_rest) => {
+        let _gone_is_fine = match asked.what {
+            What::Look | What::End if !exists => reply.send(Err(Error::TaskNotFound(self.stream.id()))),
+            What::End if !core.is_some_and(TaskCore::is_at_rest) => {
                 self.waiters.push(reply);
                 return;
             }
@@ -86,7 +98,7 @@ impl TaskActor {
         let core = self.core.as_ref();
         let nothing = Committed { version: Version(0), position: Position(0) };
         let committed = core.map_or(nothing, TaskCore::committed);
-        TaskView { task: core.map(|core| core.task().clone()).unwrap_or_default(), committed }
+        TaskView { task: core.map(TaskCore::shared_task).unwrap_or_default(), committed }
     }
 
     fn set_going(&self, effect: Effect) {
@@ -152,21 +164,27 @@ impl Handler<ToTask> for TaskActor {
     fn handle(&mut self, message: ToTask, _: &mut Self::Context) -> Self::Result {
         let core = self.core.take();
         let shared = self.shared.clone();
+        let ToTask { stream, op, cause, reply } = message;
+        let what = match op {
+            TaskOp::Look => What::Look,
+            TaskOp::AwaitEnd => What::End,
+            _ => What::Done,
+        };
         let work = async move {
             let recovered = match core {
                 Some(core) => Ok(core),
-                None => TaskCore::recover(&shared, message.stream.clone()).await,
+                None => TaskCore::recover(&shared, stream).await,
             };
             match recovered {
-                Err(error) => (None, message, Err(error)),
+                Err(error) => (None, Err(error)),
                 Ok(mut core) => {
-                    let done = core.carry_out(&shared, message.op.clone(), &message.cause).await;
-                    (Some(core), message, done)
+                    let done = core.carry_out(&shared, op, &cause).await;
+                    (Some(core), done)
                 }
             }
         };
-        let work =
-            work.into_actor(self).map(|(core, message, done), actor, _| actor.after(core, message, done));
+        let asked = Asked { what, reply };
+        let work = work.into_actor(self).map(|(core, done), actor, _| actor.after(core, asked, done));
         AtomicResponse::new(Box::pin(work))
     }
 }

@@ -58,6 +58,10 @@ impl TaskCore {
         self.entity.state()
     }
 
+    pub(super) fn shared_task(&self) -> std::sync::Arc<Task> {
+        self.entity.shared_state()
+    }
+
     pub(super) fn committed(&self) -> Committed {
         self.entity.committed()
     }
@@ -74,6 +78,9 @@ impl TaskCore {
         mut op: TaskOp,
         cause: &Cause,
     ) -> Result<Vec<Effect>, Error> {
+        if op.is_query() {
+            return Ok(Vec::new());
+        }
         for _ in 0..CONFLICTS_MAX {
             let metadata = cause.metadata(shared.ports.clock.now(), op.digest());
             if self.was_answered(shared, &metadata).await? {

@@ -1,6 +1,8 @@
 //! A stream read back into its state: the one fold that recovery, queries at a version and audit share, so
 //! that none of them can disagree with another about what a log says.
 
+use std::sync::Arc;
+
 use proto_events::codec::Storable;
 use proto_events::decider::Decider;
 use proto_events::envelope::{Committed, Metadata, Recorded};
@@ -107,6 +109,33 @@ where
     }
 }
 
+impl<D> Folded<D> {
+    /// Remembers a command that appended, as the newest.
+    pub fn remember(&mut self, metadata: &Metadata) {
+        if self.answered.len() >= COMMANDS_REMEMBERED {
+            self.answered.drain(..COMMANDS_REMEMBERED / 4);
+            self.forgotten = true;
+        }
+        self.answered.push(Answered {
+            command_id: metadata.command_id.clone(),
+            digest: metadata.command_digest,
+            committed: Committed { version: self.version, position: self.position },
+        });
+    }
+
+    /// The same with its state behind a pointer that can be handed out.
+    pub(crate) fn shared(self) -> Folded<Arc<D>> {
+        Folded {
+            state: Arc::new(self.state),
+            version: self.version,
+            position: self.position,
+            last_hash: self.last_hash,
+            answered: self.answered,
+            forgotten: self.forgotten,
+        }
+    }
+}
+
 impl<D> Folded<D>
 where
     D: Decider,
@@ -129,19 +158,6 @@ where
         self.last_hash = stored.hash;
         self.remember(&stored.record.metadata);
         Ok(())
-    }
-
-    /// Remembers a command that appended, as the newest.
-    pub fn remember(&mut self, metadata: &Metadata) {
-        if self.answered.len() >= COMMANDS_REMEMBERED {
-            self.answered.drain(..COMMANDS_REMEMBERED / 4);
-            self.forgotten = true;
-        }
-        self.answered.push(Answered {
-            command_id: metadata.command_id.clone(),
-            digest: metadata.command_digest,
-            committed: Committed { version: self.version, position: self.position },
-        });
     }
 
     fn check_link(&self, stored: &StoredRecord) -> Result<(), ReadError> {

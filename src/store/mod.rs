@@ -147,7 +147,7 @@ pub trait EventReader: Send + Sync {
     /// [`ReadError::Closed`] after closing.
     fn head(&self) -> Result<Position, ReadError>;
 
-    /// Where `stream` ends; 0 if it is unknown.
+    /// Where `stream` ends; 0 if it is unknown. Answers from memory: actors ask on their own thread.
     ///
     /// # Errors
     /// [`ReadError::Closed`] after closing.

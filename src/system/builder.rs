@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use proto_events::id::check_id;
+
 use crate::actors::Parts;
 use crate::actors::messages::{Cause, TaskOp, ToTask};
 use crate::agent::Agent;
@@ -147,7 +149,11 @@ impl Builder {
     /// # Errors
     /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the description cannot work.
     pub async fn start(self) -> Result<System, Error> {
-        proto_events::id::check_id(&self.agent.name)?;
+        check_id(&self.agent.name)?;
+        for name in self.agent.tools.names() {
+            // A tool's name becomes part of the name of its own stream.
+            check_id(name).map_err(|error| Error::Builder(format!("tool `{name}`: {error}")))?;
+        }
         let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given) = (self.path, self.store);
         let (store, open) = blocking(move || {

@@ -1,5 +1,7 @@
 //! Handles on one task and on one conversation, and what they show.
 
+use std::sync::Arc;
+
 use proto_events::id::{Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
@@ -136,12 +138,12 @@ impl TaskHandle {
 /// A task as it stood on disk at one version.
 #[derive(Debug, Clone)]
 pub struct TaskSnapshot {
-    task: Task,
+    task: Arc<Task>,
     version: Version,
 }
 
 impl TaskSnapshot {
-    pub(super) fn new(task: Task, version: Version) -> Self {
+    pub(super) fn new(task: Arc<Task>, version: Version) -> Self {
         Self { task, version }
     }
 
