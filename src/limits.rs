@@ -1,5 +1,6 @@
-//! Every bound of the running system, each with its unit and its reason. What a user might want to set has
-//! a setting on the builder of the same name. Bounds of the vocabulary are in `proto_events::limits`.
+//! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after`, a
+//! tool's policy its timeout; the others are fixed so far. Bounds of the vocabulary are in
+//! `proto_events::limits`.
 
 use std::time::Duration;
 
