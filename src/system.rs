@@ -17,7 +17,7 @@ use actix::prelude::SendError;
 use proto_events::id::{Mint, Position, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
 use proto_events::session::Session;
-use proto_events::task::Task;
+use proto_events::task::{Task, TaskRejection};
 use tokio::sync::oneshot;
 
 use crate::actors::Parts;
@@ -28,6 +28,9 @@ use crate::error::Error;
 use crate::limits::DOOR_COMMANDS;
 use crate::store::fold::fold_stream;
 use crate::store::{EventStore, Subscription};
+
+/// How many ids are made for one task before the source of ids is held to be broken.
+const ID_TRIES: usize = 8;
 
 /// A running system over one log. Cheap to clone; all clones are the same system.
 ///
@@ -68,8 +71,7 @@ impl System {
     /// [`Error::Task`] if a task with this id says something else or is running, [`Error::Overloaded`] if
     /// too much waits, or what the log answers.
     pub async fn submit(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(None, &mut self.inner.ports.clone())?;
-        self.submit_as(posted, Cause::default()).await
+        self.submit_new(input.into(), None).await
     }
 
     /// As [`System::submit`], under a command id: the same id with the same task gets the first answer
@@ -81,6 +83,24 @@ impl System {
         check_id(command_id)?;
         let cause = Cause { command_id: command_id.to_owned(), may_repeat: true, ..Cause::default() };
         self.submit_as(task, cause).await
+    }
+
+    /// Submits under an id that we make; made ids are short enough to meet by chance, so a clash gets another.
+    pub(crate) async fn submit_new(
+        &self,
+        input: TaskInput,
+        session: Option<&str>,
+    ) -> Result<TaskHandle, Error> {
+        let ours = !matches!(input, TaskInput::Task(_));
+        for _ in 0..ID_TRIES {
+            let posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
+            match self.submit_as(posted, Cause::default()).await {
+                Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_)))
+                    if ours => {}
+                answer => return answer,
+            }
+        }
+        Err(Error::Internal("no new task id could be made; is the source of ids broken?".to_owned()))
     }
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
@@ -179,10 +199,6 @@ impl System {
     /// [`Error::Stopped`] after a shutdown.
     pub async fn live_tasks(&self) -> Result<usize, Error> {
         self.inner.supervisor.send(crate::actors::supervisor::CountLive).await.map_err(|_| Error::Stopped)
-    }
-
-    pub(crate) fn ports(&self) -> crate::ports::Ports {
-        self.inner.ports.clone()
     }
 
     /// Sends an operation to a task's actor and waits for its answer. A caller that goes away cancels

@@ -277,8 +277,7 @@ async fn an_idempotent_tool_is_called_again_under_the_same_key() {
     let part = Part::tool_call("put", json!({})).unwrap();
     let end = system.submit(part).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Completed);
-    let keys = keys.lock().unwrap();
+    let keys = keys.lock().unwrap().clone();
     assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));
-    drop(keys);
     system.shutdown().await.unwrap();
 }

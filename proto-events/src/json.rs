@@ -68,7 +68,7 @@ impl JsonText {
 
     /// The JSON of a string.
     pub fn string(text: &str) -> Self {
-        Self::from(Value::String(text.to_owned()))
+        Self::of_model(text)
     }
 
     /// `null`.
@@ -165,8 +165,7 @@ fn check_escape(text: &str, at: usize) -> Result<usize, JsonError> {
 
 impl From<Value> for JsonText {
     fn from(value: Value) -> Self {
-        let text = value.to_string();
-        RawValue::from_string(text).map_or_else(|_| Self::null(), |raw| Self(raw.into()))
+        Self::of_model(&value)
     }
 }
 

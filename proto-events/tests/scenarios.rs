@@ -348,3 +348,25 @@ fn a_message_for_a_turn_that_is_not_open_is_refused() {
         .when(append(said(LlmRole::User, None)))
         .then_rejected(&SessionRejection::NoSuchTurn("u1".to_owned()));
 }
+
+#[test]
+fn a_commands_digest_is_the_same_in_every_release() {
+    // These stand in logs: a digest that changes makes a repeated command look like another one.
+    for (command, digest) in [
+        (TaskCommand::Begin, "d76cf4247d2568864a94a91da473b72cf5931a889a9f9f61464b04e64b75889a"),
+        (
+            TaskCommand::Fail { error: "boom".to_owned() },
+            "451bcdafd30440f70a7031be05407c8e58e40f1377dbf28b26eef15cff496796",
+        ),
+        (
+            TaskCommand::AppendMessage(message("m")),
+            "8237b3ac8b235b5611bcc1ecd3b387ddeb595b80e68f10fff06147bdf44c3909",
+        ),
+        (
+            TaskCommand::Submit(posted(Submitted, &["m1"])),
+            "54caceece5223da377bf677e85eefa5a19f58dcbdca63800b958730200c29bd9",
+        ),
+    ] {
+        assert_eq!(command.digest().to_string(), digest, "{command:?}");
+    }
+}

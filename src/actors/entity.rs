@@ -13,7 +13,6 @@ use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
 use crate::error::Error;
-use crate::ports::Ports;
 use crate::store::fold::{Folded, PAGE_RECORDS, fold_stream};
 use crate::store::{AppendPart, EventReader, EventStore, Fence, ReadError};
 
@@ -27,10 +26,34 @@ pub(crate) struct Entity<D: Decider> {
     payloads: Vec<Payload>,
 }
 
+/// One draw of randomness for a whole append. It is written nowhere, and neither its set id nor a salt leads
+/// back to it, so a salt that is erased stays erased.
+#[derive(Clone, Copy)]
+pub(crate) struct Seed(pub(crate) [u8; 16]);
+
+impl Seed {
+    /// The append's name.
+    pub(crate) fn set_id(self) -> [u8; 16] {
+        self.derive(&[b"taskreel.set"])
+    }
+
+    /// The salt of one event.
+    fn salt(self, stream: &StreamId, at: usize) -> [u8; 16] {
+        self.derive(&[b"taskreel.salt", stream.as_str().as_bytes(), b"\0", &(at as u64).to_be_bytes()])
+    }
+
+    fn derive(self, what: &[&[u8]]) -> [u8; 16] {
+        let parts: Vec<&[u8]> = std::iter::once(&self.0[..]).chain(what.iter().copied()).collect();
+        let mut sixteen = [0; 16];
+        sixteen.iter_mut().zip(Digest::of_parts(&parts).0).for_each(|(to, from)| *to = from);
+        sixteen
+    }
+}
+
 /// Which append a record belongs to, and its place in it.
 #[derive(Clone, Copy)]
 pub(crate) struct SetPlace {
-    pub(crate) set_id: [u8; 16],
+    pub(crate) seed: Seed,
     pub(crate) part: u16,
     pub(crate) parts: u16,
 }
@@ -199,26 +222,15 @@ where
 
     /// The pending events as one part of an append: encoded, hashed and length-checked here, before the
     /// writer sees them.
-    pub(crate) fn part(
-        &self,
-        fence: Fence,
-        set: SetPlace,
-        metadata: &Metadata,
-        ports: &Ports,
-    ) -> Result<AppendPart, Error> {
-        // One draw for the record; a salt for each event follows from it and its place.
-        let seed = ports.ids.random();
+    pub(crate) fn part(&self, fence: Fence, set: SetPlace, metadata: &Metadata) -> Result<AppendPart, Error> {
         let events = self.payloads.iter().enumerate().map(|(at, payload)| {
-            let salt = Digest::of_parts(&[b"taskreel.salt", &seed, &(at as u64).to_be_bytes()]);
-            let mut sixteen = [0; 16];
-            sixteen.iter_mut().zip(salt.0).for_each(|(to, from)| *to = from);
             let Payload { kind, schema, body } = payload.clone();
-            EventBody { kind, schema, salt: sixteen, body }
+            EventBody { kind, schema, salt: set.seed.salt(&self.stream, at), body }
         });
         let draft = RecordDraft {
             stream: self.stream.clone(),
             first_version: Version(self.folded.version.0 + 1),
-            set_id: set.set_id,
+            set_id: set.seed.set_id(),
             part: set.part,
             parts: set.parts,
             partition: fence.partition,

@@ -11,7 +11,7 @@ use proto_events::session::{Session, SessionCommand, SessionRejection};
 use tokio::sync::oneshot;
 
 use crate::actors::Shared;
-use crate::actors::entity::{Entity, SetPlace};
+use crate::actors::entity::{Entity, Seed, SetPlace};
 use crate::actors::messages::{
     AcquireTurn, Cause, Lease, LookAtSession, Release, Settled, TaskOp, ToTask, TurnGrant,
 };
@@ -130,10 +130,11 @@ impl SessionActor {
         let metadata = cause.metadata(shared.ports.clock.now(), Digest::of(turn_id.as_bytes()));
         let reason = "its task is over".to_owned();
         entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;
-        let (fence, set_id) = (shared.store.fence(), shared.ports.ids.random());
-        let part = entity.part(fence, SetPlace { set_id, part: 0, parts: 1 }, &metadata, &shared.ports)?;
+        let (fence, seed) = (shared.store.fence(), Seed(shared.ports.ids.random()));
+        let part = entity.part(fence, SetPlace { seed, part: 0, parts: 1 }, &metadata)?;
         let hash = part.record.hash();
-        let appended = shared.store.append(Append { fence, set_id, parts: vec![part] }).await?;
+        let appended =
+            shared.store.append(Append { fence, set_id: seed.set_id(), parts: vec![part] }).await?;
         if let Some(committed) = appended.parts.first() {
             entity.settle(*committed, hash, &metadata);
         }

@@ -130,7 +130,7 @@ impl Actor for TaskActor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         let idle: Duration = self.shared.passivate_after;
-        ctx.run_interval(idle, move |actor, _| {
+        ctx.run_interval(idle / 2, move |actor, _| {
             let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
             if at_rest && actor.last_used.elapsed() >= idle {
                 actor.shared.supervisor.do_send(Idle { stream: actor.stream.clone() });

@@ -193,7 +193,7 @@ impl EventStore for MemoryStore {
     }
 
     fn subscribe(&self) -> Feed {
-        Feed::of(self.lock().as_ref().map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()))
+        Feed::new(self.lock().as_ref().map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()))
     }
 
     fn close(&self) -> Result<(), CloseError> {

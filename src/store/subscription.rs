@@ -34,8 +34,9 @@ pub enum FeedError {
 }
 
 impl Feed {
-    pub(super) fn of(receiver: broadcast::Receiver<Arc<StoredRecord>>) -> Self {
-        Self(receiver)
+    /// The feed of a store: what is sent must be durable, and in the order of the log.
+    pub fn new(records: broadcast::Receiver<Arc<StoredRecord>>) -> Self {
+        Self(records)
     }
 
     /// Waits for the next record. Cancel-safe.

@@ -62,7 +62,7 @@ impl Shared {
     /// A feed of what becomes durable from now on; one that has ended, if the store was closed.
     pub(super) fn subscribe(&self) -> Feed {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-        Feed::of(feed.as_ref().map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe))
+        Feed::new(feed.as_ref().map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe))
     }
 
     /// Ends all feeds, once the writer has ended too.

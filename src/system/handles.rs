@@ -195,8 +195,7 @@ impl SessionHandle {
     /// # Errors
     /// As [`System::submit`].
     pub async fn send(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(Some(&self.id), &mut self.system.ports())?;
-        self.system.submit_as(posted, Cause::default()).await
+        self.system.submit_new(input.into(), Some(&self.id)).await
     }
 
     /// What was said so far, turns that are still open apart.

@@ -17,6 +17,7 @@ struct Counts {
     deviating: usize,
     failed: usize,
     later: usize,
+    waits_for: &'static str,
 }
 
 /// What became of one rule.
@@ -47,7 +48,10 @@ impl Report {
         for case in cases {
             let (ours, deviates) = self.deviate(name, case);
             match judge(&ours, answer) {
-                Ok(Verdict::Later) => counts.later += 1,
+                Ok(Verdict::Later(what)) => {
+                    counts.later += 1;
+                    counts.waits_for = what;
+                }
                 Ok(Verdict::Same) if deviates => counts.deviating += 1,
                 Ok(Verdict::Same) => counts.passed += 1,
                 Err(why) => {
@@ -102,7 +106,7 @@ pub(crate) fn run(
             Some((_, answer)) => report.area(name, cases, *answer),
             None if listed => report.not_built.push((name.clone(), cases.len())),
             None => {
-                report.faults.push(format!("the area `{name}` is neither built nor listed as not built yet"))
+                report.faults.push(format!("the area `{name}` is neither built nor listed as not built yet"));
             }
         }
         if answer.is_some() && listed {
@@ -119,8 +123,8 @@ pub(crate) fn run(
 /// What became of a case that did not fail.
 enum Verdict {
     Same,
-    /// It needs what later work builds.
-    Later,
+    /// It needs what later work builds: what.
+    Later(&'static str),
 }
 
 /// A panic is a failure of its case, not of the run.
@@ -129,7 +133,7 @@ fn judge(case: &Case, answer: Area) -> Result<Verdict, String> {
         catch_unwind(AssertUnwindSafe(|| answer(case))).map_err(|_| "our code panicked".to_owned())?;
     let error = &case.whole["error"];
     let compared = match answered {
-        Err(Failure::NotBuilt(_)) => return Ok(Verdict::Later),
+        Err(Failure::NotBuilt(what)) => return Ok(Verdict::Later(what)),
         Err(Failure::Unanswerable(why)) => Err(format!("the runner cannot answer it: {why}")),
         Err(Failure::Refused(text)) if error.is_null() => Err(format!("we refuse it: {text}")),
         Err(Failure::Refused(text)) => refused_alike(&case.whole, &text),
@@ -169,8 +173,8 @@ impl fmt::Display for Report {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { area, passed, deviating, failed, later } = self;
-        write!(f, "{area:<34}{passed:>8}{deviating:>11}{failed:>8}{later:>8}")
+        let Self { area, passed, deviating, failed, later, waits_for } = self;
+        write!(f, "{area:<34}{passed:>8}{deviating:>11}{failed:>8}{later:>8}  {waits_for}")
     }
 }
 

@@ -97,29 +97,29 @@ impl Task {
     }
 
     fn complete(&self, message: Option<Message>) -> Decision {
-        self.end(self.go_through_working(TaskState::Completed)?, message)
+        Ok(self.end(self.go_through_working(TaskState::Completed)?, message))
     }
 
     fn require_input(&self, message: Option<Message>) -> Decision {
-        self.end(self.go_through_working(TaskState::InputRequired)?, message)
+        Ok(self.end(self.go_through_working(TaskState::InputRequired)?, message))
     }
 
     fn fail(&self, error: &str) -> Decision {
-        let mut events = self.end(self.go_to(TaskState::Failed)?, None)?;
+        let mut events = self.end(self.go_to(TaskState::Failed)?, None);
         let entries = [("error".to_owned(), JsonText::string(error))].into_iter().collect();
         events.extend(self.merge(&entries));
         Ok(events)
     }
 
     /// The end of a run: its open calls are closed first, its last message comes last.
-    fn end(&self, transitions: Vec<TaskEvent>, message: Option<Message>) -> Decision {
+    fn end(&self, transitions: Vec<TaskEvent>, message: Option<Message>) -> Vec<TaskEvent> {
         let mut events = Vec::new();
         if !transitions.is_empty() {
             events.extend(self.calls().cancel().into_iter().map(TaskEvent::Call));
         }
         events.extend(transitions);
         events.extend(message.map(TaskEvent::MessageAppended));
-        Ok(events)
+        events
     }
 
     /// Asked, calls closed, noted, ended: one decision, so that one append holds it all.

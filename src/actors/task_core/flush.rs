@@ -10,7 +10,7 @@ use proto_events::task::TaskEvent;
 
 use super::{Effect, Held, TaskCore};
 use crate::actors::Shared;
-use crate::actors::entity::{Entity, SetPlace};
+use crate::actors::entity::{Entity, Seed, SetPlace};
 use crate::actors::messages::Settled;
 use crate::actors::router::Order;
 use crate::agent::plan;
@@ -59,33 +59,34 @@ impl TaskCore {
         self.entity.pending().iter().filter_map(effect).collect()
     }
 
-    /// Writes what is pending, here and in the session, as one append.
+    /// Writes what is pending, here and in the session, as one append. The session's part comes first: an
+    /// inference's intent then stands behind the answers that it reads, by position too.
     async fn append(&mut self, shared: &Shared, metadata: &Metadata) -> Result<(), Error> {
         let fence = shared.store.fence();
-        let set_id = shared.ports.ids.random();
+        let seed = Seed(shared.ports.ids.random());
+        let set_id = seed.set_id();
         let session = self.seat.as_ref().filter(|held| !held.session.pending().is_empty());
         let own = !self.entity.pending().is_empty();
-        let parts = u16::from(own) + u16::from(session.is_some());
+        let with_session = session.is_some();
+        let parts = u16::from(own) + u16::from(with_session);
         if parts == 0 {
             return Ok(());
         }
         let mut encoded = Vec::with_capacity(usize::from(parts));
-        if own {
-            let place = SetPlace { set_id, part: 0, parts };
-            encoded.push(self.entity.part(fence, place, metadata, &shared.ports)?);
-        }
         if let Some(held) = session {
-            let place = SetPlace { set_id, part: parts - 1, parts };
-            encoded.push(held.session.part(fence, place, metadata, &shared.ports)?);
+            encoded.push(held.session.part(fence, SetPlace { seed, part: 0, parts }, metadata)?);
+        }
+        if own {
+            encoded.push(self.entity.part(fence, SetPlace { seed, part: parts - 1, parts }, metadata)?);
         }
         let hashes: Vec<_> = encoded.iter().map(|part| part.record.hash()).collect();
         let appended = shared.store.append(Append { fence, set_id, parts: encoded }).await?;
         let mut places = appended.parts.into_iter().zip(hashes);
-        if own && let Some((committed, hash)) = places.next() {
-            self.entity.settle(committed, hash, metadata);
+        if with_session && let Some((committed, hash)) = places.next() {
+            self.settle_session(committed, hash, metadata);
         }
         if let Some((committed, hash)) = places.next() {
-            self.settle_session(committed, hash, metadata);
+            self.entity.settle(committed, hash, metadata);
         }
         Ok(())
     }

@@ -22,7 +22,7 @@ impl TaskCore {
     ) -> Result<(), Error> {
         match op {
             TaskOp::Submit(posted) => self.submit(shared, posted, metadata),
-            TaskOp::Command(command) => Ok(self.entity.decide(*command, metadata)?),
+            TaskOp::Command(command) => self.entity.decide(*command, metadata),
             TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata),
             TaskOp::Outcome { call_id, attempt, end } => {
                 self.outcome(shared, call_id, attempt, end, metadata)
@@ -46,7 +46,7 @@ impl TaskCore {
         let (task, mut mint) = (self.task(), shared.ports.clone());
         let context = model::attach(task.metadata(), task.id(), &shared.agent.name, None, &mut mint)?;
         self.entity.decide(TaskCommand::MergeMetadata(context), metadata)?;
-        Ok(self.entity.decide(TaskCommand::Begin, metadata)?)
+        self.entity.decide(TaskCommand::Begin, metadata)
     }
 
     fn cancel(&mut self, shared: &Shared, reason: Option<String>, metadata: &Metadata) -> Result<(), Error> {
@@ -99,7 +99,7 @@ impl TaskCore {
                 command
             }
         };
-        Ok(self.entity.decide(TaskCommand::Call(command), metadata)?)
+        self.entity.decide(TaskCommand::Call(command), metadata)
     }
 
     fn take_seat(&mut self, asked: &str, grant: TurnGrant) {
@@ -124,7 +124,7 @@ impl TaskCore {
         match why {
             Some(why) if !self.is_at_rest() => {
                 let error = format!("the conversation cannot be used: {why}");
-                Ok(self.entity.decide(TaskCommand::Fail { error }, metadata)?)
+                self.entity.decide(TaskCommand::Fail { error }, metadata)
             }
             _ => Ok(()),
         }
