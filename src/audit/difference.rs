@@ -88,7 +88,10 @@ mod tests {
         );
         assert_eq!(first_difference(&left, &left), None);
         let shorter = first_difference(&json!([1, 2]), &json!([1])).unwrap();
-        assert_eq!((shorter.place.as_str(), shorter.right.as_str()), ("[1]", "nothing"));
+        assert_eq!(
+            (shorter.place.as_str(), shorter.right.as_str()),
+            ("[1]", "nothing")
+        );
         assert_eq!(first_difference(&json!({}), &json!({"k": 1})).unwrap().place, "k");
     }
 }

@@ -1,7 +1,9 @@
 //! Events as JSON, nothing left out: what `export` writes and what readers show. Free-form pieces keep their
 //! own text.
 
-use proto_events::call::{CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef};
+use proto_events::call::{
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef,
+};
 use proto_events::codec::AnyEvent;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::session::SessionEvent;
@@ -140,11 +142,9 @@ fn call_event(event: &CallEvent) -> JsonText {
             ("attempt", number(*attempt)),
             ("failure", failure_json(failure)),
         ]),
-        CallEvent::TimedOut { attempt, after_ms, .. } => object([
-            id,
-            ("attempt", number(*attempt)),
-            ("after_ms", number(*after_ms)),
-        ]),
+        CallEvent::TimedOut {
+            attempt, after_ms, ..
+        } => object([id, ("attempt", number(*attempt)), ("after_ms", number(*after_ms))]),
         CallEvent::Canceled { stage, .. } => object([id, ("stage", text(stage_word(*stage)))]),
         CallEvent::OutcomeUnknown { attempt, why, .. } => {
             object([id, ("attempt", number(*attempt)), ("why", text(why))])
@@ -190,7 +190,10 @@ fn requested(request: &CallRequested) -> JsonText {
         ("timeout_ms", number(request.timeout_ms)),
         ("max_attempts", number(request.max_attempts)),
         ("origin", origin(&request.origin)),
-        ("prompt", request.prompt.as_ref().map_or_else(JsonText::null, prompt)),
+        (
+            "prompt",
+            request.prompt.as_ref().map_or_else(JsonText::null, prompt),
+        ),
     ])
 }
 

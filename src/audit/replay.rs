@@ -137,7 +137,10 @@ fn compare(
         Rebuilt::Task(task) => {
             let live = fold_stream::<Task>(reader, stream, None)?;
             let written = || first_difference(&task.to_json().to_value(), &live.state.to_json().to_value());
-            (live.version, differ(**task == live.state, written, task.as_ref(), &live.state))
+            (
+                live.version,
+                differ(**task == live.state, written, task.as_ref(), &live.state),
+            )
         }
         Rebuilt::Session(session) => {
             let live = fold_stream::<Session>(reader, stream, None)?;
@@ -178,7 +181,11 @@ fn differ<S: std::fmt::Debug>(
         return None;
     }
     let (left, right) = (format!("{rebuilt:?}"), format!("{live:?}"));
-    let same = left.chars().zip(right.chars()).take_while(|(a, b)| a == b).count();
+    let same = left
+        .chars()
+        .zip(right.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
     let tail = |text: &str| text.chars().skip(same.saturating_sub(40)).take(160).collect();
     Some(Difference {
         place: "(inner state)".to_owned(),

@@ -205,7 +205,10 @@ impl Verifier {
     fn check_place(&mut self, stored: &StoredRecord) {
         let expected = self.next + 1;
         if stored.position.0 != expected {
-            let what = format!("the record stands at position {}, not at {expected}", stored.position);
+            let what = format!(
+                "the record stands at position {}, not at {expected}",
+                stored.position
+            );
             self.report(FindingKind::Position, stored, what);
         }
         self.next = stored.last_position().0;
@@ -225,14 +228,19 @@ impl Verifier {
         match RecordView::peek(&stored.bytes) {
             Ok(view) if view.leaf_hash() == stored.hash => {}
             Ok(view) => {
-                let what = format!("its bytes have the hash {}, not {}", view.leaf_hash(), stored.hash);
+                let what = format!(
+                    "its bytes have the hash {}, not {}",
+                    view.leaf_hash(),
+                    stored.hash
+                );
                 self.report(FindingKind::Hash, stored, what);
             }
             Err(error) => self.report(FindingKind::Hash, stored, error.to_string()),
         }
         for (event, version) in stored.record.events.iter().zip(stored.record.first_version.0..) {
             if !event.matches_digest() {
-                let what = format!("the body of version {version} is not the one whose digest the record holds");
+                let what =
+                    format!("the body of version {version} is not the one whose digest the record holds");
                 self.report(FindingKind::Hash, stored, what);
             }
         }

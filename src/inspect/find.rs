@@ -95,11 +95,7 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
 }
 
 /// The one stream whose id fits, if any does.
-fn only(
-    asked: &str,
-    all: &[StreamInfo],
-    fits: impl Fn(&str) -> bool,
-) -> Result<Option<StreamId>, FindError> {
+fn only(asked: &str, all: &[StreamInfo], fits: impl Fn(&str) -> bool) -> Result<Option<StreamId>, FindError> {
     let fitting: Vec<&StreamId> = all
         .iter()
         .map(|info| &info.stream)

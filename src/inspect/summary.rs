@@ -63,7 +63,9 @@ fn outcome(event: &CallEvent) -> String {
         CallEvent::Failed { failure, .. } => {
             format!("→ {}: {}", failure.error_type, failure.message)
         }
-        CallEvent::TimedOut { attempt, after_ms, .. } => {
+        CallEvent::TimedOut {
+            attempt, after_ms, ..
+        } => {
             format!("· attempt {attempt} had no answer within {after_ms} ms")
         }
         CallEvent::Canceled { stage, .. } => format!("· given up ({stage:?})").to_lowercase(),
@@ -77,7 +79,12 @@ fn outcome(event: &CallEvent) -> String {
 fn shown_result(result: &JsonText) -> String {
     let content = result
         .is_object()
-        .then(|| result.to_value().get("content").and_then(|text| text.as_str().map(str::to_owned)))
+        .then(|| {
+            result
+                .to_value()
+                .get("content")
+                .and_then(|text| text.as_str().map(str::to_owned))
+        })
         .flatten();
     content.unwrap_or_else(|| one_line(result))
 }
@@ -131,9 +138,7 @@ fn part(part: &Part) -> String {
     let content = part.content();
     match part.kind() {
         "text" => content.to_str().unwrap_or_else(|| one_line(content)),
-        "infer_output" => content
-            .to_str()
-            .unwrap_or_else(|| one_line(content)),
+        "infer_output" => content.to_str().unwrap_or_else(|| one_line(content)),
         kind => format!("{kind} {}", one_line(content)),
     }
 }

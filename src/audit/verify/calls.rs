@@ -23,7 +23,10 @@ impl CallsCheck {
         if let CallEvent::Requested(request) = event {
             let mut faults = Vec::new();
             if over {
-                faults.push(format!("call `{}` was intended after the task's end", request.call_id));
+                faults.push(format!(
+                    "call `{}` was intended after the task's end",
+                    request.call_id
+                ));
             }
             let seen = Seen {
                 recovery: request.recovery,
@@ -42,11 +45,15 @@ impl CallsCheck {
         };
         match event {
             CallEvent::Dispatched { attempt, .. } => dispatched(id, call, *attempt, over),
-            CallEvent::Requested(_) | CallEvent::TimedOut { .. } | CallEvent::LateResultIgnored { .. } => Vec::new(),
+            CallEvent::Requested(_) | CallEvent::TimedOut { .. } | CallEvent::LateResultIgnored { .. } => {
+                Vec::new()
+            }
             CallEvent::Succeeded { attempt, .. } | CallEvent::Failed { attempt, .. } => {
                 let mut faults = outcome(id, call, word(event));
                 if *attempt > call.attempts {
-                    faults.push(format!("call `{id}`: attempt {attempt} answered, but was never sent"));
+                    faults.push(format!(
+                        "call `{id}`: attempt {attempt} answered, but was never sent"
+                    ));
                 }
                 faults
             }
@@ -61,7 +68,9 @@ fn dispatched(id: &str, call: &mut Seen, attempt: u32, over: bool) -> Vec<String
         faults.push(format!("call `{id}` was sent after the task's end"));
     }
     if let Some(outcome) = call.outcome {
-        faults.push(format!("call `{id}` was sent again after its outcome ({outcome})"));
+        faults.push(format!(
+            "call `{id}` was sent again after its outcome ({outcome})"
+        ));
     }
     if attempt != call.attempts + 1 {
         faults.push(format!(

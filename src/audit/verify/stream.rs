@@ -132,7 +132,9 @@ impl StreamCheck {
             SessionEvent::TurnCommitted { turn_id } => {
                 let turn = self.end_turn(&turn_id)?;
                 if let Some(call) = turn.unanswered() {
-                    return Err(format!("turn `{turn_id}` was committed while the tool call `{call}` has no answer"));
+                    return Err(format!(
+                        "turn `{turn_id}` was committed while the tool call `{call}` has no answer"
+                    ));
                 }
             }
             SessionEvent::TurnAborted { turn_id, .. } => {
