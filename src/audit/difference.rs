@@ -40,9 +40,6 @@ pub fn first_difference(left: &Value, right: &Value) -> Option<Difference> {
                         .rev()
                         .map(|key| (path(key), one.get(key), two.get(key))),
                 );
-                if one.len() == two.len() && one == two {
-                    continue;
-                }
             }
             (Some(Value::Array(one)), Some(Value::Array(two))) => {
                 let most = one.len().max(two.len());

@@ -1,4 +1,10 @@
 //! The built binary, run in a folder of its own.
+#![allow(dead_code, reason = "each test program uses its own part of this")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests only"
+)]
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -126,4 +132,21 @@ impl Ran {
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
     }
+}
+
+/// One task that goes well, one that fails, one that asks the model.
+pub(crate) const TASKS: &str = r#"{"id":"sum-0001","messages":[{"id":"m1","role":"user","parts":[{"type":"tool_call","content":{"tool_name":"add","args":{"a":3,"b":4},"call_id":"c1"}}]}]}
+{"id":"bad-0001","messages":[{"id":"m2","role":"user","parts":[{"type":"tool_call","content":{"tool_name":"fail","args":{"message":"no"},"call_id":"c2"}}]}]}
+{"id":"ask-0001","messages":[{"id":"m3","role":"user","parts":[{"type":"infer","content":{"prompt":"what is it?"}}]}]}
+"#;
+
+/// What the model answers to the third.
+pub(crate) const SCRIPT: &str = r#"{"what is it": [{"type":"tool_call","tool":"lookup","args":{"city":"Oslo"}}, {"type":"final","content":"20 degrees"}]}"#;
+
+/// A place with a small log: one task done, one failed, one that asked the model.
+pub(crate) fn small_log() -> Place {
+    let place = Place::new();
+    std::fs::write(place.path().join("script.json"), SCRIPT).unwrap();
+    place.run_tasks(TASKS, "--script script.json").ended(1);
+    place
 }

@@ -41,7 +41,7 @@ pub(crate) struct Global {
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal; NO_COLOR, CLICOLOR_FORCE and TERM=dumb are heeded
+    /// On a terminal; `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb` are heeded
     Auto,
     /// Always
     Always,
@@ -112,9 +112,9 @@ pub(crate) struct RunArgs {
     pub(crate) file: PathBuf,
     /// What the model answers: a JSON array of replies, or an object of such arrays by prompt
     ///
-    /// A reply is an action such as {"type": "final", "content": "hi"}, a text, or {"raise": "RuntimeError",
-    /// "message": "down"}. By prompt: the first key that occurs in the newest user message has the replies, one for
-    /// each step. Without a script `infer` parts end in an error of code no_llm.
+    /// A reply is an action such as `{"type": "final", "content": "hi"}`, a text, or `{"raise": "RuntimeError",
+    /// "message": "down"}`. By prompt: the first key that occurs in the newest user message has the replies, one for
+    /// each step. Without a script `infer` parts end in an error of code `no_llm`.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
     /// Keep no conversations: every infer part begins with an empty history

@@ -48,7 +48,7 @@ fn carry_out(cli: &Cli) -> Result<Verdict, Problem> {
     }
 }
 
-/// What the library traces goes to stderr if RUST_LOG asks for it.
+/// What the library traces goes to stderr if `RUST_LOG` asks for it.
 fn tell_traces() {
     if std::env::var_os("RUST_LOG").is_some() {
         tracing_subscriber::fmt()

@@ -70,7 +70,12 @@ pub fn task_table(rows: &[TaskRow], screen: &mut Screen) -> Result<(), Problem> 
         table.add_row(vec![
             screen.bold_cell(&row.id),
             screen.state_cell(row.state),
-            Cell::new(row.session.clone().unwrap_or_default()),
+            Cell::new(
+                row.session
+                    .as_deref()
+                    .filter(|session| *session != row.id)
+                    .unwrap_or("-"),
+            ),
             Cell::new(row.events),
             Cell::new(time::age(row.last_at)),
             Cell::new(screen.fit(&waits, 60)),

@@ -32,10 +32,16 @@ pub struct Screen {
     pub json: bool,
     /// Whether nothing is cut off.
     pub full: bool,
+    shows: Shows,
+    width: Option<usize>,
+}
+
+/// What the other end can show.
+#[derive(Debug, Clone, Copy)]
+struct Shows {
     terminal: bool,
     colour: bool,
     unicode: bool,
-    width: Option<usize>,
 }
 
 impl std::fmt::Debug for Screen {
@@ -60,9 +66,11 @@ impl Screen {
             out: BufWriter::new(Box::new(stdout)),
             json,
             full,
-            terminal,
-            colour,
-            unicode: speaks_utf8(),
+            shows: Shows {
+                terminal,
+                colour,
+                unicode: speaks_utf8(),
+            },
             width: terminal
                 .then(terminal_size::terminal_size)
                 .flatten()
@@ -70,9 +78,24 @@ impl Screen {
         }
     }
 
+    /// Anything that takes bytes, as if it were a file: no colours, no width.
+    pub fn into(out: impl Write + 'static, json: bool) -> Self {
+        Self {
+            out: BufWriter::new(Box::new(out)),
+            json,
+            full: true,
+            shows: Shows {
+                terminal: false,
+                colour: false,
+                unicode: true,
+            },
+            width: None,
+        }
+    }
+
     /// Whether a person looks at it.
     pub fn is_terminal(&self) -> bool {
-        self.terminal
+        self.shows.terminal
     }
 
     /// One line.
@@ -96,7 +119,7 @@ impl Screen {
     /// # Errors
     /// A quiet [`Problem`] if the reader has gone.
     pub fn json_thing(&mut self, json: &JsonText) -> Result<(), Problem> {
-        if self.json || !self.terminal {
+        if self.json || !self.shows.terminal {
             return self.json_line(json);
         }
         // What nests deeper than a value may is shown on one line rather than not at all.
@@ -118,7 +141,7 @@ impl Screen {
     pub fn table(&self, columns: &[&str]) -> Table {
         let mut table = Table::new();
         table.load_style(TableStyle::new());
-        if self.colour {
+        if self.shows.colour {
             table.enforce_styling();
         } else {
             table.force_no_tty();
@@ -149,13 +172,13 @@ impl Screen {
     /// A state as mark and word, in its colour.
     pub fn state(&self, state: TaskState) -> String {
         let look = Look::of(state);
-        self.colored(&look.words(state, self.unicode), look.colour)
+        self.colored(&look.words(state, self.shows.unicode), look.colour)
     }
 
     /// A state as the cell of a table.
     pub fn state_cell(&self, state: TaskState) -> Cell {
         let look = Look::of(state);
-        Cell::new(look.words(state, self.unicode)).fg(look.cell)
+        Cell::new(look.words(state, self.shows.unicode)).fg(look.cell)
     }
 
     /// Important text as the cell of a table.
@@ -174,7 +197,7 @@ impl Screen {
     }
 
     fn paint(&self, text: &str, style: Style) -> String {
-        if self.colour {
+        if self.shows.colour {
             format!("{}{text}{}", style.render(), style.render_reset())
         } else {
             text.to_owned()
@@ -190,12 +213,12 @@ impl Screen {
         let room = self
             .width
             .map_or(CELL_CHARS, |width| width.saturating_sub(used).max(20));
-        cut(&text, room, if self.unicode { "…" } else { "..." })
+        cut(&text, room, if self.shows.unicode { "…" } else { "..." })
     }
 
     /// A text with the letters that this terminal has.
     pub fn plain(&self, text: &str) -> String {
-        if self.unicode {
+        if self.shows.unicode {
             return text.to_owned();
         }
         text.replace('→', "->").replace('·', "-").replace('…', "...")

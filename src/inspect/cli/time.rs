@@ -40,12 +40,17 @@ pub(super) fn since(before: Timestamp, at: Timestamp) -> String {
 }
 
 fn span(micros: i64) -> String {
-    match micros {
-        ..1_000_000 => format!("{} ms", micros / 1_000),
-        ..120_000_000 => format!("{}.{} s", micros / 1_000_000, micros / 100_000 % 10),
-        ..7_200_000_000 => format!("{} min", micros / 60_000_000),
-        ..172_800_000_000 => format!("{} h", micros / 3_600_000_000),
-        _ => format!("{} d", micros / 86_400_000_000),
+    let (seconds, minutes, hours) = (micros / 1_000_000, micros / 60_000_000, micros / 3_600_000_000);
+    if seconds < 1 {
+        format!("{} ms", micros / 1_000)
+    } else if seconds < 120 {
+        format!("{seconds}.{} s", micros / 100_000 % 10)
+    } else if minutes < 120 {
+        format!("{minutes} min")
+    } else if hours < 48 {
+        format!("{hours} h")
+    } else {
+        format!("{} d", hours / 24)
     }
 }
 

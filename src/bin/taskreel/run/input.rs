@@ -52,8 +52,7 @@ pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Prob
 /// The values in a text, each with the line where it begins. Arrays are taken apart.
 fn values<'a>(text: &'a str, name: &str) -> Result<Vec<(&'a str, usize)>, Problem> {
     let mut found = Vec::new();
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    while let Some(value) = stream.next() {
+    for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
         let value = value.map_err(|error| no_json(&error, name))?.get();
         if value.starts_with('[') {
             let items: Vec<&RawValue> = serde_json::from_str(value).map_err(|error| no_json(&error, name))?;
@@ -72,8 +71,7 @@ fn values<'a>(text: &'a str, name: &str) -> Result<Vec<(&'a str, usize)>, Proble
 /// The line on which a piece of the text begins.
 fn line_of(text: &str, piece: &str) -> usize {
     let offset = (piece.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    let before = text.as_bytes().get(..offset).unwrap_or_default();
-    1 + before.iter().filter(|byte| **byte == b'\n').count()
+    1 + text.get(..offset).unwrap_or_default().matches('\n').count()
 }
 
 fn no_json(error: &serde_json::Error, name: &str) -> Problem {
