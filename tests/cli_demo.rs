@@ -1,4 +1,9 @@
 //! The demo as a stranger meets it: watch it, kill it, go on, look at what was paid.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests only"
+)]
 
 mod binary;
 

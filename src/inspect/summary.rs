@@ -75,8 +75,8 @@ fn outcome(event: &CallEvent) -> String {
     }
 }
 
-/// A model's reply is a record of its own; its content is what people look for.
-fn shown_result(result: &JsonText) -> String {
+/// A result as people read it: of a model's reply, which is a record of its own, its content.
+pub fn shown_result(result: &JsonText) -> String {
     let content = result
         .is_object()
         .then(|| {

@@ -15,8 +15,9 @@ use taskreel::inspect::cli::ColorWish;
     max_term_width = 100
 )]
 #[command(after_help = "Data goes to stdout, everything else to stderr.\n\
-Exit codes: 0 done, 1 the answer is no (a task failed, a difference, a fault), 2 wrong usage or input,\n\
-3 no such task or file, 4 the log is held by another process, 5 no log or a damaged one, 130 interrupted.")]
+Exit codes: 0 done; 1 the answer is no (a task failed, a difference, a fault);\n\
+2 wrong usage or input; 3 no such task, file or log; 4 the log is held by another process;\n\
+5 not a log that can be read; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -26,6 +27,7 @@ pub(crate) struct Cli {
 
 /// What every command takes.
 #[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Everywhere")]
 pub(crate) struct Global {
     /// Directory of the log [default: ./taskreel-log, for `demo` ./taskreel-demo]
     #[arg(long, value_name = "DIR", env = "TASKREEL_DATA_DIR", global = true)]
@@ -33,15 +35,16 @@ pub(crate) struct Global {
     /// One line of JSON for each thing, lossless, times in UTC
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// When to use colours
+    /// Colours: always, never, or auto (on a terminal; `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb` are heeded)
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
+    #[arg(hide_possible_values = true)]
     pub(crate) color: Color,
 }
 
 /// When to use colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Color {
-    /// On a terminal; `NO_COLOR`, `CLICOLOR_FORCE` and `TERM=dumb` are heeded
+    /// On a terminal, unless the environment says no
     Auto,
     /// Always
     Always,

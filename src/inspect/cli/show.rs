@@ -10,7 +10,7 @@ use super::problem::EXIT_UNKNOWN;
 use super::screen::note;
 use super::{Problem, Screen, Verdict, time};
 use crate::audit::json::{call_kind, number, object, one_line, text};
-use crate::inspect::summary::parts;
+use crate::inspect::summary::{parts, shown_result};
 use crate::inspect::view::{call_json, session_row, task_row, waiting_for};
 use crate::store::fold::fold_stream;
 use crate::store::{EventReader, StreamInfo};
@@ -116,7 +116,7 @@ fn calls(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
 
 fn answered(call: &Call) -> String {
     match &call.status {
-        CallStatus::Succeeded(result) => one_line(result),
+        CallStatus::Succeeded(result) => shown_result(result),
         CallStatus::Failed(failure) => failure.message.clone(),
         CallStatus::Unknown(why) => why.clone(),
         _ => String::new(),

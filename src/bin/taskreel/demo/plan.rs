@@ -305,7 +305,10 @@ impl Dice {
 mod tests {
     use super::*;
 
-    fn shown(plan: Plan) -> Vec<(String, JsonText, Option<(String, Vec<Entry>)>)> {
+    /// A task's id, its parts, and what the model answers.
+    type Shown = (String, JsonText, Option<(String, Vec<Entry>)>);
+
+    fn shown(plan: Plan) -> Vec<Shown> {
         let one = |task: DemoTask| {
             let parts: Vec<_> = task
                 .posted
