@@ -182,7 +182,8 @@ impl Show<'_> {
                     None => return Err(ended_early()),
                 },
                 () = &mut interrupt => {
-                    return Err(interruption(&dirs::typed("demo --resume", self.dir, DEMO_DIR)));
+                    let next = dirs::typed("demo --resume", self.dir, DEMO_DIR);
+                    return Err(interruption(&format!("`{next}` goes on from here")));
                 }
             }
         }

@@ -21,6 +21,9 @@ use crate::dirs::{self, LOG_DIR};
 use crate::running::{interrupted, interruption, runtime, stop};
 use crate::tools;
 
+/// What an interrupted run is told.
+const GO_ON: &str = "run the same command again: tasks that name their id go on, and nothing is done twice";
+
 pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
     // Everything that can be wrong with the input is found before the log is touched.
     let inputs = read_tasks(&read_text(&args.file)?, &name_of(&args.file))?;
@@ -33,7 +36,6 @@ pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Resul
         inputs,
         script,
         stateless: args.stateless,
-        again: format!("running {} again", name_of(&args.file)),
     };
     let answer = runtime.block_on(work.run(store, screen));
     runtime.shutdown_background();
@@ -89,7 +91,6 @@ struct Work<'a> {
     inputs: Vec<PostedTask>,
     script: Option<Scripted>,
     stateless: bool,
-    again: String,
 }
 
 impl Work<'_> {
@@ -100,7 +101,7 @@ impl Work<'_> {
             .map_err(|error| Problem::system(&error, None))?;
         let answer = tokio::select! {
             answer = execute(&system, self.inputs, screen) => answer,
-            () = interrupted() => Err(interruption(&self.again)),
+            () = interrupted() => Err(interruption(GO_ON)),
         };
         let stopped = stop(system).await;
         let verdict = answer?;

@@ -48,12 +48,12 @@ pub(crate) async fn interrupted() {
     }
 }
 
-/// What an interrupted command ends with.
-pub(crate) fn interruption(resume: &str) -> Problem {
+/// What an interrupted command ends with; `next` says how to go on.
+pub(crate) fn interruption(next: &str) -> Problem {
     Problem::new(
         EXIT_INTERRUPTED,
         "interrupted",
         "somebody pressed ctrl-C; what was acknowledged is on disk",
-        format!("{resume} goes on from here"),
+        next,
     )
 }

@@ -98,13 +98,13 @@ pub(crate) fn register(builder: Builder, pace: Duration, dir: &Path) -> Builder 
         .tool_with(
             "fail",
             "Fails with a ValueError.",
-            move |said: Complaint| refuse(pace, "ValueError", said),
+            move |said: Complaint| refuse(pace, ToolError::failed(said.message).with_type("ValueError")),
             looks(),
         )
         .tool_with(
             "typefail",
             "Fails with a TypeError.",
-            move |said: Complaint| refuse(pace, "TypeError", said),
+            move |said: Complaint| refuse(pace, ToolError::arguments(said.message).with_type("TypeError")),
             looks(),
         )
         .tool_with(
@@ -140,9 +140,9 @@ async fn upper(pace: Duration, text: Text) -> Result<String, String> {
     Ok(text.text.to_uppercase())
 }
 
-async fn refuse(pace: Duration, kind: &'static str, said: Complaint) -> Result<(), ToolError> {
+async fn refuse(pace: Duration, error: ToolError) -> Result<(), ToolError> {
     tokio::time::sleep(pace).await;
-    Err(ToolError::failed(said.message).with_type(kind))
+    Err(error)
 }
 
 async fn lookup(pace: Duration, city: City) -> Result<Weather, String> {
