@@ -355,12 +355,12 @@ fn replay_shows_the_first_difference_to_a_live_fold_that_lost_an_event_and_says_
         ("version", "6", "4")
     );
     let page = Page::default();
-    let mut screen = Screen::into(page.clone(), false);
+    let mut screen = Screen::onto(page.clone(), false);
     let verdict = taskreel::inspect::cli::replay(&log, None, &mut screen).unwrap();
     assert_eq!(verdict, Verdict::No);
     let shown = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
     assert!(
-        shown.contains("1 mismatches") && shown.contains("task-agent/t"),
+        shown.contains("1 mismatch\n") && shown.contains("task-agent/t"),
         "{shown}"
     );
 }

@@ -136,7 +136,7 @@ fn replay_and_verify_find_nothing_in_a_log_that_is_whole() {
             .run("replay sum-0001")
             .ended(0)
             .out()
-            .contains("8 events, 1 tasks")
+            .contains("8 events, 1 task, 0 sessions, 0 mismatches")
     );
     let verified = place.run("verify --json").ended(0).json();
     assert_eq!(verified.last().unwrap()["faults"], json!(0));

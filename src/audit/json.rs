@@ -71,7 +71,7 @@ fn task_event(event: &TaskEvent) -> JsonText {
             ("artifact", artifact.to_json()),
             ("part", part.map_or_else(JsonText::null, number)),
         ]),
-        TaskEvent::MetadataMerged(entries) => object([("metadata", entries.to_text())]),
+        TaskEvent::MetadataMerged(entries) => object([("metadata", JsonText::of_model(entries))]),
         TaskEvent::CancelRequested { reason } => object([("reason", text_or_null(reason.as_deref()))]),
         TaskEvent::InferMessageAppended(message) => turn_message(message),
         TaskEvent::Call(event) => call_event(event),
@@ -234,5 +234,13 @@ mod tests {
     fn one_line_drops_what_is_between_tokens_and_nothing_else() {
         let json = JsonText::parse("{\n  \"a b\" : [1.50, \"x \\\" y\\n\"],\t\"c\": 1e400 }").unwrap();
         assert_eq!(one_line(&json), r#"{"a b":[1.50,"x \" y\n"],"c":1e400}"#);
+    }
+
+    #[test]
+    fn an_event_as_deep_as_it_may_be_is_shown_whole() {
+        let deep = JsonText::parse(&format!("{}{}", "[".repeat(128), "]".repeat(128))).unwrap();
+        let entries: JsonObject = [("deep".to_owned(), deep.clone())].into_iter().collect();
+        let json = event_json(&AnyEvent::Task(TaskEvent::MetadataMerged(entries)));
+        assert_eq!(json.as_str(), format!("{{\"metadata\":{{\"deep\":{deep}}}}}"));
     }
 }

@@ -153,6 +153,11 @@ impl Show<'_> {
         let stopped = stop(system).await;
         let lost = shown?;
         stopped?;
+        if let Some(kill_at) = self.kill_at {
+            note(&format!(
+                "event {kill_at} was never reached: the demo ended before it"
+            ));
+        }
         next_steps(self.dir, lost.as_deref());
         Ok(Verdict::Yes)
     }

@@ -3,7 +3,7 @@
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
 
-use super::screen::note;
+use super::screen::{count, note};
 use super::{Problem, Screen, Verdict};
 use crate::audit::json::{number, object, text, text_or_null};
 use crate::audit::{self, Finding, Mismatch, Verified};
@@ -40,8 +40,11 @@ pub fn replay(
         ]))?;
     } else {
         screen.line(&format!(
-            "{} events, {} tasks, {} sessions, {mismatches} mismatches",
-            report.events, report.tasks, report.sessions
+            "{}, {}, {}, {}",
+            count(report.events, "event", "events"),
+            count(report.tasks, "task", "tasks"),
+            count(report.sessions, "session", "sessions"),
+            count(mismatches, "mismatch", "mismatches")
         ))?;
         if let Some(mismatch) = &report.mismatch {
             screen.line(&format!(
@@ -106,16 +109,13 @@ fn findings(found: &Verified, screen: &mut Screen) -> Result<(), Problem> {
         }
         screen.print(&table)?;
     }
+    let faults = found.findings.len() as u64 + found.more;
     screen.line(&format!(
-        "{} events in {} records of {} streams: {}",
-        found.events,
-        found.records,
-        found.streams,
-        match found.findings.len() as u64 + found.more {
-            0 => "no fault".to_owned(),
-            1 => "1 fault".to_owned(),
-            faults => format!("{faults} faults"),
-        }
+        "{} in {} of {}: {}",
+        count(found.events, "event", "events"),
+        count(found.records, "record", "records"),
+        count(found.streams, "stream", "streams"),
+        count(faults, "fault", "faults")
     ))?;
     for what in &found.unchecked {
         screen.line(&format!("not checked: {what}"))?;
@@ -160,6 +160,10 @@ pub fn export_log(
 ) -> Result<Verdict, Problem> {
     let done = audit::export(reader, durability, |line| screen.line(line))?;
     screen.flush()?;
-    note(&format!("{} records with {} events", done.records, done.events));
+    note(&format!(
+        "{} with {}",
+        count(done.records, "record", "records"),
+        count(done.events, "event", "events")
+    ));
     Ok(Verdict::Yes)
 }

@@ -259,3 +259,32 @@ impl From<FindError> for Problem {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_transition_that_cannot_be_is_told_with_both_states_and_where_it_may_go() {
+        let rejection = TaskRejection::InvalidTransition {
+            from: TaskState::Working,
+            to: TaskState::Submitted,
+        };
+        let problem = Problem::system(&Error::Task(rejection), Some("t-1"));
+        assert_eq!(
+            problem.to_string(),
+            "error: task `t-1` was refused; nothing was added to the log\n  \
+             why: Invalid task state transition: working -> submitted\n  \
+             try: from working it may become input-required, completed, failed, canceled"
+        );
+        assert_eq!(problem.code, EXIT_NO);
+        assert!(next_states(TaskState::Failed).contains("failed is over"));
+    }
+
+    #[test]
+    fn only_a_closed_pipe_is_quiet() {
+        assert!(Problem::output(&io::ErrorKind::BrokenPipe.into()).quiet);
+        let full = Problem::output(&io::ErrorKind::StorageFull.into());
+        assert!(!full.quiet && full.code == EXIT_NO);
+    }
+}

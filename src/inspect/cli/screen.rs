@@ -79,7 +79,7 @@ impl Screen {
     }
 
     /// Anything that takes bytes, as if it were a file: no colours, no width.
-    pub fn into(out: impl Write + 'static, json: bool) -> Self {
+    pub fn onto(out: impl Write + 'static, json: bool) -> Self {
         Self {
             out: BufWriter::new(Box::new(out)),
             json,
@@ -255,6 +255,11 @@ impl Look {
     fn words(&self, state: TaskState, unicode: bool) -> String {
         format!("{} {state}", if unicode { self.mark } else { self.ascii })
     }
+}
+
+/// A number of things in words: `1 task`, `2 tasks`.
+pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 /// A note for the person, on stderr. A stderr that is gone is nobody's loss.

@@ -7,7 +7,7 @@ use proto_events::session::Session;
 use proto_events::task::Task;
 
 use super::problem::EXIT_UNKNOWN;
-use super::screen::note;
+use super::screen::{count, note};
 use super::{Problem, Screen, Verdict, time};
 use crate::audit::json::{call_kind, number, object, one_line, text};
 use crate::inspect::summary::{parts, shown_result};
@@ -65,8 +65,8 @@ fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
         screen.state(task.state())
     ))?;
     screen.line(&format!(
-        "{} events, the last {} ({} ago)",
-        row.events,
+        "{}, the last {} ({} ago)",
+        count(row.events, "event", "events"),
         time::local(row.last_at),
         time::age(row.last_at)
     ))?;
@@ -148,11 +148,11 @@ fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen
         ]));
     }
     screen.line(&format!(
-        "session {}   {} turns, {} messages, {} events, the last {}",
+        "session {}   {}, {}, {}, the last {}",
         screen.bold(session.id()),
-        row.turns,
-        row.messages,
-        row.events,
+        count(row.turns, "turn", "turns"),
+        count(row.messages as u64, "message", "messages"),
+        count(row.events, "event", "events"),
         time::local(row.last_at)
     ))?;
     if let Some(task) = &row.turn_of {
