@@ -1,5 +1,5 @@
 //! Floor 3, reading only: what can be shown from the log alone. Everything here takes an
-//! [`EventReader`](crate::store::EventReader) and knows no actor, so that it cannot perform a call.
+//! [`EventReader`] and knows no actor, so that it cannot perform a call.
 
 pub mod difference;
 pub mod export;
