@@ -119,7 +119,7 @@ impl JsonText {
 
     /// The JSON of one of our own models, whose free-form pieces were each bounded when they came in. The
     /// whole is not bounded again: what a task holds must be printable, however it was put together.
-    pub(crate) fn of_model<T: Serialize + ?Sized>(value: &T) -> Self {
+    pub fn of_model<T: Serialize + ?Sized>(value: &T) -> Self {
         serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), |raw| Self(raw.into()))
     }
 }

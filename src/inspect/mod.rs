@@ -1,1 +1,9 @@
-//! Shows a log to people: pure rows, then tables and JSON. Never imports actors or system.
+//! Floor 4, for readers: rows made from the log alone ([`view`]), names that people type ([`find`]), and the
+//! command line's way to print both ([`cli`]). Everything here takes an
+//! [`EventReader`](crate::store::EventReader) and knows no actor.
+
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod find;
+pub mod summary;
+pub mod view;

@@ -1,0 +1,135 @@
+//! The log as NDJSON: one line for each record, in order of position, with its events in words and the very
+//! bytes that are stored, so that whoever gets the file can check every hash without this program.
+
+use proto_events::codec::{AnyEvent, kind};
+use proto_events::id::Position;
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+
+use super::for_each_record;
+use super::json::{event_json, number, object, one_line, text};
+use crate::store::{EventReader, ReadError, StoredRecord};
+
+/// Name of the format, the first thing in the first line.
+pub const SCHEMA: &str = "taskreel.export/1";
+
+/// How much was exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Exported {
+    /// Records, one line each.
+    pub records: u64,
+    /// Events in them.
+    pub events: u64,
+}
+
+/// Hands the whole log to `write`, line by line, without line ends. `durability` is the log's own, as its
+/// header names it.
+///
+/// # Errors
+/// Whatever `write` answers, or [`ReadError`] made into it, at the first record that cannot be read.
+pub fn export<E: From<ReadError>>(
+    reader: &dyn EventReader,
+    durability: &str,
+    mut write: impl FnMut(&str) -> Result<(), E>,
+) -> Result<Exported, E> {
+    let head = reader.head()?;
+    let header = object([
+        ("schema", text(SCHEMA)),
+        ("format", number(proto_events::codec::record::FORMAT)),
+        ("durability", text(durability)),
+        ("head", number(head.0)),
+        ("states", states()),
+    ]);
+    write(&one_line(&header))?;
+    let mut done = Exported::default();
+    for_each_record(reader, Position(1), |stored| {
+        write(&one_line(&record_json(stored)))?;
+        done.records += 1;
+        done.events += stored.record.events.len() as u64;
+        Ok::<(), E>(())
+    })?;
+    Ok(done)
+}
+
+/// The words for states, so that a reader of the file knows them all.
+fn states() -> JsonText {
+    let words: Vec<_> = TaskState::ALL.iter().map(|state| state.as_str()).collect();
+    JsonText::of_model(&words)
+}
+
+/// One record, whole.
+pub fn record_json(stored: &StoredRecord) -> JsonText {
+    let record = &stored.record;
+    let events: Vec<JsonText> = events_json(stored);
+    object([
+        ("position", number(stored.position.0)),
+        ("stream", text(record.stream.as_str())),
+        ("first_version", number(record.first_version.0)),
+        ("set_id", text(&hex(&record.set_id))),
+        ("part", number(record.part)),
+        ("parts", number(record.parts)),
+        ("partition", number(record.partition)),
+        ("epoch", number(record.epoch)),
+        ("at", text(&record.metadata.at.to_string())),
+        ("command_id", text(&record.metadata.command_id)),
+        (
+            "command_digest",
+            text(&record.metadata.command_digest.to_string()),
+        ),
+        ("causation_id", text(&record.metadata.causation_id)),
+        ("correlation_id", text(&record.metadata.correlation_id)),
+        ("principal", text(&record.metadata.principal.name)),
+        ("principal_basis", text(basis(stored))),
+        ("previous", text(&record.previous.to_string())),
+        ("hash", text(&stored.hash.to_string())),
+        ("events", JsonText::of_model(&events)),
+        ("bytes", text(&hex(&stored.bytes))),
+    ])
+}
+
+/// The word for how far the principal's name may be trusted.
+pub fn basis(stored: &StoredRecord) -> &'static str {
+    match stored.record.metadata.principal.basis {
+        proto_events::envelope::Basis::Asserted => "asserted",
+        proto_events::envelope::Basis::Authenticated => "authenticated",
+    }
+}
+
+fn events_json(stored: &StoredRecord) -> Vec<JsonText> {
+    let record = &stored.record;
+    let places = (stored.position.0..).zip(record.first_version.0..);
+    let one = |(event, (position, version)): (&proto_events::codec::record::StoredEvent, (u64, u64))| {
+        let category = record.stream.category();
+        let decoded = event.inline().map(|body| {
+            AnyEvent::decode(category, event.kind, event.schema, body).map_err(|error| error.to_string())
+        });
+        let (payload, error) = match decoded {
+            Some(Ok(decoded)) => (event_json(&decoded), JsonText::null()),
+            Some(Err(error)) => (JsonText::null(), text(&error)),
+            None => (JsonText::null(), text("its body is not in the log any more")),
+        };
+        object([
+            ("position", number(position)),
+            ("version", number(version)),
+            ("kind", text(kind::name(event.kind))),
+            ("kind_number", number(event.kind)),
+            ("schema_version", number(event.schema)),
+            ("digest", text(&event.digest.to_string())),
+            ("payload", payload),
+            ("error", error),
+        ])
+    };
+    record.events.iter().zip(places).map(one).collect()
+}
+
+/// Bytes in hexadecimal.
+pub fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}

@@ -1,0 +1,246 @@
+//! Events as JSON, nothing left out: what `export` writes and what readers show. Free-form pieces keep their
+//! own text.
+
+use proto_events::call::{
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef,
+};
+use proto_events::codec::AnyEvent;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::session::SessionEvent;
+use proto_events::task::TaskEvent;
+use proto_events::turn::TurnMessage;
+use serde_json::Value;
+
+/// An object of these fields, in this order.
+pub fn object<const N: usize>(fields: [(&str, JsonText); N]) -> JsonText {
+    let fields = fields
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value))
+        .collect::<JsonObject>();
+    // Not bounded in depth: what the log holds must be printable, however deep its pieces are.
+    JsonText::of_model(&fields)
+}
+
+/// A string.
+pub fn text(value: &str) -> JsonText {
+    JsonText::string(value)
+}
+
+/// A whole number.
+pub fn number(value: impl Into<u64>) -> JsonText {
+    JsonText::from(Value::from(value.into()))
+}
+
+/// A string, or null.
+pub fn text_or_null(value: Option<&str>) -> JsonText {
+    value.map_or_else(JsonText::null, text)
+}
+
+/// The text of a JSON value on one line: breaks and blanks between tokens are dropped, tokens stay as they are.
+pub fn one_line(json: &JsonText) -> String {
+    let (mut in_string, mut escaped) = (false, false);
+    let keep = |letter: &char| {
+        let keep = in_string || !letter.is_ascii_whitespace();
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            _ => {}
+        }
+        keep
+    };
+    json.as_str().chars().filter(keep).collect()
+}
+
+/// The fields of an event; its kind stands beside it.
+pub fn event_json(event: &AnyEvent) -> JsonText {
+    match event {
+        AnyEvent::Task(event) => task_event(event),
+        AnyEvent::Session(event) => session_event(event),
+    }
+}
+
+fn task_event(event: &TaskEvent) -> JsonText {
+    match event {
+        TaskEvent::Submitted(posted) => object([("task", posted.to_json())]),
+        TaskEvent::StateChanged { from, to } => {
+            object([("from", text(from.as_str())), ("to", text(to.as_str()))])
+        }
+        TaskEvent::MessageAppended(message) => object([("message", message.to_json())]),
+        TaskEvent::ArtifactAppended { artifact, part } => object([
+            ("artifact", artifact.to_json()),
+            ("part", part.map_or_else(JsonText::null, number)),
+        ]),
+        TaskEvent::MetadataMerged(entries) => object([("metadata", JsonText::of_model(entries))]),
+        TaskEvent::CancelRequested { reason } => object([("reason", text_or_null(reason.as_deref()))]),
+        TaskEvent::InferMessageAppended(message) => turn_message(message),
+        TaskEvent::Call(event) => call_event(event),
+    }
+}
+
+fn session_event(event: &SessionEvent) -> JsonText {
+    match event {
+        SessionEvent::Opened { session_id } => object([("session_id", text(session_id))]),
+        SessionEvent::SystemPromptSet(prompt) => object([("message", prompt.to_json())]),
+        SessionEvent::TurnStarted { turn_id, task } => {
+            object([("turn_id", text(turn_id)), ("task", text(task))])
+        }
+        SessionEvent::MessageAppended(message) => turn_message(message),
+        SessionEvent::TurnCommitted { turn_id } => object([("turn_id", text(turn_id))]),
+        SessionEvent::TurnAborted { turn_id, reason } => {
+            object([("turn_id", text(turn_id)), ("reason", text(reason))])
+        }
+    }
+}
+
+fn turn_message(message: &TurnMessage) -> JsonText {
+    object([
+        ("message", message.message.to_json()),
+        ("infer_call", text_or_null(message.infer_call.as_deref())),
+        ("origin", text_or_null(message.origin.as_deref())),
+    ])
+}
+
+fn call_event(event: &CallEvent) -> JsonText {
+    let id = ("call_id", text(event.call_id()));
+    match event {
+        CallEvent::Requested(request) => requested(request),
+        CallEvent::Dispatched {
+            attempt,
+            epoch,
+            delay_ms,
+            cause,
+            ..
+        } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("epoch", number(*epoch)),
+            ("delay_ms", number(*delay_ms)),
+            ("cause", text(cause)),
+        ]),
+        CallEvent::Succeeded {
+            attempt,
+            result,
+            usage,
+            ..
+        } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("result", result.clone()),
+            (
+                "usage",
+                usage.map_or_else(JsonText::null, |usage| {
+                    object([
+                        ("input_tokens", number(usage.input_tokens)),
+                        ("output_tokens", number(usage.output_tokens)),
+                    ])
+                }),
+            ),
+        ]),
+        CallEvent::Failed { attempt, failure, .. } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("failure", failure_json(failure)),
+        ]),
+        CallEvent::TimedOut {
+            attempt, after_ms, ..
+        } => object([id, ("attempt", number(*attempt)), ("after_ms", number(*after_ms))]),
+        CallEvent::Canceled { stage, .. } => object([id, ("stage", text(stage_word(*stage)))]),
+        CallEvent::OutcomeUnknown { attempt, why, .. } => {
+            object([id, ("attempt", number(*attempt)), ("why", text(why))])
+        }
+        CallEvent::LateResultIgnored {
+            attempt,
+            succeeded,
+            digest,
+            ..
+        } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("succeeded", JsonText::from(Value::from(*succeeded))),
+            ("digest", text(&digest.to_string())),
+        ]),
+    }
+}
+
+fn stage_word(stage: CancelStage) -> &'static str {
+    match stage {
+        CancelStage::Requested => "requested",
+        CancelStage::InFlight => "in-flight",
+    }
+}
+
+/// The word for a call's kind.
+pub fn call_kind(kind: CallKind) -> &'static str {
+    match kind {
+        CallKind::Tool => "tool",
+        CallKind::Infer => "infer",
+    }
+}
+
+fn requested(request: &CallRequested) -> JsonText {
+    object([
+        ("call_id", text(&request.call_id)),
+        ("kind", text(call_kind(request.kind))),
+        ("target", text(&request.target)),
+        ("args", request.args.clone()),
+        ("args_digest", text(&request.args_digest.to_string())),
+        ("idempotency_key", text(&request.idempotency_key)),
+        ("recovery", text(request.recovery.as_str())),
+        ("timeout_ms", number(request.timeout_ms)),
+        ("max_attempts", number(request.max_attempts)),
+        ("origin", origin(&request.origin)),
+        (
+            "prompt",
+            request.prompt.as_ref().map_or_else(JsonText::null, prompt),
+        ),
+    ])
+}
+
+fn origin(origin: &CallOrigin) -> JsonText {
+    object([
+        ("run", number(origin.run)),
+        ("part", number(origin.part)),
+        ("step", number(origin.step)),
+        ("infer_call", text_or_null(origin.infer_call.as_deref())),
+        ("part_call_id", text_or_null(origin.part_call_id.as_deref())),
+    ])
+}
+
+fn prompt(prompt: &PromptRef) -> JsonText {
+    object([
+        ("session", text_or_null(prompt.session.as_deref())),
+        ("read_to", number(prompt.read_to.0)),
+        ("messages", number(prompt.messages)),
+        ("digest", text(&prompt.digest.to_string())),
+        ("renderer", number(prompt.renderer)),
+        ("tools", text(&prompt.tools.to_string())),
+    ])
+}
+
+fn failure_json(failure: &CallFailure) -> JsonText {
+    object([
+        ("class", text(failure.class.as_str())),
+        ("type", text(&failure.error_type)),
+        ("message", text(&failure.message)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_drops_what_is_between_tokens_and_nothing_else() {
+        let json = JsonText::parse("{\n  \"a b\" : [1.50, \"x \\\" y\\n\"],\t\"c\": 1e400 }").unwrap();
+        assert_eq!(one_line(&json), r#"{"a b":[1.50,"x \" y\n"],"c":1e400}"#);
+    }
+
+    #[test]
+    fn an_event_as_deep_as_it_may_be_is_shown_whole() {
+        let deep = JsonText::parse(&format!("{}{}", "[".repeat(128), "]".repeat(128))).unwrap();
+        let entries: JsonObject = [("deep".to_owned(), deep.clone())].into_iter().collect();
+        let json = event_json(&AnyEvent::Task(TaskEvent::MetadataMerged(entries)));
+        assert_eq!(json.as_str(), format!("{{\"metadata\":{{\"deep\":{deep}}}}}"));
+    }
+}

@@ -1,0 +1,195 @@
+//! Rebuilds states from zero and compares them with the live fold. Two ways lead through the log: here every
+//! event is taken from the log's own order, one by one; recovery and queries read stream by stream
+//! ([`fold_stream`]). Where they disagree, one of them lies.
+
+use std::collections::BTreeMap;
+
+use proto_events::codec::AnyEvent;
+use proto_events::decider::Decider;
+use proto_events::id::{Position, StreamId, Version};
+use proto_events::session::Session;
+use proto_events::task::Task;
+
+use super::difference::{Difference, first_difference};
+use super::for_each_record;
+use crate::store::fold::fold_stream;
+use crate::store::{EventReader, ReadError, StoredRecord};
+
+/// What a replay went through, and the first difference if there was one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Replayed {
+    /// Events folded.
+    pub events: u64,
+    /// Tasks rebuilt.
+    pub tasks: u64,
+    /// Sessions rebuilt.
+    pub sessions: u64,
+    /// The first difference.
+    pub mismatch: Option<Mismatch>,
+}
+
+/// A stream whose rebuilt state is not the live one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The stream.
+    pub stream: StreamId,
+    /// Where they differ first, such as `messages[2].role`.
+    pub place: String,
+    /// What was rebuilt from zero.
+    pub rebuilt: String,
+    /// What the live fold says.
+    pub live: String,
+}
+
+/// A state as it is being rebuilt.
+#[derive(Debug)]
+enum Rebuilt {
+    Task(Box<Task>),
+    Session(Box<Session>),
+}
+
+#[derive(Debug)]
+struct Building {
+    state: Rebuilt,
+    version: Version,
+}
+
+/// Replays the whole log.
+///
+/// # Errors
+/// [`ReadError`] if an event cannot be read.
+pub fn replay_all(reader: &dyn EventReader) -> Result<Replayed, ReadError> {
+    replay(reader, None)
+}
+
+/// Replays one stream, out of the log's own order.
+///
+/// # Errors
+/// [`ReadError`] if an event cannot be read.
+pub fn replay_stream(reader: &dyn EventReader, stream: &StreamId) -> Result<Replayed, ReadError> {
+    replay(reader, Some(stream))
+}
+
+fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed, ReadError> {
+    let mut built: BTreeMap<StreamId, Building> = BTreeMap::new();
+    let mut report = Replayed::default();
+    for_each_record(reader, Position(1), |stored| {
+        if only.is_none_or(|only| *only == stored.record.stream) {
+            report.events += take(&mut built, stored)?;
+        }
+        Ok::<(), ReadError>(())
+    })?;
+    for (stream, building) in built {
+        match building.state {
+            Rebuilt::Task(_) => report.tasks += 1,
+            Rebuilt::Session(_) => report.sessions += 1,
+        }
+        report.mismatch = compare(reader, &stream, &building)?;
+        if report.mismatch.is_some() {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+/// Folds a record's events into the state of its stream; says how many there were.
+fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Result<u64, ReadError> {
+    let record = &stored.record;
+    let category = record.stream.category();
+    let building = built.entry(record.stream.clone()).or_insert_with(|| Building {
+        state: if category == "session" {
+            Rebuilt::Session(Box::default())
+        } else {
+            Rebuilt::Task(Box::default())
+        },
+        version: Version(0),
+    });
+    let mut events = 0;
+    for (event, version) in record.events.iter().zip(record.first_version.0..) {
+        let wrong = |what: String| ReadError::Corrupt {
+            what,
+            stream: Some(record.stream.clone()),
+            version: Some(Version(version)),
+            position: Some(stored.position),
+        };
+        let body = event
+            .inline()
+            .ok_or_else(|| wrong("its body is not in the log any more".to_owned()))?;
+        let decoded = AnyEvent::decode(category, event.kind, event.schema, body)
+            .map_err(|error| wrong(error.to_string()))?;
+        match (&mut building.state, &decoded) {
+            (Rebuilt::Task(task), AnyEvent::Task(event)) => task.evolve(event, &record.metadata),
+            (Rebuilt::Session(session), AnyEvent::Session(event)) => session.evolve(event, &record.metadata),
+            _ => return Err(wrong("the event is not one of this stream's category".to_owned())),
+        }
+        building.version = Version(version);
+        events += 1;
+    }
+    Ok(events)
+}
+
+fn compare(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    building: &Building,
+) -> Result<Option<Mismatch>, ReadError> {
+    let (version, difference) = match &building.state {
+        Rebuilt::Task(task) => {
+            let live = fold_stream::<Task>(reader, stream, None)?;
+            let written = || first_difference(&task.to_json().to_value(), &live.state.to_json().to_value());
+            (
+                live.version,
+                differ(**task == live.state, written, task.as_ref(), &live.state),
+            )
+        }
+        Rebuilt::Session(session) => {
+            let live = fold_stream::<Session>(reader, stream, None)?;
+            let written = || {
+                let history = |session: &Session| session.history().to_json().to_value();
+                first_difference(&history(session), &history(&live.state))
+            };
+            (
+                live.version,
+                differ(**session == live.state, written, session.as_ref(), &live.state),
+            )
+        }
+    };
+    let versions = (version != building.version).then(|| Difference {
+        place: "version".to_owned(),
+        left: building.version.to_string(),
+        right: version.to_string(),
+    });
+    Ok(versions.or(difference).map(|found| Mismatch {
+        stream: stream.clone(),
+        place: found.place,
+        rebuilt: found.left,
+        live: found.right,
+    }))
+}
+
+/// The difference as readers see it; what they do not see (open calls, the open turn) in the program's words.
+fn differ<S: std::fmt::Debug>(
+    same: bool,
+    written: impl FnOnce() -> Option<Difference>,
+    rebuilt: &S,
+    live: &S,
+) -> Option<Difference> {
+    if let Some(difference) = written() {
+        return Some(difference);
+    }
+    if same {
+        return None;
+    }
+    let (left, right) = (format!("{rebuilt:?}"), format!("{live:?}"));
+    let same = left
+        .chars()
+        .zip(right.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let tail = |text: &str| text.chars().skip(same.saturating_sub(40)).take(160).collect();
+    Some(Difference {
+        place: "(inner state)".to_owned(),
+        left: tail(&left),
+        right: tail(&right),
+    })
+}

@@ -1,0 +1,154 @@
+//! One stream's part of verifying: its chain, its lifecycle, its turns.
+
+use proto_events::codec::AnyEvent;
+use proto_events::id::{Digest, Version};
+use proto_events::model::TaskState;
+use proto_events::session::SessionEvent;
+use proto_events::task::TaskEvent;
+use proto_events::turn::Turn;
+
+use super::calls::CallsCheck;
+use super::{Finding, FindingKind};
+use crate::store::StoredRecord;
+
+/// What is known of a stream so far.
+#[derive(Default)]
+pub(super) struct StreamCheck {
+    version: u64,
+    last_hash: Digest,
+    state: Option<TaskState>,
+    calls: CallsCheck,
+    opened: bool,
+    turn: Option<(String, Turn)>,
+}
+
+type Fault = (FindingKind, String);
+
+impl StreamCheck {
+    pub(super) fn version(&self) -> Version {
+        Version(self.version)
+    }
+
+    /// Takes the stream's next record; answers what is wrong with it.
+    pub(super) fn take(&mut self, stored: &StoredRecord) -> Vec<Finding> {
+        let record = &stored.record;
+        let mut findings = Vec::new();
+        let mut report = |version: u64, (kind, what): Fault| {
+            findings.push(Finding {
+                kind,
+                stream: Some(record.stream.clone()),
+                version: Some(Version(version)),
+                position: Some(proto_events::id::Position(
+                    stored.position.0 + version.saturating_sub(record.first_version.0),
+                )),
+                what,
+            });
+        };
+        let first = record.first_version.0;
+        if first != self.version + 1 {
+            let what = format!("version {first} follows version {}", self.version);
+            report(first, (FindingKind::Version, what));
+        }
+        if record.previous != self.last_hash {
+            let what = "it does not name the hash of the record before it".to_owned();
+            report(first, (FindingKind::Chain, what));
+        }
+        for (event, version) in record.events.iter().zip(first..) {
+            let Some(body) = event.inline() else { continue };
+            match AnyEvent::decode(record.stream.category(), event.kind, event.schema, body) {
+                Err(error) => report(version, (FindingKind::Event, error.to_string())),
+                Ok(AnyEvent::Task(event)) => {
+                    for fault in self.task(&event) {
+                        report(version, fault);
+                    }
+                }
+                Ok(AnyEvent::Session(event)) => {
+                    if let Err(what) = self.session(event) {
+                        report(version, (FindingKind::Turn, what));
+                    }
+                }
+            }
+        }
+        self.version = record.last_version().0;
+        self.last_hash = stored.hash;
+        findings
+    }
+
+    fn task(&mut self, event: &TaskEvent) -> Vec<Fault> {
+        let lifecycle = |what: String| vec![(FindingKind::Lifecycle, what)];
+        let Some(state) = self.state else {
+            return match event {
+                TaskEvent::Submitted(posted) => {
+                    self.state = Some(posted.state);
+                    Vec::new()
+                }
+                _ => lifecycle("something happened to a task before it was submitted".to_owned()),
+            };
+        };
+        match event {
+            TaskEvent::Submitted(_) => lifecycle("the task was submitted twice".to_owned()),
+            TaskEvent::StateChanged { from, to } => {
+                self.state = Some(*to);
+                if *from != state {
+                    return lifecycle(format!("{from} -> {to}, but the task was {state}"));
+                }
+                if !from.can_become(*to) {
+                    return lifecycle(format!("{from} -> {to} is no edge of the lifecycle"));
+                }
+                Vec::new()
+            }
+            TaskEvent::Call(event) => {
+                let faults = self.calls.take(event, state.is_terminal());
+                faults.into_iter().map(|what| (FindingKind::Call, what)).collect()
+            }
+            TaskEvent::ArtifactAppended { part: Some(_), .. } if state.is_terminal() => {
+                lifecycle(format!("an output was attached to a task that is {state}"))
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn session(&mut self, event: SessionEvent) -> Result<(), String> {
+        let before = std::mem::replace(&mut self.opened, true);
+        match event {
+            SessionEvent::Opened { .. } if before => return Err("the session was opened twice".to_owned()),
+            SessionEvent::Opened { .. } => {}
+            _ if !before => return Err("something was said before the session was opened".to_owned()),
+            SessionEvent::SystemPromptSet(_) => {}
+            SessionEvent::TurnStarted { turn_id, .. } => {
+                let open = self.turn.replace((turn_id.clone(), Turn::default()));
+                if let Some((open, _)) = open {
+                    return Err(format!("turn `{turn_id}` began while turn `{open}` was going on"));
+                }
+            }
+            SessionEvent::MessageAppended(message) => {
+                let Some((_, turn)) = &mut self.turn else {
+                    return Err("a message was added outside any turn".to_owned());
+                };
+                let fits = turn.check_next(&message).map_err(|error| error.to_string());
+                turn.push(message);
+                fits?;
+            }
+            SessionEvent::TurnCommitted { turn_id } => {
+                let turn = self.end_turn(&turn_id)?;
+                if let Some(call) = turn.unanswered() {
+                    return Err(format!(
+                        "turn `{turn_id}` was committed while the tool call `{call}` has no answer"
+                    ));
+                }
+            }
+            SessionEvent::TurnAborted { turn_id, .. } => {
+                self.end_turn(&turn_id)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_turn(&mut self, turn_id: &str) -> Result<Turn, String> {
+        match self.turn.take() {
+            Some((open, turn)) if open == turn_id => Ok(turn),
+            Some((open, _)) => Err(format!("turn `{turn_id}` ended while turn `{open}` was going on")),
+            None => Err(format!("turn `{turn_id}` ended, but was not going on")),
+        }
+    }
+}

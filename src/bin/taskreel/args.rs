@@ -1,0 +1,187 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use taskreel::TaskState;
+use taskreel::inspect::cli::ColorWish;
+
+/// Durable, replayable AI-agent tasks: run them, watch them, kill them, go on, replay the log.
+#[derive(Debug, Parser)]
+#[command(
+    name = "taskreel",
+    version,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+#[command(after_help = "Data goes to stdout, everything else to stderr.\n\
+Exit codes: 0 done; 1 the answer is no (a task failed, a difference, a fault);\n\
+2 wrong usage or input; 3 no such task, file or log; 4 the log is held by another process;\n\
+5 not a log that can be read; 130 interrupted.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Global {
+    /// Directory of the log [default: ./taskreel-log, for `demo` ./taskreel-demo]
+    #[arg(long, value_name = "DIR", env = "TASKREEL_DATA_DIR", global = true)]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// One line of JSON for each thing, lossless, times in UTC
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Colours: always, never, or auto (on a terminal; `NO_COLOR`, `CLICOLOR_FORCE`, `TERM=dumb` are heeded)
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
+    #[arg(hide_possible_values = true)]
+    pub(crate) color: Color,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// On a terminal, unless the environment says no
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl From<Color> for ColorWish {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a made-up set of tasks through tools and a scripted model; no key, no network
+    ///
+    /// Among them are a failure, a cancel, and a payment whose outcome nobody knows. Kill it in the middle and start
+    /// it again: it goes on where it was, and pays nothing twice (see the file `effects.ledger` in its directory).
+    Demo(DemoArgs),
+    /// Execute Protolink tasks with the demo's tools, print what became of them
+    ///
+    /// FILE holds one task, an array of tasks, or one task a line (NDJSON). All of it is read and checked before
+    /// anything is executed. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
+    Run(RunArgs),
+    /// List tasks or sessions
+    Ls(LsArgs),
+    /// Show one task or session: its path, its calls, its outputs
+    Show(ShowArgs),
+    /// Print events, oldest first
+    Events(EventsArgs),
+    /// Print a task as Protolink writes it, as it was after any of its events
+    State(StateArgs),
+    /// Rebuild states from zero and compare them with the live fold; exit 1 at the first difference
+    Replay(ReplayArgs),
+    /// Check that the log hangs together: hashes, versions, lifecycles, calls; exit 1 on any fault
+    Verify,
+    /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
+    Export,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Which tasks to make up [default: 7]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// How many tasks [default: 12]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) tasks: Option<u32>,
+    /// How long a tool or an answer of the model takes, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub(crate) pace: u64,
+    /// Kill this process (SIGKILL) once the log's event of this position is on disk
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) kill_at: Option<u64>,
+    /// Go on with the demo that was begun in the directory; never begin one
+    #[arg(long)]
+    pub(crate) resume: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// File with the tasks; `-` is stdin
+    pub(crate) file: PathBuf,
+    /// What the model answers: a JSON array of replies, or an object of such arrays by prompt
+    ///
+    /// A reply is an action such as `{"type": "final", "content": "hi"}`, a text, or `{"raise": "RuntimeError",
+    /// "message": "down"}`. By prompt: the first key that occurs in the newest user message has the replies, one for
+    /// each step. Without a script `infer` parts end in an error of code `no_llm`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Keep no conversations: every infer part begins with an empty history
+    #[arg(long)]
+    pub(crate) stateless: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// List sessions instead of tasks
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) sessions: bool,
+    /// Only tasks in these states, such as failed,input-required
+    #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = parse_state)]
+    pub(crate) state: Vec<TaskState>,
+    /// The newest so many; 0 is all [default: 50 on a terminal, else all]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) id: String,
+    /// Cut nothing off
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) id: Option<String>,
+    /// Those of the whole log
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Cut nothing off
+    #[arg(long)]
+    pub(crate) full: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) id: String,
+    /// After so many of its events [default: all]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) at: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) id: Option<String>,
+    /// Everything in the log
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+fn parse_state(text: &str) -> Result<TaskState, String> {
+    text.parse().map_err(|_| {
+        let all: Vec<_> = TaskState::ALL.iter().map(|state| state.as_str()).collect();
+        format!("it is not one of {}", all.join(", "))
+    })
+}

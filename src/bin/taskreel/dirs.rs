@@ -1,0 +1,109 @@
+//! Which directory is meant, and opening the log in it.
+
+use std::path::{Path, PathBuf};
+
+use taskreel::inspect::cli::Problem;
+use taskreel::store::{SledOptions, SledStore};
+
+use crate::args::Global;
+
+/// Where `run` keeps its log if nobody says.
+pub(crate) const LOG_DIR: &str = "taskreel-log";
+
+/// Where `demo` keeps its log if nobody says.
+pub(crate) const DEMO_DIR: &str = "taskreel-demo";
+
+/// The directory to write into.
+pub(crate) fn to_write(global: &Global, default: &str) -> PathBuf {
+    global.data_dir.clone().unwrap_or_else(|| PathBuf::from(default))
+}
+
+/// The directory to read from: as said, else the first default that is there.
+pub(crate) fn to_read(global: &Global) -> PathBuf {
+    global.data_dir.clone().unwrap_or_else(|| {
+        [LOG_DIR, DEMO_DIR]
+            .into_iter()
+            .map(PathBuf::from)
+            .find(|dir| dir.exists())
+            .unwrap_or_else(|| PathBuf::from(LOG_DIR))
+    })
+}
+
+/// `taskreel COMMAND` as it is to be typed for this directory.
+pub(crate) fn typed(command: &str, dir: &Path, default: &str) -> String {
+    let program = program();
+    if dir == Path::new(default) {
+        format!("{program} {command}")
+    } else {
+        format!(
+            "{program} {command} --data-dir {}",
+            quoted(&dir.display().to_string())
+        )
+    }
+}
+
+/// How this program was called, as it is to be typed again: whoever has not installed it uses `cargo run`.
+pub(crate) fn program() -> &'static str {
+    let by_cargo = std::env::var_os("CARGO_MANIFEST_DIR").is_some();
+    let release = std::env::current_exe().is_ok_and(|exe| exe.iter().any(|part| part == "release"));
+    match (by_cargo, release) {
+        (true, true) => "cargo run --release --",
+        (true, false) => "cargo run --",
+        (false, _) => "taskreel",
+    }
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// Opens a log that must be there already. Where none is, nothing is made.
+pub(crate) fn open_existing(dir: &Path) -> Result<SledStore, Problem> {
+    match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Problem::no_log(dir, "the directory does not exist"));
+        }
+        Ok(true) => return Err(Problem::no_log(dir, "the directory is empty")),
+        _ => {}
+    }
+    open(
+        dir,
+        SledOptions {
+            create: false,
+            ..SledOptions::default()
+        },
+    )
+}
+
+/// Opens a log, making it where there is none.
+pub(crate) fn open_or_make(dir: &Path) -> Result<SledStore, Problem> {
+    open(dir, SledOptions::default())
+}
+
+fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
+    SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))
+}
+
+/// The durability that the log's own header names.
+pub(crate) fn durability(dir: &Path) -> String {
+    let header = std::fs::read_to_string(dir.join("taskreel.format")).unwrap_or_default();
+    let named = header.lines().find_map(|line| line.strip_prefix("durability "));
+    named.unwrap_or("unknown").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_typed_survives_a_shell() {
+        assert!(typed("ls", Path::new("x"), "x").ends_with(" ls"));
+        assert!(typed("ls", Path::new("a b'c"), "x").ends_with(" ls --data-dir 'a b'\\''c'"));
+    }
+}

@@ -1,0 +1,169 @@
+//! `replay`, `verify`, `export`: what audit found, printed.
+
+use proto_events::id::StreamId;
+use proto_events::json::JsonText;
+
+use super::screen::{count, note};
+use super::{Problem, Screen, Verdict};
+use crate::audit::json::{number, object, text, text_or_null};
+use crate::audit::{self, Finding, Mismatch, Verified};
+use crate::store::EventReader;
+
+/// Replays one stream, or all, and compares with the live fold.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output has gone.
+pub fn replay(
+    reader: &dyn EventReader,
+    only: Option<&StreamId>,
+    screen: &mut Screen,
+) -> Result<Verdict, Problem> {
+    let report = match only {
+        Some(stream) => audit::replay_stream(reader, stream)?,
+        None => audit::replay_all(reader)?,
+    };
+    let mismatches = u64::from(report.mismatch.is_some());
+    if screen.json {
+        screen.json_line(&object([
+            ("schema", text("taskreel.replay/1")),
+            ("events", number(report.events)),
+            ("tasks", number(report.tasks)),
+            ("sessions", number(report.sessions)),
+            ("mismatches", number(mismatches)),
+            (
+                "first",
+                report
+                    .mismatch
+                    .as_ref()
+                    .map_or_else(JsonText::null, mismatch_json),
+            ),
+        ]))?;
+    } else {
+        screen.line(&format!(
+            "{}, {}, {}, {}",
+            count(report.events, "event", "events"),
+            count(report.tasks, "task", "tasks"),
+            count(report.sessions, "session", "sessions"),
+            count(mismatches, "mismatch", "mismatches")
+        ))?;
+        if let Some(mismatch) = &report.mismatch {
+            screen.line(&format!(
+                "first difference: {} in {}",
+                mismatch.place, mismatch.stream
+            ))?;
+            screen.line(&format!("  rebuilt from zero: {}", mismatch.rebuilt))?;
+            screen.line(&format!("  live fold:         {}", mismatch.live))?;
+        }
+    }
+    screen.flush()?;
+    Ok(if mismatches == 0 {
+        Verdict::Yes
+    } else {
+        Verdict::No
+    })
+}
+
+fn mismatch_json(mismatch: &Mismatch) -> JsonText {
+    object([
+        ("stream", text(mismatch.stream.as_str())),
+        ("place", text(&mismatch.place)),
+        ("rebuilt", text(&mismatch.rebuilt)),
+        ("live", text(&mismatch.live)),
+    ])
+}
+
+/// Verifies the log.
+///
+/// # Errors
+/// [`Problem`] if the reader of the output has gone.
+pub fn verify_log(reader: &dyn EventReader, screen: &mut Screen) -> Result<Verdict, Problem> {
+    let found = audit::verify(reader);
+    if screen.json {
+        for finding in &found.findings {
+            screen.json_line(&finding_json(finding))?;
+        }
+        screen.json_line(&report_json(&found))?;
+    } else {
+        findings(&found, screen)?;
+    }
+    screen.flush()?;
+    Ok(if found.is_sound() {
+        Verdict::Yes
+    } else {
+        Verdict::No
+    })
+}
+
+fn findings(found: &Verified, screen: &mut Screen) -> Result<(), Problem> {
+    if !found.is_sound() {
+        let mut table = screen.table(&["fault", "stream", "version", "position", "what"]);
+        for finding in &found.findings {
+            let show = |place: Option<String>| place.unwrap_or_else(|| "-".to_owned());
+            table.add_row(vec![
+                finding.kind.to_string(),
+                show(finding.stream.as_ref().map(ToString::to_string)),
+                show(finding.version.map(|version| version.to_string())),
+                show(finding.position.map(|position| position.to_string())),
+                finding.what.clone(),
+            ]);
+        }
+        screen.print(&table)?;
+    }
+    let faults = found.findings.len() as u64 + found.more;
+    screen.line(&format!(
+        "{} in {} of {}: {}",
+        count(found.events, "event", "events"),
+        count(found.records, "record", "records"),
+        count(found.streams, "stream", "streams"),
+        count(faults, "fault", "faults")
+    ))?;
+    for what in &found.unchecked {
+        screen.line(&format!("not checked: {what}"))?;
+    }
+    Ok(())
+}
+
+fn finding_json(finding: &Finding) -> JsonText {
+    let place = |place: Option<u64>| place.map_or_else(JsonText::null, number);
+    object([
+        ("schema", text("taskreel.finding/1")),
+        ("kind", text(finding.kind.as_str())),
+        (
+            "stream",
+            text_or_null(finding.stream.as_ref().map(StreamId::as_str)),
+        ),
+        ("version", place(finding.version.map(|version| version.0))),
+        ("position", place(finding.position.map(|position| position.0))),
+        ("what", text(&finding.what)),
+    ])
+}
+
+fn report_json(found: &Verified) -> JsonText {
+    object([
+        ("schema", text("taskreel.verify/1")),
+        ("events", number(found.events)),
+        ("records", number(found.records)),
+        ("streams", number(found.streams)),
+        ("faults", number(found.findings.len() as u64 + found.more)),
+        ("not_checked", JsonText::of_model(&found.unchecked)),
+    ])
+}
+
+/// Exports the log, whole.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output has gone.
+pub fn export_log(
+    reader: &dyn EventReader,
+    durability: &str,
+    screen: &mut Screen,
+) -> Result<Verdict, Problem> {
+    let done = audit::export(reader, durability, |line| screen.line(line))?;
+    screen.flush()?;
+    note(&format!(
+        "{} with {}",
+        count(done.records, "record", "records"),
+        count(done.events, "event", "events")
+    ));
+    Ok(Verdict::Yes)
+}

@@ -1,0 +1,200 @@
+//! `show` and `state`: one task or session.
+
+use proto_events::call::{Call, CallStatus};
+use proto_events::id::{StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::session::Session;
+use proto_events::task::Task;
+
+use super::problem::EXIT_UNKNOWN;
+use super::screen::{count, note};
+use super::{Problem, Screen, Verdict, time};
+use crate::audit::json::{call_kind, number, object, one_line, text};
+use crate::inspect::summary::{parts, shown_result};
+use crate::inspect::view::{call_json, session_row, task_row, waiting_for};
+use crate::store::fold::fold_stream;
+use crate::store::{EventReader, StreamInfo};
+
+/// Shows one task or session. `events` is what to type to see its events.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output has gone.
+pub fn show(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    events: &str,
+    screen: &mut Screen,
+) -> Result<Verdict, Problem> {
+    if stream.category() == "session" {
+        show_session(reader, stream, screen)?;
+    } else {
+        show_task(reader, stream, screen)?;
+    }
+    screen.flush()?;
+    note(&format!("next: {events}"));
+    Ok(Verdict::Yes)
+}
+
+fn info(reader: &dyn EventReader, stream: &StreamId) -> Result<StreamInfo, Problem> {
+    Ok(StreamInfo {
+        stream: stream.clone(),
+        version: reader.stream_version(stream)?,
+    })
+}
+
+fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
+    let folded = fold_stream::<Task>(reader, stream, None)?;
+    let task = &folded.state;
+    let row = task_row(reader, &info(reader, stream)?)?;
+    if screen.json {
+        let calls: Vec<JsonText> = task.calls().iter().map(call_json).collect();
+        return screen.json_line(&object([
+            ("schema", text("taskreel.show/1")),
+            ("row", row.to_json()),
+            ("version", number(folded.version.0)),
+            ("task", task.to_json()),
+            ("calls", JsonText::of_model(&calls)),
+        ]));
+    }
+    let session = row
+        .session
+        .map_or_else(String::new, |id| format!("   session {id}"));
+    screen.line(&format!(
+        "task {}   {}{session}",
+        screen.bold(task.id()),
+        screen.state(task.state())
+    ))?;
+    screen.line(&format!(
+        "{}, the last {} ({} ago)",
+        count(row.events, "event", "events"),
+        time::local(row.last_at),
+        time::age(row.last_at)
+    ))?;
+    if let Some(waits) = waiting_for(task) {
+        screen.line(&format!("waits for {waits}"))?;
+    }
+    if let Some(error) = task.error() {
+        screen.line(&format!("error: {}", screen.fit(&error, 7)))?;
+    }
+    path(task, screen)?;
+    calls(task, screen)?;
+    items(task, screen)
+}
+
+/// The states that it went through.
+fn path(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
+    let Some(first) = task.history().first() else {
+        return Ok(());
+    };
+    let mut line = first.from.to_string();
+    for change in task.history() {
+        line = format!("{line} → {}", change.to);
+    }
+    let line = screen.plain(&line);
+    screen.line("")?;
+    screen.line(&line)
+}
+
+fn calls(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
+    if task.calls().iter().next().is_none() {
+        return Ok(());
+    }
+    let mut table = screen.table(&["call", "mode", "attempts", "became", "asked", "answered"]);
+    for call in task.calls().iter() {
+        table.add_row(vec![
+            format!("{} {}", call_kind(call.request.kind), call.request.target),
+            call.request.recovery.as_str().to_owned(),
+            call.attempts.to_string(),
+            call.status.as_str().to_owned(),
+            screen.fit(&one_line(&call.request.args), 70),
+            screen.fit(&answered(call), 70),
+        ]);
+    }
+    screen.line("")?;
+    screen.print(&table)
+}
+
+fn answered(call: &Call) -> String {
+    match &call.status {
+        CallStatus::Succeeded(result) => shown_result(result),
+        CallStatus::Failed(failure) => failure.message.clone(),
+        CallStatus::Unknown(why) => why.clone(),
+        _ => String::new(),
+    }
+}
+
+fn items(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
+    screen.line("")?;
+    for message in task.messages() {
+        let role = message.role.as_deref().unwrap_or("nobody");
+        let said = screen.fit(&parts(&message.parts), role.chars().count() + 2);
+        screen.line(&format!("{role}: {said}"))?;
+    }
+    for artifact in task.artifacts() {
+        let made = screen.fit(&parts(&artifact.parts), 8);
+        screen.line(&format!("output: {made}"))?;
+    }
+    Ok(())
+}
+
+fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
+    let session = fold_stream::<Session>(reader, stream, None)?.state;
+    let row = session_row(reader, &info(reader, stream)?)?;
+    if screen.json {
+        return screen.json_line(&object([
+            ("schema", text("taskreel.show/1")),
+            ("row", row.to_json()),
+            ("history", session.history().to_json()),
+        ]));
+    }
+    screen.line(&format!(
+        "session {}   {}, {}, {}, the last {}",
+        screen.bold(session.id()),
+        count(row.turns, "turn", "turns"),
+        count(row.messages as u64, "message", "messages"),
+        count(row.events, "event", "events"),
+        time::local(row.last_at)
+    ))?;
+    if let Some(task) = &row.turn_of {
+        screen.line(&format!("task {task} has the turn"))?;
+    }
+    screen.line("")?;
+    for message in session.history().as_slice() {
+        let role = message.role.as_str();
+        let said = screen.fit(&message.content.replace('\n', " "), role.len() + 2);
+        screen.line(&format!("{role}: {said}"))?;
+    }
+    Ok(())
+}
+
+/// Prints a task as Protolink writes it, or a session's history, as it was at a version; now, without one.
+///
+/// # Errors
+/// [`Problem`] if there is no such version, the log cannot be read, or the reader of the output has gone.
+pub fn state(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    at: Option<Version>,
+    screen: &mut Screen,
+) -> Result<Verdict, Problem> {
+    let end = reader.stream_version(stream)?;
+    if let Some(at) = at.filter(|at| *at > end || at.0 == 0) {
+        return Err(Problem::new(
+            EXIT_UNKNOWN,
+            format!("{} has no version {at}", stream.id()),
+            format!("it has {end} events; its versions are 1 to {end}"),
+            format!("--at {end} is the newest; leave --at away for it"),
+        ));
+    }
+    let json = if stream.category() == "session" {
+        fold_stream::<Session>(reader, stream, at)?
+            .state
+            .history()
+            .to_json()
+    } else {
+        fold_stream::<Task>(reader, stream, at)?.state.to_json()
+    };
+    screen.json_thing(&json)?;
+    screen.flush()?;
+    Ok(Verdict::Yes)
+}
