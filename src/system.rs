@@ -20,9 +20,9 @@ use proto_events::session::Session;
 use proto_events::task::{Task, TaskRejection};
 use tokio::sync::oneshot;
 
-use crate::actors::Parts;
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
 use crate::actors::router::{Drain, Router};
+use crate::actors::shared::Parts;
 use crate::actors::supervisor::{Settle, Supervisor};
 use crate::error::Error;
 use crate::limits::DOOR_COMMANDS;

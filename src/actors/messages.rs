@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use actix::Message;
-use proto_events::call::{CallFailure, FailureClass, TokenUsage};
+use actix::{Message, Recipient};
+use proto_events::call::{CallFailure, CallRequested, FailureClass, TokenUsage};
 use proto_events::envelope::{Committed, Metadata, Principal};
 use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::JsonText;
@@ -13,6 +13,7 @@ use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskCommand};
 use tokio::sync::oneshot;
 
+use crate::agent::infer::InferRequest;
 use crate::error::Error;
 
 /// Who sends a command, and why; the time is added when it is accepted.
@@ -151,17 +152,23 @@ pub(crate) struct TurnGrant {
     pub(crate) lease: Arc<Lease>,
 }
 
-/// Gives a reserved turn back when it is dropped.
-#[derive(Debug)]
+/// Where the session's actor is reached; gives the reserved turn back when it is dropped.
 pub(crate) struct Lease {
-    pub(crate) session: actix::Addr<crate::actors::session::SessionActor>,
     pub(crate) turn_id: String,
+    pub(crate) release: Recipient<Release>,
+    pub(crate) settled: Recipient<Settled>,
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lease").field("turn_id", &self.turn_id).finish_non_exhaustive()
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         // A session that is gone has no reservation to give back; a full mailbox cannot refuse this one.
-        self.session.do_send(Release { turn_id: std::mem::take(&mut self.turn_id) });
+        self.release.do_send(Release { turn_id: std::mem::take(&mut self.turn_id) });
     }
 }
 
@@ -200,4 +207,40 @@ pub(crate) struct Settled {
 pub(crate) struct LookAtSession {
     pub(crate) stream: StreamId,
     pub(crate) reply: oneshot::Sender<Result<(Session, Committed), Error>>,
+}
+
+/// One attempt to send.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct Order {
+    pub(crate) stream: StreamId,
+    pub(crate) task_id: String,
+    pub(crate) request: CallRequested,
+    pub(crate) attempt: u32,
+    pub(crate) delay_ms: u64,
+    /// What an inference is sent; none for a tool.
+    pub(crate) infer: Option<InferRequest>,
+}
+
+/// Interrupt a call: its outcome is on disk already.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Abort {
+    pub(crate) stream: StreamId,
+    pub(crate) call_id: String,
+}
+
+/// A task's actor has stopped.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Stopped {
+    pub(crate) stream: StreamId,
+    pub(crate) orderly: bool,
+}
+
+/// A task's actor has nothing to do.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Idle {
+    pub(crate) stream: StreamId,
 }

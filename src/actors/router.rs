@@ -6,42 +6,20 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, WrapFuture};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
 use proto_events::call::{CallFailure, CallRequested, FailureClass};
 use proto_events::id::StreamId;
 use tokio::task::{AbortHandle, JoinError};
 use tracing::Instrument;
 
-use crate::actors::Parts;
-use crate::actors::messages::{AttemptEnd, Cause, TaskOp, ToTask};
-use crate::actors::supervisor::Supervisor;
+use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, TaskOp, ToTask};
+use crate::actors::shared::Parts;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
 use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
 use crate::limits::DOOR_COMMANDS;
 use crate::ports::Ports;
-
-/// One attempt to send.
-#[derive(Message, Debug)]
-#[rtype(result = "()")]
-pub(crate) struct Order {
-    pub(crate) stream: StreamId,
-    pub(crate) task_id: String,
-    pub(crate) request: CallRequested,
-    pub(crate) attempt: u32,
-    pub(crate) delay_ms: u64,
-    /// What an inference is sent; none for a tool.
-    pub(crate) infer: Option<InferRequest>,
-}
-
-/// Interrupt a call: its outcome is on disk already.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Abort {
-    pub(crate) stream: StreamId,
-    pub(crate) call_id: String,
-}
 
 /// Answer when no call is in flight any more.
 #[derive(Message)]
@@ -64,18 +42,18 @@ pub(crate) struct Router {
     agent: Arc<Agent>,
     ports: Ports,
     calls: tokio::runtime::Handle,
-    supervisor: Addr<Supervisor>,
+    to_task: Recipient<ToTask>,
     in_flight: HashMap<Key, InFlight>,
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
 }
 
 impl Router {
-    pub(crate) fn new(parts: &Parts, supervisor: Addr<Supervisor>) -> Self {
+    pub(crate) fn new(parts: &Parts, to_task: Recipient<ToTask>) -> Self {
         Self {
             agent: Arc::clone(&parts.agent),
             ports: parts.ports.clone(),
             calls: parts.calls.clone(),
-            supervisor,
+            to_task,
             in_flight: HashMap::new(),
             draining: Vec::new(),
         }
@@ -102,7 +80,7 @@ impl Router {
         let (stream, call_id) = key.clone();
         let cause = Cause::own(format!("outcome:{call_id}:{attempt}"), &call_id);
         let op = TaskOp::Outcome { call_id, attempt, end };
-        self.supervisor.do_send(ToTask { stream, op, cause, reply: None });
+        self.to_task.do_send(ToTask { stream, op, cause, reply: None });
         self.tell_drained();
     }
 

@@ -10,11 +10,11 @@ use proto_events::id::{Digest, StreamId};
 use proto_events::session::{Session, SessionCommand, SessionRejection};
 use tokio::sync::oneshot;
 
-use crate::actors::Shared;
 use crate::actors::entity::{Entity, Seed, SetPlace};
 use crate::actors::messages::{
     AcquireTurn, Cause, Lease, LookAtSession, Release, Settled, TaskOp, ToTask, TurnGrant,
 };
+use crate::actors::shared::Shared;
 use crate::error::Error;
 use crate::limits::MAILBOX_COMMANDS;
 use crate::store::Append;
@@ -86,7 +86,11 @@ impl SessionActor {
             };
             let turn_id = owner.map_or(asked.turn_id, |(_, turn_id)| turn_id);
             self.reserved = Some((asked.task, turn_id.clone()));
-            let lease = Arc::new(Lease { session: ctx.address(), turn_id: turn_id.clone() });
+            let lease = Arc::new(Lease {
+                turn_id: turn_id.clone(),
+                release: ctx.address().recipient(),
+                settled: ctx.address().recipient(),
+            });
             let grant = TurnGrant {
                 stream: entity.stream().clone(),
                 turn_id,
@@ -111,7 +115,7 @@ impl SessionActor {
         let session = entity.stream().clone();
         let (reply, answer) = oneshot::channel();
         let cause = Cause::default();
-        self.shared.supervisor.do_send(ToTask { stream, op: TaskOp::Look, cause, reply: Some(reply) });
+        self.shared.to_task.do_send(ToTask { stream, op: TaskOp::Look, cause, reply: Some(reply) });
         let own = ctx.address();
         actix_rt::spawn(async move {
             let runs = match answer.await {

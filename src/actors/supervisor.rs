@@ -8,11 +8,11 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use proto_events::id::StreamId;
 use tokio::sync::oneshot;
 
-use crate::actors::messages::{AcquireTurn, Cause, LookAtSession, TaskOp, ToTask};
+use crate::actors::messages::{AcquireTurn, Cause, Idle, LookAtSession, Stopped, TaskOp, ToTask};
 use crate::actors::router::Router;
 use crate::actors::session::SessionActor;
+use crate::actors::shared::{Parts, Shared};
 use crate::actors::task::{Passivate, TaskActor};
-use crate::actors::{Parts, Shared};
 use crate::error::Error;
 use crate::limits::{DOOR_COMMANDS, MAILBOX_COMMANDS};
 
@@ -21,21 +21,6 @@ pub(crate) struct Supervisor {
     shared: Shared,
     tasks: HashMap<StreamId, Addr<TaskActor>>,
     sessions: HashMap<StreamId, Addr<SessionActor>>,
-}
-
-/// A task's actor has stopped.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Stopped {
-    pub(crate) stream: StreamId,
-    pub(crate) orderly: bool,
-}
-
-/// A task's actor has nothing to do.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Idle {
-    pub(crate) stream: StreamId,
 }
 
 /// Answer when every task's actor has carried out what waits in its mailbox now.
@@ -58,9 +43,9 @@ impl Supervisor {
             // Now, not when it has started: until then actix's own bound of 16 would refuse the first callers.
             // Every caller of the system comes through here, each actor's own bound stands behind it.
             ctx.set_mailbox_capacity(DOOR_COMMANDS);
-            let started = Router::new(&parts, ctx.address()).start();
+            let started = Router::new(&parts, ctx.address().recipient()).start();
             router = Some(started.clone());
-            let shared = Shared::new(parts, started, ctx.address());
+            let shared = shared(parts, &started, &ctx.address());
             Self { shared, tasks: HashMap::new(), sessions: HashMap::new() }
         });
         let router = router.expect("`create` runs its closure before it returns, and that sets the router");
@@ -184,5 +169,22 @@ impl Handler<CountLive> for Supervisor {
 
     fn handle(&mut self, _: CountLive, _: &mut Self::Context) -> usize {
         self.tasks.len()
+    }
+}
+
+/// What the actors of a system know of each other.
+fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Shared {
+    Shared {
+        agent: parts.agent,
+        store: parts.store,
+        ports: parts.ports,
+        dispatch: router.clone().recipient(),
+        abort: router.clone().recipient(),
+        to_task: supervisor.clone().recipient(),
+        acquire: supervisor.clone().recipient(),
+        idle: supervisor.clone().recipient(),
+        stopped: supervisor.clone().recipient(),
+        passivate_after: parts.passivate_after,
+        stopping: parts.stopping,
     }
 }

@@ -10,10 +10,8 @@ use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
 
-use crate::actors::Shared;
-use crate::actors::messages::{AcquireTurn, Cause, TaskOp, TaskView, ToTask};
-use crate::actors::router::Abort;
-use crate::actors::supervisor::{Idle, Stopped};
+use crate::actors::messages::{Abort, AcquireTurn, Cause, Idle, Stopped, TaskOp, TaskView, ToTask};
+use crate::actors::shared::Shared;
 use crate::actors::task_core::{Effect, TaskCore};
 use crate::error::Error;
 
@@ -98,9 +96,9 @@ impl TaskActor {
 
     fn set_going(&self, effect: Effect) {
         match effect {
-            Effect::Dispatch(order) => self.shared.router.do_send(*order),
+            Effect::Dispatch(order) => self.shared.dispatch.do_send(*order),
             Effect::Abort { call_id } => {
-                self.shared.router.do_send(Abort { stream: self.stream.clone(), call_id });
+                self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
@@ -109,10 +107,10 @@ impl TaskActor {
     /// Waits for the session's turn beside the mailbox, so that a cancel is heard meanwhile.
     fn acquire(&self, session: StreamId, turn_id: String) {
         let (reply, granted) = oneshot::channel();
-        let supervisor = self.shared.supervisor.clone();
+        let to_task = self.shared.to_task.clone();
         let task = self.stream.clone();
         let (asked, causation_id) = (turn_id.clone(), turn_id.clone());
-        supervisor.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
+        self.shared.acquire.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
         actix_rt::spawn(async move {
             let op = match granted.await {
                 Ok(Ok(grant)) => TaskOp::TurnGranted { asked, grant: Box::new(grant) },
@@ -120,7 +118,7 @@ impl TaskActor {
                 Err(_) => TaskOp::TurnRefused { asked, why: None },
             };
             let cause = Cause::own(format!("turn:{causation_id}"), &causation_id);
-            supervisor.do_send(ToTask { stream: task, op, cause, reply: None });
+            to_task.do_send(ToTask { stream: task, op, cause, reply: None });
         });
     }
 }
@@ -133,14 +131,14 @@ impl Actor for TaskActor {
         ctx.run_interval(idle / 2, move |actor, _| {
             let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
             if at_rest && actor.last_used.elapsed() >= idle {
-                actor.shared.supervisor.do_send(Idle { stream: actor.stream.clone() });
+                actor.shared.idle.do_send(Idle { stream: actor.stream.clone() });
             }
         });
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
         let stopped = Stopped { stream: self.stream.clone(), orderly: self.orderly };
-        self.shared.supervisor.do_send(stopped);
+        self.shared.stopped.do_send(stopped);
     }
 }
 

@@ -13,10 +13,9 @@ use proto_events::limits::EVENTS_PER_APPEND_MAX;
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 
-use crate::actors::Shared;
 use crate::actors::entity::Entity;
-use crate::actors::messages::{AttemptEnd, Cause, Lease, TaskOp};
-use crate::actors::router::Order;
+use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, TaskOp};
+use crate::actors::shared::Shared;
 use crate::agent::plan::{self, Act, Question, Seat, Step};
 use crate::error::Error;
 use crate::limits::RECORD_BYTES_MAX;

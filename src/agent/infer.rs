@@ -7,7 +7,8 @@ use proto_events::call::TokenUsage;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole};
 
-use super::tool::{BoxFuture, ToolSpec};
+use super::registry::ToolSpec;
+use super::tool::BoxFuture;
 
 /// One message as the provider sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`tool`], [`into_tool`] | what a tool is, the registry, and how an `async fn` becomes one |
+//! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
 //! | [`policy`] | what may be done with a call again after a crash, its timeout, retries |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
@@ -32,6 +32,7 @@ pub mod plan;
 pub mod policy;
 pub mod prompt;
 pub mod python;
+pub mod registry;
 mod repair;
 pub mod schema;
 pub mod scripted;
@@ -42,7 +43,7 @@ pub mod tool;
 use std::sync::Arc;
 
 use infer::InferBackend;
-use tool::Tools;
+use registry::Tools;
 
 /// One agent: its name, what it can do, whom it asks.
 #[derive(Clone)]

@@ -9,7 +9,7 @@ use proto_events::limits::INFER_STEPS_MAX;
 use serde_json::{Value, json};
 
 use super::python::{list_repr, python_json};
-use super::tool::ToolSpec;
+use super::registry::ToolSpec;
 
 /// Version of the texts in this file. Recorded with every inference.
 pub const RENDERER_VERSION: u16 = 1;

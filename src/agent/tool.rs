@@ -1,5 +1,4 @@
-//! What a tool is: its description for the model, the code that runs, what that code is given, and how it
-//! fails. [`Tools`] is one agent's registry.
+//! What a tool is: the code that runs, what that code is given, and how it fails.
 
 use std::fmt;
 use std::future::Future;
@@ -8,12 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use proto_events::json::JsonText;
-use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-
-use super::into_tool::{IntoTool, ToolParts};
-use super::policy::ToolPolicy;
-use super::schema::{ArgsError, check_args};
 
 /// A future on the heap, as traits that are used as objects must return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -191,120 +185,6 @@ impl ToolContext {
         if let Some(sink) = &self.0.progress {
             sink(text);
         }
-    }
-}
-
-/// What the model and the runtime know of a tool.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ToolSpec {
-    /// The name by which it is called.
-    pub name: String,
-    /// What it does, for the model.
-    pub description: String,
-    /// JSON Schema of its arguments; `Null` takes any object.
-    pub input_schema: Arc<Value>,
-    /// What the runtime may do with its calls.
-    pub policy: ToolPolicy,
-}
-
-impl ToolSpec {
-    /// The schema, if the tool has one.
-    pub fn schema(&self) -> Option<&Value> {
-        Some(&*self.input_schema).filter(|schema| !schema.is_null())
-    }
-
-    /// The arguments as the tool will get them and as they are recorded: coerced, defaults filled in.
-    ///
-    /// # Errors
-    /// [`ArgsError`] with the words for the model.
-    pub fn check(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
-        check_args(self.schema(), &args.to_value()).map(JsonText::from)
-    }
-}
-
-/// A tool and its description.
-#[derive(Clone)]
-pub struct RegisteredTool {
-    spec: ToolSpec,
-    tool: Arc<dyn Tool>,
-}
-
-impl RegisteredTool {
-    /// A tool under a name.
-    pub fn new<M>(
-        name: impl Into<String>,
-        description: impl Into<String>,
-        policy: ToolPolicy,
-        tool: impl IntoTool<M>,
-    ) -> Self {
-        let ToolParts { input_schema, tool } = tool.into_tool();
-        let spec = ToolSpec {
-            name: name.into(),
-            description: description.into(),
-            input_schema: Arc::new(input_schema),
-            policy,
-        };
-        Self { spec, tool }
-    }
-
-    /// What is known of it.
-    pub fn spec(&self) -> &ToolSpec {
-        &self.spec
-    }
-
-    /// The code that runs.
-    pub fn tool(&self) -> &Arc<dyn Tool> {
-        &self.tool
-    }
-}
-
-impl fmt::Debug for RegisteredTool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RegisteredTool").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
-
-/// One agent's tools, in the order in which they were registered.
-#[derive(Debug, Clone, Default)]
-pub struct Tools(Vec<RegisteredTool>);
-
-impl Tools {
-    /// No tool.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds a tool. One of the same name is replaced, in its place.
-    pub fn register(&mut self, tool: RegisteredTool) {
-        match self.0.iter_mut().find(|other| other.spec.name == tool.spec.name) {
-            Some(other) => *other = tool,
-            None => self.0.push(tool),
-        }
-    }
-
-    /// The tool of this name.
-    pub fn get(&self, name: &str) -> Option<&RegisteredTool> {
-        self.0.iter().find(|tool| tool.spec.name == name)
-    }
-
-    /// Names, in order.
-    pub fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|tool| tool.spec.name.as_str()).collect()
-    }
-
-    /// Descriptions, in order.
-    pub fn specs(&self) -> Vec<&ToolSpec> {
-        self.0.iter().map(RegisteredTool::spec).collect()
-    }
-
-    /// How many.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 

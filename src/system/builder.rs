@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use proto_events::id::check_id;
 
-use crate::actors::Parts;
 use crate::actors::messages::{Cause, TaskOp, ToTask};
+use crate::actors::shared::Parts;
 use crate::agent::Agent;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
 use crate::agent::policy::ToolPolicy;
-use crate::agent::tool::RegisteredTool;
+use crate::agent::registry::RegisteredTool;
 use crate::error::Error;
 use crate::limits::PASSIVATE_AFTER;
 use crate::ports::Ports;

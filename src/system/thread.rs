@@ -6,8 +6,8 @@ use std::thread::JoinHandle;
 
 use actix::Addr;
 
-use crate::actors::Parts;
 use crate::actors::router::Router;
+use crate::actors::shared::Parts;
 use crate::actors::supervisor::Supervisor;
 use crate::error::Error;
 

@@ -9,10 +9,9 @@ use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
 
 use super::{Effect, Held, TaskCore};
-use crate::actors::Shared;
 use crate::actors::entity::{Entity, Seed, SetPlace};
-use crate::actors::messages::Settled;
-use crate::actors::router::Order;
+use crate::actors::messages::{Order, Settled};
+use crate::actors::shared::Shared;
 use crate::agent::plan;
 use crate::error::Error;
 use crate::store::Append;
@@ -98,14 +97,14 @@ impl TaskCore {
         let events: Vec<SessionEvent> = held.session.settle(committed, hash, metadata);
         let stream = held.session.stream().clone();
         let Held { turn_id, session, closed, lease } = held;
-        let address = lease.session.clone();
+        let tell = lease.settled.clone();
         if closed {
             // The history must not be shared when the session's actor folds the turn into it.
             drop(session);
         } else {
             self.seat = Some(Held { turn_id, session, closed, lease: Arc::clone(&lease) });
         }
-        address.do_send(Settled { stream, after, committed, hash, events, metadata: metadata.clone() });
+        tell.do_send(Settled { stream, after, committed, hash, events, metadata: metadata.clone() });
     }
 
     /// Forgets what could not be written, by reading the streams again.

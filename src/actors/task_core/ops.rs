@@ -7,9 +7,9 @@ use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
 
 use super::{Held, TaskCore};
-use crate::actors::Shared;
 use crate::actors::entity::Entity;
 use crate::actors::messages::{AttemptEnd, TaskOp, TurnGrant};
+use crate::actors::shared::Shared;
 use crate::agent::plan;
 use crate::error::Error;
 

@@ -8,7 +8,7 @@ use proto_events::task::TaskCommand;
 
 use super::{Act, At, Progress, Question, Step, dispatch, idempotency_key};
 use crate::agent::prompt;
-use crate::agent::tool::ToolSpec;
+use crate::agent::registry::ToolSpec;
 
 /// How far this part has come.
 pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {

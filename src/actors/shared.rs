@@ -1,0 +1,50 @@
+//! What every actor of a system shares. Actors know each other by what they may be sent, not by who they are.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix::Recipient;
+
+use crate::actors::messages::{Abort, AcquireTurn, Idle, Order, Stopped, ToTask};
+use crate::agent::Agent;
+use crate::ports::Ports;
+use crate::store::EventStore;
+
+/// What a system is made of before it starts.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) store: Arc<dyn EventStore>,
+    pub(crate) ports: Ports,
+    /// Where tools and models run; never the arbiter.
+    pub(crate) calls: tokio::runtime::Handle,
+    pub(crate) passivate_after: Duration,
+    /// Set once: no new work from then on.
+    pub(crate) stopping: Arc<AtomicBool>,
+}
+
+/// What every actor of a system shares.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) store: Arc<dyn EventStore>,
+    pub(crate) ports: Ports,
+    /// The router.
+    pub(crate) dispatch: Recipient<Order>,
+    pub(crate) abort: Recipient<Abort>,
+    /// The supervisor, which finds whom it concerns.
+    pub(crate) to_task: Recipient<ToTask>,
+    pub(crate) acquire: Recipient<AcquireTurn>,
+    pub(crate) idle: Recipient<Idle>,
+    pub(crate) stopped: Recipient<Stopped>,
+    pub(crate) passivate_after: Duration,
+    pub(crate) stopping: Arc<AtomicBool>,
+}
+
+impl Shared {
+    /// Whether the system takes no new work.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
