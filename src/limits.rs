@@ -1,10 +1,14 @@
-//! Every bound of the running system, each with its unit and its reason. What a user might want to set has
-//! a setting on the builder of the same name. Bounds of the vocabulary are in `proto_events::limits`.
+//! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after`, a
+//! tool's policy its timeout; the others are fixed so far. Bounds of the vocabulary are in
+//! `proto_events::limits`.
 
 use std::time::Duration;
 
 /// Commands that wait at one actor. More are refused as `Overloaded`: a caller must feel back-pressure.
 pub const MAILBOX_COMMANDS: usize = 256;
+
+/// Commands that wait at the one door that all callers come through: sixteen actors' worth.
+pub const DOOR_COMMANDS: usize = 16 * MAILBOX_COMMANDS;
 
 /// Appends that wait for the writer: two full waves of the most concurrent load measured.
 pub const WRITER_QUEUE_APPENDS: usize = 8_192;

@@ -59,37 +59,23 @@ impl std::fmt::Debug for Ports {
 
 impl Default for Ports {
     fn default() -> Self {
-        Self {
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(RandomIds),
-        }
+        Self { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
     }
 }
 
 impl Mint for Ports {
     fn id(&mut self, prefix: &str) -> String {
         let at = self.clock.now();
-        let stamp = jiff::Timestamp::from_microsecond(at.0).map_or_else(
-            |_| "00000000000000".to_owned(),
-            |at| at.strftime("%Y%m%d%H%M%S").to_string(),
-        );
-        let random = uuid::Builder::from_random_bytes(self.ids.random())
-            .into_uuid()
-            .simple()
-            .to_string();
+        let stamp = jiff::Timestamp::from_microsecond(at.0)
+            .map_or_else(|_| "00000000000000".to_owned(), |at| at.strftime("%Y%m%d%H%M%S").to_string());
+        let random = uuid::Builder::from_random_bytes(self.ids.random()).into_uuid().simple().to_string();
         // Protolink gives contexts, runs, actions and approvals six digits, all else eight.
-        let digits = if matches!(prefix, "ctx_" | "run_" | "action_" | "approval_") {
-            6
-        } else {
-            8
-        };
+        let digits = if matches!(prefix, "ctx_" | "run_" | "action_" | "approval_") { 6 } else { 8 };
         format!("{prefix}{stamp}_{}", random.get(..digits).unwrap_or(&random))
     }
 
     fn uuid(&mut self) -> String {
-        uuid::Builder::from_random_bytes(self.ids.random())
-            .into_uuid()
-            .to_string()
+        uuid::Builder::from_random_bytes(self.ids.random()).into_uuid().to_string()
     }
 
     fn timestamp(&mut self) -> String {

@@ -14,20 +14,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix::Addr;
 use actix::prelude::SendError;
-use proto_events::id::{Mint, Position, StreamId, Version};
+use proto_events::id::{Mint, Position, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
 use proto_events::session::Session;
-use proto_events::task::Task;
+use proto_events::task::{Task, TaskRejection};
 use tokio::sync::oneshot;
 
 use crate::actors::Parts;
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
 use crate::actors::router::{Drain, Router};
-use crate::actors::supervisor::Supervisor;
+use crate::actors::supervisor::{Settle, Supervisor};
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::DOOR_COMMANDS;
 use crate::store::fold::fold_stream;
 use crate::store::{EventStore, Subscription};
+
+/// How many ids are made for one task before the source of ids is held to be broken.
+const ID_TRIES: usize = 8;
 
 /// A running system over one log. Cheap to clone; all clones are the same system.
 ///
@@ -51,9 +54,7 @@ struct Inner {
 
 impl std::fmt::Debug for System {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("System")
-            .field("agent", &self.inner.agent)
-            .finish_non_exhaustive()
+        f.debug_struct("System").field("agent", &self.inner.agent).finish_non_exhaustive()
     }
 }
 
@@ -70,8 +71,7 @@ impl System {
     /// [`Error::Task`] if a task with this id says something else or is running, [`Error::Overloaded`] if
     /// too much waits, or what the log answers.
     pub async fn submit(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(None, &mut self.inner.ports.clone())?;
-        self.submit_as(posted, Cause::default()).await
+        self.submit_new(input.into(), None).await
     }
 
     /// As [`System::submit`], under a command id: the same id with the same task gets the first answer
@@ -79,23 +79,33 @@ impl System {
     ///
     /// # Errors
     /// As [`System::submit`], and [`Error::CommandIdReused`].
-    pub async fn submit_once(
+    pub async fn submit_once(&self, command_id: &str, task: PostedTask) -> Result<TaskHandle, Error> {
+        check_id(command_id)?;
+        let cause = Cause { command_id: command_id.to_owned(), may_repeat: true, ..Cause::default() };
+        self.submit_as(task, cause).await
+    }
+
+    /// Submits under an id that we make; made ids are short enough to meet by chance, so a clash gets another.
+    pub(crate) async fn submit_new(
         &self,
-        command_id: &str,
-        input: impl Into<TaskInput>,
+        input: TaskInput,
+        session: Option<&str>,
     ) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(None, &mut self.inner.ports.clone())?;
-        let cause = Cause {
-            command_id: command_id.to_owned(),
-            ..Cause::default()
-        };
-        self.submit_as(posted, cause).await
+        let ours = !matches!(input, TaskInput::Task(_));
+        for _ in 0..ID_TRIES {
+            let posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
+            match self.submit_as(posted, Cause::default()).await {
+                Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_)))
+                    if ours => {}
+                answer => return answer,
+            }
+        }
+        Err(Error::Internal("no new task id could be made; is the source of ids broken?".to_owned()))
     }
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
         let handle = self.task(&posted.id)?;
-        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause)
-            .await?;
+        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
         Ok(handle)
     }
 
@@ -148,13 +158,9 @@ impl System {
             return Err(Error::TaskNotFound(id.to_owned()));
         }
         if folded.version < version {
-            return Err(Error::NoSuchVersion {
-                id: id.to_owned(),
-                asked: version,
-                actual: folded.version,
-            });
+            return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
         }
-        Ok(TaskSnapshot::new(folded.state, folded.version))
+        Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
     }
 
     /// The log under this system, for reading: audit and inspection take nothing more.
@@ -175,12 +181,10 @@ impl System {
         let (reply, drained) = oneshot::channel();
         self.inner.router.do_send(Drain { reply });
         let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
-        // Outcomes that are still on their way are behind this question in the supervisor's mailbox order.
-        let _ = self
-            .inner
-            .supervisor
-            .send(crate::actors::supervisor::CountLive)
-            .await;
+        // The last outcomes may still be on their way: they stand before this question in every mailbox.
+        let (reply, settled) = oneshot::channel();
+        self.inner.supervisor.do_send(Settle { reply });
+        let _an_arbiter_that_is_gone_is_settled = settled.await;
         let store = Arc::clone(&self.inner.store);
         let closed = blocking(move || store.close()).await?;
         self.inner.thread.stop();
@@ -189,8 +193,12 @@ impl System {
         closed.map_err(|error| Error::Internal(error.to_string()))
     }
 
-    pub(crate) fn ports(&self) -> crate::ports::Ports {
-        self.inner.ports.clone()
+    /// How many tasks are awake: at work, or used a moment ago.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] after a shutdown.
+    pub async fn live_tasks(&self) -> Result<usize, Error> {
+        self.inner.supervisor.send(crate::actors::supervisor::CountLive).await.map_err(|_| Error::Stopped)
     }
 
     /// Sends an operation to a task's actor and waits for its answer. A caller that goes away cancels
@@ -213,18 +221,11 @@ impl System {
         }
         let (reply, answer) = oneshot::channel();
         let name = stream.to_string();
-        let message = ToTask {
-            stream,
-            op,
-            cause,
-            reply: Some(reply),
-        };
+        let message = ToTask { stream, op, cause, reply: Some(reply) };
         match self.inner.supervisor.try_send(message) {
             Ok(()) => {}
             Err(SendError::Full(_)) => {
-                return Err(Error::Overloaded {
-                    waiting: MAILBOX_COMMANDS * 16,
-                });
+                return Err(Error::Overloaded { waiting: DOOR_COMMANDS });
             }
             Err(SendError::Closed(_)) => return Err(Error::Stopped),
         }
@@ -253,9 +254,7 @@ impl Drop for Inner {
 
 /// Runs what blocks where blocking is allowed.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|panic| Error::Internal(panic.to_string()))
+    tokio::task::spawn_blocking(work).await.map_err(|panic| Error::Internal(panic.to_string()))
 }
 
 /// Starts the actors of a system.
@@ -265,20 +264,9 @@ fn assemble(
     own_runtime: Option<tokio::runtime::Runtime>,
 ) -> Result<System, Error> {
     let store = Arc::clone(&parts.store);
-    let ports = parts.ports.clone();
+    let doors = parts.ports.clone();
     let stopping = Arc::clone(&parts.stopping);
     let (thread, supervisor, router) = thread::start(parts)?;
-    let inner = Inner {
-        agent,
-        store,
-        ports,
-        supervisor,
-        router,
-        stopping,
-        thread,
-        own_runtime,
-    };
-    Ok(System {
-        inner: Arc::new(inner),
-    })
+    let inner = Inner { agent, store, ports: doors, supervisor, router, stopping, thread, own_runtime };
+    Ok(System { inner: Arc::new(inner) })
 }

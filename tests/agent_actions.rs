@@ -31,9 +31,8 @@ fn answer(input: &Value) -> Result<Value, String> {
     let tools = texts(&input["local_tools"]);
     let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
     let agents = input["agents"].as_object().into_iter().flatten();
-    let agents: Vec<(String, Vec<String>)> = agents
-        .map(|(name, skills)| (name.clone(), texts(skills)))
-        .collect();
+    let agents: Vec<(String, Vec<String>)> =
+        agents.map(|(name, skills)| (name.clone(), texts(skills))).collect();
     parse_reply(input["raw"].as_str().unwrap(), &tools, &agents)
         .map(|reply| reply.to_json())
         .map_err(|error| error.to_string())
@@ -63,22 +62,14 @@ fn replies_are_read_as_protolink_reads_them() {
 fn summaries_are_read_as_protolink_reads_them() {
     for case in cases("extract_summary") {
         let summary = extract_summary(case["input"]["raw"].as_str().unwrap());
-        assert_eq!(
-            summary,
-            case["expected"]["summary"].as_str().unwrap(),
-            "{}",
-            case["name"]
-        );
+        assert_eq!(summary, case["expected"]["summary"].as_str().unwrap(), "{}", case["name"]);
     }
 }
 
 fn agents() -> Vec<(String, Vec<String>)> {
     let agent =
         |name: &str, skills: &[&str]| (name.to_owned(), skills.iter().map(ToString::to_string).collect());
-    vec![
-        agent("w", &["get_weather", "dup", "shared"]),
-        agent("v", &["dup"]),
-    ]
+    vec![agent("w", &["get_weather", "dup", "shared"]), agent("v", &["dup"])]
 }
 
 fn read(raw: &str) -> Result<String, String> {
@@ -134,10 +125,7 @@ fn older_and_shorter_shapes_are_mended() {
             r#"{"type":"agent_call","agent":"w","action":"infer","prompt":"p","tool":null,"args":null}"#,
             r#"{"type":"agent_call","agent":"w","action":"infer","prompt":"p"}"#,
         ),
-        (
-            "\u{feff}{\"type\":\"final\",\"content\":\"a\tb\"}",
-            "{\"type\":\"final\",\"content\":\"a\\tb\"}",
-        ),
+        ("\u{feff}{\"type\":\"final\",\"content\":\"a\tb\"}", "{\"type\":\"final\",\"content\":\"a\\tb\"}"),
         (
             r#"{"type":"tool_call","tool":"add","args":{"a":1.50,"b":1180591620717411303424,"c":-0.0,"a":2.0}}"#,
             r#"{"type":"tool_call","tool":"add","args":{"a":2.0,"b":1180591620717411303424,"c":-0.0}}"#,
@@ -183,28 +171,17 @@ fn what_cannot_be_mended_is_refused_with_one_line_for_each_field() {
 fn signatures_are_equal_for_equal_wishes_only() {
     let sign = |raw: &str| signature(&parse_action(raw, &[], &[]).unwrap());
     let call = |args: &str| sign(&format!(r#"{{"type":"tool_call","tool":"t","args":{args}}}"#));
-    assert_eq!(
-        call(r#"{"b":1,"a":{"d":1,"c":2}}"#),
-        call(r#"{"a":{"c":2,"d":1},"b":1}"#)
-    );
+    assert_eq!(call(r#"{"b":1,"a":{"d":1,"c":2}}"#), call(r#"{"a":{"c":2,"d":1},"b":1}"#));
     assert_ne!(call(r#"{"a":1}"#), call(r#"{"a":2}"#));
     let ask = |prompt: &str| {
         signature(&Action::AgentCall {
             agent: "w".to_owned(),
-            what: AgentAction::Infer {
-                prompt: prompt.to_owned(),
-            },
+            what: AgentAction::Infer { prompt: prompt.to_owned() },
         })
     };
-    assert_eq!(
-        ask(&format!("{}x", "é".repeat(50))),
-        ask(&format!("{}y", "é".repeat(50)))
-    );
+    assert_eq!(ask(&format!("{}x", "é".repeat(50))), ask(&format!("{}y", "é".repeat(50))));
     assert_ne!(ask("p1"), ask("p2"));
-    assert_ne!(
-        sign(r#"{"type":"final","content":"a"}"#),
-        sign(r#"{"type":"final","content":"b"}"#)
-    );
+    assert_ne!(sign(r#"{"type":"final","content":"a"}"#), sign(r#"{"type":"final","content":"b"}"#));
 }
 
 proptest! {

@@ -74,10 +74,8 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(6, 64, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
-            prop::collection::vec((word.clone(), inner), 0..5).prop_map(|pairs| pairs
-                .into_iter()
-                .map(|(key, value)| (key.to_owned(), value))
-                .collect()),
+            prop::collection::vec((word.clone(), inner), 0..5)
+                .prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
         ]
     })
 }

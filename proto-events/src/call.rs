@@ -305,6 +305,20 @@ pub enum CallCommand {
     },
 }
 
+impl CallCommand {
+    /// The call it is about.
+    pub fn call_id(&self) -> &str {
+        match self {
+            Self::Request(request) => &request.call_id,
+            Self::Dispatch { call_id, .. }
+            | Self::Succeed { call_id, .. }
+            | Self::Fail { call_id, .. }
+            | Self::TimeOut { call_id, .. }
+            | Self::MarkUnknown { call_id, .. } => call_id,
+        }
+    }
+}
+
 /// Why a command about a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallRejection {

@@ -86,9 +86,7 @@ impl StreamId {
     fn of(category: &str, agent: &str, id: &str) -> Result<Self, IdError> {
         check_id(agent)?;
         check_id(id)?;
-        Ok(Self(
-            format!("{category}-{}/{}", encode(agent), encode(id)).into(),
-        ))
+        Ok(Self(format!("{category}-{}/{}", encode(agent), encode(id)).into()))
     }
 
     /// Reads a stream id back from its text.
@@ -103,11 +101,7 @@ impl StreamId {
         let agent = decode(agent).ok_or_else(wrong)?;
         let id = decode(id).ok_or_else(wrong)?;
         let stream = Self::of(category, &agent, &id)?;
-        if known && &*stream.0 == text {
-            Ok(stream)
-        } else {
-            Err(wrong())
-        }
+        if known && &*stream.0 == text { Ok(stream) } else { Err(wrong()) }
     }
 
     /// The whole text.
@@ -122,14 +116,12 @@ impl StreamId {
 
     /// The agent's name, decoded.
     pub fn agent(&self) -> String {
-        self.components()
-            .map_or_else(String::new, |(agent, _)| decode(agent).unwrap_or_default())
+        self.components().map_or_else(String::new, |(agent, _)| decode(agent).unwrap_or_default())
     }
 
     /// The caller's own id of the task or session, decoded.
     pub fn id(&self) -> String {
-        self.components()
-            .map_or_else(String::new, |(_, id)| decode(id).unwrap_or_default())
+        self.components().map_or_else(String::new, |(_, id)| decode(id).unwrap_or_default())
     }
 
     fn components(&self) -> Option<(&str, &str)> {
@@ -209,11 +201,7 @@ pub enum ExpectedVersion {
 impl ExpectedVersion {
     /// The condition that a stream still ends where the writer saw it end.
     pub fn at(version: Version) -> Self {
-        if version == Version(0) {
-            Self::NoStream
-        } else {
-            Self::Exact(version)
-        }
+        if version == Version(0) { Self::NoStream } else { Self::Exact(version) }
     }
 
     /// The version that the stream must have; 0 for none.
@@ -264,35 +252,18 @@ mod tests {
 
     #[test]
     fn a_stream_id_splits_one_way_only_whatever_its_parts_hold() {
-        for (agent, id) in [
-            ("a", "b"),
-            ("a-b", "c/d"),
-            ("a/b", "-c"),
-            ("%2F", "é ☃"),
-            ("x", "a%2Fb"),
-        ] {
+        for (agent, id) in [("a", "b"), ("a-b", "c/d"), ("a/b", "-c"), ("%2F", "é ☃"), ("x", "a%2Fb")] {
             let stream = StreamId::task(agent, id).unwrap();
-            assert_eq!(
-                (stream.category(), stream.agent(), stream.id()),
-                ("task", agent.into(), id.into())
-            );
+            assert_eq!((stream.category(), stream.agent(), stream.id()), ("task", agent.into(), id.into()));
             assert_eq!(StreamId::parse(stream.as_str()).unwrap(), stream);
         }
     }
 
     #[test]
     fn a_text_that_is_not_canonical_is_no_stream_id() {
-        for text in [
-            "",
-            "task",
-            "task-a",
-            "task-a/b/c",
-            "task-a/%2f",
-            "task-a/%41",
-            "Task-a/b",
-            "-a/b",
-            "task-/b",
-        ] {
+        for text in
+            ["", "task", "task-a", "task-a/b/c", "task-a/%2f", "task-a/%41", "Task-a/b", "-a/b", "task-/b"]
+        {
             assert!(StreamId::parse(text).is_err(), "{text}");
         }
     }

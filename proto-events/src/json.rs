@@ -36,7 +36,20 @@ impl JsonText {
     /// # Errors
     /// [`JsonError`] with line and column, or with the depth that is over the limit.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
-        check_depth(text)?;
+        Self::within(text, JSON_DEPTH_MAX)
+    }
+
+    /// Takes a text back from where we wrote it. What was put together from pieces, each within the limit,
+    /// may nest a little deeper than any of them.
+    ///
+    /// # Errors
+    /// As [`JsonText::parse`].
+    pub fn parse_stored(text: &str) -> Result<Self, JsonError> {
+        Self::within(text, 2 * JSON_DEPTH_MAX)
+    }
+
+    fn within(text: &str, depth_max: usize) -> Result<Self, JsonError> {
+        check(text, depth_max)?;
         let raw: Box<RawValue> =
             serde_json::from_str(text).map_err(|error| JsonError::Syntax(error.to_string()))?;
         Ok(Self(raw.into()))
@@ -49,13 +62,13 @@ impl JsonText {
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
         let raw =
             serde_json::value::to_raw_value(value).map_err(|error| JsonError::Syntax(error.to_string()))?;
-        check_depth(raw.get())?;
+        check(raw.get(), JSON_DEPTH_MAX)?;
         Ok(Self(raw.into()))
     }
 
     /// The JSON of a string.
     pub fn string(text: &str) -> Self {
-        Self::from(Value::String(text.to_owned()))
+        Self::of_model(text)
     }
 
     /// `null`.
@@ -85,7 +98,7 @@ impl JsonText {
 
     /// Parsed, with numbers of any size and precision.
     pub fn to_value(&self) -> Value {
-        serde_json::from_str(self.as_str()).unwrap_or(Value::Null)
+        self.read().unwrap_or(Value::Null)
     }
 
     /// The string, if it is one.
@@ -98,7 +111,10 @@ impl JsonText {
     /// # Errors
     /// [`JsonError::Syntax`] saying what was expected.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
-        serde_json::from_str(self.as_str()).map_err(|error| JsonError::Syntax(error.to_string()))
+        let mut reader = serde_json::Deserializer::from_str(self.as_str());
+        // Depth was bounded when the text came in, and our bound lies above the reader's own.
+        reader.disable_recursion_limit();
+        T::deserialize(&mut reader).map_err(|error| JsonError::Syntax(error.to_string()))
     }
 
     /// The JSON of one of our own models, whose free-form pieces were each bounded when they came in. The
@@ -108,31 +124,48 @@ impl JsonText {
     }
 }
 
-/// Bounds nesting without recursion, so that a hostile text cannot exhaust a stack.
-fn check_depth(text: &str) -> Result<(), JsonError> {
-    let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
+/// Bounds nesting without recursion, so that a hostile text cannot exhaust a stack, and refuses half a
+/// surrogate pair, which would pass as text here and be no string for whoever reads it later.
+fn check(text: &str, depth_max: usize) -> Result<(), JsonError> {
+    let bytes = text.as_bytes();
+    let (mut depth, mut in_string, mut at) = (0_usize, false, 0_usize);
+    while let Some(byte) = bytes.get(at) {
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
+            b'\\' if in_string => at += check_escape(text, at)?,
             b'"' => in_string = !in_string,
             b'{' | b'[' if !in_string => {
                 depth += 1;
-                if depth > JSON_DEPTH_MAX {
+                if depth > depth_max {
                     return Err(JsonError::TooDeep { depth });
                 }
             }
             b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
             _ => {}
         }
+        at += 1;
     }
     Ok(())
 }
 
+/// How many bytes after the backslash at `at` belong to its escape.
+fn check_escape(text: &str, at: usize) -> Result<usize, JsonError> {
+    let unit = |from: usize| {
+        let digits = text.get(from..from + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    match unit(at) {
+        Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => Ok(11),
+        Some(0xD800..=0xDFFF) => {
+            Err(JsonError::Syntax(format!("half a surrogate pair at byte {at}: it is no character")))
+        }
+        Some(_) => Ok(5),
+        None => Ok(1),
+    }
+}
+
 impl From<Value> for JsonText {
     fn from(value: Value) -> Self {
-        let text = value.to_string();
-        RawValue::from_string(text).map_or_else(|_| Self::null(), |raw| Self(raw.into()))
+        Self::of_model(&value)
     }
 }
 
@@ -171,7 +204,7 @@ impl Serialize for JsonText {
 impl<'de> Deserialize<'de> for JsonText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        check_depth(raw.get()).map_err(D::Error::custom)?;
+        check(raw.get(), 2 * JSON_DEPTH_MAX).map_err(D::Error::custom)?;
         Ok(Self(raw.into()))
     }
 }
@@ -226,7 +259,7 @@ impl JsonObject {
 
     /// As text.
     pub fn to_text(&self) -> JsonText {
-        JsonText::of(self).unwrap_or_else(|_| JsonText::empty_object())
+        JsonText::of_model(self)
     }
 }
 
@@ -285,11 +318,23 @@ mod tests {
     fn nesting_is_bounded_at_128_levels_and_brackets_in_strings_do_not_count() {
         let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert!(JsonText::parse(&nested(128)).is_ok());
-        assert_eq!(
-            JsonText::parse(&nested(129)),
-            Err(JsonError::TooDeep { depth: 129 })
-        );
+        assert_eq!(JsonText::parse(&nested(129)), Err(JsonError::TooDeep { depth: 129 }));
         assert!(JsonText::parse(&format!("\"{}\\\"{}\"", "[".repeat(300), "{".repeat(300))).is_ok());
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_is_refused_and_a_whole_one_is_read() {
+        for half in [r#""\ud83d""#, r#""\ude00""#, r#""\ud83dx""#, r#"["\ud83d\u0041"]"#] {
+            assert!(matches!(JsonText::parse(half), Err(JsonError::Syntax(_))), "{half}");
+        }
+        assert_eq!(JsonText::parse(r#""\ud83d\ude00""#).unwrap().to_str().unwrap(), "😀");
+        assert_eq!(JsonText::parse(r#""\\ud83d""#).unwrap().to_str().unwrap(), "\\ud83d");
+    }
+
+    #[test]
+    fn what_nests_as_deep_as_allowed_is_read_too() {
+        let deep = JsonText::parse(&format!("{}{}", "[".repeat(128), "]".repeat(128))).unwrap();
+        assert!(deep.to_value().is_array());
     }
 
     #[test]

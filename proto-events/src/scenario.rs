@@ -27,9 +27,7 @@ pub struct Outcome<D: Decider> {
 /// # Panics
 /// If what comes back is not what went in.
 fn round_trip<E: Storable + PartialEq + Debug>(event: &E) {
-    let payload = event
-        .encode()
-        .unwrap_or_else(|error| panic!("{event:?} cannot be written: {error}"));
+    let payload = event.encode().unwrap_or_else(|error| panic!("{event:?} cannot be written: {error}"));
     let back = E::decode(payload.kind, payload.schema, &payload.body)
         .unwrap_or_else(|error| panic!("{event:?} cannot be read back: {error}"));
     assert_eq!(&back, event, "an event changed on its way through its bytes");
@@ -46,10 +44,7 @@ where
     /// # Panics
     /// If an event does not survive its bytes.
     pub fn given(events: impl IntoIterator<Item = D::Event>) -> Self {
-        let mut scenario = Self {
-            state: D::default(),
-            metadata: Metadata::default(),
-        };
+        let mut scenario = Self { state: D::default(), metadata: Metadata::default() };
         for event in events {
             round_trip(&event);
             scenario.metadata.at = Timestamp(scenario.metadata.at.0 + 1);
@@ -75,11 +70,7 @@ where
         if let Ok(events) = &decision {
             events.iter().for_each(round_trip);
         }
-        Outcome {
-            state: self.state,
-            metadata,
-            decision,
-        }
+        Outcome { state: self.state, metadata, decision }
     }
 }
 
@@ -117,11 +108,7 @@ where
     /// If the decision was to refuse.
     #[must_use]
     pub fn and(self) -> Scenario<D> {
-        let Self {
-            mut state,
-            metadata,
-            decision,
-        } = self;
+        let Self { mut state, metadata, decision } = self;
         let events = decision.unwrap_or_else(|rejection| panic!("refused: {rejection:?}"));
         for event in &events {
             state.evolve(event, &metadata);

@@ -9,6 +9,8 @@ use crate::model::LlmMessage;
 pub struct TurnMessage {
     /// The message as the model sees it.
     pub message: LlmMessage,
+    /// The part of the run that it belongs to.
+    pub part: u32,
     /// The inference whose reply brought it about; none for the prompt.
     pub infer_call: Option<String>,
     /// The tool call that it asks for or answers: stored, not sent. The asking message comes first, its
@@ -43,13 +45,10 @@ impl Turn {
 
     /// The tool call that is asked for and not answered yet. At most one: the loop takes one at a time.
     pub fn unanswered(&self) -> Option<&str> {
-        self.0
-            .iter()
-            .filter_map(|message| message.origin.as_deref())
-            .fold(None, |open, origin| match open {
-                Some(open) if open == origin => None,
-                _ => Some(origin),
-            })
+        self.0.iter().filter_map(|message| message.origin.as_deref()).fold(None, |open, origin| match open {
+            Some(open) if open == origin => None,
+            _ => Some(origin),
+        })
     }
 
     /// Whether a message may come next: while a call is unanswered, only its answer may (promise 6).
@@ -65,9 +64,7 @@ impl Turn {
 
     /// Running digest over the messages, going on from `start`: costs the new messages only.
     pub fn digest_from(&self, start: Digest) -> Digest {
-        self.0
-            .iter()
-            .fold(start, |digest, message| chain(digest, &message.message))
+        self.0.iter().fold(start, |digest, message| chain(digest, &message.message))
     }
 }
 

@@ -6,50 +6,76 @@
 
 use std::sync::Arc;
 
-use proto_events::codec::Storable;
 use proto_events::codec::record::{EventBody, RecordDraft};
+use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
 use crate::error::Error;
-use crate::ports::Ports;
 use crate::store::fold::{Folded, PAGE_RECORDS, fold_stream};
 use crate::store::{AppendPart, EventReader, EventStore, Fence, ReadError};
 
 /// One stream's state and what has been decided but not written yet.
 pub(crate) struct Entity<D: Decider> {
     stream: StreamId,
-    folded: Folded<D>,
+    /// Shared with those who were answered, so that an answer costs no copy of the state.
+    folded: Folded<Arc<D>>,
     pending: Vec<D::Event>,
+    /// The same, encoded: once, when they were decided.
+    payloads: Vec<Payload>,
+}
+
+/// One draw of randomness for a whole append. It is written nowhere, and neither its set id nor a salt leads
+/// back to it, so a salt that is erased stays erased.
+#[derive(Clone, Copy)]
+pub(crate) struct Seed(pub(crate) [u8; 16]);
+
+impl Seed {
+    /// The append's name.
+    pub(crate) fn set_id(self) -> [u8; 16] {
+        self.derive(&[b"taskreel.set"])
+    }
+
+    /// The salt of one event.
+    fn salt(self, stream: &StreamId, at: usize) -> [u8; 16] {
+        self.derive(&[b"taskreel.salt", stream.as_str().as_bytes(), b"\0", &(at as u64).to_be_bytes()])
+    }
+
+    fn derive(self, what: &[&[u8]]) -> [u8; 16] {
+        let parts: Vec<&[u8]> = std::iter::once(&self.0[..]).chain(what.iter().copied()).collect();
+        let mut sixteen = [0; 16];
+        sixteen.iter_mut().zip(Digest::of_parts(&parts).0).for_each(|(to, from)| *to = from);
+        sixteen
+    }
 }
 
 /// Which append a record belongs to, and its place in it.
 #[derive(Clone, Copy)]
 pub(crate) struct SetPlace {
-    pub(crate) set_id: [u8; 16],
+    pub(crate) seed: Seed,
     pub(crate) part: u16,
     pub(crate) parts: u16,
 }
 
 impl<D> Entity<D>
 where
-    D: Decider + Default + Send + 'static,
+    D: Decider + Default + Clone + Send + Sync + 'static,
     D::Event: Storable + Send + 'static,
 {
-    /// Step 4: reads the stream on the blocking pool and folds it.
+    /// Step 4: reads the stream on the blocking pool and folds it. Of a new stream there is nothing to read.
     pub(crate) async fn recover(store: &Arc<dyn EventStore>, stream: StreamId) -> Result<Self, Error> {
+        if store.stream_version(&stream)? == Version(0) {
+            let (state, nowhere) = (D::default(), Digest::default());
+            return Ok(Self::standing(stream, state, Version(0), Position(0), nowhere));
+        }
         let reader = Arc::clone(store);
         let name = stream.clone();
         let read = move || fold_stream::<D>(reader.as_ref(), &name, None);
         let folded = tokio::task::spawn_blocking(read)
             .await
             .map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))??;
-        Ok(Self {
-            stream,
-            folded,
-            pending: Vec::new(),
-        })
+        Ok(Self { stream, folded: folded.shared(), pending: Vec::new(), payloads: Vec::new() })
     }
 
     /// An entity that somebody else has recovered already.
@@ -60,20 +86,10 @@ where
         position: Position,
         last_hash: Digest,
     ) -> Self {
-        let (answered, forgotten) = (Vec::new(), false);
-        let folded = Folded {
-            state,
-            version,
-            position,
-            last_hash,
-            answered,
-            forgotten,
-        };
-        Self {
-            stream,
-            folded,
-            pending: Vec::new(),
-        }
+        let (answered, correlation_id, forgotten) = (Vec::new(), String::new(), false);
+        let state = Arc::new(state);
+        let folded = Folded { state, version, position, last_hash, answered, correlation_id, forgotten };
+        Self { stream, folded, pending: Vec::new(), payloads: Vec::new() }
     }
 
     pub(crate) fn last_hash(&self) -> Digest {
@@ -87,6 +103,11 @@ where
     /// The state, pending events included.
     pub(crate) fn state(&self) -> &D {
         &self.folded.state
+    }
+
+    /// The state, for somebody who may keep it.
+    pub(crate) fn shared_state(&self) -> Arc<D> {
+        Arc::clone(&self.folded.state)
     }
 
     /// The version on disk.
@@ -105,10 +126,12 @@ where
 
     /// Where the stream ends on disk.
     pub(crate) fn committed(&self) -> Committed {
-        Committed {
-            version: self.folded.version,
-            position: self.folded.position,
-        }
+        Committed { version: self.folded.version, position: self.folded.position }
+    }
+
+    /// How large their bodies are together.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.payloads.iter().map(|payload| payload.body.len()).sum()
     }
 
     /// The first answer to this command, if it appended before.
@@ -116,19 +139,17 @@ where
     /// # Errors
     /// [`Error::CommandIdReused`] if the id came with another body.
     pub(crate) fn answered(&self, metadata: &Metadata) -> Result<Option<Committed>, Error> {
-        let known = self
-            .folded
-            .answered
-            .iter()
-            .rev()
-            .find(|known| known.command_id == metadata.command_id);
+        let known = self.folded.answered.iter().rev().find(|known| known.command_id == metadata.command_id);
         match known {
             None => Ok(None),
             Some(known) if known.digest == metadata.command_digest => Ok(Some(known.committed)),
-            Some(_) => Err(Error::CommandIdReused {
-                command_id: metadata.command_id.clone(),
-            }),
+            Some(_) => Err(Error::CommandIdReused { command_id: metadata.command_id.clone() }),
         }
+    }
+
+    /// What the stream's last record belongs to: whatever follows from it belongs there too.
+    pub(crate) fn correlation_id(&self) -> &str {
+        &self.folded.correlation_id
     }
 
     /// Whether commands older than those remembered are in the log only.
@@ -137,21 +158,27 @@ where
     }
 
     /// Steps 5 and 7: decides, and folds the decision.
-    pub(crate) fn decide(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), D::Rejection> {
+    pub(crate) fn decide(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), Error>
+    where
+        Error: From<D::Rejection>,
+    {
         for event in self.folded.state.decide(command, metadata)? {
-            self.folded.state.evolve(&event, metadata);
+            self.payloads.push(event.encode()?);
+            Arc::make_mut(&mut self.folded.state).evolve(&event, metadata);
             self.pending.push(event);
         }
         Ok(())
     }
 
     /// Decides, and leaves folding to whoever owns the state.
-    pub(crate) fn decide_unfolded(
-        &mut self,
-        command: D::Command,
-        metadata: &Metadata,
-    ) -> Result<(), D::Rejection> {
-        self.pending.extend(self.folded.state.decide(command, metadata)?);
+    pub(crate) fn decide_unfolded(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), Error>
+    where
+        Error: From<D::Rejection>,
+    {
+        for event in self.folded.state.decide(command, metadata)? {
+            self.payloads.push(event.encode()?);
+            self.pending.push(event);
+        }
         Ok(())
     }
 
@@ -167,9 +194,10 @@ where
         if after != self.folded.version {
             return false;
         }
-        events
-            .iter()
-            .for_each(|event| self.folded.state.evolve(event, metadata));
+        let state = Arc::make_mut(&mut self.folded.state);
+        for event in events {
+            state.evolve(event, metadata);
+        }
         self.settle(committed, hash, metadata);
         true
     }
@@ -188,53 +216,31 @@ where
         match found {
             None => Ok(false),
             Some(digest) if digest == metadata.command_digest => Ok(true),
-            Some(_) => Err(Error::CommandIdReused {
-                command_id: metadata.command_id.clone(),
-            }),
+            Some(_) => Err(Error::CommandIdReused { command_id: metadata.command_id.clone() }),
         }
     }
 
     /// The pending events as one part of an append: encoded, hashed and length-checked here, before the
     /// writer sees them.
-    pub(crate) fn part(
-        &self,
-        fence: Fence,
-        set: SetPlace,
-        metadata: &Metadata,
-        ports: &Ports,
-    ) -> Result<AppendPart, Error> {
-        // One draw for the record; a salt for each event follows from it and its place.
-        let seed = ports.ids.random();
-        let events = self.pending.iter().enumerate().map(|(at, event)| {
-            let payload = event.encode()?;
-            let salt = Digest::of_parts(&[b"taskreel.salt", &seed, &(at as u64).to_be_bytes()]);
-            let mut sixteen = [0; 16];
-            sixteen.iter_mut().zip(salt.0).for_each(|(to, from)| *to = from);
-            Ok(EventBody {
-                kind: payload.kind,
-                schema: payload.schema,
-                salt: sixteen,
-                body: payload.body,
-            })
+    pub(crate) fn part(&self, fence: Fence, set: SetPlace, metadata: &Metadata) -> Result<AppendPart, Error> {
+        let events = self.payloads.iter().enumerate().map(|(at, payload)| {
+            let Payload { kind, schema, body } = payload.clone();
+            EventBody { kind, schema, salt: set.seed.salt(&self.stream, at), body }
         });
         let draft = RecordDraft {
             stream: self.stream.clone(),
             first_version: Version(self.folded.version.0 + 1),
-            set_id: set.set_id,
+            set_id: set.seed.set_id(),
             part: set.part,
             parts: set.parts,
             partition: fence.partition,
             epoch: fence.epoch,
             metadata: metadata.clone(),
             previous: self.folded.last_hash,
-            events: events.collect::<Result<_, Error>>()?,
+            events: events.collect(),
         };
         let expected = ExpectedVersion::at(self.folded.version);
-        Ok(AppendPart {
-            stream: self.stream.clone(),
-            expected,
-            record: draft.encode()?,
-        })
+        Ok(AppendPart { stream: self.stream.clone(), expected, record: draft.encode()? })
     }
 
     /// The pending events are on disk as `committed`, in a record with this hash.
@@ -248,6 +254,7 @@ where
         self.folded.position = committed.position;
         self.folded.last_hash = hash;
         self.folded.remember(metadata);
+        self.payloads.clear();
         std::mem::take(&mut self.pending)
     }
 }
@@ -263,9 +270,7 @@ fn find_command(
         let page = reader.read_stream(stream, from, PAGE_RECORDS)?;
         let Some(last) = page.last() else { return Ok(None) };
         from = Version(last.record.last_version().0 + 1);
-        let found = page
-            .iter()
-            .find(|stored| stored.record.metadata.command_id == command_id);
+        let found = page.iter().find(|stored| stored.record.metadata.command_id == command_id);
         if let Some(found) = found {
             return Ok(Some(found.record.metadata.command_digest));
         }

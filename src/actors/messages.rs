@@ -19,12 +19,19 @@ use crate::error::Error;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cause {
     pub(crate) command_id: String,
+    /// The id is the caller's own, so the same command may have come before, however long ago.
+    pub(crate) may_repeat: bool,
     pub(crate) causation_id: String,
     pub(crate) correlation_id: String,
     pub(crate) principal: Principal,
 }
 
 impl Cause {
+    /// What the system sends itself takes its id from what it is about.
+    pub(crate) fn own(command_id: String, about: &str) -> Self {
+        Self { command_id, causation_id: about.to_owned(), ..Self::default() }
+    }
+
     pub(crate) fn metadata(&self, at: proto_events::envelope::Timestamp, digest: Digest) -> Metadata {
         Metadata {
             at,
@@ -60,16 +67,8 @@ impl AttemptEnd {
     pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
         let message = format!("the result has {bytes} bytes; a record of the log holds at most {limit}");
         let class = FailureClass::AfterEffect;
-        let failure = CallFailure {
-            class,
-            error_type: "TooLarge".to_owned(),
-            message,
-        };
-        Self::Failed {
-            failure,
-            passing: false,
-            delay_ms: 0,
-        }
+        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message };
+        Self::Failed { failure, passing: false, delay_ms: 0 }
     }
 }
 
@@ -81,15 +80,11 @@ pub(crate) enum TaskOp {
     /// Give up.
     Cancel { reason: Option<String> },
     /// An attempt ended.
-    Outcome {
-        call_id: String,
-        attempt: u32,
-        end: AttemptEnd,
-    },
+    Outcome { call_id: String, attempt: u32, end: AttemptEnd },
     /// The session's turn is ours.
-    TurnGranted(Box<TurnGrant>),
+    TurnGranted { asked: String, grant: Box<TurnGrant> },
     /// The session's turn is not to be had: why, or that it is to be asked for again.
-    TurnRefused { why: Option<String> },
+    TurnRefused { asked: String, why: Option<String> },
     /// One command of the caller's own.
     Command(Box<TaskCommand>),
     /// Go on with what the log says is open.
@@ -101,19 +96,24 @@ pub(crate) enum TaskOp {
 }
 
 impl TaskOp {
+    /// Whether it only asks.
+    pub(crate) fn is_query(&self) -> bool {
+        matches!(self, Self::Look | Self::AwaitEnd)
+    }
+
     /// SHA-256 of what a caller sent: tells a repeated command from another under the same id.
     pub(crate) fn digest(&self) -> Digest {
         match self {
-            Self::Submit(posted) => Digest::of_parts(&[b"submit", posted.to_json().as_str().as_bytes()]),
+            Self::Submit(posted) => Digest::of_parts(&[b"work\0", posted.to_json().as_str().as_bytes()]),
             Self::Cancel { reason } => {
                 Digest::of_parts(&[b"cancel", reason.as_deref().unwrap_or_default().as_bytes()])
             }
             Self::Outcome { call_id, attempt, .. } => {
                 Digest::of_parts(&[b"outcome", call_id.as_bytes(), &attempt.to_be_bytes()])
             }
-            Self::TurnGranted(grant) => Digest::of_parts(&[b"turn", grant.turn_id.as_bytes()]),
+            Self::TurnGranted { asked, .. } => Digest::of_parts(&[b"turn", asked.as_bytes()]),
             Self::TurnRefused { .. } => Digest::of(b"refused"),
-            Self::Command(command) => Digest::of(format!("{command:?}").as_bytes()),
+            Self::Command(command) => command.digest(),
             Self::Resume => Digest::of(b"resume"),
             Self::Look | Self::AwaitEnd => Digest::default(),
         }
@@ -123,7 +123,7 @@ impl TaskOp {
 /// A task as it stands on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskView {
-    pub(crate) task: Task,
+    pub(crate) task: Arc<Task>,
     pub(crate) committed: Committed,
 }
 
@@ -135,15 +135,6 @@ pub(crate) struct ToTask {
     pub(crate) op: TaskOp,
     pub(crate) cause: Cause,
     pub(crate) reply: Option<oneshot::Sender<Result<TaskView, Error>>>,
-}
-
-impl ToTask {
-    /// Answers, if anybody still listens.
-    pub(crate) fn answer(self, answer: Result<TaskView, Error>) {
-        if let Some(reply) = self.reply {
-            let _gone_is_fine = reply.send(answer);
-        }
-    }
 }
 
 /// The turn of a session, handed to a task.
@@ -170,9 +161,7 @@ pub(crate) struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         // A session that is gone has no reservation to give back; a full mailbox cannot refuse this one.
-        self.session.do_send(Release {
-            turn_id: std::mem::take(&mut self.turn_id),
-        });
+        self.session.do_send(Release { turn_id: std::mem::take(&mut self.turn_id) });
     }
 }
 

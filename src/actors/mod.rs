@@ -62,23 +62,8 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(parts: Parts, router: Addr<router::Router>, supervisor: Addr<supervisor::Supervisor>) -> Self {
-        let Parts {
-            agent,
-            store,
-            ports,
-            passivate_after,
-            stopping,
-            ..
-        } = parts;
-        Self {
-            agent,
-            store,
-            ports,
-            router,
-            supervisor,
-            passivate_after,
-            stopping,
-        }
+        let Parts { agent, store, ports, passivate_after, stopping, .. } = parts;
+        Self { agent, store, ports, router, supervisor, passivate_after, stopping }
     }
 
     /// Whether the system takes no new work.

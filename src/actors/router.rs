@@ -19,7 +19,7 @@ use crate::actors::supervisor::Supervisor;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
 use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::DOOR_COMMANDS;
 use crate::ports::Ports;
 
 /// One attempt to send.
@@ -85,42 +85,24 @@ impl Router {
     fn send_off(&self, order: Order, cancellation: Cancellation) -> tokio::task::JoinHandle<AttemptEnd> {
         let agent = Arc::clone(&self.agent);
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
-        let span = match &order.infer {
-            Some(_) => tracing::info_span!("infer", model = %order.request.target, task = %order.task_id),
-            None => tracing::info_span!(
-                "tool.call", tool = %order.request.target, call_id = %order.request.call_id, task = %order.task_id
-            ),
+        let CallRequested { target, call_id, .. } = &order.request;
+        let span = if order.infer.is_some() {
+            tracing::info_span!("infer", model = %target, call_id = %call_id, task = %order.task_id)
+        } else {
+            tracing::info_span!("tool.call", tool = %target, call_id = %call_id, task = %order.task_id)
         };
-        self.calls
-            .spawn(async move { attempt(&agent, order, cancellation, jitter).await }.instrument(span))
+        self.calls.spawn(async move { attempt(&agent, order, cancellation, jitter).await }.instrument(span))
     }
 
     fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd) {
         // An attempt that was aborted, or followed by another, has no entry of its own any more.
-        if self
-            .in_flight
-            .get(key)
-            .is_some_and(|known| known.attempt == attempt)
-        {
+        if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
             self.in_flight.remove(key);
         }
         let (stream, call_id) = key.clone();
-        let cause = Cause {
-            command_id: format!("outcome:{call_id}:{attempt}"),
-            causation_id: call_id.clone(),
-            ..Cause::default()
-        };
-        let op = TaskOp::Outcome {
-            call_id,
-            attempt,
-            end,
-        };
-        self.supervisor.do_send(ToTask {
-            stream,
-            op,
-            cause,
-            reply: None,
-        });
+        let cause = Cause::own(format!("outcome:{call_id}:{attempt}"), &call_id);
+        let op = TaskOp::Outcome { call_id, attempt, end };
+        self.supervisor.do_send(ToTask { stream, op, cause, reply: None });
         self.tell_drained();
     }
 
@@ -137,7 +119,7 @@ impl Actor for Router {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
+        ctx.set_mailbox_capacity(DOOR_COMMANDS);
     }
 }
 
@@ -148,11 +130,7 @@ impl Handler<Order> for Router {
         let key = (order.stream.clone(), order.request.call_id.clone());
         let attempt = order.attempt;
         let cancellation = Cancellation::new();
-        let entry = InFlight {
-            attempt,
-            cancellation: cancellation.clone(),
-            work: None,
-        };
+        let entry = InFlight { attempt, cancellation: cancellation.clone(), work: None };
         self.in_flight.insert(key.clone(), entry);
         let delay = Duration::from_millis(order.delay_ms);
         let bound = Duration::from_millis(order.request.timeout_ms);
@@ -181,11 +159,10 @@ impl Handler<Order> for Router {
                     }
                 }
             };
-            end.into_actor(actor)
-                .map(move |end, actor: &mut Self, _| match end {
-                    Some(end) => actor.finish(&key, attempt, end),
-                    None => actor.tell_drained(),
-                })
+            end.into_actor(actor).map(move |end, actor: &mut Self, _| match end {
+                Some(end) => actor.finish(&key, attempt, end),
+                None => actor.tell_drained(),
+            })
         });
         ctx.spawn(work);
     }
@@ -228,14 +205,8 @@ async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter
         Ok(end) => end,
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text
-                .or_else(|| panic.downcast_ref::<String>().cloned())
-                .unwrap_or_default();
-            failed(
-                FailureClass::AfterEffect,
-                "panic",
-                format!("the call panicked: {text}"),
-            )
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            failed(FailureClass::AfterEffect, "panic", format!("the call panicked: {text}"))
         }
     }
 }
@@ -267,11 +238,7 @@ fn tool_failed(error: &ToolError) -> AttemptEnd {
         ToolErrorKind::Arguments => FailureClass::Rejected,
         ToolErrorKind::Failed => FailureClass::AfterEffect,
     };
-    let message = if error.message().is_empty() {
-        error.type_name()
-    } else {
-        error.message()
-    };
+    let message = if error.message().is_empty() { error.type_name() } else { error.message() };
     failed(class, error.type_name(), message.to_owned())
 }
 
@@ -281,59 +248,33 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
         return failed(FailureClass::BeforeEffect, "NoModel", text);
     };
     match backend.infer(request).await {
-        Ok(reply) => AttemptEnd::Succeeded {
-            result: reply.to_json(),
-            usage: reply.usage,
-        },
+        Ok(reply) => AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage },
         Err(error) => infer_failed(&error, attempt, jitter),
     }
 }
 
 fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
-    let message = if error.message.is_empty() {
-        &error.type_name
-    } else {
-        &error.message
-    };
-    let failure = |class| CallFailure {
-        class,
-        error_type: error.type_name.clone(),
-        message: message.clone(),
-    };
+    let message = if error.message.is_empty() { &error.type_name } else { &error.message };
+    let failure =
+        |class| CallFailure { class, error_type: error.type_name.clone(), message: message.clone() };
     match error.kind {
         InferErrorKind::Transient { retry_after } => {
             let delay = retry_after.unwrap_or_else(|| retry_delay(attempt.saturating_sub(1), jitter));
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            AttemptEnd::Failed {
-                failure: failure(FailureClass::AfterEffect),
-                passing: true,
-                delay_ms,
-            }
+            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: true, delay_ms }
         }
-        InferErrorKind::Malformed => AttemptEnd::Failed {
-            failure: failure(FailureClass::Rejected),
-            passing: false,
-            delay_ms: 0,
-        },
-        InferErrorKind::Failed => AttemptEnd::Failed {
-            failure: failure(FailureClass::AfterEffect),
-            passing: false,
-            delay_ms: 0,
-        },
+        InferErrorKind::Malformed => {
+            AttemptEnd::Failed { failure: failure(FailureClass::Rejected), passing: false, delay_ms: 0 }
+        }
+        InferErrorKind::Failed => {
+            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: false, delay_ms: 0 }
+        }
     }
 }
 
 fn failed(class: FailureClass, error_type: &str, message: String) -> AttemptEnd {
-    let failure = CallFailure {
-        class,
-        error_type: error_type.to_owned(),
-        message,
-    };
-    AttemptEnd::Failed {
-        failure,
-        passing: false,
-        delay_ms: 0,
-    }
+    let failure = CallFailure { class, error_type: error_type.to_owned(), message };
+    AttemptEnd::Failed { failure, passing: false, delay_ms: 0 }
 }
 
 /// The work never ran to its end, and not because of us.
@@ -342,9 +283,5 @@ fn broken(error: &JoinError) -> AttemptEnd {
         let text = "the runtime for calls has ended; start the system on one that lives as long as it does";
         return failed(FailureClass::BeforeEffect, "RuntimeGone", text.to_owned());
     }
-    failed(
-        FailureClass::AfterEffect,
-        "Interrupted",
-        format!("the call was interrupted: {error}"),
-    )
+    failed(FailureClass::AfterEffect, "Interrupted", format!("the call was interrupted: {error}"))
 }

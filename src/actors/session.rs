@@ -1,19 +1,23 @@
 //! A session's actor: hands its turn to one task after another, and folds what they append to its stream.
-//! It appends nothing itself: the task leads, in one append with its own events.
+//! The task leads, in one append with its own events. The actor appends one thing itself: the end of a turn
+//! whose task is over and cannot end it any more.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, WrapFuture};
-use proto_events::id::StreamId;
-use proto_events::session::{Session, SessionRejection};
+use actix::{Actor, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture};
+use proto_events::id::{Digest, StreamId};
+use proto_events::session::{Session, SessionCommand, SessionRejection};
 use tokio::sync::oneshot;
 
 use crate::actors::Shared;
-use crate::actors::entity::Entity;
-use crate::actors::messages::{AcquireTurn, Lease, LookAtSession, Release, Settled, TurnGrant};
+use crate::actors::entity::{Entity, Seed, SetPlace};
+use crate::actors::messages::{
+    AcquireTurn, Cause, Lease, LookAtSession, Release, Settled, TaskOp, ToTask, TurnGrant,
+};
 use crate::error::Error;
 use crate::limits::MAILBOX_COMMANDS;
+use crate::store::Append;
 
 /// Who asked for the turn.
 struct Asked {
@@ -29,23 +33,33 @@ pub(crate) struct SessionActor {
     /// The task that was handed the turn, and the turn's id.
     reserved: Option<(StreamId, String)>,
     waiting: VecDeque<Asked>,
+    /// The open turn whose task is being asked whether it still runs.
+    doubted: Option<String>,
+}
+
+/// What the task that holds an open turn answered: whether it still runs.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Doubt {
+    session: StreamId,
+    turn_id: String,
+    runs: bool,
 }
 
 impl SessionActor {
     pub(crate) fn new(shared: Shared) -> Self {
-        Self {
-            shared,
-            entity: None,
-            reserved: None,
-            waiting: VecDeque::new(),
-        }
+        Self { shared, entity: None, reserved: None, waiting: VecDeque::new(), doubted: None }
     }
 
     /// Takes a request in: refused at once if its task holds the turn already, else in its place.
     fn ask(&mut self, asked: Asked) {
-        let waits = self.waiting.iter().any(|waiting| waiting.task == asked.task);
+        // An actor that broke and was started again asks anew: its place is kept, its old question forgotten.
+        if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.task == asked.task) {
+            *waiting = asked;
+            return;
+        }
         match &self.reserved {
-            Some((task, turn_id)) if *task == asked.task || waits => {
+            Some((task, turn_id)) if *task == asked.task => {
                 let (task, turn_id) = (task.to_string(), turn_id.clone());
                 let refused = SessionRejection::TurnInProgress { turn_id, task };
                 let _gone_is_fine = asked.reply.send(Err(refused.into()));
@@ -59,23 +73,20 @@ impl SessionActor {
         let Some(entity) = &self.entity else { return };
         while self.reserved.is_none() {
             // A turn that was open when the process ended belongs to its task and to no other.
-            let owner = entity
-                .state()
-                .open_turn()
-                .map(|open| (open.task.clone(), open.turn_id.clone()));
+            let owner = entity.state().open_turn().map(|open| (open.task.clone(), open.turn_id.clone()));
             let next = match &owner {
                 None => (!self.waiting.is_empty()).then_some(0),
                 Some((task, _)) => self.waiting.iter().position(|asked| asked.task.as_str() == task),
             };
             let Some(asked) = next.and_then(|at| self.waiting.remove(at)) else {
+                if let (Some((task, turn_id)), false) = (owner, self.waiting.is_empty()) {
+                    self.doubt(&task, turn_id, ctx);
+                }
                 return;
             };
             let turn_id = owner.map_or(asked.turn_id, |(_, turn_id)| turn_id);
             self.reserved = Some((asked.task, turn_id.clone()));
-            let lease = Arc::new(Lease {
-                session: ctx.address(),
-                turn_id: turn_id.clone(),
-            });
+            let lease = Arc::new(Lease { session: ctx.address(), turn_id: turn_id.clone() });
             let grant = TurnGrant {
                 stream: entity.stream().clone(),
                 turn_id,
@@ -88,6 +99,46 @@ impl SessionActor {
             // A caller that went away drops the grant, and with it the lease, which comes back as Release.
             let _gone_is_fine = asked.reply.send(Ok(grant));
         }
+    }
+
+    /// Others wait for a turn that nobody here holds: asks its task whether it still runs.
+    fn doubt(&mut self, task: &str, turn_id: String, ctx: &mut Context<Self>) {
+        let (Some(entity), Ok(stream)) = (&self.entity, StreamId::parse(task)) else { return };
+        if self.doubted.as_ref() == Some(&turn_id) {
+            return;
+        }
+        self.doubted = Some(turn_id.clone());
+        let session = entity.stream().clone();
+        let (reply, answer) = oneshot::channel();
+        let cause = Cause::default();
+        self.shared.supervisor.do_send(ToTask { stream, op: TaskOp::Look, cause, reply: Some(reply) });
+        let own = ctx.address();
+        actix_rt::spawn(async move {
+            let runs = match answer.await {
+                Ok(Ok(view)) => view.task.run().is_some(),
+                Ok(Err(Error::TaskNotFound(_))) => false,
+                // Not known: whoever asks for the turn next asks again.
+                Ok(Err(_)) | Err(_) => true,
+            };
+            own.do_send(Doubt { session, turn_id, runs });
+        });
+    }
+
+    /// Ends a turn that has no owner any more.
+    async fn end_orphan(shared: Shared, entity: &mut Entity<Session>, turn_id: String) -> Result<(), Error> {
+        let cause = Cause::own(format!("orphan:{turn_id}"), &turn_id);
+        let metadata = cause.metadata(shared.ports.clock.now(), Digest::of(turn_id.as_bytes()));
+        let reason = "its task is over".to_owned();
+        entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;
+        let (fence, seed) = (shared.store.fence(), Seed(shared.ports.ids.random()));
+        let part = entity.part(fence, SetPlace { seed, part: 0, parts: 1 }, &metadata)?;
+        let hash = part.record.hash();
+        let appended =
+            shared.store.append(Append { fence, set_id: seed.set_id(), parts: vec![part] }).await?;
+        if let Some(committed) = appended.parts.first() {
+            entity.settle(*committed, hash, &metadata);
+        }
+        Ok(())
     }
 
     /// Runs `then` on the recovered session.
@@ -104,15 +155,13 @@ impl SessionActor {
                 None => Entity::recover(&store, stream).await,
             }
         };
-        let work = recover
-            .into_actor(self)
-            .map(move |recovered, actor: &mut Self, ctx| match recovered {
-                Ok(entity) => {
-                    actor.entity = Some(entity);
-                    then(actor, Ok(()), ctx);
-                }
-                Err(error) => then(actor, Err(error), ctx),
-            });
+        let work = recover.into_actor(self).map(move |recovered, actor: &mut Self, ctx| match recovered {
+            Ok(entity) => {
+                actor.entity = Some(entity);
+                then(actor, Ok(()), ctx);
+            }
+            Err(error) => then(actor, Err(error), ctx),
+        });
         AtomicResponse::new(Box::pin(work))
     }
 }
@@ -129,12 +178,7 @@ impl Handler<AcquireTurn> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: AcquireTurn, _: &mut Self::Context) -> Self::Result {
-        let AcquireTurn {
-            session,
-            task,
-            turn_id,
-            reply,
-        } = message;
+        let AcquireTurn { session, task, turn_id, reply } = message;
         self.with_entity(session, move |actor, recovered, ctx| match recovered {
             Ok(()) => {
                 actor.ask(Asked { task, turn_id, reply });
@@ -151,14 +195,44 @@ impl Handler<Release> for SessionActor {
     type Result = ();
 
     fn handle(&mut self, message: Release, ctx: &mut Self::Context) {
-        if self
-            .reserved
-            .as_ref()
-            .is_some_and(|(_, turn_id)| *turn_id == message.turn_id)
-        {
+        if self.reserved.as_ref().is_some_and(|(_, turn_id)| *turn_id == message.turn_id) {
             self.reserved = None;
         }
         self.grant_next(ctx);
+    }
+}
+
+impl Handler<Doubt> for SessionActor {
+    type Result = AtomicResponse<Self, ()>;
+
+    fn handle(&mut self, message: Doubt, _: &mut Self::Context) -> Self::Result {
+        let Doubt { session, turn_id, runs } = message;
+        self.doubted = None;
+        let known = self.entity.take();
+        let reserved = self.reserved.is_some();
+        let shared = self.shared.clone();
+        let work = async move {
+            let mut entity = match known {
+                Some(entity) => entity,
+                None => Entity::recover(&shared.store, session.clone()).await?,
+            };
+            let still_open = entity.state().open_turn().is_some_and(|open| open.turn_id == turn_id);
+            if !runs && !reserved && still_open {
+                Self::end_orphan(shared, &mut entity, turn_id).await?;
+            }
+            Ok::<_, Error>(entity)
+        };
+        let work = work.into_actor(self).map(move |ended, actor: &mut Self, ctx| match ended {
+            Ok(entity) => {
+                actor.entity = Some(entity);
+                // A turn whose task runs is waited for: the task asks for it, and ends it.
+                if !runs {
+                    actor.grant_next(ctx);
+                }
+            }
+            Err(error) => tracing::error!(%error, "a turn without an owner could not be ended"),
+        });
+        AtomicResponse::new(Box::pin(work))
     }
 }
 
@@ -166,14 +240,7 @@ impl Handler<Settled> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: Settled, _: &mut Self::Context) -> Self::Result {
-        let Settled {
-            stream,
-            after,
-            committed,
-            hash,
-            events,
-            metadata,
-        } = message;
+        let Settled { stream, after, committed, hash, events, metadata } = message;
         let follows = self
             .entity
             .as_mut()

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use actix::prelude::SendError;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
 use proto_events::id::StreamId;
+use tokio::sync::oneshot;
 
 use crate::actors::messages::{AcquireTurn, Cause, LookAtSession, TaskOp, ToTask};
 use crate::actors::router::Router;
@@ -13,7 +14,7 @@ use crate::actors::session::SessionActor;
 use crate::actors::task::{Passivate, TaskActor};
 use crate::actors::{Parts, Shared};
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::{DOOR_COMMANDS, MAILBOX_COMMANDS};
 
 /// The supervisor.
 pub(crate) struct Supervisor {
@@ -37,6 +38,13 @@ pub(crate) struct Idle {
     pub(crate) stream: StreamId,
 }
 
+/// Answer when every task's actor has carried out what waits in its mailbox now.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Settle {
+    pub(crate) reply: oneshot::Sender<()>,
+}
+
 /// How many actors are awake.
 #[derive(Message)]
 #[rtype(result = "usize")]
@@ -47,14 +55,13 @@ impl Supervisor {
     pub(crate) fn start_all(parts: Parts) -> (Addr<Self>, Addr<Router>) {
         let mut router = None;
         let supervisor = Self::create(|ctx| {
+            // Now, not when it has started: until then actix's own bound of 16 would refuse the first callers.
+            // Every caller of the system comes through here, each actor's own bound stands behind it.
+            ctx.set_mailbox_capacity(DOOR_COMMANDS);
             let started = Router::new(&parts, ctx.address()).start();
             router = Some(started.clone());
             let shared = Shared::new(parts, started, ctx.address());
-            Self {
-                shared,
-                tasks: HashMap::new(),
-                sessions: HashMap::new(),
-            }
+            Self { shared, tasks: HashMap::new(), sessions: HashMap::new() }
         });
         let router = router.expect("`create` runs its closure before it returns, and that sets the router");
         (supervisor, router)
@@ -64,7 +71,10 @@ impl Supervisor {
         if let Some(known) = self.tasks.get(stream).filter(|known| known.connected()) {
             return known.clone();
         }
-        let started = TaskActor::new(self.shared.clone(), stream.clone()).start();
+        let started = TaskActor::create(|ctx| {
+            ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
+            TaskActor::new(self.shared.clone(), stream.clone())
+        });
         self.tasks.insert(stream.clone(), started.clone());
         started
     }
@@ -81,11 +91,6 @@ impl Supervisor {
 
 impl Actor for Supervisor {
     type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        // Every caller of the system comes through here, each actor's own bound stands behind it.
-        ctx.set_mailbox_capacity(MAILBOX_COMMANDS * 16);
-    }
 }
 
 impl Handler<ToTask> for Supervisor {
@@ -101,9 +106,9 @@ impl Handler<ToTask> for Supervisor {
         match actor.try_send(message) {
             Ok(()) => {}
             Err(SendError::Full(message)) => {
-                message.answer(Err(Error::Overloaded {
-                    waiting: MAILBOX_COMMANDS,
-                }));
+                let waiting = MAILBOX_COMMANDS;
+                let reply = message.reply;
+                let _gone_is_fine = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting })));
             }
             Err(SendError::Closed(message)) => {
                 self.tasks.remove(&message.stream);
@@ -149,12 +154,27 @@ impl Handler<Stopped> for Supervisor {
         }
         tracing::error!(stream = %message.stream, "an actor broke; it is started again from the log");
         self.tasks.remove(&message.stream);
-        let (stream, op) = (message.stream, TaskOp::Resume);
-        ctx.notify(ToTask {
-            stream,
-            op,
-            cause: Cause::default(),
-            reply: None,
+        let cause = Cause::own(format!("resume:{}", self.shared.store.fence().epoch), "restart");
+        ctx.notify(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None });
+    }
+}
+
+impl Handler<Settle> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: Settle, _: &mut Self::Context) {
+        let asked = self.tasks.iter().map(|(stream, actor)| {
+            let (reply, answer) = oneshot::channel();
+            let (op, cause) = (TaskOp::Look, Cause::default());
+            actor.do_send(ToTask { stream: stream.clone(), op, cause, reply: Some(reply) });
+            answer
+        });
+        let asked: Vec<_> = asked.collect();
+        actix_rt::spawn(async move {
+            for answer in asked {
+                let _an_actor_that_is_gone_is_done = answer.await;
+            }
+            let _gone_is_fine = message.reply.send(());
         });
     }
 }

@@ -16,7 +16,6 @@ use crate::actors::router::Abort;
 use crate::actors::supervisor::{Idle, Stopped};
 use crate::actors::task_core::{Effect, TaskCore};
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
 
 type Answer = Result<TaskView, Error>;
 
@@ -30,6 +29,19 @@ pub(crate) struct TaskActor {
     orderly: bool,
 }
 
+/// What an operation's sender waits for.
+enum What {
+    Look,
+    End,
+    Done,
+}
+
+/// Who is to be answered, once the operation is carried out.
+struct Asked {
+    what: What,
+    reply: Option<oneshot::Sender<Answer>>,
+}
+
 /// Stop: nothing is queued behind this message.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -37,32 +49,23 @@ pub(crate) struct Passivate;
 
 impl TaskActor {
     pub(crate) fn new(shared: Shared, stream: StreamId) -> Self {
-        Self {
-            shared,
-            stream,
-            core: None,
-            waiters: Vec::new(),
-            last_used: Instant::now(),
-            orderly: false,
-        }
+        Self { shared, stream, core: None, waiters: Vec::new(), last_used: Instant::now(), orderly: false }
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
-    fn after(&mut self, core: Option<TaskCore>, message: ToTask, done: Result<Vec<Effect>, Error>) {
+    fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<(), Error>) {
         self.core = core;
         self.last_used = Instant::now();
         match done {
             Err(error) => {
-                if message.reply.is_none() {
+                if let Some(reply) = asked.reply {
+                    let _gone_is_fine = reply.send(Err(error));
+                } else {
                     // Nobody waits for the answer, so this is where the error is handled.
                     tracing::error!(stream = %self.stream, %error, "a command of the system itself failed");
                 }
-                message.answer(Err(error));
             }
-            Ok(effects) => {
-                self.answer(message);
-                effects.into_iter().for_each(|effect| self.set_going(effect));
-            }
+            Ok(()) => self.answer(asked),
         }
         if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
             let view = self.view();
@@ -72,15 +75,13 @@ impl TaskActor {
         }
     }
 
-    fn answer(&mut self, message: ToTask) {
-        let Some(reply) = message.reply else { return };
+    fn answer(&mut self, asked: Asked) {
+        let Some(reply) = asked.reply else { return };
         let core = self.core.as_ref();
         let exists = core.is_some_and(|core| core.task().exists());
-        let _gone_is_fine = match message.op {
-            TaskOp::Look | TaskOp::AwaitEnd if !exists => {
-                reply.send(Err(Error::TaskNotFound(self.stream.id())))
-            }
-            TaskOp::AwaitEnd if !core.is_some_and(TaskCore::is_at_rest) => {
+        let _gone_is_fine = match asked.what {
+            What::Look | What::End if !exists => reply.send(Err(Error::TaskNotFound(self.stream.id()))),
+            What::End if !core.is_some_and(TaskCore::is_at_rest) => {
                 self.waiters.push(reply);
                 return;
             }
@@ -90,25 +91,16 @@ impl TaskActor {
 
     fn view(&self) -> TaskView {
         let core = self.core.as_ref();
-        let nothing = Committed {
-            version: Version(0),
-            position: Position(0),
-        };
+        let nothing = Committed { version: Version(0), position: Position(0) };
         let committed = core.map_or(nothing, TaskCore::committed);
-        TaskView {
-            task: core.map(|core| core.task().clone()).unwrap_or_default(),
-            committed,
-        }
+        TaskView { task: core.map(TaskCore::shared_task).unwrap_or_default(), committed }
     }
 
     fn set_going(&self, effect: Effect) {
         match effect {
             Effect::Dispatch(order) => self.shared.router.do_send(*order),
             Effect::Abort { call_id } => {
-                self.shared.router.do_send(Abort {
-                    stream: self.stream.clone(),
-                    call_id,
-                });
+                self.shared.router.do_send(Abort { stream: self.stream.clone(), call_id });
             }
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
@@ -119,31 +111,16 @@ impl TaskActor {
         let (reply, granted) = oneshot::channel();
         let supervisor = self.shared.supervisor.clone();
         let task = self.stream.clone();
-        let causation_id = turn_id.clone();
-        supervisor.do_send(AcquireTurn {
-            session,
-            task: task.clone(),
-            turn_id,
-            reply,
-        });
+        let (asked, causation_id) = (turn_id.clone(), turn_id.clone());
+        supervisor.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
         actix_rt::spawn(async move {
             let op = match granted.await {
-                Ok(Ok(grant)) => TaskOp::TurnGranted(Box::new(grant)),
-                Ok(Err(error)) => TaskOp::TurnRefused {
-                    why: Some(error.to_string()),
-                },
-                Err(_) => TaskOp::TurnRefused { why: None },
+                Ok(Ok(grant)) => TaskOp::TurnGranted { asked, grant: Box::new(grant) },
+                Ok(Err(error)) => TaskOp::TurnRefused { asked, why: Some(error.to_string()) },
+                Err(_) => TaskOp::TurnRefused { asked, why: None },
             };
-            let cause = Cause {
-                causation_id,
-                ..Cause::default()
-            };
-            supervisor.do_send(ToTask {
-                stream: task,
-                op,
-                cause,
-                reply: None,
-            });
+            let cause = Cause::own(format!("turn:{causation_id}"), &causation_id);
+            supervisor.do_send(ToTask { stream: task, op, cause, reply: None });
         });
     }
 }
@@ -152,23 +129,17 @@ impl Actor for TaskActor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
         let idle: Duration = self.shared.passivate_after;
-        ctx.run_interval(idle, move |actor, _| {
+        ctx.run_interval(idle / 2, move |actor, _| {
             let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
             if at_rest && actor.last_used.elapsed() >= idle {
-                actor.shared.supervisor.do_send(Idle {
-                    stream: actor.stream.clone(),
-                });
+                actor.shared.supervisor.do_send(Idle { stream: actor.stream.clone() });
             }
         });
     }
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        let stopped = Stopped {
-            stream: self.stream.clone(),
-            orderly: self.orderly,
-        };
+        let stopped = Stopped { stream: self.stream.clone(), orderly: self.orderly };
         self.shared.supervisor.do_send(stopped);
     }
 }
@@ -188,22 +159,32 @@ impl Handler<ToTask> for TaskActor {
     fn handle(&mut self, message: ToTask, _: &mut Self::Context) -> Self::Result {
         let core = self.core.take();
         let shared = self.shared.clone();
+        let ToTask { stream, op, cause, reply } = message;
+        let what = match op {
+            TaskOp::Look => What::Look,
+            TaskOp::AwaitEnd => What::End,
+            _ => What::Done,
+        };
         let work = async move {
             let recovered = match core {
                 Some(core) => Ok(core),
-                None => TaskCore::recover(&shared, message.stream.clone()).await,
+                None => TaskCore::recover(&shared, stream).await,
             };
             match recovered {
-                Err(error) => (None, message, Err(error)),
+                Err(error) => (None, Err(error), Vec::new()),
                 Ok(mut core) => {
-                    let done = core.carry_out(&shared, message.op.clone(), &message.cause).await;
-                    (Some(core), message, done)
+                    let (done, effects) = core.carry_out(&shared, op, &cause).await;
+                    (Some(core).filter(|core| !core.is_broken()), done, effects)
                 }
             }
         };
-        let work = work
-            .into_actor(self)
-            .map(|(core, message, done), actor, _| actor.after(core, message, done));
+        let asked = Asked { what, reply };
+        let work = work.into_actor(self).map(|(core, done, effects), actor, _| {
+            actor.after(core, asked, done);
+            for effect in effects {
+                actor.set_going(effect);
+            }
+        });
         AtomicResponse::new(Box::pin(work))
     }
 }

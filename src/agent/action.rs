@@ -143,17 +143,11 @@ pub fn parse_reply(
     local_tools: &[&str],
     agents: &[(String, Vec<String>)],
 ) -> Result<Reply, ActionError> {
-    let mut data = decode(raw).map_err(|reason| ActionError::Json {
-        reason,
-        raw: cut(raw),
-    })?;
+    let mut data = decode(raw).map_err(|reason| ActionError::Json { reason, raw: cut(raw) })?;
     if let Value::Object(fields) = &mut data {
         repair(fields, local_tools, agents);
     }
-    read(&data).map_err(|fields| ActionError::Fields {
-        fields,
-        data: cut(&repr(&data)),
-    })
+    read(&data).map_err(|fields| ActionError::Fields { fields, data: cut(&repr(&data)) })
 }
 
 type FieldErrors = Vec<String>;
@@ -166,10 +160,7 @@ fn read(data: &Value) -> Result<Reply, FieldErrors> {
     let kind = match fields.get("type") {
         Some(Value::String(kind)) => kind.as_str(),
         Some(other) => {
-            return Err(vec![format!(
-                "Field 'type': must be {tags}, not {}",
-                cut(&repr(other))
-            )]);
+            return Err(vec![format!("Field 'type': must be {tags}, not {}", cut(&repr(other)))]);
         }
         None => return Err(vec![format!("Field 'type': Field required, one of {tags}")]),
     };
@@ -196,15 +187,9 @@ fn read_final(form: &mut Form<'_>) -> Option<Action> {
 fn read_tool_call(form: &mut Form<'_>) -> Option<Action> {
     form.only(&["tool", "args"]);
     let tool = form.text("tool");
-    let args = if form.fields.contains_key("args") {
-        form.object("args")
-    } else {
-        Some(JsonText::empty_object())
-    };
-    Some(Action::ToolCall {
-        tool: tool?,
-        args: args?,
-    })
+    let args =
+        if form.fields.contains_key("args") { form.object("args") } else { Some(JsonText::empty_object()) };
+    Some(Action::ToolCall { tool: tool?, args: args? })
 }
 
 fn read_agent_call(form: &mut Form<'_>) -> Option<Action> {
@@ -220,17 +205,12 @@ fn read_agent_call(form: &mut Form<'_>) -> Option<Action> {
         }
         None => None,
     };
-    Some(Action::AgentCall {
-        agent: agent?,
-        what: what?,
-    })
+    Some(Action::AgentCall { agent: agent?, what: what? })
 }
 
 fn read_agent_infer(form: &mut Form<'_>) -> Option<AgentAction> {
     form.forbid(&["tool", "args"], "infer");
-    let prompt = form
-        .optional_text("prompt")
-        .filter(|prompt| !prompt.trim().is_empty());
+    let prompt = form.optional_text("prompt").filter(|prompt| !prompt.trim().is_empty());
     if prompt.is_none() {
         form.error("prompt", "is required when action is 'infer'");
     }
@@ -247,10 +227,7 @@ fn read_agent_tool_call(form: &mut Form<'_>) -> Option<AgentAction> {
         None | Some(Value::Null) => Some(JsonText::empty_object()),
         Some(_) => form.object("args"),
     };
-    Some(AgentAction::ToolCall {
-        tool: tool?,
-        args: args?,
-    })
+    Some(AgentAction::ToolCall { tool: tool?, args: args? })
 }
 
 /// A JSON object being read, with all that is wrong with it so far.
@@ -273,8 +250,7 @@ impl<'a> Form<'a> {
         let extra =
             |key: &&String| !matches!(key.as_str(), "type" | "thought") && !known.contains(&key.as_str());
         for key in self.fields.keys().filter(extra) {
-            self.errors
-                .push(format!("Field '{}': Extra inputs are not permitted", cut(key)));
+            self.errors.push(format!("Field '{}': Extra inputs are not permitted", cut(key)));
         }
     }
 

@@ -99,10 +99,7 @@ impl Budget {
     /// # Errors
     /// [`BudgetExceeded`] naming the first limit that is, in the order of the fields.
     pub fn check(&self, usage: &BudgetUsage) -> Result<(), BudgetExceeded> {
-        let over = self
-            .lines(usage)
-            .into_iter()
-            .find(|line| line.observed > line.limit);
+        let over = self.lines(usage).into_iter().find(|line| line.observed > line.limit);
         over.map_or(Ok(()), |line| {
             Err(BudgetExceeded {
                 limit_name: line.name,
@@ -115,11 +112,7 @@ impl Budget {
     /// Names of the limits of which four fifths are used.
     pub fn near(&self, usage: &BudgetUsage) -> Vec<&'static str> {
         let near = |line: &Line| line.limit > 0.0 && line.observed >= line.limit * WARN_FROM;
-        self.lines(usage)
-            .iter()
-            .filter(|line| near(line))
-            .map(|line| line.name)
-            .collect()
+        self.lines(usage).iter().filter(|line| near(line)).map(|line| line.name).collect()
     }
 
     fn lines(&self, usage: &BudgetUsage) -> Vec<Line> {
@@ -155,20 +148,11 @@ impl Line {
     /// Counts stay far below 2^53, up to which a float holds every integer.
     #[allow(clippy::cast_precision_loss)]
     fn counted(name: &'static str, observed: u64, limit: i64) -> Self {
-        Self {
-            name,
-            observed: observed as f64,
-            limit: limit as f64,
-            is_count: true,
-        }
+        Self { name, observed: observed as f64, limit: limit as f64, is_count: true }
     }
 
     fn text(&self, value: f64) -> String {
-        if self.is_count {
-            format!("{value:.0}")
-        } else {
-            float_repr(value)
-        }
+        if self.is_count { format!("{value:.0}") } else { float_repr(value) }
     }
 }
 
@@ -208,11 +192,7 @@ mod tests {
     #[test]
     fn the_first_limit_in_order_that_is_passed_is_named() {
         let budget = Budget::from_json(&json!({"max_tool_calls": 1, "max_steps": "2", "zz": []})).unwrap();
-        let mut usage = BudgetUsage {
-            steps: 2,
-            tool_calls: 1,
-            ..BudgetUsage::default()
-        };
+        let mut usage = BudgetUsage { steps: 2, tool_calls: 1, ..BudgetUsage::default() };
         assert_eq!(budget.check(&usage), Ok(()));
         usage.tool_calls = 2;
         assert_eq!(
@@ -229,10 +209,7 @@ mod tests {
     #[test]
     fn time_is_printed_as_a_float() {
         let budget = Budget::from_json(&json!({"max_runtime_seconds": 1})).unwrap();
-        let usage = BudgetUsage {
-            runtime_seconds: 1.25,
-            ..BudgetUsage::default()
-        };
+        let usage = BudgetUsage { runtime_seconds: 1.25, ..BudgetUsage::default() };
         assert_eq!(
             budget.check(&usage).unwrap_err().to_string(),
             "Run budget exceeded: max_runtime_seconds observed 1.25 > limit 1.0"
@@ -256,12 +233,7 @@ mod tests {
     #[test]
     fn a_warning_is_due_from_four_fifths() {
         let budget = Budget::from_json(&json!({"max_steps": 5, "max_llm_calls": 100})).unwrap();
-        let at = |steps| {
-            budget.near(&BudgetUsage {
-                steps,
-                ..BudgetUsage::default()
-            })
-        };
+        let at = |steps| budget.near(&BudgetUsage { steps, ..BudgetUsage::default() });
         assert!(at(3).is_empty());
         assert_eq!(at(4), ["max_steps"]);
     }

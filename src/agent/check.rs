@@ -30,11 +30,7 @@ type Checked = Result<Value, String>;
 
 impl<'s> Checker<'s> {
     pub(crate) fn new(root: &'s Value, args: &Value) -> Self {
-        Self {
-            root,
-            steps_left: STEPS_MAX + 16 * values_in(args),
-            depth: 0,
-        }
+        Self { root, steps_left: STEPS_MAX + 16 * values_in(args), depth: 0 }
     }
 
     /// The value as the schema wants it, or the words for why not.
@@ -70,9 +66,7 @@ impl<'s> Checker<'s> {
             return self.one_of(choices, value, path);
         }
         if let Some(Value::Array(parts)) = schema.get("allOf") {
-            return parts
-                .iter()
-                .try_fold(value.clone(), |value, part| self.check(part, &value, path));
+            return parts.iter().try_fold(value.clone(), |value, part| self.check(part, &value, path));
         }
         match schema.get("type") {
             Some(Value::Array(types)) => self.any_type(types, schema, value, path),
@@ -89,17 +83,12 @@ impl<'s> Checker<'s> {
                 Err(error) => errors.push(error),
             }
         }
-        Err(format!(
-            "{path} did not match any allowed schema: {}",
-            joined(&errors)
-        ))
+        Err(format!("{path} did not match any allowed schema: {}", joined(&errors)))
     }
 
     fn one_of(&mut self, choices: &'s [Value], value: &Value, path: &str) -> Checked {
-        let mut matches = choices
-            .iter()
-            .filter_map(|choice| self.check(choice, value, path).ok())
-            .collect::<Vec<_>>();
+        let mut matches =
+            choices.iter().filter_map(|choice| self.check(choice, value, path).ok()).collect::<Vec<_>>();
         match (matches.pop(), matches.len()) {
             (Some(value), 0) => Ok(value),
             (last, others) => Err(format!(
@@ -123,10 +112,7 @@ impl<'s> Checker<'s> {
                 Err(error) => errors.push(error),
             }
         }
-        Err(format!(
-            "{path} did not match any allowed type: {}",
-            joined(&errors)
-        ))
+        Err(format!("{path} did not match any allowed type: {}", joined(&errors)))
     }
 
     fn one_type(
@@ -182,10 +168,7 @@ impl<'s> Checker<'s> {
         for (name, property) in properties.into_iter().flatten() {
             match (fields.get(name), default_of(property)) {
                 (Some(value), _) => {
-                    checked.insert(
-                        name.clone(),
-                        self.check(property, value, &format!("{path}.{name}"))?,
-                    );
+                    checked.insert(name.clone(), self.check(property, value, &format!("{path}.{name}"))?);
                 }
                 (None, Some(default)) => {
                     checked.insert(name.clone(), default.clone());
@@ -206,18 +189,12 @@ impl<'s> Checker<'s> {
         path: &str,
         checked: &mut Map<String, Value>,
     ) -> Result<(), String> {
-        let mut others: Vec<_> = fields
-            .iter()
-            .filter(|(name, _)| !properties.contains_key(*name))
-            .collect();
+        let mut others: Vec<_> = fields.iter().filter(|(name, _)| !properties.contains_key(*name)).collect();
         others.sort_by(|left, right| left.0.cmp(right.0));
         let rule = schema.get("additionalProperties");
         if rule == Some(&Value::Bool(false)) && !others.is_empty() {
             let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(format!(
-                "{path} received unexpected field(s): {}",
-                names.join(", ")
-            ));
+            return Err(format!("{path} received unexpected field(s): {}", names.join(", ")));
         }
         for (name, value) in others {
             let value = match rule {

@@ -20,9 +20,7 @@ pub(crate) fn integer(value: &Value, path: &str) -> Result<Value, String> {
         _ => None,
     };
     let number = made.and_then(|text| text.parse::<Number>().ok());
-    number
-        .map(Value::Number)
-        .ok_or_else(|| wrong_type(path, "an integer", value))
+    number.map(Value::Number).ok_or_else(|| wrong_type(path, "an integer", value))
 }
 
 /// All digits of a float that is a whole number.
@@ -59,8 +57,7 @@ pub(crate) fn number(value: &Value, path: &str) -> Result<Value, String> {
         Value::String(text) => float(text),
         _ => None,
     };
-    made.map(Value::Number)
-        .ok_or_else(|| wrong_type(path, "a number", value))
+    made.map(Value::Number).ok_or_else(|| wrong_type(path, "a number", value))
 }
 
 /// What Python's `float()` takes, without the infinities and NaN, which JSON cannot say.
@@ -68,11 +65,8 @@ fn float(text: &str) -> Option<Number> {
     let text = text.trim();
     let plain = text.replace('_', "");
     let bytes = text.as_bytes();
-    let digit_at = |index: Option<usize>| {
-        index
-            .and_then(|index| bytes.get(index))
-            .is_some_and(u8::is_ascii_digit)
-    };
+    let digit_at =
+        |index: Option<usize>| index.and_then(|index| bytes.get(index)).is_some_and(u8::is_ascii_digit);
     let between_digits =
         |(index, _): (usize, &str)| digit_at(index.checked_sub(1)) && digit_at(Some(index + 1));
     let clean = text.match_indices('_').all(between_digits);
@@ -92,8 +86,7 @@ pub(crate) fn boolean(value: &Value, path: &str) -> Result<Value, String> {
         Value::String(text) => word(text),
         _ => None,
     };
-    made.map(Value::Bool)
-        .ok_or_else(|| wrong_type(path, "a boolean", value))
+    made.map(Value::Bool).ok_or_else(|| wrong_type(path, "a boolean", value))
 }
 
 fn word(text: &str) -> Option<bool> {
@@ -126,15 +119,8 @@ mod tests {
         ] {
             assert_eq!(made(integer, json).unwrap(), integer_text, "{json}");
         }
-        for json in [
-            "\"1_0\"", "\"12.0\"", "\"--5\"", "\"+\"", "\"\"", "3.5", "1e400", "[]", "{}", "null",
-        ] {
-            assert!(
-                made(integer, json)
-                    .unwrap_err()
-                    .starts_with("x must be an integer, got "),
-                "{json}"
-            );
+        for json in ["\"1_0\"", "\"12.0\"", "\"--5\"", "\"+\"", "\"\"", "3.5", "1e400", "[]", "{}", "null"] {
+            assert!(made(integer, json).unwrap_err().starts_with("x must be an integer, got "), "{json}");
         }
     }
 
@@ -151,21 +137,8 @@ mod tests {
         ] {
             assert_eq!(made(number, json).unwrap(), text, "{json}");
         }
-        for json in [
-            "\"nan\"",
-            "\"inf\"",
-            "\"1e400\"",
-            "\"1__0\"",
-            "\"_1\"",
-            "\"1_\"",
-            "\"0x10\"",
-            "\" \"",
-        ] {
-            assert_eq!(
-                made(number, json).unwrap_err(),
-                "x must be a number, got str",
-                "{json}"
-            );
+        for json in ["\"nan\"", "\"inf\"", "\"1e400\"", "\"1__0\"", "\"_1\"", "\"1_\"", "\"0x10\"", "\" \""] {
+            assert_eq!(made(number, json).unwrap_err(), "x must be a number, got str", "{json}");
         }
     }
 

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 
-use proto_events::json::JsonText;
+use proto_events::json::{JsonError, JsonText};
 use serde_json::Value;
+
+use super::json_words;
 
 /// Longest part of a reply that an error text repeats, in characters: the text goes back to the model.
 const QUOTED_CHARS_MAX: usize = 2_000;
@@ -14,19 +16,16 @@ pub(crate) fn decode(raw: &str) -> Result<Value, String> {
     if let Ok(value) = whole {
         return Ok(value);
     }
-    let inner = raw
-        .find('{')
-        .zip(raw.rfind('}'))
-        .and_then(|(from, to)| raw.get(from..=to));
+    let inner = raw.find('{').zip(raw.rfind('}')).and_then(|(from, to)| raw.get(from..=to));
     inner.map_or(whole, decode_json)
 }
 
 fn decode_json(text: &str) -> Result<Value, String> {
-    if text.is_empty() {
-        return Err("the reply is empty".to_owned());
-    }
     let mended = escape_controls(text);
-    let text = JsonText::parse(&mended).map_err(|error| error.to_string())?;
+    let text = JsonText::parse(&mended).map_err(|error| match error {
+        JsonError::TooDeep { .. } => error.to_string(),
+        JsonError::Syntax(_) => json_words::describe(text),
+    })?;
     Ok(text.to_value())
 }
 
@@ -55,11 +54,9 @@ pub(crate) fn escape_controls(text: &str) -> String {
 /// The text, cut short if it is long.
 pub(crate) fn cut(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
-        Some((end, _)) => format!(
-            "{}… ({} characters in all)",
-            text.get(..end).unwrap_or_default(),
-            text.chars().count()
-        ),
+        Some((end, _)) => {
+            format!("{}… ({} characters in all)", text.get(..end).unwrap_or_default(), text.chars().count())
+        }
         None => text.to_owned(),
     }
 }

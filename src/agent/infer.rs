@@ -23,21 +23,13 @@ pub struct ChatMessage {
 impl ChatMessage {
     /// A message without a name.
     pub fn new(role: LlmRole, content: impl Into<String>) -> Self {
-        Self {
-            role,
-            content: content.into(),
-            name: None,
-        }
+        Self { role, content: content.into(), name: None }
     }
 
     /// The provider's view of a message of a history.
     pub fn of(message: &LlmMessage) -> Self {
         let name = message.name.clone().filter(|name| !name.is_empty());
-        Self {
-            role: message.role,
-            content: message.content.clone(),
-            name,
-        }
+        Self { role: message.role, content: message.content.clone(), name }
     }
 }
 
@@ -95,11 +87,7 @@ impl InferReply {
                 .and_then(JsonText::to_str)
                 .ok_or_else(|| format!("the reply has no text `{name}`"))
         };
-        Ok(Self {
-            content: field("content")?,
-            usage: None,
-            model: field("model")?,
-        })
+        Ok(Self { content: field("content")?, usage: None, model: field("model")? })
     }
 }
 
@@ -131,11 +119,7 @@ pub struct InferError {
 impl InferError {
     /// An error of a kind that the backend knows.
     pub fn new(kind: InferErrorKind, type_name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            type_name: type_name.into(),
-            message: message.into(),
-        }
+        Self { kind, type_name: type_name.into(), message: message.into() }
     }
 
     /// An error of which only type and text are known. Texts of rate limits, overload, timeouts and
@@ -169,33 +153,20 @@ impl InferError {
 }
 
 fn is_transient_text(message: &str) -> bool {
-    const SIGNS: [&str; 6] = [
-        "rate limit",
-        "429",
-        "overloaded",
-        "timeout",
-        "timed out",
-        "connection",
-    ];
+    const SIGNS: [&str; 6] = ["rate limit", "429", "overloaded", "timeout", "timed out", "connection"];
     let message = message.to_lowercase();
     SIGNS.iter().any(|sign| message.contains(sign))
 }
 
 fn is_transient_type(type_name: &str) -> bool {
     let name = type_name.to_lowercase();
-    ["timeout", "ratelimit", "overloaded"]
-        .iter()
-        .any(|sign| name.contains(sign))
+    ["timeout", "ratelimit", "overloaded"].iter().any(|sign| name.contains(sign))
         || name.starts_with("connection")
 }
 
 impl fmt::Display for InferError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.message.trim().is_empty() {
-            &self.type_name
-        } else {
-            &self.message
-        })
+        f.write_str(if self.message.trim().is_empty() { &self.type_name } else { &self.message })
     }
 }
 
@@ -212,15 +183,8 @@ const RETRY_LONGEST: Duration = Duration::from_secs(30);
 /// from outside, because it must be recorded.
 pub fn retry_delay(retry: u32, jitter: f64) -> Duration {
     let doubled = RETRY_FIRST.saturating_mul(2_u32.saturating_pow(retry.min(16)));
-    let jitter = if jitter.is_finite() {
-        jitter.clamp(0.0, 1.0)
-    } else {
-        0.0
-    };
-    doubled
-        .min(RETRY_LONGEST)
-        .mul_f64(1.0 + jitter / 2.0)
-        .min(RETRY_LONGEST)
+    let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.0 };
+    doubled.min(RETRY_LONGEST).mul_f64(1.0 + jitter / 2.0).min(RETRY_LONGEST)
 }
 
 /// A model, or something that stands in for one.
@@ -241,44 +205,20 @@ mod tests {
 
     #[test]
     fn texts_and_statuses_tell_what_passes() {
-        for text in [
-            "Rate Limit hit",
-            "error 429",
-            "overloaded_error",
-            "Timed Out",
-            "connection refused",
-            "timeout",
-        ] {
-            assert!(
-                InferError::classify("RuntimeError", text).is_transient(),
-                "{text}"
-            );
+        for text in
+            ["Rate Limit hit", "error 429", "overloaded_error", "Timed Out", "connection refused", "timeout"]
+        {
+            assert!(InferError::classify("RuntimeError", text).is_transient(), "{text}");
         }
         for text in ["model down", "RATE-LIMIT", "status 500", "too many requests", ""] {
-            assert_eq!(
-                InferError::classify("RuntimeError", text).kind,
-                InferErrorKind::Failed,
-                "{text}"
-            );
+            assert_eq!(InferError::classify("RuntimeError", text).kind, InferErrorKind::Failed, "{text}");
         }
-        assert_eq!(
-            InferError::classify("ValueError", "odd").kind,
-            InferErrorKind::Malformed
-        );
+        assert_eq!(InferError::classify("ValueError", "odd").kind, InferErrorKind::Malformed);
         assert!(InferError::classify("TimeoutError", "x").is_transient());
-        for (status, passes) in [
-            (400, false),
-            (408, false),
-            (429, true),
-            (500, true),
-            (529, true),
-            (600, false),
-        ] {
-            assert_eq!(
-                InferError::from_status(status, "x").is_transient(),
-                passes,
-                "{status}"
-            );
+        for (status, passes) in
+            [(400, false), (408, false), (429, true), (500, true), (529, true), (600, false)]
+        {
+            assert_eq!(InferError::from_status(status, "x").is_transient(), passes, "{status}");
         }
     }
 

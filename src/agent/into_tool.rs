@@ -26,9 +26,7 @@ pub struct ToolParts {
 
 impl fmt::Debug for ToolParts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolParts")
-            .field("input_schema", &self.input_schema)
-            .finish_non_exhaustive()
+        f.debug_struct("ToolParts").field("input_schema", &self.input_schema).finish_non_exhaustive()
     }
 }
 
@@ -117,8 +115,7 @@ where
 
 /// What the schema let pass and the type still refuses is the caller's mistake, not the tool's.
 fn read_args<A: DeserializeOwned>(args: &JsonText) -> Result<A, ToolError> {
-    args.read()
-        .map_err(|error| ToolError::arguments(format!("tool args: {error}")))
+    args.read().map_err(|error| ToolError::arguments(format!("tool args: {error}")))
 }
 
 fn finish<Fut, T, E>(started: Result<Fut, ToolError>) -> BoxFuture<'static, Result<JsonText, ToolError>>
@@ -146,10 +143,7 @@ where
     fn into_tool(self) -> ToolParts {
         ToolParts {
             input_schema: schema_of::<A>(),
-            tool: Arc::new(Typed::<F, A, ArgsOnly> {
-                run: self,
-                shape: PhantomData,
-            }),
+            tool: Arc::new(Typed::<F, A, ArgsOnly> { run: self, shape: PhantomData }),
         }
     }
 }
@@ -165,10 +159,7 @@ where
     fn into_tool(self) -> ToolParts {
         ToolParts {
             input_schema: schema_of::<A>(),
-            tool: Arc::new(Typed::<F, A, WithContext> {
-                run: self,
-                shape: PhantomData,
-            }),
+            tool: Arc::new(Typed::<F, A, WithContext> { run: self, shape: PhantomData }),
         }
     }
 }
@@ -192,9 +183,7 @@ impl<F> DynTool<F> {
 
 impl<F> fmt::Debug for DynTool<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DynTool")
-            .field("schema", &self.schema)
-            .finish_non_exhaustive()
+        f.debug_struct("DynTool").field("schema", &self.schema).finish_non_exhaustive()
     }
 }
 
@@ -220,10 +209,7 @@ where
     Fut: Future<Output = Result<JsonText, ToolError>> + Send + 'static,
 {
     fn into_tool(self) -> ToolParts {
-        ToolParts {
-            input_schema: self.schema,
-            tool: Arc::new(Raw(self.run)),
-        }
+        ToolParts { input_schema: self.schema, tool: Arc::new(Raw(self.run)) }
     }
 }
 
@@ -251,10 +237,8 @@ mod tests {
     }
 
     async fn run(tool: &RegisteredTool, args: &str) -> Result<JsonText, ToolError> {
-        let cx = ToolContext::new(ToolContextParts {
-            call_id: "c1".to_owned(),
-            ..ToolContextParts::default()
-        });
+        let cx =
+            ToolContext::new(ToolContextParts { call_id: "c1".to_owned(), ..ToolContextParts::default() });
         tool.tool().call(cx, JsonText::parse(args).unwrap()).await
     }
 
@@ -265,10 +249,7 @@ mod tests {
     #[tokio::test]
     async fn functions_and_closures_of_both_shapes_are_tools() {
         let args = r#"{"city":"Oslo"}"#;
-        assert_eq!(
-            run(&register(forecast), args).await.unwrap().as_str(),
-            r#""Oslo None""#
-        );
+        assert_eq!(run(&register(forecast), args).await.unwrap().as_str(), r#""Oslo None""#);
         assert_eq!(run(&register(who), args).await.unwrap().as_str(), r#""c1""#);
         let closure = |ask: Forecast| async move { Ok::<_, String>(ask.city.len()) };
         assert_eq!(run(&register(closure), args).await.unwrap().as_str(), "4");
@@ -280,9 +261,7 @@ mod tests {
 
     #[tokio::test]
     async fn arguments_that_the_type_refuses_are_an_argument_error() {
-        let error = run(&register(forecast), r#"{"city":"Oslo","days":-1}"#)
-            .await
-            .unwrap_err();
+        let error = run(&register(forecast), r#"{"city":"Oslo","days":-1}"#).await.unwrap_err();
         assert_eq!(error.kind(), ToolErrorKind::Arguments);
         assert!(error.message().starts_with("tool args: "), "{error}");
     }
@@ -294,19 +273,10 @@ mod tests {
         assert_eq!(error, ToolError::arguments("no such city"));
         let other = |ask: Forecast| async move { ask.city.parse::<u8>() };
         let error = run(&register(other), r#"{"city":"x"}"#).await.unwrap_err();
-        assert_eq!(
-            (error.kind(), error.type_name()),
-            (ToolErrorKind::Failed, "ParseIntError")
-        );
+        assert_eq!((error.kind(), error.type_name()), (ToolErrorKind::Failed, "ParseIntError"));
         assert_eq!(error.message(), "invalid digit found in string");
         let words = |_: Forecast| async { Err::<(), _>(String::new()) };
-        assert_eq!(
-            run(&register(words), r#"{"city":"x"}"#)
-                .await
-                .unwrap_err()
-                .message(),
-            "Error"
-        );
+        assert_eq!(run(&register(words), r#"{"city":"x"}"#).await.unwrap_err().message(), "Error");
     }
 
     #[test]
@@ -326,25 +296,12 @@ mod tests {
         let tool = register(forecast);
         let check = |args: &str| {
             let checked = tool.spec().check(&JsonText::parse(args).unwrap());
-            checked
-                .map(|args| args.to_string())
-                .map_err(|error| error.to_string())
+            checked.map(|args| args.to_string()).map_err(|error| error.to_string())
         };
         assert_eq!(check(r#"{"city":"Oslo"}"#).unwrap(), r#"{"city":"Oslo"}"#);
-        assert_eq!(
-            check(r#"{"days":"3","city":"Oslo"}"#).unwrap(),
-            r#"{"city":"Oslo","days":3}"#
-        );
-        assert_eq!(
-            check(r#"{"city":"Oslo","days":null}"#).unwrap(),
-            r#"{"city":"Oslo","days":null}"#
-        );
+        assert_eq!(check(r#"{"days":"3","city":"Oslo"}"#).unwrap(), r#"{"city":"Oslo","days":3}"#);
+        assert_eq!(check(r#"{"city":"Oslo","days":null}"#).unwrap(), r#"{"city":"Oslo","days":null}"#);
         assert_eq!(check("{}").unwrap_err(), "tool args.city is required");
-        assert!(
-            tool.spec()
-                .input_schema
-                .to_string()
-                .contains("as a person would say it")
-        );
+        assert!(tool.spec().input_schema.to_string().contains("as a person would say it"));
     }
 }

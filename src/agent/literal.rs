@@ -266,8 +266,7 @@ fn key(item: &Value) -> Option<String> {
 }
 
 fn is_radix(text: &str) -> bool {
-    text.get(..2)
-        .is_some_and(|start| matches!(start.to_lowercase().as_str(), "0x" | "0o" | "0b"))
+    text.get(..2).is_some_and(|start| matches!(start.to_lowercase().as_str(), "0x" | "0o" | "0b"))
 }
 
 /// A Python number: underscores between digits, no leading zeros, other bases, floats.
@@ -293,12 +292,7 @@ fn number_of(sign: &str, text: &str) -> Option<Number> {
             _ => None,
         };
     }
-    let simple = plain
-        .bytes()
-        .all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
+    let simple = plain.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     let float: f64 = Some(format!("{sign}{plain}")).filter(|_| simple)?.parse().ok()?;
-    Some(float_repr(float))
-        .filter(|_| float.is_finite())?
-        .parse()
-        .ok()
+    Some(float_repr(float)).filter(|_| float.is_finite())?.parse().ok()
 }

@@ -1,10 +1,10 @@
 //! What an agent can do, and how it is asked: tools with their schemas and recovery, model backends, and the
 //! pure grammar of the infer loop.
 //!
-//! Nothing here writes an event or starts a call by itself. The router (floor 3) reads a model's reply with
-//! [`action`], checks arguments with [`schema`], runs a [`tool`] or an [`infer`] backend, and words what the
-//! model is told with [`prompt`]. Every rule in this folder is a function of its arguments, so the loop that
-//! is built on it can be folded again from the log.
+//! Nothing here writes an event or starts a call by itself. [`plan`] says what comes next in a run: it reads
+//! a model's reply with [`action`], checks arguments with [`schema`], and words what the model is told with
+//! [`prompt`]. The router (floor 3) runs a [`tool`] or an [`infer`] backend. Every rule in this folder is a
+//! function of its arguments, so the loop that is built on it can be folded again from the log.
 //!
 //! | file | holds |
 //! |---|---|
@@ -14,6 +14,7 @@
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
+//! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
 //! | [`summary`] | reading a summarizer's reply |
 //! | [`python`] | texts that must look as Python prints them |
@@ -25,6 +26,7 @@ mod coerce;
 mod decode;
 pub mod infer;
 pub mod into_tool;
+mod json_words;
 mod literal;
 pub mod plan;
 pub mod policy;
@@ -59,10 +61,7 @@ pub struct Agent {
 
 impl std::fmt::Debug for Agent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Agent")
-            .field("name", &self.name)
-            .field("tools", &self.tools)
-            .finish_non_exhaustive()
+        f.debug_struct("Agent").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
     }
 }
 
@@ -70,12 +69,6 @@ impl Agent {
     /// An agent without tools and model, which keeps conversations.
     pub fn new(name: impl Into<String>) -> Self {
         let tools = Tools::new();
-        Self {
-            name: name.into(),
-            tools,
-            backend: None,
-            system_prompt: None,
-            conversation: true,
-        }
+        Self { name: name.into(), tools, backend: None, system_prompt: None, conversation: true }
     }
 }

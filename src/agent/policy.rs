@@ -39,11 +39,7 @@ impl ToolPolicy {
     }
 
     fn with(recovery: Recovery, attempts_max: u32) -> Self {
-        Self {
-            recovery,
-            timeout: CALL_TIMEOUT,
-            attempts_max,
-        }
+        Self { recovery, timeout: CALL_TIMEOUT, attempts_max }
     }
 
     /// Longest time for one attempt; 120 s if nothing is said.

@@ -120,10 +120,7 @@ pub fn agent_result(agent: &str, action: &str, result: &JsonText) -> String {
 
 /// The model named a tool that is not there.
 pub fn unknown_tool(tool: &str, available: &[&str]) -> String {
-    format!(
-        "Unknown tool: '{tool}'. Available tools: {}",
-        list_repr(available)
-    )
+    format!("Unknown tool: '{tool}'. Available tools: {}", list_repr(available))
 }
 
 /// The arguments did not suit: refused by the schema, by the tool's type, or by the tool itself.
@@ -262,18 +259,11 @@ mod tests {
     fn every_example_that_a_model_is_given_is_an_action() {
         let shown = system_prompt(&PromptParts {
             tools: &[&spec()],
-            agents: &[AgentLine {
-                name: "w".to_owned(),
-                description: String::new(),
-                skills: Vec::new(),
-            }],
+            agents: &[AgentLine { name: "w".to_owned(), description: String::new(), skills: Vec::new() }],
             ..PromptParts::default()
         });
         for text in [shown, unreadable_reply("x")] {
-            let examples: Vec<&str> = text
-                .lines()
-                .filter(|line| line.starts_with("{\"type\""))
-                .collect();
+            let examples: Vec<&str> = text.lines().filter(|line| line.starts_with("{\"type\"")).collect();
             assert_eq!(examples.len(), 4, "{text}");
             for example in examples {
                 assert!(parse_action(example, &[], &[]).is_ok(), "{example}");
@@ -297,17 +287,12 @@ mod tests {
 
     #[test]
     fn the_notes_say_what_protolink_says() {
-        assert_eq!(
-            unknown_tool("nope", &["add"]),
-            "Unknown tool: 'nope'. Available tools: ['add']"
-        );
+        assert_eq!(unknown_tool("nope", &["add"]), "Unknown tool: 'nope'. Available tools: ['add']");
         assert_eq!(
             argument_error("typefail", "bad arg"),
             "Tool 'typefail' call failed due to argument error: bad arg. Please check the tool's input_schema and try again."
         );
-        let action = Action::Final {
-            content: "x".to_owned(),
-        };
+        let action = Action::Final { content: "x".to_owned() };
         assert_eq!(
             already_done(action.kind()),
             "You have already performed this action: final. The result is in your context. Please proceed with your task - either produce a 'final' response or take a different action."
@@ -316,10 +301,7 @@ mod tests {
             unreadable_reply("odd"),
             "Your previous response could not be parsed or validated. Error:\nodd\nReturn exactly one JSON action object, for example:\n{\"type\":\"final\",\"content\":\"...\"}\n{\"type\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{}}\n{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"infer\",\"prompt\":\"...\"}\n{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{}}"
         );
-        assert_eq!(
-            fatal_model(1, "model down"),
-            "LLM call failed at step 1: model down"
-        );
+        assert_eq!(fatal_model(1, "model down"), "LLM call failed at step 1: model down");
         assert_eq!(
             fatal_unreadable("e"),
             "Failed to parse LLM output after 3 consecutive attempts. Last error: e"

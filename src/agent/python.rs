@@ -1,6 +1,7 @@
 //! Texts that must look as Python prints them, because a model or a Protolink client reads them: `repr`,
 //! `json.dumps`, type names. Numbers keep the text they came with wherever Python would not change it.
 
+pub use proto_events::model::python::{repr, repr_float as float_repr, repr_str as str_repr};
 use std::fmt::Write as _;
 
 use serde_json::{Number, Value};
@@ -20,101 +21,6 @@ pub fn type_name(value: &Value) -> &'static str {
         Value::String(_) => "str",
         Value::Array(_) => "list",
         Value::Object(_) => "dict",
-    }
-}
-
-/// `repr` of a float: `1.0`, `1e+16`, `1e-05`.
-pub fn float_repr(float: f64) -> String {
-    if float.is_infinite() {
-        return if float > 0.0 { "inf" } else { "-inf" }.to_owned();
-    }
-    let text = format!("{float:?}");
-    let Some((mantissa, exponent)) = text.split_once('e') else {
-        return text;
-    };
-    let (sign, digits) = match exponent.strip_prefix('-') {
-        Some(digits) => ('-', digits),
-        None => ('+', exponent),
-    };
-    format!("{mantissa}e{sign}{digits:0>2}")
-}
-
-fn number_repr(number: &Number) -> String {
-    let float = Some(number.as_str()).filter(|_| is_float(number));
-    match float.and_then(|text| text.parse::<f64>().ok()) {
-        Some(float) => float_repr(float),
-        None => number.as_str().to_owned(),
-    }
-}
-
-/// `repr` of a string: single quotes unless it holds one and no double quote.
-pub fn str_repr(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') {
-        '"'
-    } else {
-        '\''
-    };
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push(quote);
-    for char in text.chars() {
-        push_char(&mut out, char, quote);
-    }
-    out.push(quote);
-    out
-}
-
-fn push_char(out: &mut String, char: char, quote: char) {
-    match char {
-        '\\' => out.push_str("\\\\"),
-        '\n' => out.push_str("\\n"),
-        '\r' => out.push_str("\\r"),
-        '\t' => out.push_str("\\t"),
-        _ if char == quote => {
-            out.push('\\');
-            out.push(char);
-        }
-        _ if is_printable(char) => out.push(char),
-        _ => push_hex(out, char),
-    }
-}
-
-/// Writing to a `String` cannot fail, so the results are dropped.
-fn push_hex(out: &mut String, char: char) {
-    let code = u32::from(char);
-    let _ = match code {
-        0..=0xff => write!(out, "\\x{code:02x}"),
-        0x100..=0xffff => write!(out, "\\u{code:04x}"),
-        _ => write!(out, "\\U{code:08x}"),
-    };
-}
-
-/// Rust's table of printable characters follows the same rule as Python's. Only the first character of a
-/// text is escaped for being a combining mark, so one plain letter stands before it.
-fn is_printable(char: char) -> bool {
-    if char.is_ascii() {
-        return !char.is_ascii_control();
-    }
-    let text: String = ['a', char].iter().collect();
-    text.escape_debug().nth(1) == Some(char)
-}
-
-/// `repr` of a JSON value as Python holds it: `{'a': [True, None, 1.5]}`.
-pub fn repr(value: &Value) -> String {
-    match value {
-        Value::Null => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::Number(number) => number_repr(number),
-        Value::String(text) => str_repr(text),
-        Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(repr).collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(fields) => {
-            let pair = |(key, value): (&String, &Value)| format!("{}: {}", str_repr(key), repr(value));
-            let fields: Vec<String> = fields.iter().map(pair).collect();
-            format!("{{{}}}", fields.join(", "))
-        }
     }
 }
 
@@ -258,10 +164,7 @@ mod tests {
             ("both'\"", r#"'both\'"'"#),
             ("new\nline\t\\", r"'new\nline\t\\'"),
             ("é😀e\u{301}", "'é😀e\u{301}'"),
-            (
-                "\0\u{7f}\u{a0}\u{200b}\u{10ffff}",
-                r"'\x00\x7f\xa0\u200b\U0010ffff'",
-            ),
+            ("\0\u{7f}\u{a0}\u{200b}\u{10ffff}", r"'\x00\x7f\xa0\u200b\U0010ffff'"),
         ] {
             assert_eq!(str_repr(text), repr);
         }

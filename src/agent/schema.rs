@@ -34,9 +34,7 @@ pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsErr
     };
     let schema = normalize(schema, 0);
     let root = root_of(&schema);
-    Checker::new(&schema, &args)
-        .check(&root, &args, ROOT)
-        .map_err(ArgsError)
+    Checker::new(&schema, &args).check(&root, &args, ROOT).map_err(ArgsError)
 }
 
 /// Absent arguments, and values that Python takes for nothing, are no arguments.
@@ -52,18 +50,13 @@ fn object_of(args: &Value) -> Result<Value, ArgsError> {
     if nothing {
         Ok(json!({}))
     } else {
-        Err(ArgsError(format!(
-            "{ROOT} must be an object, got {}",
-            type_name(args)
-        )))
+        Err(ArgsError(format!("{ROOT} must be an object, got {}", type_name(args))))
     }
 }
 
 /// The JSON Schema (draft 2020-12) of a Rust type.
 pub fn schema_of<A: JsonSchema>() -> Value {
-    let mut schema = schemars::SchemaGenerator::default()
-        .into_root_schema_for::<A>()
-        .to_value();
+    let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value();
     if let Some(fields) = schema.as_object_mut() {
         // The dialect's address says nothing to a model and costs tokens in every prompt.
         fields.remove("$schema");
@@ -92,9 +85,7 @@ const KEYWORDS: [&str; 17] = [
     "properties",
 ];
 
-const TYPES: [&str; 7] = [
-    "string", "integer", "number", "boolean", "object", "array", "null",
-];
+const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
 
 fn looks_like_schema(fields: &Map<String, Value>) -> bool {
     let typed = match fields.get("type") {
@@ -149,11 +140,8 @@ fn normalize(schema: &Value, depth: usize) -> Value {
 /// `{"city": {"type": "string"}, "n": "int"}` as an object schema. A property is required unless it says
 /// otherwise or has a default.
 fn flat(fields: &Map<String, Value>, depth: usize) -> Value {
-    let required: Vec<&String> = fields
-        .iter()
-        .filter(|(_, property)| is_required(property))
-        .map(|(name, _)| name)
-        .collect();
+    let required: Vec<&String> =
+        fields.iter().filter(|(_, property)| is_required(property)).map(|(name, _)| name).collect();
     let properties: Map<String, Value> = fields
         .iter()
         .map(|(name, property)| (name.clone(), normalize(&without_flag(property), depth + 1)))
@@ -206,20 +194,15 @@ mod tests {
     fn checked(schema: &str, args: &str) -> Result<String, String> {
         let schema: Value = serde_json::from_str(schema).unwrap();
         let args: Value = serde_json::from_str(args).unwrap();
-        check_args(Some(&schema), &args)
-            .map(|args| args.to_string())
-            .map_err(|error| error.0)
+        check_args(Some(&schema), &args).map(|args| args.to_string()).map_err(|error| error.0)
     }
 
     #[test]
     fn numbers_that_need_no_change_keep_their_text() {
         let args = r#"{"a":1180591620717411303424,"b":[1.0,1e+16,-0.0]}"#;
         assert_eq!(
-            checked(
-                r#"{"properties":{"a":{"type":"integer"},"b":{"items":{"type":"number"}}}}"#,
-                args
-            )
-            .unwrap(),
+            checked(r#"{"properties":{"a":{"type":"integer"},"b":{"items":{"type":"number"}}}}"#, args)
+                .unwrap(),
             args
         );
     }
@@ -252,10 +235,7 @@ mod tests {
     #[test]
     fn required_comes_before_types_and_types_before_unexpected_fields() {
         let schema = r#"{"properties":{"a":{"type":"integer"},"b":{"default":7}},"required":["b"]}"#;
-        assert_eq!(
-            checked(schema, r#"{"a":"x"}"#).unwrap_err(),
-            "tool args.b is required"
-        );
+        assert_eq!(checked(schema, r#"{"a":"x"}"#).unwrap_err(), "tool args.b is required");
         assert_eq!(
             checked(schema, r#"{"z":1,"a":"x","b":1}"#).unwrap_err(),
             "tool args.a must be an integer, got str"
@@ -265,10 +245,7 @@ mod tests {
     #[test]
     fn a_constant_is_checked_before_a_choice_and_beside_a_reference_nothing_counts() {
         let schema = r#"{"properties":{"a":{"const":3,"enum":[1]}}}"#;
-        assert_eq!(
-            checked(schema, r#"{"a":2}"#).unwrap_err(),
-            "tool args.a must equal 3"
-        );
+        assert_eq!(checked(schema, r#"{"a":2}"#).unwrap_err(), "tool args.a must equal 3");
         let schema = r##"{"properties":{"a":{"$ref":"#/$defs/A","default":4}},"$defs":{"A":{}}}"##;
         assert_eq!(checked(schema, "{}").unwrap(), "{}");
     }
@@ -276,14 +253,8 @@ mod tests {
     #[test]
     fn a_local_reference_is_followed_and_a_dead_one_says_nothing() {
         let schema = r##"{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"b":{"$ref":"#/$defs/B"},"c":{"$ref":"#/$defs/None"}}},"B":{"type":"integer"}}}"##;
-        assert_eq!(
-            checked(schema, r#"{"b":"1","c":"x"}"#).unwrap(),
-            r#"{"b":1,"c":"x"}"#
-        );
-        assert_eq!(
-            checked(schema, r#"{"d":1}"#).unwrap_err(),
-            "tool args received unexpected field(s): d"
-        );
+        assert_eq!(checked(schema, r#"{"b":"1","c":"x"}"#).unwrap(), r#"{"b":1,"c":"x"}"#);
+        assert_eq!(checked(schema, r#"{"d":1}"#).unwrap_err(), "tool args received unexpected field(s): d");
     }
 
     #[test]
@@ -294,19 +265,10 @@ mod tests {
             r##"{"properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}]}}}"##,
         ] {
             let error = checked(schema, r#"{"a":1}"#).unwrap_err();
-            assert!(
-                error.contains("cannot be checked") || error.contains("matched 0"),
-                "{error}"
-            );
+            assert!(error.contains("cannot be checked") || error.contains("matched 0"), "{error}");
             assert!(error.len() < 3_000, "{}", error.len());
         }
-        assert!(
-            checked(
-                r##"{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}"##,
-                "{}"
-            )
-            .is_err()
-        );
+        assert!(checked(r##"{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}"##, "{}").is_err());
     }
 
     #[test]
@@ -346,13 +308,7 @@ mod tests {
     fn arguments_that_are_no_object_are_refused_and_nothing_is_an_empty_object() {
         assert_eq!(check_args(None, &Value::Null).unwrap(), json!({}));
         assert_eq!(check_args(None, &json!([])).unwrap(), json!({}));
-        assert_eq!(
-            check_args(None, &json!("x")).unwrap_err().0,
-            "tool args must be an object, got str"
-        );
-        assert_eq!(
-            check_args(None, &json!({"b": 1, "a": 2})).unwrap().to_string(),
-            r#"{"b":1,"a":2}"#
-        );
+        assert_eq!(check_args(None, &json!("x")).unwrap_err().0, "tool args must be an object, got str");
+        assert_eq!(check_args(None, &json!({"b": 1, "a": 2})).unwrap().to_string(), r#"{"b":1,"a":2}"#);
     }
 }

@@ -67,11 +67,9 @@ impl Entry {
 
     fn answer(&self, model: &str) -> Result<InferReply, InferError> {
         match self {
-            Self::Text(content) => Ok(InferReply {
-                content: content.clone(),
-                usage: None,
-                model: model.to_owned(),
-            }),
+            Self::Text(content) => {
+                Ok(InferReply { content: content.clone(), usage: None, model: model.to_owned() })
+            }
             Self::Raise { type_name, message } => Err(InferError::classify(type_name, message)),
         }
     }
@@ -167,9 +165,7 @@ impl Scripted {
 }
 
 fn reply_to(replies: &[(String, Vec<Entry>)], messages: &[ChatMessage]) -> Option<Entry> {
-    let asked = messages
-        .iter()
-        .rposition(|message| message.role == LlmRole::User)?;
+    let asked = messages.iter().rposition(|message| message.role == LlmRole::User)?;
     let prompt = &messages.get(asked)?.content;
     let (_, entries) = replies.iter().find(|(key, _)| prompt.contains(key.as_str()))?;
     entries.get(steps_in(messages.get(asked + 1..)?)).cloned()
@@ -240,10 +236,7 @@ mod tests {
 
     fn request(said: &[(LlmRole, &str)]) -> InferRequest {
         InferRequest {
-            messages: said
-                .iter()
-                .map(|(role, text)| ChatMessage::new(*role, *text))
-                .collect(),
+            messages: said.iter().map(|(role, text)| ChatMessage::new(*role, *text)).collect(),
             tools: Vec::new(),
             task_id: "t".to_owned(),
             session_id: None,
@@ -266,17 +259,11 @@ mod tests {
         )
         .unwrap();
         let hi = [(LlmRole::User, "hi")];
-        assert_eq!(
-            ask(&model, &hi).await.unwrap(),
-            r#"{"type": "final", "content": "a", "n": 1.50}"#
-        );
+        assert_eq!(ask(&model, &hi).await.unwrap(), r#"{"type": "final", "content": "a", "n": 1.50}"#);
         assert_eq!(ask(&model, &hi).await.unwrap(), " verbatim ");
         assert_eq!(ask(&model, &hi).await, Err(InferErrorKind::Failed));
         assert_eq!(ask(&model, &hi).await, Err(InferErrorKind::Malformed));
-        assert_eq!(
-            ask(&model, &hi).await.unwrap(),
-            r#"{"type": "final", "content": "script exhausted"}"#
-        );
+        assert_eq!(ask(&model, &hi).await.unwrap(), r#"{"type": "final", "content": "script exhausted"}"#);
         assert_eq!(model.requests().len(), 5);
     }
 

@@ -86,18 +86,12 @@ mod tests {
             (" add ( a = 1 , ) ", r#"{"a":1}"#),
             ("add(a=-1.5,b=+1,c=- 2)", r#"{"a":-1.5,"b":1,"c":-2}"#),
             ("add(a=True,b=None,c=False)", r#"{"a":true,"b":null,"c":false}"#),
-            (
-                r"add(a='it\'s', b='\u00e9\x41\n\101\q')",
-                r#"{"a":"it's","b":"éA\nA\\q"}"#,
-            ),
+            (r"add(a='it\'s', b='\u00e9\x41\n\101\q')", r#"{"a":"it's","b":"éA\nA\\q"}"#),
             (
                 "add(a=[1,'x',{'k':(1,2)}],b=(1,),c=(1),d=(),e={1,2})",
                 r#"{"a":[1,"x",{"k":[1,2]}],"b":[1],"c":1,"d":[],"e":[1,2]}"#,
             ),
-            (
-                "add(a='x' \"y\",b=r'\\n',c='''t\nx''',d='')",
-                r#"{"a":"xy","b":"\\n","c":"t\nx","d":""}"#,
-            ),
+            ("add(a='x' \"y\",b=r'\\n',c='''t\nx''',d='')", r#"{"a":"xy","b":"\\n","c":"t\nx","d":""}"#),
             (
                 "add(a=1_000,b=0x10,c=1e5,d=1180591620717411303424,e=.5,f=1e-7)",
                 r#"{"a":1000,"b":16,"c":100000.0,"d":1180591620717411303424,"e":0.5,"f":1e-07}"#,
@@ -154,19 +148,13 @@ mod tests {
         ] {
             assert_eq!(args(text), None, "{text}");
         }
-        assert_eq!(
-            args(&format!("add(a={}1{})", "[".repeat(100), "]".repeat(100))),
-            None
-        );
+        assert_eq!(args(&format!("add(a={}1{})", "[".repeat(100), "]".repeat(100))), None);
     }
 
     #[test]
     fn the_name_before_the_only_dot_is_the_agent() {
         let call = parse_call("w.get_weather(q='x')").unwrap();
-        assert_eq!(
-            (call.agent.as_deref(), call.tool.as_str()),
-            (Some("w"), "get_weather")
-        );
+        assert_eq!((call.agent.as_deref(), call.tool.as_str()), (Some("w"), "get_weather"));
         let call = parse_call("a.b.c(q=1)").unwrap();
         assert_eq!((call.agent, call.tool.as_str()), (None, "c"));
     }

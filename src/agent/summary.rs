@@ -9,19 +9,14 @@ use super::decode::escape_controls;
 /// the object inside it, else the reply itself. May be empty, which the caller must refuse.
 pub fn extract_summary(raw: &str) -> String {
     let raw = raw.trim();
-    let inner = raw
-        .find('{')
-        .zip(raw.rfind('}'))
-        .and_then(|(from, to)| raw.get(from..=to));
+    let inner = raw.find('{').zip(raw.rfind('}')).and_then(|(from, to)| raw.get(from..=to));
     let found = read(raw).or_else(|| read(inner?));
     let summary = found.as_ref().and_then(text_of);
     summary.unwrap_or(raw).trim().to_owned()
 }
 
 fn read(text: &str) -> Option<Value> {
-    JsonText::parse(&escape_controls(text))
-        .ok()
-        .map(|json| json.to_value())
+    JsonText::parse(&escape_controls(text)).ok().map(|json| json.to_value())
 }
 
 fn text_of(reply: &Value) -> Option<&str> {

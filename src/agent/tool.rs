@@ -53,11 +53,7 @@ impl ToolError {
 
     /// The tool could not do it.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self {
-            kind: ToolErrorKind::Failed,
-            type_name: "ToolError".to_owned(),
-            message: message.into(),
-        }
+        Self { kind: ToolErrorKind::Failed, type_name: "ToolError".to_owned(), message: message.into() }
     }
 
     /// Names the error's type, which stands in for an empty message.
@@ -79,11 +75,7 @@ impl ToolError {
 
     /// What went wrong; the type's name where the tool gave no words, because a failure must be visible.
     pub fn message(&self) -> &str {
-        if self.message.trim().is_empty() {
-            &self.type_name
-        } else {
-            &self.message
-        }
+        if self.message.trim().is_empty() { &self.type_name } else { &self.message }
     }
 }
 
@@ -268,9 +260,7 @@ impl RegisteredTool {
 
 impl fmt::Debug for RegisteredTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RegisteredTool")
-            .field("spec", &self.spec)
-            .finish_non_exhaustive()
+        f.debug_struct("RegisteredTool").field("spec", &self.spec).finish_non_exhaustive()
     }
 }
 

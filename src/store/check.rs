@@ -28,10 +28,7 @@ fn part_agrees(append: &Append, part: &AppendPart, number: (u16, u16)) -> Result
     let record = &part.record;
     let bytes = record.bytes().len();
     if bytes > RECORD_BYTES_MAX {
-        return Err(AppendError::TooLarge {
-            limit: RECORD_BYTES_MAX,
-            bytes,
-        });
+        return Err(AppendError::TooLarge { limit: RECORD_BYTES_MAX, bytes });
     }
     let fence = (append.fence.partition, append.fence.epoch);
     let follows = part.expected.version().0.checked_add(1).map(Version);
@@ -48,10 +45,7 @@ fn part_agrees(append: &Append, part: &AppendPart, number: (u16, u16)) -> Result
     } else {
         return Ok(());
     };
-    Err(invalid(format!(
-        "the record for {} has another {wrong}",
-        part.stream
-    )))
+    Err(invalid(format!("the record for {} has another {wrong}", part.stream)))
 }
 
 /// Whether an append that is in the log is this one: the same streams at the same versions. Times and epochs may
@@ -75,9 +69,7 @@ pub(super) fn repeated(append: &Append, parts: &[SetPart]) -> Result<Appended, A
 
 /// The answer that an append in the log has had.
 pub(super) fn appended(parts: &[SetPart]) -> Appended {
-    Appended {
-        parts: parts.iter().map(|part| part.last).collect(),
-    }
+    Appended { parts: parts.iter().map(|part| part.last).collect() }
 }
 
 /// The refusal of an append that contradicts itself.
@@ -87,7 +79,5 @@ pub(super) fn invalid(what: impl Into<String>) -> AppendError {
 
 /// The refusal of a record that continues another history.
 pub(super) fn other_history(stream: &StreamId) -> AppendError {
-    invalid(format!(
-        "the record for {stream} does not name the hash of the stream's last record"
-    ))
+    invalid(format!("the record for {stream} does not name the hash of the stream's last record"))
 }

@@ -95,12 +95,7 @@ pub enum ReadError {
 impl ReadError {
     /// Damage of which only the position is known, if that.
     pub(crate) fn corrupt(what: impl Into<String>, position: Option<Position>) -> Self {
-        Self::Corrupt {
-            what: what.into(),
-            stream: None,
-            version: None,
-            position,
-        }
+        Self::Corrupt { what: what.into(), stream: None, version: None, position }
     }
 }
 
@@ -203,10 +198,7 @@ pub enum OpenError {
 fn holder_text(holder: Option<&Holder>) -> String {
     match holder {
         Some(holder) if holder.pid == std::process::id() => "by this very process".to_owned(),
-        Some(holder) => format!(
-            "by process {} ({}) since {}",
-            holder.pid, holder.program, holder.started
-        ),
+        Some(holder) => format!("by process {} ({}) since {}", holder.pid, holder.program, holder.started),
         None => "by a process that has not written its name down".to_owned(),
     }
 }

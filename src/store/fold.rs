@@ -1,6 +1,8 @@
 //! A stream read back into its state: the one fold that recovery, queries at a version and audit share, so
 //! that none of them can disagree with another about what a log says.
 
+use std::sync::Arc;
+
 use proto_events::codec::Storable;
 use proto_events::decider::Decider;
 use proto_events::envelope::{Committed, Metadata, Recorded};
@@ -36,6 +38,8 @@ pub struct Folded<D> {
     pub last_hash: Digest,
     /// The newest commands that appended, oldest first.
     pub answered: Vec<Answered>,
+    /// What the last record that says so belongs to.
+    pub correlation_id: String,
     /// Commands older than those of `answered` are in the log only.
     pub forgotten: bool,
 }
@@ -54,11 +58,7 @@ pub fn decode_record<E: Storable>(stored: &StoredRecord) -> Result<Vec<Recorded<
         .enumerate()
         .map(|(at, (event, version))| {
             let Some(body) = event.inline() else {
-                return Err(damage(
-                    stored,
-                    Version(version),
-                    "its body is not in the log any more",
-                ));
+                return Err(damage(stored, Version(version), "its body is not in the log any more"));
             };
             let event = E::decode(event.kind, event.schema, body)
                 .map_err(|error| damage(stored, Version(version), &error.to_string()))?;
@@ -93,6 +93,7 @@ where
         position: Position(0),
         last_hash: Digest::default(),
         answered: Vec::new(),
+        correlation_id: String::new(),
         forgotten: false,
     };
     let end = up_to.unwrap_or(Version(u64::MAX));
@@ -107,6 +108,37 @@ where
         }
         if last_page || folded.version >= end {
             return Ok(folded);
+        }
+    }
+}
+
+impl<D> Folded<D> {
+    /// Remembers a command that appended, as the newest.
+    pub fn remember(&mut self, metadata: &Metadata) {
+        if self.answered.len() >= COMMANDS_REMEMBERED {
+            self.answered.drain(..COMMANDS_REMEMBERED / 4);
+            self.forgotten = true;
+        }
+        if !metadata.correlation_id.is_empty() {
+            self.correlation_id.clone_from(&metadata.correlation_id);
+        }
+        self.answered.push(Answered {
+            command_id: metadata.command_id.clone(),
+            digest: metadata.command_digest,
+            committed: Committed { version: self.version, position: self.position },
+        });
+    }
+
+    /// The same with its state behind a pointer that can be handed out.
+    pub(crate) fn shared(self) -> Folded<Arc<D>> {
+        Folded {
+            state: Arc::new(self.state),
+            version: self.version,
+            position: self.position,
+            last_hash: self.last_hash,
+            answered: self.answered,
+            correlation_id: self.correlation_id,
+            forgotten: self.forgotten,
         }
     }
 }
@@ -135,29 +167,10 @@ where
         Ok(())
     }
 
-    /// Remembers a command that appended, as the newest.
-    pub fn remember(&mut self, metadata: &Metadata) {
-        if self.answered.len() >= COMMANDS_REMEMBERED {
-            self.answered.drain(..COMMANDS_REMEMBERED / 4);
-            self.forgotten = true;
-        }
-        self.answered.push(Answered {
-            command_id: metadata.command_id.clone(),
-            digest: metadata.command_digest,
-            committed: Committed {
-                version: self.version,
-                position: self.position,
-            },
-        });
-    }
-
     fn check_link(&self, stored: &StoredRecord) -> Result<(), ReadError> {
         let record = &stored.record;
         if record.first_version.0 != self.version.0 + 1 {
-            let what = format!(
-                "version {} follows version {}",
-                record.first_version, self.version
-            );
+            let what = format!("version {} follows version {}", record.first_version, self.version);
             return Err(damage(stored, record.first_version, &what));
         }
         if record.previous != self.last_hash {

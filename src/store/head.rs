@@ -77,17 +77,14 @@ impl Head {
     ///
     /// # Errors
     /// The reason, if it cannot be read or is not what was written.
-    pub(super) fn read(dir: &Path) -> Result<Option<Self>, String> {
+    pub(crate) fn read(dir: &Path) -> Result<Option<Self>, String> {
         let text = files::read(dir, HEAD_FILE).map_err(|error| error.to_string())?;
         text.map(|text| Self::parse(&text).ok_or_else(|| "its text is not what was written".to_owned()))
             .transpose()
     }
 
     fn to_text(&self) -> String {
-        let mut text = format!(
-            "{TITLE}\nposition {}\nrecords {}\n",
-            self.position, self.frontier.size
-        );
+        let mut text = format!("{TITLE}\nposition {}\nrecords {}\n", self.position, self.frontier.size);
         for node in &self.frontier.nodes {
             text.push_str("node ");
             text.push_str(&node.to_string());
@@ -109,14 +106,10 @@ impl Head {
         }
         let position = Position(lines.next()?.strip_prefix("position ")?.parse().ok()?);
         let size: u64 = lines.next()?.strip_prefix("records ")?.parse().ok()?;
-        let nodes: Vec<Digest> = lines
-            .map(|line| line.strip_prefix("node ").and_then(digest))
-            .collect::<Option<_>>()?;
+        let nodes: Vec<Digest> =
+            lines.map(|line| line.strip_prefix("node ").and_then(digest)).collect::<Option<_>>()?;
         let whole = nodes.len() == usize::try_from(size.count_ones()).ok()?;
-        whole.then_some(Self {
-            position,
-            frontier: Frontier { size, nodes },
-        })
+        whole.then_some(Self { position, frontier: Frontier { size, nodes } })
     }
 }
 
@@ -154,7 +147,9 @@ mod tests {
     fn frontier(size: u8) -> (Frontier, Vec<Digest>) {
         let leaves: Vec<_> = (0..size).map(|n| Digest::of(&[0, n])).collect();
         let mut frontier = Frontier::default();
-        leaves.iter().for_each(|leaf| frontier.push(*leaf));
+        for leaf in &leaves {
+            frontier.push(*leaf);
+        }
         (frontier, leaves)
     }
 
@@ -172,10 +167,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(Head::read(dir.path()), Ok(None));
         for size in [0, 1, 2, 13] {
-            let head = Head {
-                position: Position(99),
-                frontier: frontier(size).0,
-            };
+            let head = Head { position: Position(99), frontier: frontier(size).0 };
             head.write(dir.path()).unwrap();
             assert_eq!(Head::read(dir.path()), Ok(Some(head)));
         }

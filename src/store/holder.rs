@@ -29,10 +29,7 @@ impl Holder {
         let name = program.as_deref().and_then(Path::file_name);
         Self {
             pid: std::process::id(),
-            program: name.map_or_else(
-                || "unknown".to_owned(),
-                |name| name.to_string_lossy().into_owned(),
-            ),
+            program: name.map_or_else(|| "unknown".to_owned(), |name| name.to_string_lossy().into_owned()),
             started: SystemClock.now().to_string(),
         }
     }

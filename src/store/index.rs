@@ -39,18 +39,13 @@ pub(super) struct StreamEnd {
 impl StreamEnd {
     /// The end that a record makes.
     pub(super) fn of(version: Version, hash: Digest) -> Self {
-        Self {
-            version,
-            tag: tag(hash),
-        }
+        Self { version, tag: tag(hash) }
     }
 }
 
 /// The first eight bytes of a leaf hash.
 pub(super) fn tag(hash: Digest) -> u64 {
-    hash.0
-        .first_chunk::<8>()
-        .map_or(0, |first| u64::from_be_bytes(*first))
+    hash.0.first_chunk::<8>().map_or(0, |first| u64::from_be_bytes(*first))
 }
 
 /// The index.
@@ -121,18 +116,13 @@ impl Index {
 
     /// Where a stream ends.
     pub(super) fn end_of(&self, stream: &str) -> StreamEnd {
-        self.streams
-            .find(stream)
-            .map_or_else(StreamEnd::default, |known| known.end)
+        self.streams.find(stream).map_or_else(StreamEnd::default, |known| known.end)
     }
 
     /// Where a stream's records stand, the oldest first.
     pub(super) fn slots_of(&self, stream: &str) -> Vec<Slot> {
         let mut slots = Vec::new();
-        let mut number = self
-            .streams
-            .find(stream)
-            .map_or(NO_SLOT, |known: &Stream| known.last);
+        let mut number = self.streams.find(stream).map_or(NO_SLOT, |known: &Stream| known.last);
         while let Some(slot) = self.slot(number) {
             slots.push(slot);
             number = self.previous.get(number as usize).unwrap_or(NO_SLOT);
@@ -143,10 +133,7 @@ impl Index {
 
     fn slot(&self, number: u32) -> Option<Slot> {
         let at = number as usize;
-        Some(Slot {
-            ordinal: self.ordinals.get(at)?,
-            offset: self.offsets.get(at)?,
-        })
+        Some(Slot { ordinal: self.ordinals.get(at)?, offset: self.offsets.get(at)? })
     }
 
     /// The values between which the one that holds `position` is: from the first to before the second.
@@ -189,10 +176,7 @@ mod tests {
         let mut index = Index::default();
         for commit in 0..commits {
             for n in 0..streams {
-                let slot = Slot {
-                    ordinal: commit,
-                    offset: u16::try_from(n % 60_000).unwrap(),
-                };
+                let slot = Slot { ordinal: commit, offset: u16::try_from(n % 60_000).unwrap() };
                 let version = Version(u64::from(commit) + 1);
                 let end = StreamEnd::of(version, Digest::of(&n.to_be_bytes()));
                 index.add_record(&name(n), end, slot, Position(1));
@@ -232,10 +216,7 @@ mod tests {
             all.extend(page.into_iter().map(|info| info.stream));
         }
         assert!(all.is_sorted() && all.len() == 1_000);
-        let slot = Slot {
-            ordinal: 0,
-            offset: 0,
-        };
+        let slot = Slot { ordinal: 0, offset: 0 };
         index.add_record("session-a/b", StreamEnd::default(), slot, Position(1));
         assert_eq!(index.list("", None, 1)[0].stream.as_str(), "session-a/b");
         assert_eq!(index.list("task-", None, usize::MAX).len(), 1_000);

@@ -15,16 +15,11 @@ use super::{
     SetPart, StoredRecord, StreamInfo, check,
 };
 
-/// The only fence of a memory store.
-const FENCE: Fence = Fence {
-    partition: 0,
-    epoch: 1,
-};
-
 /// A log in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
     log: Mutex<Option<Log>>,
+    fence: Fence,
 }
 
 #[derive(Debug)]
@@ -51,9 +46,22 @@ impl MemoryStore {
             sets: HashMap::new(),
             feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
         };
-        Self {
-            log: Mutex::new(Some(log)),
-        }
+        Self { log: Mutex::new(Some(log)), fence: Fence { partition: 0, epoch: 1 } }
+    }
+
+    /// What a new process would find: the same records, under the next epoch.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    pub fn reopened(&self) -> Result<Self, ReadError> {
+        let log = self.read(|log| Log {
+            records: log.records.clone(),
+            streams: log.streams.clone(),
+            sets: log.sets.clone(),
+            feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
+        })?;
+        let fence = Fence { epoch: self.fence.epoch + 1, ..self.fence };
+        Ok(Self { log: Mutex::new(Some(log)), fence })
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Log>> {
@@ -67,9 +75,7 @@ impl MemoryStore {
 
 impl Log {
     fn end(&self) -> Position {
-        self.records
-            .last()
-            .map_or(Position::default(), |record| record.last_position())
+        self.records.last().map_or(Position::default(), |record| record.last_position())
     }
 
     fn stream_end(&self, stream: &StreamId) -> (Version, Digest) {
@@ -80,15 +86,12 @@ impl Log {
         })
     }
 
-    fn append(&mut self, append: &Append) -> Result<Appended, AppendError> {
+    fn append(&mut self, append: &Append, fence: Fence) -> Result<Appended, AppendError> {
         if let Some(parts) = self.sets.get(&append.set_id) {
             return check::repeated(append, parts);
         }
-        if append.fence != FENCE {
-            return Err(AppendError::Fenced {
-                presented: append.fence,
-                current: FENCE,
-            });
+        if append.fence != fence {
+            return Err(AppendError::Fenced { presented: append.fence, current: fence });
         }
         for part in &append.parts {
             let (actual, hash) = self.stream_end(&part.stream);
@@ -140,9 +143,7 @@ impl EventReader for MemoryStore {
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|log| {
-            let first = log
-                .records
-                .partition_point(|record| record.last_position() < from);
+            let first = log.records.partition_point(|record| record.last_position() < from);
             let wanted = log.records.iter().skip(first).take(limit);
             wanted.map(|record| (**record).clone()).collect()
         })
@@ -167,10 +168,8 @@ impl EventReader for MemoryStore {
             let wanted = streams.filter(|stream| {
                 stream.as_str().starts_with(prefix) && after.is_none_or(|after| *stream > after)
             });
-            let info = |stream: &StreamId| StreamInfo {
-                stream: stream.clone(),
-                version: log.stream_end(stream).0,
-            };
+            let info =
+                |stream: &StreamId| StreamInfo { stream: stream.clone(), version: log.stream_end(stream).0 };
             wanted.take(limit).map(info).collect()
         })
     }
@@ -178,13 +177,13 @@ impl EventReader for MemoryStore {
 
 impl EventStore for MemoryStore {
     fn fence(&self) -> Fence {
-        FENCE
+        self.fence
     }
 
     fn append(&self, append: Append) -> AppendFuture {
         let answer = check::agrees(&append).and_then(|()| {
             let mut log = self.lock();
-            log.as_mut().ok_or(AppendError::Closed)?.append(&append)
+            log.as_mut().ok_or(AppendError::Closed)?.append(&append, self.fence)
         });
         Box::pin(std::future::ready(answer))
     }
@@ -194,11 +193,7 @@ impl EventStore for MemoryStore {
     }
 
     fn subscribe(&self) -> Feed {
-        Feed::of(
-            self.lock()
-                .as_ref()
-                .map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()),
-        )
+        Feed::new(self.lock().as_ref().map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()))
     }
 
     fn close(&self) -> Result<(), CloseError> {

@@ -54,9 +54,7 @@ pub struct StoredRecord {
 impl StoredRecord {
     /// Position of its last event.
     pub fn last_position(&self) -> Position {
-        let more = u64::try_from(self.record.events.len())
-            .unwrap_or(u64::MAX)
-            .saturating_sub(1);
+        let more = u64::try_from(self.record.events.len()).unwrap_or(u64::MAX).saturating_sub(1);
         Position(self.position.0.saturating_add(more))
     }
 }
@@ -149,7 +147,7 @@ pub trait EventReader: Send + Sync {
     /// [`ReadError::Closed`] after closing.
     fn head(&self) -> Result<Position, ReadError>;
 
-    /// Where `stream` ends; 0 if it is unknown.
+    /// Where `stream` ends; 0 if it is unknown. Answers from memory: actors ask on their own thread.
     ///
     /// # Errors
     /// [`ReadError::Closed`] after closing.

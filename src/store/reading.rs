@@ -34,18 +34,11 @@ pub(super) struct Located<'a> {
 
 impl Located<'_> {
     pub(super) fn last_position(&self) -> Position {
-        Position(
-            self.position
-                .0
-                .saturating_add(u64::from(self.view.event_count) - 1),
-        )
+        Position(self.position.0.saturating_add(u64::from(self.view.event_count) - 1))
     }
 
     fn committed(&self) -> Committed {
-        Committed {
-            version: self.view.last_version(),
-            position: self.last_position(),
-        }
+        Committed { version: self.view.last_version(), position: self.last_position() }
     }
 
     fn corrupt(&self, what: impl Into<String>) -> ReadError {
@@ -86,12 +79,7 @@ pub(super) struct Walk<'a> {
 pub(super) fn walk(bytes: &[u8], ordinal: u64) -> Result<Walk<'_>, ReadError> {
     let wrong = |what| ReadError::corrupt(format!("value {ordinal}: {what}"), first_position(bytes));
     let value = Value::open(bytes).map_err(wrong)?;
-    Ok(Walk {
-        ordinal,
-        next: value.first,
-        entries: value.entries(),
-        failed: false,
-    })
+    Ok(Walk { ordinal, next: value.first, entries: value.entries(), failed: false })
 }
 
 impl<'a> Walk<'a> {
@@ -106,11 +94,7 @@ impl<'a> Walk<'a> {
         let position = self.next;
         let next = position.0.checked_add(view.event_count.into());
         self.next = Position(next.ok_or("its positions run over")?);
-        Ok(Located {
-            position,
-            entry,
-            view,
-        })
+        Ok(Located { position, entry, view })
     }
 }
 
@@ -245,10 +229,7 @@ pub(super) fn set_around<V: Values>(
         }
         let more = set_in(values, next, set_id)?;
         if more.is_empty() {
-            return Err(ReadError::corrupt(
-                format!("an append is not whole in value {next}"),
-                None,
-            ));
+            return Err(ReadError::corrupt(format!("an append is not whole in value {next}"), None));
         }
         parts.extend(more);
         next += 1;

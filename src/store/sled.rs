@@ -63,11 +63,7 @@ pub struct SledOptions {
 impl Default for SledOptions {
     /// Strict, making the log if there is none, 64 MiB.
     fn default() -> Self {
-        Self {
-            durability: Durability::Strict,
-            create: true,
-            cache_bytes: 64 * 1024 * 1024,
-        }
+        Self { durability: Durability::Strict, create: true, cache_bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -132,12 +128,8 @@ impl EventReader for SledStore {
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|trees| {
-            let (end, slots) = self.index(|index| {
-                (
-                    index.end_of(stream.as_str()).version,
-                    index.slots_of(stream.as_str()),
-                )
-            });
+            let (end, slots) =
+                self.index(|index| (index.end_of(stream.as_str()).version, index.slots_of(stream.as_str())));
             if end < from {
                 return Ok(Vec::new());
             }
@@ -217,9 +209,7 @@ impl EventStore for SledStore {
             return Ok(());
         };
         self.shared.closing.notify_one();
-        let ended = writer
-            .join()
-            .unwrap_or_else(|_| Err("the writer panicked".to_owned()));
+        let ended = writer.join().unwrap_or_else(|_| Err("the writer panicked".to_owned()));
         self.shared.end_feeds();
         self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
         Holder::remove(&self.dir);

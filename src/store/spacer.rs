@@ -19,9 +19,7 @@ pub(super) struct Spacer {
 impl Spacer {
     /// Goes on behind the last ordinal that has spacers; from the start if none has.
     pub(super) fn behind(last_spaced: Option<u64>) -> Self {
-        Self {
-            next_block: last_spaced.map_or(0, |ordinal| ordinal / BLOCK + 1),
-        }
+        Self { next_block: last_spaced.map_or(0, |ordinal| ordinal / BLOCK + 1) }
     }
 
     /// The spacers that must be laid before the value `ordinal` is, in order. They count as laid from now on.

@@ -34,8 +34,9 @@ pub enum FeedError {
 }
 
 impl Feed {
-    pub(super) fn of(receiver: broadcast::Receiver<Arc<StoredRecord>>) -> Self {
-        Self(receiver)
+    /// The feed of a store: what is sent must be durable, and in the order of the log.
+    pub fn new(records: broadcast::Receiver<Arc<StoredRecord>>) -> Self {
+        Self(records)
     }
 
     /// Waits for the next record. Cancel-safe.
@@ -116,14 +117,7 @@ impl Subscription {
     }
 
     fn new(store: Arc<dyn EventStore>, filter: Filter, next: Position, next_version: Version) -> Self {
-        Self {
-            store,
-            filter,
-            next,
-            next_version,
-            ready: VecDeque::new(),
-            stage: Stage::CatchingUp(None),
-        }
+        Self { store, filter, next, next_version, ready: VecDeque::new(), stage: Stage::CatchingUp(None) }
     }
 
     /// Whether the next record will come from the live feed.
@@ -184,10 +178,7 @@ impl Subscription {
 
     fn fall_behind(&mut self) -> Result<Option<Delivery>, ReadError> {
         self.stage = Stage::CatchingUp(None);
-        Ok(Some(Delivery::Lagged {
-            from: self.next,
-            to: self.store.head()?,
-        }))
+        Ok(Some(Delivery::Lagged { from: self.next, to: self.store.head()? }))
     }
 
     async fn read_page(&self) -> Result<Vec<StoredRecord>, ReadError> {

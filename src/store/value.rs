@@ -112,26 +112,16 @@ impl<'a> Value<'a> {
         let (crc, rest) = bytes.split_first_chunk::<CRC_BYTES>().ok_or_else(short)?;
         let (stored, found) = (u32::from_be_bytes(*crc), crc32c::crc32c(rest));
         if stored != found {
-            return Err(format!(
-                "its checksum is {found:08x}, but {stored:08x} was stored with it"
-            ));
+            return Err(format!("its checksum is {found:08x}, but {stored:08x} was stored with it"));
         }
         let (first, rest) = rest.split_first_chunk::<8>().ok_or_else(short)?;
         let (count, records) = rest.split_first_chunk::<4>().ok_or_else(short)?;
-        Ok(Self {
-            first: Position(u64::from_be_bytes(*first)),
-            count: u32::from_be_bytes(*count),
-            records,
-        })
+        Ok(Self { first: Position(u64::from_be_bytes(*first)), count: u32::from_be_bytes(*count), records })
     }
 
     /// Its records in order. After an error nothing follows.
     pub(super) fn entries(&self) -> Entries<'a> {
-        Entries {
-            left: self.count,
-            at: HEADER_BYTES,
-            rest: self.records,
-        }
+        Entries { left: self.count, at: HEADER_BYTES, rest: self.records }
     }
 }
 
@@ -163,11 +153,7 @@ impl<'a> Entries<'a> {
         let offset = u16::try_from(self.at).ok()?;
         self.rest = rest;
         self.at += ENTRY_HEADER_BYTES + length;
-        Some(Entry {
-            offset,
-            hash: Digest(*hash),
-            bytes,
-        })
+        Some(Entry { offset, hash: Digest(*hash), bytes })
     }
 }
 
@@ -205,15 +191,9 @@ mod tests {
         let offsets: Vec<u16> = records.iter().map(|record| builder.push(record)).collect();
         let bytes = builder.finish(Position(9)).to_vec();
         let value = Value::open(&bytes).unwrap();
-        assert_eq!(
-            (value.first, first_position(&bytes)),
-            (Position(9), Some(Position(9)))
-        );
+        assert_eq!((value.first, first_position(&bytes)), (Position(9), Some(Position(9))));
         let entries: Vec<_> = value.entries().map(Result::unwrap).collect();
-        assert_eq!(
-            entries.iter().map(|entry| entry.offset).collect::<Vec<_>>(),
-            offsets
-        );
+        assert_eq!(entries.iter().map(|entry| entry.offset).collect::<Vec<_>>(), offsets);
         for (entry, record) in entries.iter().zip(&records) {
             assert_eq!((entry.hash, entry.bytes), (record.hash(), &**record.bytes()));
         }
@@ -233,12 +213,7 @@ mod tests {
 
     #[test]
     fn a_length_that_lies_ends_the_reading_with_an_error() {
-        for (count, tail) in [
-            (2_u32, vec![0; 36]),
-            (1, vec![255; 40]),
-            (0, vec![1]),
-            (u32::MAX, vec![]),
-        ] {
+        for (count, tail) in [(2_u32, vec![0; 36]), (1, vec![255; 40]), (0, vec![1]), (u32::MAX, vec![])] {
             let mut bytes = vec![0; 4];
             bytes.extend_from_slice(&1_u64.to_be_bytes());
             bytes.extend_from_slice(&count.to_be_bytes());

@@ -3,6 +3,8 @@
 //! nothing more: what the disk holds is unknown then, and only opening the log again tells.
 
 mod group;
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
@@ -60,10 +62,7 @@ impl Shared {
     /// A feed of what becomes durable from now on; one that has ended, if the store was closed.
     pub(super) fn subscribe(&self) -> Feed {
         let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
-        Feed::of(
-            feed.as_ref()
-                .map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe),
-        )
+        Feed::new(feed.as_ref().map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe))
     }
 
     /// Ends all feeds, once the writer has ended too.
@@ -145,11 +144,7 @@ impl<S: Sink> Writer<S> {
             }
         }
         refuse_rest(&shared, &mut queue).await;
-        if self.head_stale {
-            self.write_head()
-        } else {
-            Ok(())
-        }
+        if self.head_stale { self.write_head() } else { Ok(()) }
     }
 
     fn write_group(&mut self, jobs: &mut Vec<Job>) {
@@ -182,9 +177,7 @@ impl<S: Sink> Writer<S> {
             let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
             group.enter(&mut index);
         }
-        group
-            .records()
-            .for_each(|record| self.frontier.push(record.hash()));
+        group.records().for_each(|record| self.frontier.push(record.hash()));
         self.head_stale = true;
         if let Some(feed) = self.feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
             for record in group.stored() {
@@ -203,10 +196,7 @@ impl<S: Sink> Writer<S> {
 
     fn write_head(&mut self) -> Result<(), String> {
         let index = self.shared.index.read().unwrap_or_else(PoisonError::into_inner);
-        let head = Head {
-            position: index.head(),
-            frontier: self.frontier.clone(),
-        };
+        let head = Head { position: index.head(), frontier: self.frontier.clone() };
         drop(index);
         self.sink.write_head(&head)?;
         self.head_stale = false;

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use proto_events::id::check_id;
+
 use crate::actors::Parts;
 use crate::actors::messages::{Cause, TaskOp, ToTask};
 use crate::agent::Agent;
@@ -42,9 +44,7 @@ pub struct Builder {
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
-            .field("path", &self.path)
-            .finish_non_exhaustive()
+        f.debug_struct("Builder").field("path", &self.path).finish_non_exhaustive()
     }
 }
 
@@ -83,9 +83,7 @@ impl Builder {
         tool: impl IntoTool<M>,
         policy: ToolPolicy,
     ) -> Self {
-        self.agent
-            .tools
-            .register(RegisteredTool::new(name, description, policy, tool));
+        self.agent.tools.register(RegisteredTool::new(name, description, policy, tool));
         self
     }
 
@@ -151,7 +149,11 @@ impl Builder {
     /// # Errors
     /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the description cannot work.
     pub async fn start(self) -> Result<System, Error> {
-        proto_events::id::check_id(&self.agent.name)?;
+        check_id(&self.agent.name)?;
+        for name in self.agent.tools.names() {
+            // A tool's name becomes part of the name of its own stream.
+            check_id(name).map_err(|error| Error::Builder(format!("tool `{name}`: {error}")))?;
+        }
         let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given) = (self.path, self.store);
         let (store, open) = blocking(move || {
@@ -172,18 +174,11 @@ impl Builder {
             passivate_after: self.passivate_after,
             stopping: Arc::new(AtomicBool::new(false)),
         };
+        let epoch = parts.store.fence().epoch;
         let system = assemble(name.clone(), parts, own_runtime)?;
         for stream in open.into_iter().filter(|stream| stream.agent() == name) {
-            let cause = Cause {
-                causation_id: "start".to_owned(),
-                ..Cause::default()
-            };
-            let resume = ToTask {
-                stream,
-                op: TaskOp::Resume,
-                cause,
-                reply: None,
-            };
+            let cause = Cause::own(format!("resume:{epoch}"), "start");
+            let resume = ToTask { stream, op: TaskOp::Resume, cause, reply: None };
             system.inner.supervisor.do_send(resume);
         }
         Ok(system)

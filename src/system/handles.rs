@@ -1,5 +1,7 @@
 //! Handles on one task and on one conversation, and what they show.
 
+use std::sync::Arc;
+
 use proto_events::id::{Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
@@ -116,10 +118,7 @@ impl TaskHandle {
     /// # Errors
     /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
     pub async fn cancel(&self, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
-        self.ask(TaskOp::Cancel {
-            reason: reason.map(str::to_owned),
-        })
-        .await
+        self.ask(TaskOp::Cancel { reason: reason.map(str::to_owned) }).await
     }
 
     /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.
@@ -139,12 +138,12 @@ impl TaskHandle {
 /// A task as it stood on disk at one version.
 #[derive(Debug, Clone)]
 pub struct TaskSnapshot {
-    task: Task,
+    task: Arc<Task>,
     version: Version,
 }
 
 impl TaskSnapshot {
-    pub(super) fn new(task: Task, version: Version) -> Self {
+    pub(super) fn new(task: Arc<Task>, version: Version) -> Self {
         Self { task, version }
     }
 
@@ -196,8 +195,7 @@ impl SessionHandle {
     /// # Errors
     /// As [`System::submit`].
     pub async fn send(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
-        let posted = input.into().into_task(Some(&self.id), &mut self.system.ports())?;
-        self.system.submit_as(posted, Cause::default()).await
+        self.system.submit_new(input.into(), Some(&self.id)).await
     }
 
     /// What was said so far, turns that are still open apart.

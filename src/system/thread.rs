@@ -59,15 +59,7 @@ pub(super) fn start(parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, Addr
         .name("taskreel-actors".to_owned())
         .spawn(run)
         .map_err(|error| Error::Builder(format!("no thread for the actors: {error}")))?;
-    let (system, supervisor, router) = started
-        .recv()
-        .map_err(|_| Error::Internal("the actors' thread ended at its start".to_owned()))?;
-    Ok((
-        ActorThread {
-            system,
-            thread: Mutex::new(Some(thread)),
-        },
-        supervisor,
-        router,
-    ))
+    let (system, supervisor, router) =
+        started.recv().map_err(|_| Error::Internal("the actors' thread ended at its start".to_owned()))?;
+    Ok((ActorThread { system, thread: Mutex::new(Some(thread)) }, supervisor, router))
 }

@@ -53,6 +53,8 @@ pub struct Call {
     pub request: CallRequested,
     /// Attempts sent so far.
     pub attempts: u32,
+    /// The log's epoch in which the last attempt was sent: in a later one, its process has ended.
+    pub epoch: u64,
     /// What is known.
     pub status: CallStatus,
     /// What the provider counted, once it answered.
@@ -86,12 +88,7 @@ impl CallBook {
     pub fn decide(&self, command: CallCommand, over: bool) -> Result<Vec<CallEvent>, CallRejection> {
         match command {
             CallCommand::Request(request) => self.request(request, over),
-            CallCommand::Dispatch {
-                call_id,
-                epoch,
-                delay_ms,
-                cause,
-            } => {
+            CallCommand::Dispatch { call_id, epoch, delay_ms, cause } => {
                 let call = self.known(&call_id)?;
                 match call.status {
                     CallStatus::Requested | CallStatus::TimedOut => {}
@@ -109,59 +106,23 @@ impl CallBook {
                     cause,
                 }])
             }
-            CallCommand::Succeed {
-                call_id,
-                attempt,
-                result,
-                usage,
-            } => {
+            CallCommand::Succeed { call_id, attempt, result, usage } => {
                 if self.known(&call_id)?.status.is_open() {
-                    return Ok(vec![CallEvent::Succeeded {
-                        call_id,
-                        attempt,
-                        result,
-                        usage,
-                    }]);
+                    return Ok(vec![CallEvent::Succeeded { call_id, attempt, result, usage }]);
                 }
                 let digest = Digest::of(result.as_str().as_bytes());
-                Ok(vec![CallEvent::LateResultIgnored {
-                    call_id,
-                    attempt,
-                    succeeded: true,
-                    digest,
-                }])
+                Ok(vec![CallEvent::LateResultIgnored { call_id, attempt, succeeded: true, digest }])
             }
-            CallCommand::Fail {
-                call_id,
-                attempt,
-                failure,
-            } => {
+            CallCommand::Fail { call_id, attempt, failure } => {
                 if self.known(&call_id)?.status.is_open() {
-                    return Ok(vec![CallEvent::Failed {
-                        call_id,
-                        attempt,
-                        failure,
-                    }]);
+                    return Ok(vec![CallEvent::Failed { call_id, attempt, failure }]);
                 }
                 let digest = Digest::of(failure.message.as_bytes());
-                Ok(vec![CallEvent::LateResultIgnored {
-                    call_id,
-                    attempt,
-                    succeeded: false,
-                    digest,
-                }])
+                Ok(vec![CallEvent::LateResultIgnored { call_id, attempt, succeeded: false, digest }])
             }
-            CallCommand::TimeOut {
-                call_id,
-                attempt,
-                after_ms,
-            } => Ok(match self.known(&call_id)? {
+            CallCommand::TimeOut { call_id, attempt, after_ms } => Ok(match self.known(&call_id)? {
                 call if call.status == CallStatus::Dispatched && call.attempts == attempt => {
-                    vec![CallEvent::TimedOut {
-                        call_id,
-                        attempt,
-                        after_ms,
-                    }]
+                    vec![CallEvent::TimedOut { call_id, attempt, after_ms }]
                 }
                 _ => Vec::new(),
             }),
@@ -170,34 +131,23 @@ impl CallBook {
                 if !call.status.is_open() {
                     return Err(CallRejection::Closed(call_id));
                 }
-                Ok(vec![CallEvent::OutcomeUnknown {
-                    attempt: call.attempts,
-                    call_id,
-                    why,
-                }])
+                Ok(vec![CallEvent::OutcomeUnknown { attempt: call.attempts, call_id, why }])
             }
         }
     }
 
-    /// What a cancel does to every open call: a Manual tool in flight becomes unknown, all else is canceled.
+    /// What the end of a run does to every open call: a Manual tool in flight becomes unknown, all else is
+    /// canceled.
     pub fn cancel(&self) -> Vec<CallEvent> {
         self.open()
             .map(|call| {
                 let call_id = call.request.call_id.clone();
                 let sent = call.attempts > 0;
                 if sent && call.request.recovery == Recovery::Manual && call.request.kind == CallKind::Tool {
-                    let why = "the task was canceled while the call was in flight".to_owned();
-                    return CallEvent::OutcomeUnknown {
-                        call_id,
-                        attempt: call.attempts,
-                        why,
-                    };
+                    let why = "its run was ended while the call was in flight".to_owned();
+                    return CallEvent::OutcomeUnknown { call_id, attempt: call.attempts, why };
                 }
-                let stage = if sent {
-                    CancelStage::InFlight
-                } else {
-                    CancelStage::Requested
-                };
+                let stage = if sent { CancelStage::InFlight } else { CancelStage::Requested };
                 CallEvent::Canceled { call_id, stage }
             })
             .collect()
@@ -207,25 +157,16 @@ impl CallBook {
     pub fn evolve(&mut self, event: &CallEvent) {
         if let CallEvent::Requested(request) = event {
             let request = CallRequested::clone(request);
-            self.0.push(Call {
-                request,
-                attempts: 0,
-                status: CallStatus::Requested,
-                usage: None,
-            });
+            self.0.push(Call { request, attempts: 0, epoch: 0, status: CallStatus::Requested, usage: None });
             return;
         }
-        let Some(call) = self
-            .0
-            .iter_mut()
-            .rev()
-            .find(|call| call.request.call_id == event.call_id())
-        else {
+        let Some(call) = self.0.iter_mut().rev().find(|call| call.request.call_id == event.call_id()) else {
             return;
         };
         match event {
-            CallEvent::Dispatched { attempt, .. } => {
+            CallEvent::Dispatched { attempt, epoch, .. } => {
                 call.attempts = *attempt;
+                call.epoch = *epoch;
                 call.status = CallStatus::Dispatched;
             }
             CallEvent::Succeeded { result, usage, .. } => {
@@ -251,7 +192,6 @@ impl CallBook {
     }
 
     fn known(&self, call_id: &str) -> Result<&Call, CallRejection> {
-        self.get(call_id)
-            .ok_or_else(|| CallRejection::NotRequested(call_id.to_owned()))
+        self.get(call_id).ok_or_else(|| CallRejection::NotRequested(call_id.to_owned()))
     }
 }

@@ -58,9 +58,7 @@ kinds! {
 
 /// The name of a kind; `Unknown` for one that this version does not write.
 pub fn name(kind: u16) -> &'static str {
-    ALL.iter()
-        .find(|(number, _)| *number == kind)
-        .map_or("Unknown", |(_, name)| name)
+    ALL.iter().find(|(number, _)| *number == kind).map_or("Unknown", |(_, name)| name)
 }
 
 /// Whether an event of this kind stands in the calls family.

@@ -1,6 +1,6 @@
 //! Events as bytes and back. [`record`] is the commit record that hashes and carries event bodies;
 //! [`kind`] numbers the events; `payload` is the only file that names bincode; `upcast` brings old schema
-//! versions up to date, step by step, while reading; the `*_v1` files are the storage structs.
+//! versions up to date, step by step, while reading; the `stored_*` files are the storage structs.
 
 pub mod kind;
 mod payload;
@@ -115,10 +115,7 @@ impl AnyEvent {
         match category {
             TaskEvent::CATEGORY => TaskEvent::decode(kind, schema, body).map(Self::Task),
             SessionEvent::CATEGORY => SessionEvent::decode(kind, schema, body).map(Self::Session),
-            _ => Err(CodecError::UnknownKind {
-                kind,
-                category: "unknown",
-            }),
+            _ => Err(CodecError::UnknownKind { kind, category: "unknown" }),
         }
     }
 }

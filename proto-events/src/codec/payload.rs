@@ -23,9 +23,5 @@ pub(super) fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
 /// Reads a storage struct; all bytes must be used.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     let (value, used) = bincode::serde::decode_from_slice(body, CONFIG).map_err(|error| error.to_string())?;
-    if used == body.len() {
-        Ok(value)
-    } else {
-        Err(format!("{} bytes are left over", body.len() - used))
-    }
+    if used == body.len() { Ok(value) } else { Err(format!("{} bytes are left over", body.len() - used)) }
 }

@@ -1,5 +1,5 @@
 //! The commit record: one stream's part of an append, as bytes. This layout is for ever; see also
-//! `docs/record-format.md`, which tells the same with an example.
+//! `docs/record-format.md`, which tells the same, and what stands around a record in a log.
 //!
 //! All integers are big-endian. A *text* is its length in bytes (u16) and then that many bytes of UTF-8.
 //!
@@ -242,9 +242,7 @@ impl StoredEvent {
 impl Record {
     /// Version of its last event.
     pub fn last_version(&self) -> Version {
-        let more = u64::try_from(self.events.len())
-            .unwrap_or(u64::MAX)
-            .saturating_sub(1);
+        let more = u64::try_from(self.events.len()).unwrap_or(u64::MAX).saturating_sub(1);
         Version(self.first_version.0.saturating_add(more))
     }
 }

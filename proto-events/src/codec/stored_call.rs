@@ -12,19 +12,10 @@ use crate::call::{
 use crate::id::{Digest, Version};
 
 const CALL_KINDS: [CallKind; 2] = [CallKind::Tool, CallKind::Infer];
-const RECOVERIES: [Recovery; 5] = [
-    Recovery::ReadOnly,
-    Recovery::Idempotent,
-    Recovery::Reconcile,
-    Recovery::Manual,
-    Recovery::Reissue,
-];
-const CLASSES: [FailureClass; 4] = [
-    FailureClass::BeforeEffect,
-    FailureClass::AfterEffect,
-    FailureClass::Rejected,
-    FailureClass::Exhausted,
-];
+const RECOVERIES: [Recovery; 5] =
+    [Recovery::ReadOnly, Recovery::Idempotent, Recovery::Reconcile, Recovery::Manual, Recovery::Reissue];
+const CLASSES: [FailureClass; 4] =
+    [FailureClass::BeforeEffect, FailureClass::AfterEffect, FailureClass::Rejected, FailureClass::Exhausted];
 const STAGES: [CancelStage; 2] = [CancelStage::Requested, CancelStage::InFlight];
 
 #[derive(Serialize, Deserialize)]
@@ -124,226 +115,74 @@ first_version!(
 pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
     match event.clone() {
         CallEvent::Requested(request) => write(kind::CALL_REQUESTED, &RequestedV1::of(*request)),
-        CallEvent::Dispatched {
-            call_id,
-            attempt,
-            epoch,
-            delay_ms,
-            cause,
-        } => write(
-            kind::CALL_DISPATCHED,
-            &DispatchedV1 {
-                call_id,
-                attempt,
-                epoch,
-                delay_ms,
-                cause,
-            },
-        ),
-        CallEvent::Succeeded {
-            call_id,
-            attempt,
-            result,
-            usage,
-        } => {
+        CallEvent::Dispatched { call_id, attempt, epoch, delay_ms, cause } => {
+            write(kind::CALL_DISPATCHED, &DispatchedV1 { call_id, attempt, epoch, delay_ms, cause })
+        }
+        CallEvent::Succeeded { call_id, attempt, result, usage } => {
             let usage = usage.map(|usage| (usage.input_tokens, usage.output_tokens));
             let result = result.as_str().to_owned();
-            write(
-                kind::CALL_SUCCEEDED,
-                &SucceededV1 {
-                    call_id,
-                    attempt,
-                    result,
-                    usage,
-                },
-            )
+            write(kind::CALL_SUCCEEDED, &SucceededV1 { call_id, attempt, result, usage })
         }
-        CallEvent::Failed {
-            call_id,
-            attempt,
-            failure,
-        } => {
-            let CallFailure {
-                class,
-                error_type,
-                message,
-            } = failure;
+        CallEvent::Failed { call_id, attempt, failure } => {
+            let CallFailure { class, error_type, message } = failure;
             let class = code(&CLASSES, &class);
-            write(
-                kind::CALL_FAILED,
-                &FailedV1 {
-                    call_id,
-                    attempt,
-                    class,
-                    error_type,
-                    message,
-                },
-            )
+            write(kind::CALL_FAILED, &FailedV1 { call_id, attempt, class, error_type, message })
         }
-        CallEvent::TimedOut {
-            call_id,
-            attempt,
-            after_ms,
-        } => write(
-            kind::CALL_TIMED_OUT,
-            &TimedOutV1 {
-                call_id,
-                attempt,
-                after_ms,
-            },
-        ),
-        CallEvent::Canceled { call_id, stage } => write(
-            kind::CALL_CANCELED,
-            &CanceledV1 {
-                call_id,
-                stage: code(&STAGES, &stage),
-            },
-        ),
-        CallEvent::OutcomeUnknown {
-            call_id,
-            attempt,
-            why,
-        } => write(
-            kind::CALL_OUTCOME_UNKNOWN,
-            &OutcomeUnknownV1 {
-                call_id,
-                attempt,
-                why,
-            },
-        ),
-        CallEvent::LateResultIgnored {
-            call_id,
-            attempt,
-            succeeded,
-            digest,
-        } => {
+        CallEvent::TimedOut { call_id, attempt, after_ms } => {
+            write(kind::CALL_TIMED_OUT, &TimedOutV1 { call_id, attempt, after_ms })
+        }
+        CallEvent::Canceled { call_id, stage } => {
+            write(kind::CALL_CANCELED, &CanceledV1 { call_id, stage: code(&STAGES, &stage) })
+        }
+        CallEvent::OutcomeUnknown { call_id, attempt, why } => {
+            write(kind::CALL_OUTCOME_UNKNOWN, &OutcomeUnknownV1 { call_id, attempt, why })
+        }
+        CallEvent::LateResultIgnored { call_id, attempt, succeeded, digest } => {
             let digest = digest.0;
-            write(
-                kind::LATE_RESULT_IGNORED,
-                &LateResultV1 {
-                    call_id,
-                    attempt,
-                    succeeded,
-                    digest,
-                },
-            )
+            write(kind::LATE_RESULT_IGNORED, &LateResultV1 { call_id, attempt, succeeded, digest })
         }
     }
 }
 
 pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, CodecError> {
-    let damaged = |error: FieldError| CodecError::Damaged {
-        kind,
-        why: error.to_string(),
-    };
+    let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
     Ok(match kind {
         kind::CALL_REQUESTED => {
             let stored: RequestedV1 = read(kind, schema, body)?;
             CallEvent::Requested(Box::new(stored.read().map_err(damaged)?))
         }
         kind::CALL_DISPATCHED => {
-            let DispatchedV1 {
-                call_id,
-                attempt,
-                epoch,
-                delay_ms,
-                cause,
-            } = read(kind, schema, body)?;
-            CallEvent::Dispatched {
-                call_id,
-                attempt,
-                epoch,
-                delay_ms,
-                cause,
-            }
+            let DispatchedV1 { call_id, attempt, epoch, delay_ms, cause } = read(kind, schema, body)?;
+            CallEvent::Dispatched { call_id, attempt, epoch, delay_ms, cause }
         }
         kind::CALL_SUCCEEDED => {
-            let SucceededV1 {
-                call_id,
-                attempt,
-                result,
-                usage,
-            } = read(kind, schema, body)?;
-            let usage = usage.map(|(input_tokens, output_tokens)| TokenUsage {
-                input_tokens,
-                output_tokens,
-            });
-            CallEvent::Succeeded {
-                call_id,
-                attempt,
-                result: json(&result).map_err(damaged)?,
-                usage,
-            }
+            let SucceededV1 { call_id, attempt, result, usage } = read(kind, schema, body)?;
+            let usage = usage.map(|(input_tokens, output_tokens)| TokenUsage { input_tokens, output_tokens });
+            CallEvent::Succeeded { call_id, attempt, result: json(&result).map_err(damaged)?, usage }
         }
         kind::CALL_FAILED => {
-            let FailedV1 {
-                call_id,
-                attempt,
-                class,
-                error_type,
-                message,
-            } = read(kind, schema, body)?;
+            let FailedV1 { call_id, attempt, class, error_type, message } = read(kind, schema, body)?;
             let class = coded(&CLASSES, class).map_err(damaged)?;
-            CallEvent::Failed {
-                call_id,
-                attempt,
-                failure: CallFailure {
-                    class,
-                    error_type,
-                    message,
-                },
-            }
+            CallEvent::Failed { call_id, attempt, failure: CallFailure { class, error_type, message } }
         }
         kind::CALL_TIMED_OUT => {
-            let TimedOutV1 {
-                call_id,
-                attempt,
-                after_ms,
-            } = read(kind, schema, body)?;
-            CallEvent::TimedOut {
-                call_id,
-                attempt,
-                after_ms,
-            }
+            let TimedOutV1 { call_id, attempt, after_ms } = read(kind, schema, body)?;
+            CallEvent::TimedOut { call_id, attempt, after_ms }
         }
         kind::CALL_CANCELED => {
             let CanceledV1 { call_id, stage } = read(kind, schema, body)?;
-            CallEvent::Canceled {
-                call_id,
-                stage: coded(&STAGES, stage).map_err(damaged)?,
-            }
+            CallEvent::Canceled { call_id, stage: coded(&STAGES, stage).map_err(damaged)? }
         }
         kind::CALL_OUTCOME_UNKNOWN => {
-            let OutcomeUnknownV1 {
-                call_id,
-                attempt,
-                why,
-            } = read(kind, schema, body)?;
-            CallEvent::OutcomeUnknown {
-                call_id,
-                attempt,
-                why,
-            }
+            let OutcomeUnknownV1 { call_id, attempt, why } = read(kind, schema, body)?;
+            CallEvent::OutcomeUnknown { call_id, attempt, why }
         }
         kind::LATE_RESULT_IGNORED => {
-            let LateResultV1 {
-                call_id,
-                attempt,
-                succeeded,
-                digest,
-            } = read(kind, schema, body)?;
-            CallEvent::LateResultIgnored {
-                call_id,
-                attempt,
-                succeeded,
-                digest: Digest(digest),
-            }
+            let LateResultV1 { call_id, attempt, succeeded, digest } = read(kind, schema, body)?;
+            CallEvent::LateResultIgnored { call_id, attempt, succeeded, digest: Digest(digest) }
         }
         _ => {
-            return Err(CodecError::UnknownKind {
-                kind,
-                category: "call",
-            });
+            return Err(CodecError::UnknownKind { kind, category: "call" });
         }
     })
 }
@@ -394,33 +233,12 @@ impl RequestedV1 {
 
 impl PromptV1 {
     fn of(prompt: PromptRef) -> Self {
-        let PromptRef {
-            session,
-            read_to,
-            messages,
-            digest,
-            renderer,
-            tools,
-        } = prompt;
-        Self {
-            session,
-            read_to: read_to.0,
-            messages,
-            digest: digest.0,
-            renderer,
-            tools: tools.0,
-        }
+        let PromptRef { session, read_to, messages, digest, renderer, tools } = prompt;
+        Self { session, read_to: read_to.0, messages, digest: digest.0, renderer, tools: tools.0 }
     }
 
     fn read(self) -> PromptRef {
-        let Self {
-            session,
-            read_to,
-            messages,
-            digest,
-            renderer,
-            tools,
-        } = self;
+        let Self { session, read_to, messages, digest, renderer, tools } = self;
         PromptRef {
             session,
             read_to: Version(read_to),

@@ -64,6 +64,7 @@ pub(super) struct LlmMessageV1 {
 #[derive(Serialize, Deserialize)]
 pub(super) struct TurnMessageV1 {
     message: LlmMessageV1,
+    part: u32,
     infer_call: Option<String>,
     origin: Option<String>,
 }
@@ -84,19 +85,12 @@ const ROLES: [LlmRole; 4] = [LlmRole::System, LlmRole::User, LlmRole::Assistant,
 
 /// The place of a value in its table, which is its code on disk.
 pub(super) fn code<T: PartialEq>(table: &[T], value: &T) -> u8 {
-    table
-        .iter()
-        .position(|known| known == value)
-        .and_then(|at| u8::try_from(at).ok())
-        .unwrap_or(u8::MAX)
+    table.iter().position(|known| known == value).and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX)
 }
 
 /// The value of a code.
 pub(super) fn coded<T: Copy>(table: &[T], code: u8) -> Read<T> {
-    table
-        .get(usize::from(code))
-        .copied()
-        .ok_or(FieldError::Code(code))
+    table.get(usize::from(code)).copied().ok_or(FieldError::Code(code))
 }
 
 pub(super) fn state_code(state: TaskState) -> u8 {
@@ -108,40 +102,27 @@ pub(super) fn state_of(code: u8) -> Read<TaskState> {
 }
 
 pub(super) fn json(text: &str) -> Read<JsonText> {
-    Ok(JsonText::parse(text)?)
+    Ok(JsonText::parse_stored(text)?)
 }
 
 impl ObjectV1 {
     pub(super) fn of(object: &JsonObject) -> Self {
-        Self(
-            object
-                .iter()
-                .map(|(key, value)| (key.to_owned(), value.as_str().to_owned()))
-                .collect(),
-        )
+        Self(object.iter().map(|(key, value)| (key.to_owned(), value.as_str().to_owned())).collect())
     }
 
     pub(super) fn read(self) -> Read<JsonObject> {
-        self.0
-            .into_iter()
-            .map(|(key, value)| Ok((key, json(&value)?)))
-            .collect()
+        self.0.into_iter().map(|(key, value)| Ok((key, json(&value)?))).collect()
     }
 }
 
 fn parts_of(parts: &[Part]) -> Vec<PartV1> {
-    let part = |part: &Part| PartV1 {
-        kind: part.kind().to_owned(),
-        content: part.content().as_str().to_owned(),
-    };
+    let part =
+        |part: &Part| PartV1 { kind: part.kind().to_owned(), content: part.content().as_str().to_owned() };
     parts.iter().map(part).collect()
 }
 
 fn read_parts(parts: Vec<PartV1>) -> Read<Vec<Part>> {
-    parts
-        .into_iter()
-        .map(|part| Ok(Part::new(part.kind, json(&part.content)?)))
-        .collect()
+    parts.into_iter().map(|part| Ok(Part::new(part.kind, json(&part.content)?))).collect()
 }
 
 impl MessageV1 {
@@ -211,16 +192,8 @@ impl PostedTaskV1 {
         Ok(PostedTask {
             id: self.id,
             state: state_of(self.state)?,
-            messages: self
-                .messages
-                .into_iter()
-                .map(MessageV1::read)
-                .collect::<Read<_>>()?,
-            artifacts: self
-                .artifacts
-                .into_iter()
-                .map(ArtifactV1::read)
-                .collect::<Read<_>>()?,
+            messages: self.messages.into_iter().map(MessageV1::read).collect::<Read<_>>()?,
+            artifacts: self.artifacts.into_iter().map(ArtifactV1::read).collect::<Read<_>>()?,
             metadata: self.metadata.read()?,
             flow_state: json(&self.flow_state)?,
             created_at: self.created_at,
@@ -260,6 +233,7 @@ impl TurnMessageV1 {
     pub(super) fn of(message: &TurnMessage) -> Self {
         Self {
             message: LlmMessageV1::of(&message.message),
+            part: message.part,
             infer_call: message.infer_call.clone(),
             origin: message.origin.clone(),
         }
@@ -268,6 +242,7 @@ impl TurnMessageV1 {
     pub(super) fn read(self) -> Read<TurnMessage> {
         Ok(TurnMessage {
             message: self.message.read()?,
+            part: self.part,
             infer_call: self.infer_call,
             origin: self.origin,
         })

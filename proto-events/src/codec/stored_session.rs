@@ -29,13 +29,7 @@ struct TurnAbortedV1 {
     reason: String,
 }
 
-first_version!(
-    OpenedV1,
-    LlmMessageV1,
-    TurnStartedV1,
-    TurnCommittedV1,
-    TurnAbortedV1
-);
+first_version!(OpenedV1, LlmMessageV1, TurnStartedV1, TurnCommittedV1, TurnAbortedV1);
 
 impl Storable for SessionEvent {
     const CATEGORY: &'static str = "session";
@@ -58,10 +52,7 @@ impl Storable for SessionEvent {
     }
 
     fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<Self, CodecError> {
-        let damaged = |error: FieldError| CodecError::Damaged {
-            kind,
-            why: error.to_string(),
-        };
+        let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
         Ok(match kind {
             kind::OPENED => {
                 let OpenedV1 { session_id } = read(kind, schema, body)?;
@@ -88,10 +79,7 @@ impl Storable for SessionEvent {
                 Self::TurnAborted { turn_id, reason }
             }
             _ => {
-                return Err(CodecError::UnknownKind {
-                    kind,
-                    category: Self::CATEGORY,
-                });
+                return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY });
             }
         })
     }

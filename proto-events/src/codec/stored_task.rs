@@ -43,27 +43,18 @@ impl Storable for TaskEvent {
         match self {
             Self::Submitted(posted) => write(kind::SUBMITTED, &PostedTaskV1::of(posted)),
             Self::StateChanged { from, to } => {
-                let stored = StateChangedV1 {
-                    from: state_code(*from),
-                    to: state_code(*to),
-                };
+                let stored = StateChangedV1 { from: state_code(*from), to: state_code(*to) };
                 write(kind::STATE_CHANGED, &stored)
             }
             Self::MessageAppended(message) => write(kind::TASK_MESSAGE_APPENDED, &MessageV1::of(message)),
             Self::ArtifactAppended { artifact, part } => {
-                let stored = ArtifactAppendedV1 {
-                    artifact: ArtifactV1::of(artifact),
-                    part: *part,
-                };
+                let stored = ArtifactAppendedV1 { artifact: ArtifactV1::of(artifact), part: *part };
                 write(kind::ARTIFACT_APPENDED, &stored)
             }
             Self::MetadataMerged(entries) => write(kind::METADATA_MERGED, &ObjectV1::of(entries)),
-            Self::CancelRequested { reason } => write(
-                kind::CANCEL_REQUESTED,
-                &CancelRequestedV1 {
-                    reason: reason.clone(),
-                },
-            ),
+            Self::CancelRequested { reason } => {
+                write(kind::CANCEL_REQUESTED, &CancelRequestedV1 { reason: reason.clone() })
+            }
             Self::InferMessageAppended(message) => {
                 write(kind::INFER_MESSAGE_APPENDED, &TurnMessageV1::of(message))
             }
@@ -72,10 +63,7 @@ impl Storable for TaskEvent {
     }
 
     fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<Self, CodecError> {
-        let damaged = |error: FieldError| CodecError::Damaged {
-            kind,
-            why: error.to_string(),
-        };
+        let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
         Ok(match kind {
             kind::SUBMITTED => {
                 let stored: PostedTaskV1 = read(kind, schema, body)?;
@@ -84,10 +72,7 @@ impl Storable for TaskEvent {
             kind::STATE_CHANGED => {
                 let stored: StateChangedV1 = read(kind, schema, body)?;
                 let from = state_of(stored.from).map_err(damaged)?;
-                Self::StateChanged {
-                    from,
-                    to: state_of(stored.to).map_err(damaged)?,
-                }
+                Self::StateChanged { from, to: state_of(stored.to).map_err(damaged)? }
             }
             kind::TASK_MESSAGE_APPENDED => {
                 let stored: MessageV1 = read(kind, schema, body)?;
@@ -96,10 +81,7 @@ impl Storable for TaskEvent {
             kind::ARTIFACT_APPENDED => {
                 let stored: ArtifactAppendedV1 = read(kind, schema, body)?;
                 let artifact = stored.artifact.read().map_err(damaged)?;
-                Self::ArtifactAppended {
-                    artifact,
-                    part: stored.part,
-                }
+                Self::ArtifactAppended { artifact, part: stored.part }
             }
             kind::METADATA_MERGED => {
                 let stored: ObjectV1 = read(kind, schema, body)?;
@@ -115,10 +97,7 @@ impl Storable for TaskEvent {
             }
             _ if kind::is_call(kind) => Self::Call(stored_call::decode(kind, schema, body)?),
             _ => {
-                return Err(CodecError::UnknownKind {
-                    kind,
-                    category: Self::CATEGORY,
-                });
+                return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY });
             }
         })
     }

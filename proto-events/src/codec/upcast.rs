@@ -35,11 +35,7 @@ pub(super) fn read<T: Schema>(kind: u16, schema: u8, body: &[u8]) -> Result<T, C
         return payload::read(body).map_err(|why| CodecError::Damaged { kind, why });
     }
     if schema > T::VERSION || T::VERSION == 1 {
-        return Err(CodecError::UnknownSchema {
-            kind,
-            found: schema,
-            known: T::VERSION,
-        });
+        return Err(CodecError::UnknownSchema { kind, found: schema, known: T::VERSION });
     }
     read::<T::Previous>(kind, schema, body).map(T::upcast)
 }
@@ -48,16 +44,9 @@ pub(super) fn read<T: Schema>(kind: u16, schema: u8, body: &[u8]) -> Result<T, C
 pub(super) fn write<T: Schema>(kind: u16, value: &T) -> Result<Payload, CodecError> {
     let body = payload::write(value).map_err(|why| CodecError::Damaged { kind, why })?;
     if body.len() > PAYLOAD_BYTES_MAX {
-        return Err(CodecError::TooLarge {
-            bytes: body.len(),
-            limit: PAYLOAD_BYTES_MAX,
-        });
+        return Err(CodecError::TooLarge { bytes: body.len(), limit: PAYLOAD_BYTES_MAX });
     }
-    Ok(Payload {
-        kind,
-        schema: T::VERSION,
-        body,
-    })
+    Ok(Payload { kind, schema: T::VERSION, body })
 }
 
 #[cfg(test)]
@@ -86,42 +75,22 @@ mod tests {
         type Previous = NameV1;
         fn upcast(previous: NameV1) -> Self {
             let (first, last) = previous.whole.split_once(' ').unwrap_or((&previous.whole, ""));
-            Self {
-                first: first.to_owned(),
-                last: last.to_owned(),
-            }
+            Self { first: first.to_owned(), last: last.to_owned() }
         }
     }
     impl Schema for NameV3 {
         const VERSION: u8 = 3;
         type Previous = NameV2;
         fn upcast(previous: NameV2) -> Self {
-            Self {
-                first: previous.first,
-                last: previous.last,
-                title: None,
-            }
+            Self { first: previous.first, last: previous.last, title: None }
         }
     }
 
     #[test]
     fn an_old_body_is_made_new_step_by_step() {
-        let old = write(
-            9,
-            &NameV1 {
-                whole: "Ada Lovelace".into(),
-            },
-        )
-        .unwrap();
+        let old = write(9, &NameV1 { whole: "Ada Lovelace".into() }).unwrap();
         let new: NameV3 = read(9, old.schema, &old.body).unwrap();
-        assert_eq!(
-            new,
-            NameV3 {
-                first: "Ada".into(),
-                last: "Lovelace".into(),
-                title: None
-            }
-        );
+        assert_eq!(new, NameV3 { first: "Ada".into(), last: "Lovelace".into(), title: None });
     }
 
     #[test]
@@ -129,14 +98,7 @@ mod tests {
         for schema in [0, 4] {
             let refused = read::<NameV3>(9, schema, &[]).unwrap_err();
             let known = if schema == 0 { 1 } else { 3 };
-            assert_eq!(
-                refused,
-                CodecError::UnknownSchema {
-                    kind: 9,
-                    found: schema,
-                    known
-                }
-            );
+            assert_eq!(refused, CodecError::UnknownSchema { kind: 9, found: schema, known });
         }
     }
 
@@ -144,9 +106,6 @@ mod tests {
     fn bytes_left_over_are_damage() {
         let mut old = write(9, &NameV1 { whole: "x".into() }).unwrap();
         old.body.push(0);
-        assert!(matches!(
-            read::<NameV3>(9, 1, &old.body),
-            Err(CodecError::Damaged { .. })
-        ));
+        assert!(matches!(read::<NameV3>(9, 1, &old.body), Err(CodecError::Damaged { .. })));
     }
 }

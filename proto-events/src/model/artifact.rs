@@ -65,9 +65,7 @@ impl Artifact {
             parts: fields.models("parts", |part| Part::from_json(part, mint))?,
             metadata: fields.object("metadata")?,
             timestamp: fields.nullable_or("timestamp", || mint.timestamp())?,
-            kind: fields
-                .coerced_truthy("kind")
-                .unwrap_or_else(|| "result".to_owned()),
+            kind: fields.coerced_truthy("kind").unwrap_or_else(|| "result".to_owned()),
             name: fields.coerced("name"),
             uri: fields.coerced("uri"),
             media_type: fields.coerced("media_type"),

@@ -33,19 +33,9 @@ impl ModelError {
     /// The same error, seen from the model that holds this one at `path`.
     pub(crate) fn within(self, path: &str) -> Self {
         match self {
-            Self::Missing { key } => Self::Missing {
-                key: format!("{path}.{key}"),
-            },
-            Self::Expected {
-                field,
-                expected,
-                found,
-            } => Self::Expected {
-                field: if field.is_empty() {
-                    path.to_owned()
-                } else {
-                    format!("{path}.{field}")
-                },
+            Self::Missing { key } => Self::Missing { key: format!("{path}.{key}") },
+            Self::Expected { field, expected, found } => Self::Expected {
+                field: if field.is_empty() { path.to_owned() } else { format!("{path}.{field}") },
                 expected,
                 found,
             },
@@ -56,9 +46,5 @@ impl ModelError {
 
 /// The field in backquotes; a whole value has no name.
 fn named(field: &str) -> String {
-    if field.is_empty() {
-        "the value".to_owned()
-    } else {
-        format!("`{field}`")
-    }
+    if field.is_empty() { "the value".to_owned() } else { format!("`{field}`") }
 }

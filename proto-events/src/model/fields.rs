@@ -17,11 +17,7 @@ impl Fields {
 
     /// As [`Self::of`], where anything that Python takes for false stands for no keys.
     pub(crate) fn of_optional(json: &JsonText) -> Result<Self, ModelError> {
-        if python::truthy(json) {
-            Self::of(json)
-        } else {
-            Ok(Self(JsonObject::new()))
-        }
+        if python::truthy(json) { Self::of(json) } else { Ok(Self(JsonObject::new())) }
     }
 
     /// The value of `key`, null included.
@@ -41,14 +37,12 @@ impl Fields {
 
     /// A value that must be there.
     pub(crate) fn required(&self, key: &str) -> Result<&JsonText, ModelError> {
-        self.get(key)
-            .ok_or_else(|| ModelError::Missing { key: key.to_owned() })
+        self.get(key).ok_or_else(|| ModelError::Missing { key: key.to_owned() })
     }
 
     /// A string; `default` if absent.
     pub(crate) fn text_or(&self, key: &str, default: impl FnOnce() -> String) -> Result<String, ModelError> {
-        self.get(key)
-            .map_or_else(|| Ok(default()), |value| string(key, value))
+        self.get(key).map_or_else(|| Ok(default()), |value| string(key, value))
     }
 
     /// A string or null; `default` if absent, and an explicit null stays one.
@@ -86,10 +80,7 @@ impl Fields {
 
     /// Python's `int` of the value; `None` if absent or null.
     pub(crate) fn optional_int(&self, key: &str) -> Result<Option<i64>, ModelError> {
-        self.get(key)
-            .filter(|value| !value.is_null())
-            .map(|value| python::int(value, key))
-            .transpose()
+        self.get(key).filter(|value| !value.is_null()).map(|value| python::int(value, key)).transpose()
     }
 
     /// An object; empty if absent or if Python takes the value for false.
@@ -103,14 +94,12 @@ impl Fields {
 
     /// The items of an array; none if absent.
     pub(crate) fn list(&self, key: &str) -> Result<Vec<JsonText>, ModelError> {
-        self.get(key)
-            .map_or_else(|| Ok(Vec::new()), |value| items(key, value))
+        self.get(key).map_or_else(|| Ok(Vec::new()), |value| items(key, value))
     }
 
     /// The items of an array; none if absent or if Python takes the value for false.
     pub(crate) fn optional_list(&self, key: &str) -> Result<Vec<JsonText>, ModelError> {
-        self.truthy(key)
-            .map_or_else(|| Ok(Vec::new()), |value| items(key, value))
+        self.truthy(key).map_or_else(|| Ok(Vec::new()), |value| items(key, value))
     }
 
     /// The texts of an array, or of one string that stands for an array of one.
@@ -153,28 +142,17 @@ pub(crate) fn models<T>(
 pub(crate) fn string(key: &str, value: &JsonText) -> Result<String, ModelError> {
     value.to_str().ok_or_else(|| {
         // A string that is none can only hold half of a surrogate pair.
-        let valid = if python::kind(value) == "a string" {
-            "a string of whole characters"
-        } else {
-            "a string"
-        };
+        let valid =
+            if python::kind(value) == "a string" { "a string of whole characters" } else { "a string" };
         expected(key, valid, value)
     })
 }
 
 fn items(key: &str, value: &JsonText) -> Result<Vec<JsonText>, ModelError> {
-    if value.as_str().starts_with('[') {
-        Ok(value.read()?)
-    } else {
-        Err(expected(key, "an array", value))
-    }
+    if value.as_str().starts_with('[') { Ok(value.read()?) } else { Err(expected(key, "an array", value)) }
 }
 
 /// The error of a value that is of another kind.
 pub(crate) fn expected(field: &str, expected: &'static str, found: &JsonText) -> ModelError {
-    ModelError::Expected {
-        field: field.to_owned(),
-        expected,
-        found: python::kind(found),
-    }
+    ModelError::Expected { field: field.to_owned(), expected, found: python::kind(found) }
 }

@@ -70,18 +70,12 @@ impl ConversationHistory {
 
     /// What a provider is shown: role, content, and the name where there is one.
     pub fn messages(&self) -> Vec<ProviderMessage<'_>> {
-        let shown = |message: &'_ LlmMessage| -> (LlmRole, bool) {
-            (
-                message.role,
-                message.name.as_ref().is_some_and(|name| !name.is_empty()),
-            )
-        };
         self.0
             .iter()
             .map(|message| ProviderMessage {
-                role: shown(message).0,
+                role: message.role,
                 content: &message.content,
-                name: message.name.as_deref().filter(|_| shown(message).1),
+                name: message.name.as_deref().filter(|name| !name.is_empty()),
             })
             .collect()
     }
@@ -126,10 +120,7 @@ impl ConversationHistory {
     }
 
     fn add(&mut self, role: LlmRole, content: &str, metadata: JsonObject, mint: &mut dyn Mint) {
-        let message = LlmMessage {
-            metadata,
-            ..LlmMessage::new(role, content, mint)
-        };
+        let message = LlmMessage { metadata, ..LlmMessage::new(role, content, mint) };
         self.push(message);
     }
 

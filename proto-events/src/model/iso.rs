@@ -29,11 +29,8 @@ fn date(text: &str) -> Option<(String, &str)> {
         return None;
     }
     let (month, day) = (number(month)?, number(day)?);
-    let date = jiff::civil::Date::new(
-        i16::try_from(year).ok()?,
-        i8::try_from(month).ok()?,
-        i8::try_from(day).ok()?,
-    );
+    let date =
+        jiff::civil::Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?);
     let date = date.ok().filter(|_| year >= 1)?;
     Some((date.to_string(), text.get(end..)?))
 }
@@ -47,11 +44,7 @@ fn clock(text: &str) -> Option<String> {
     let fields: Vec<&str> = if whole.contains(':') {
         whole.split(':').collect()
     } else {
-        whole
-            .as_bytes()
-            .chunks(2)
-            .map(|pair| std::str::from_utf8(pair).unwrap_or_default())
-            .collect()
+        whole.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or_default()).collect()
     };
     if fields.len() > 3 || fields.iter().any(|field| field.len() != 2) {
         return None;
@@ -91,19 +84,12 @@ fn offset(zone: &str) -> Option<String> {
         Some(_) => return None,
     };
     let shown = distance.strip_suffix(":00").filter(|hm| hm.len() == 5);
-    let sign = if distance.bytes().any(|b| matches!(b, b'1'..=b'9')) {
-        sign
-    } else {
-        "+"
-    };
+    let sign = if distance.bytes().any(|b| matches!(b, b'1'..=b'9')) { sign } else { "+" };
     Some(format!("{sign}{}", shown.unwrap_or(&distance)))
 }
 
 fn number(digits: &str) -> Option<u16> {
-    digits
-        .bytes()
-        .all(|b| b.is_ascii_digit())
-        .then(|| digits.parse().ok())?
+    digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
 }
 
 #[cfg(test)]
@@ -118,10 +104,7 @@ mod tests {
             ("2024-03-02 10:00", "2024-03-02T10:00:00"),
             ("20240302T1000+0530", "2024-03-02T10:00:00+05:30"),
             ("2024-03-02", "2024-03-02T00:00:00"),
-            (
-                "2024-03-02T10:00:01.1234567-00:00",
-                "2024-03-02T10:00:01.123456+00:00",
-            ),
+            ("2024-03-02T10:00:01.1234567-00:00", "2024-03-02T10:00:01.123456+00:00"),
             ("2024-02-29☃10", "2024-02-29T10:00:00"),
             ("2024-03-02T10:00:01+01:02:03", "2024-03-02T10:00:01+01:02:03"),
         ] {

@@ -123,10 +123,7 @@ impl LlmMessage {
         let fields = Fields::of(json)?;
         let role = LlmRole::from_json(fields.required("role")?)?;
         let content = fields.text_or("content", String::new)?;
-        Ok(Self {
-            tool_calls: tool_calls(&fields),
-            ..Self::new(role, content, mint)
-        })
+        Ok(Self { tool_calls: tool_calls(&fields), ..Self::new(role, content, mint) })
     }
 
     /// The message as Protolink writes it.
@@ -139,16 +136,11 @@ fn created_at(fields: &Fields, mint: &mut dyn Mint) -> Result<String, ModelError
     let Some(given) = fields.get("created_at") else {
         return Ok(mint.timestamp());
     };
-    let text = given
-        .to_str()
-        .ok_or_else(|| expected("created_at", "an ISO time", given))?;
+    let text = given.to_str().ok_or_else(|| expected("created_at", "an ISO time", given))?;
     iso::normalised(&text)
         .ok_or_else(|| ModelError::Invalid(format!("Invalid isoformat string: {}", python::repr_str(&text))))
 }
 
 fn tool_calls(fields: &Fields) -> JsonText {
-    fields
-        .get("tool_calls")
-        .cloned()
-        .unwrap_or_else(JsonText::empty_object)
+    fields.get("tool_calls").cloned().unwrap_or_else(JsonText::empty_object)
 }

@@ -38,11 +38,7 @@ pub fn final_state(outputs: &[Part]) -> FinalState {
     if let Some(error) = outputs.iter().find_map(error_text) {
         return FinalState::Failed { error };
     }
-    if outputs.iter().any(asks_for_input) {
-        FinalState::InputRequired
-    } else {
-        FinalState::Completed
-    }
+    if outputs.iter().any(asks_for_input) { FinalState::InputRequired } else { FinalState::Completed }
 }
 
 fn error_text(part: &Part) -> Option<String> {
@@ -53,21 +49,14 @@ fn error_text(part: &Part) -> Option<String> {
         }
         "tool_output" => {
             let content: JsonObject = part.content().read().ok()?;
-            content
-                .get("error")
-                .filter(|error| python::truthy(error))
-                .map(tool_error_text)
+            content.get("error").filter(|error| python::truthy(error)).map(tool_error_text)
         }
         _ => None,
     }
 }
 
 fn tool_error_text(error: &JsonText) -> String {
-    error
-        .read::<JsonObject>()
-        .ok()
-        .and_then(|object| message(&object))
-        .unwrap_or_else(|| python::text(error))
+    error.read::<JsonObject>().ok().and_then(|object| message(&object)).unwrap_or_else(|| python::text(error))
 }
 
 /// The error's message; what stands in for an empty one; `None` if it has no message at all.
@@ -101,9 +90,7 @@ mod tests {
 
     #[test]
     fn an_error_with_an_empty_message_fails_with_its_type_else_its_code() {
-        let failed = |error: &str| FinalState::Failed {
-            error: error.to_owned(),
-        };
+        let failed = |error: &str| FinalState::Failed { error: error.to_owned() };
         let tool = |error: &str| Part::tool_failure("c", JsonText::parse(error).unwrap());
         assert_eq!(
             final_state(&[tool(r#"{"message":"","type":"ValueError","code":"x"}"#)]),

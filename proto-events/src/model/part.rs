@@ -34,10 +34,7 @@ impl Part {
     /// A part of any kind with its content as given: for kinds that pass through (file, uri, image, …) and for
     /// content that is in its kind's form already.
     pub fn new(kind: impl Into<String>, content: JsonText) -> Self {
-        Self {
-            kind: kind.into(),
-            content,
-        }
+        Self { kind: kind.into(), content }
     }
 
     /// What it is: `text`, `tool_call`, `infer`, … Protolink writes it as `type`.
@@ -79,10 +76,7 @@ impl Part {
     pub fn status(state: &str, message: Option<&str>) -> Self {
         Self::of_object(
             "status",
-            [
-                ("state", JsonText::string(state)),
-                ("message", JsonText::of_model(&message)),
-            ],
+            [("state", JsonText::string(state)), ("message", JsonText::of_model(&message))],
         )
     }
 
@@ -102,11 +96,7 @@ impl Part {
     /// A tool call with the id that the caller gives, or without one. Arguments that Python takes for false
     /// are no arguments.
     pub fn tool_call_of(tool_name: &str, args: JsonText, call_id: Option<&str>) -> Self {
-        let args = if python::truthy(&args) {
-            args
-        } else {
-            JsonText::empty_object()
-        };
+        let args = if python::truthy(&args) { args } else { JsonText::empty_object() };
         let mut content = object([("tool_name", JsonText::string(tool_name)), ("args", args)]);
         if let Some(call_id) = call_id {
             content.set("call_id", JsonText::string(call_id));
@@ -145,10 +135,7 @@ impl Part {
 
     /// A question to the model.
     pub fn infer(prompt: impl Into<String>) -> Self {
-        Self::infer_of(InferFields {
-            prompt: Some(prompt.into()),
-            ..InferFields::default()
-        })
+        Self::infer_of(InferFields { prompt: Some(prompt.into()), ..InferFields::default() })
     }
 
     /// A question to the model with all that may stand beside it.
@@ -159,9 +146,8 @@ impl Part {
             ("output_schema", fields.output_schema),
             ("metadata", fields.metadata),
         ];
-        let said = pairs
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, value.filter(|value| !value.is_null())?)));
+        let said =
+            pairs.into_iter().filter_map(|(key, value)| Some((key, value.filter(|value| !value.is_null())?)));
         Self::of_object("infer", said)
     }
 
@@ -199,11 +185,8 @@ impl Part {
     /// [`ModelError`] if `type` is missing or no string, or the content breaks its kind's rule.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
-        Self {
-            kind: string("type", fields.required("type")?)?,
-            content: fields.any("content"),
-        }
-        .hydrated(mint)
+        Self { kind: string("type", fields.required("type")?)?, content: fields.any("content") }
+            .hydrated(mint)
     }
 
     /// The same part with its content in its kind's form. What is in that form already stays as it is.
@@ -250,18 +233,12 @@ impl Serialize for Part {
 }
 
 fn object(pairs: impl IntoIterator<Item = (&'static str, JsonText)>) -> JsonObject {
-    pairs
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect()
+    pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// The value, or `{}` where Python takes it for false.
 pub(crate) fn or_empty_object(value: Option<&JsonText>) -> JsonText {
-    value
-        .filter(|value| python::truthy(value))
-        .cloned()
-        .unwrap_or_else(JsonText::empty_object)
+    value.filter(|value| python::truthy(value)).cloned().unwrap_or_else(JsonText::empty_object)
 }
 
 /// An explicit null stays for arguments and id alike; only what is absent gets a default.
@@ -286,8 +263,5 @@ fn tool_output_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonOb
 }
 
 fn call_id(fields: &Fields, prefix: &str, mint: &mut dyn Mint) -> JsonText {
-    fields
-        .get("call_id")
-        .cloned()
-        .unwrap_or_else(|| JsonText::string(&mint.id(prefix)))
+    fields.get("call_id").cloned().unwrap_or_else(|| JsonText::string(&mint.id(prefix)))
 }

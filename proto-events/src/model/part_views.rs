@@ -154,10 +154,7 @@ impl Part {
         if self.kind() == kind {
             return Ok(());
         }
-        Err(ModelError::Invalid(format!(
-            "Expected part type '{kind}', got '{}'",
-            self.kind()
-        )))
+        Err(ModelError::Invalid(format!("Expected part type '{kind}', got '{}'", self.kind())))
     }
 }
 
@@ -169,38 +166,20 @@ mod tests {
     fn a_view_of_another_kind_of_part_is_refused_in_protolinks_words() {
         let text = Part::text("x");
         let said = |error: ModelError| error.to_string();
-        assert_eq!(
-            said(text.as_tool_call().unwrap_err()),
-            "Expected part type 'tool_call', got 'text'"
-        );
-        assert_eq!(
-            said(text.as_tool_output().unwrap_err()),
-            "Expected part type 'tool_output', got 'text'"
-        );
+        assert_eq!(said(text.as_tool_call().unwrap_err()), "Expected part type 'tool_call', got 'text'");
+        assert_eq!(said(text.as_tool_output().unwrap_err()), "Expected part type 'tool_output', got 'text'");
         assert_eq!(
             said(text.as_route_decision().unwrap_err()),
             "Expected part type 'route' or 'decision', got 'text'"
         );
-        assert_eq!(
-            said(text.as_infer().unwrap_err()),
-            "Expected part type 'infer', got 'text'"
-        );
+        assert_eq!(said(text.as_infer().unwrap_err()), "Expected part type 'infer', got 'text'");
     }
 
     #[test]
     fn a_view_of_content_of_another_kind_says_what_it_is() {
         let part = Part::new("tool_call", JsonText::string("not an object"));
-        assert_eq!(
-            part.as_tool_call().unwrap_err().to_string(),
-            "`content` must be an object, not a string"
-        );
-        assert_eq!(
-            Part::new("infer", JsonText::string("x"))
-                .as_infer()
-                .unwrap()
-                .prompt,
-            ""
-        );
+        assert_eq!(part.as_tool_call().unwrap_err().to_string(), "`content` must be an object, not a string");
+        assert_eq!(Part::new("infer", JsonText::string("x")).as_infer().unwrap().prompt, "");
     }
 
     #[test]
@@ -210,13 +189,8 @@ mod tests {
         assert_eq!((view.tool_name.as_str(), view.call_id), ("add", None));
         assert_eq!(view.args.as_str(), r#"{"a":1}"#);
         assert_eq!(Part::infer("why?").as_infer().unwrap().prompt, "why?");
-        assert_eq!(
-            Part::route("here").as_route_decision().unwrap(),
-            RouteView::new("here")
-        );
-        let failure = Part::tool_failure("c", JsonText::string("no"))
-            .as_tool_output()
-            .unwrap();
+        assert_eq!(Part::route("here").as_route_decision().unwrap(), RouteView::new("here"));
+        let failure = Part::tool_failure("c", JsonText::string("no")).as_tool_output().unwrap();
         assert_eq!(failure.error, JsonText::string("no"));
     }
 }

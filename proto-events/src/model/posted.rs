@@ -102,15 +102,10 @@ impl PostedTask {
         Ok(Self {
             messages: fields.models("messages", |message| Message::from_json(message, mint))?,
             artifacts: fields.models("artifacts", |artifact| Artifact::from_json(artifact, mint))?,
+            state: state.map_err(|unknown| ModelError::Invalid(unknown.to_string()))?.unwrap_or_default(),
             id: fields.text_or("id", || mint.id("task_"))?,
-            state: state
-                .map_err(|unknown| ModelError::Invalid(unknown.to_string()))?
-                .unwrap_or_default(),
             metadata: fields.object("metadata")?,
-            flow_state: fields
-                .get("flow_state")
-                .cloned()
-                .unwrap_or_else(JsonText::empty_object),
+            flow_state: fields.get("flow_state").cloned().unwrap_or_else(JsonText::empty_object),
             created_at: fields.nullable_or("created_at", || mint.timestamp())?,
         })
     }

@@ -27,7 +27,7 @@ pub fn truthy(json: &JsonText) -> bool {
         Some(b'"') => !inside.is_empty(),
         Some(b't') => true,
         Some(b'f' | b'n') | None => false,
-        Some(_) => text.parse::<f64>().map_or(true, |number| number != 0.0),
+        Some(_) => text.parse::<f64>() != Ok(0.0),
     }
 }
 
@@ -62,10 +62,8 @@ pub fn repr(value: &Value) -> String {
             format!("[{}]", items.join(", "))
         }
         Value::Object(map) => {
-            let pairs: Vec<String> = map
-                .iter()
-                .map(|(key, value)| format!("{}: {}", repr_str(key), repr(value)))
-                .collect();
+            let pairs: Vec<String> =
+                map.iter().map(|(key, value)| format!("{}: {}", repr_str(key), repr(value))).collect();
             format!("{{{}}}", pairs.join(", "))
         }
     }
@@ -80,11 +78,7 @@ fn repr_number(number: &str) -> String {
         return repr_float(number.parse().unwrap_or(f64::NAN));
     }
     // Python's integers have no negative zero.
-    if number == "-0" {
-        "0".to_owned()
-    } else {
-        number.to_owned()
-    }
+    if number == "-0" { "0".to_owned() } else { number.to_owned() }
 }
 
 /// Python's `repr` of a float: the shortest digits that read back, an exponent below 1e-4 and from 1e16 on.
@@ -100,11 +94,7 @@ pub fn repr_float(number: f64) -> String {
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..16).contains(&exponent) {
         let plain = number.to_string();
-        return if plain.contains('.') {
-            plain
-        } else {
-            format!("{plain}.0")
-        };
+        return if plain.contains('.') { plain } else { format!("{plain}.0") };
     }
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{mantissa}e{sign}{:02}", exponent.abs())
@@ -112,11 +102,7 @@ pub fn repr_float(number: f64) -> String {
 
 /// Python's `repr` of a string: single quotes unless only double ones spare an escape.
 pub fn repr_str(text: &str) -> String {
-    let quote = if text.contains('\'') && !text.contains('"') {
-        '"'
-    } else {
-        '\''
-    };
+    let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::with_capacity(text.len() + 2);
     out.push(quote);
     for c in text.chars() {
@@ -134,11 +120,15 @@ fn push_escaped(out: &mut String, c: char, quote: char) {
         '\t' => out.push_str("\\t"),
         c if c == quote => out.extend(['\\', c]),
         c if is_printable(c) => out.push(c),
-        c => out.push_str(&match u32::from(c) {
-            code @ 0..=0xff => format!("\\x{code:02x}"),
-            code @ 0x100..=0xffff => format!("\\u{code:04x}"),
-            code => format!("\\U{code:08x}"),
-        }),
+        c => out.push_str(&escaped(u32::from(c))),
+    }
+}
+
+fn escaped(code: u32) -> String {
+    match code {
+        0..=0xff => format!("\\x{code:02x}"),
+        0x100..=0xffff => format!("\\u{code:04x}"),
+        _ => format!("\\U{code:08x}"),
     }
 }
 
@@ -169,12 +159,8 @@ pub fn int(json: &JsonText, field: &str) -> Result<i64, ModelError> {
 }
 
 fn int_of_str(json: &JsonText, beyond: &dyn Fn() -> ModelError) -> Result<i64, ModelError> {
-    let literal = || {
-        ModelError::Invalid(format!(
-            "invalid literal for int() with base 10: {}",
-            repr_of(json)
-        ))
-    };
+    let literal =
+        || ModelError::Invalid(format!("invalid literal for int() with base 10: {}", repr_of(json)));
     let text = json.to_str().ok_or_else(literal)?;
     let digits = without_underscores(text.trim()).ok_or_else(literal)?;
     let bare = digits.strip_prefix(['+', '-']).unwrap_or(&digits);
@@ -224,11 +210,9 @@ pub fn float(json: &JsonText, field: &str) -> Result<f64, ModelError> {
         Some(b'f') => 0.0,
         Some(b'"') => {
             let text = json.to_str().unwrap_or_default();
-            without_underscores(text.trim())
-                .and_then(|digits| digits.parse().ok())
-                .ok_or_else(|| {
-                    ModelError::Invalid(format!("could not convert string to float: {}", repr_of(json)))
-                })?
+            without_underscores(text.trim()).and_then(|digits| digits.parse().ok()).ok_or_else(|| {
+                ModelError::Invalid(format!("could not convert string to float: {}", repr_of(json)))
+            })?
         }
         Some(b'{' | b'[' | b'n') | None => return Err(expected_number(json, field)),
         Some(_) => json.as_str().parse().unwrap_or(f64::NAN),
@@ -236,18 +220,12 @@ pub fn float(json: &JsonText, field: &str) -> Result<f64, ModelError> {
     if number.is_finite() {
         Ok(number)
     } else {
-        Err(ModelError::Invalid(format!(
-            "{field} must be a finite number, got {json}"
-        )))
+        Err(ModelError::Invalid(format!("{field} must be a finite number, got {json}")))
     }
 }
 
 fn expected_number(json: &JsonText, field: &str) -> ModelError {
-    ModelError::Expected {
-        field: field.to_owned(),
-        expected: "a number",
-        found: kind(json),
-    }
+    ModelError::Expected { field: field.to_owned(), expected: "a number", found: kind(json) }
 }
 
 #[cfg(test)]
@@ -262,10 +240,7 @@ mod tests {
     fn values_print_as_python_prints_them() {
         for (given, printed) in [
             ("null", "None"),
-            (
-                r#"{"a":[true,false,null],"b":1.0}"#,
-                "{'a': [True, False, None], 'b': 1.0}",
-            ),
+            (r#"{"a":[true,false,null],"b":1.0}"#, "{'a': [True, False, None], 'b': 1.0}"),
             ("1e16", "1e+16"),
             ("123456789012345.5", "123456789012345.5"),
             ("1e15", "1000000000000000.0"),
@@ -296,13 +271,9 @@ mod tests {
 
     #[test]
     fn integers_are_read_as_pythons_int_reads_them() {
-        for (given, number) in [
-            ("7", 7),
-            ("-7.9", -7),
-            ("true", 1),
-            (r#"" +1_000 ""#, 1000),
-            ("9223372036854775807", i64::MAX),
-        ] {
+        for (given, number) in
+            [("7", 7), ("-7.9", -7), ("true", 1), (r#"" +1_000 ""#, 1000), ("9223372036854775807", i64::MAX)]
+        {
             assert_eq!(int(&json(given), "n"), Ok(number), "{given}");
         }
         for given in [

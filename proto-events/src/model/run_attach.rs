@@ -32,7 +32,8 @@ pub fn canceled(
     reason: Option<&str>,
     mint: &mut dyn Mint,
 ) -> Result<JsonObject, ModelError> {
-    let context = read(metadata, task_id, None, mint)?;
+    let mut context = read(metadata, task_id, None, mint)?;
+    context.session_id = context.session_id.filter(|session| !session.is_empty());
     Ok(context.cancel(reason).mirrored())
 }
 
@@ -53,11 +54,7 @@ impl RunContext {
         if is_blank(context.session_id.as_ref()) && metadata.get("session_id").is_none() {
             context.session_id = Some(task_id.to_owned());
         }
-        Ok(if agent.is_empty() {
-            context
-        } else {
-            context.with_agent(agent)
-        })
+        Ok(if agent.is_empty() { context } else { context.with_agent(agent) })
     }
 
     /// The metadata keys that say this context: itself, and copies of what others look for at the top.
@@ -109,21 +106,12 @@ fn read(
     };
     fill(&mut context.session_id, metadata, &["session_id"]);
     fill(&mut context.trace_id, metadata, &["trace_id"]);
-    fill(
-        &mut context.workspace_uri,
-        metadata,
-        &["workspace_uri", "workspace"],
-    );
-    fill(
-        &mut context.parent_run_id,
-        metadata,
-        &["parent_run_id", "parent_agent"],
-    );
-    fill(
-        &mut context.cancel_reason,
-        metadata,
-        &["cancel_reason", "cancellation_reason"],
-    );
+    fill(&mut context.workspace_uri, metadata, &["workspace_uri", "workspace"]);
+    fill(&mut context.parent_run_id, metadata, &["parent_run_id", "parent_agent"]);
+    fill(&mut context.cancel_reason, metadata, &["cancel_reason", "cancellation_reason"]);
+    for field in [&mut context.workspace_uri, &mut context.cancel_reason] {
+        *field = field.take().filter(|text| !text.is_empty());
+    }
     if context.permissions.is_empty()
         && let Some(permissions) = object(metadata, "permissions")
     {
@@ -141,11 +129,7 @@ fn read(
 
 fn fresh(metadata: &JsonObject, task_id: &str, mint: &mut dyn Mint) -> RunContext {
     let run_id = truthy(metadata, "run_id").map_or_else(|| task_id.to_owned(), python::text);
-    let run_id = if run_id.is_empty() {
-        mint.id("run_")
-    } else {
-        run_id
-    };
+    let run_id = if run_id.is_empty() { mint.id("run_") } else { run_id };
     RunContext::new(run_id, mint.timestamp())
 }
 
@@ -157,19 +141,12 @@ fn object<'a>(metadata: &'a JsonObject, key: &str) -> Option<&'a JsonText> {
     metadata.get(key).filter(|value| value.is_object())
 }
 
-/// Takes the first of `keys` that says something, where the context says nothing.
+/// Takes what the first of `keys` says, where the context says nothing. Python's `or` yields its last operand, so
+/// that a last value which is empty but not null is still written.
 fn fill(field: &mut Option<String>, metadata: &JsonObject, keys: &[&str]) {
     if is_blank(field.as_ref()) {
-        let found = keys.iter().find_map(|key| truthy(metadata, key));
-        *field = found
-            .map(python::text)
-            .or_else(|| field.take())
-            .or_else(|| last_said(metadata, keys));
+        let last = || keys.last().and_then(|key| metadata.get(key));
+        let found = keys.iter().find_map(|key| truthy(metadata, key)).or_else(last);
+        *field = found.filter(|value| !value.is_null()).map(python::text);
     }
-}
-
-/// Python's `or` yields its last operand: a value that says nothing, but is not null, is still written.
-fn last_said(metadata: &JsonObject, keys: &[&str]) -> Option<String> {
-    let last = keys.last().and_then(|key| metadata.get(key))?;
-    (!last.is_null()).then(|| python::text(last))
 }

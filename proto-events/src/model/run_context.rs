@@ -64,16 +64,10 @@ impl RunContext {
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of_optional(json)?;
         let either = |key: &str, older: &str| fields.coerced_truthy(key).or_else(|| fields.coerced(older));
-        let budget = fields
-            .truthy("budget")
-            .or_else(|| fields.truthy("budgets"))
-            .cloned()
-            .unwrap_or_default();
-        let canceled = if fields.get("canceled").is_some() {
-            fields.flag("canceled")
-        } else {
-            fields.flag("cancelled")
-        };
+        let budget =
+            fields.truthy("budget").or_else(|| fields.truthy("budgets")).cloned().unwrap_or_default();
+        let canceled =
+            if fields.get("canceled").is_some() { fields.flag("canceled") } else { fields.flag("cancelled") };
         Ok(Self {
             run_id: fields.coerced_truthy("run_id").unwrap_or_else(|| mint.id("run_")),
             session_id: fields.coerced("session_id"),
@@ -86,9 +80,7 @@ impl RunContext {
             canceled,
             cancel_reason: either("cancel_reason", "cancellation_reason"),
             metadata: fields.object("metadata")?,
-            created_at: fields
-                .coerced_truthy("created_at")
-                .unwrap_or_else(|| mint.timestamp()),
+            created_at: fields.coerced_truthy("created_at").unwrap_or_else(|| mint.timestamp()),
         })
     }
 
@@ -109,11 +101,7 @@ impl RunContext {
     /// A run delegated by this one: an id of its own, this one as parent, all else the same.
     #[must_use]
     pub fn child(&self, mint: &mut dyn Mint) -> Self {
-        Self {
-            run_id: mint.id("run_"),
-            parent_run_id: Some(self.run_id.clone()),
-            ..self.clone()
-        }
+        Self { run_id: mint.id("run_"), parent_run_id: Some(self.run_id.clone()), ..self.clone() }
     }
 
     /// The same run, canceled. An empty reason is none.

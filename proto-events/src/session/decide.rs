@@ -15,12 +15,9 @@ impl Decider for Session {
 
     fn decide(&self, command: SessionCommand, _metadata: &Metadata) -> Decision {
         match command {
-            SessionCommand::StartTurn {
-                session_id,
-                turn_id,
-                task,
-                system_prompt,
-            } => self.start(session_id, turn_id, task, system_prompt),
+            SessionCommand::StartTurn { session_id, turn_id, task, system_prompt } => {
+                self.start(session_id, turn_id, task, system_prompt)
+            }
             SessionCommand::AppendMessage { turn_id, message } => {
                 self.turn(&turn_id)?.turn.check_next(&message)?;
                 Ok(vec![SessionEvent::MessageAppended(message)])

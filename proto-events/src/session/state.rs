@@ -77,12 +77,7 @@ impl Session {
             },
             SessionEvent::TurnStarted { turn_id, task } => {
                 let (turn_id, task) = (turn_id.clone(), task.clone());
-                self.open = Some(OpenTurn {
-                    turn_id,
-                    task,
-                    system_prompt: None,
-                    turn: Turn::default(),
-                });
+                self.open = Some(OpenTurn { turn_id, task, system_prompt: None, turn: Turn::default() });
             }
             SessionEvent::MessageAppended(message) => {
                 if let Some(open) = &mut self.open {

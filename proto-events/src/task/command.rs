@@ -2,6 +2,7 @@
 
 use super::posted_again::Difference;
 use crate::call::{CallCommand, CallRejection};
+use crate::id::Digest;
 use crate::json::JsonObject;
 use crate::model::{Artifact, Message, PostedTask, TaskState};
 use crate::turn::{IllFormed, TurnMessage};
@@ -44,6 +45,41 @@ pub enum TaskCommand {
     AppendInferMessage(TurnMessage),
     /// Do something about a call.
     Call(CallCommand),
+}
+
+impl TaskCommand {
+    /// SHA-256 of what the command says: tells its repetition from another command under the same id. The
+    /// same in every release, since it is kept in the log.
+    pub fn digest(&self) -> Digest {
+        let text = |text: &str| Digest::of(text.as_bytes());
+        let message = |message: &Option<Message>| match message {
+            Some(message) => text(message.to_json().as_str()),
+            None => Digest::default(),
+        };
+        let (word, body) = match self {
+            Self::Submit(posted) => ("submit", text(posted.to_json().as_str())),
+            Self::Begin => ("begin", Digest::default()),
+            Self::Complete(last) => ("complete", message(last)),
+            Self::Fail { error } => ("fail", text(error)),
+            Self::RequireInput(question) => ("require-input", message(question)),
+            Self::Cancel { reason, metadata } => {
+                let reason = text(reason.as_deref().unwrap_or_default());
+                let metadata = text(metadata.to_text().as_str());
+                ("cancel", Digest::of_parts(&[&reason.0, &metadata.0]))
+            }
+            Self::AppendMessage(added) => ("append-message", text(added.to_json().as_str())),
+            Self::AppendArtifact { artifact, part } => {
+                let part = part.map_or_else(|| "-".to_owned(), |part| part.to_string());
+                let artifact = text(artifact.to_json().as_str());
+                ("append-artifact", Digest::of_parts(&[&artifact.0, part.as_bytes()]))
+            }
+            Self::MergeMetadata(entries) => ("merge-metadata", text(entries.to_text().as_str())),
+            // These two come from the system itself, which names them by call, attempt and kind.
+            Self::AppendInferMessage(said) => ("append-infer-message", text(&said.message.content)),
+            Self::Call(command) => ("call", text(command.call_id())),
+        };
+        Digest::of_parts(&[word.as_bytes(), b"\0", &body.0])
+    }
 }
 
 /// A task's "no".

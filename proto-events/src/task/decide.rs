@@ -37,7 +37,7 @@ impl Decider for Task {
                 }
                 Ok(vec![TaskEvent::ArtifactAppended { artifact, part }])
             }
-            TaskCommand::MergeMetadata(entries) => Ok(self.merge(entries)),
+            TaskCommand::MergeMetadata(entries) => Ok(self.merge(&entries)),
             TaskCommand::AppendInferMessage(message) => {
                 self.turn().check_next(&message)?;
                 Ok(vec![TaskEvent::InferMessageAppended(message)])
@@ -61,10 +61,9 @@ impl Task {
         }
         match compare(self, &posted) {
             PostedAgain::Same => Ok(Vec::new()),
-            PostedAgain::Other(difference) => Err(TaskRejection::Differs {
-                id: self.id().to_owned(),
-                difference,
-            }),
+            PostedAgain::Other(difference) => {
+                Err(TaskRejection::Differs { id: self.id().to_owned(), difference })
+            }
             PostedAgain::Longer { .. } if self.run().is_some() => {
                 Err(TaskRejection::AlreadyRunning(self.id().to_owned()))
             }
@@ -75,9 +74,7 @@ impl Task {
                 let artifacts = artifacts
                     .into_iter()
                     .map(|artifact| TaskEvent::ArtifactAppended { artifact, part: None });
-                Ok(artifacts
-                    .chain(messages.into_iter().map(TaskEvent::MessageAppended))
-                    .collect())
+                Ok(artifacts.chain(messages.into_iter().map(TaskEvent::MessageAppended)).collect())
             }
         }
     }
@@ -100,24 +97,29 @@ impl Task {
     }
 
     fn complete(&self, message: Option<Message>) -> Decision {
-        let mut events = self.go_through_working(TaskState::Completed)?;
-        events.extend(message.map(TaskEvent::MessageAppended));
-        Ok(events)
+        Ok(self.end(self.go_through_working(TaskState::Completed)?, message))
     }
 
     fn require_input(&self, message: Option<Message>) -> Decision {
-        let mut events = self.go_through_working(TaskState::InputRequired)?;
-        events.extend(message.map(TaskEvent::MessageAppended));
-        Ok(events)
+        Ok(self.end(self.go_through_working(TaskState::InputRequired)?, message))
     }
 
     fn fail(&self, error: &str) -> Decision {
-        let mut events = self.go_to(TaskState::Failed)?;
-        let entries = [("error".to_owned(), JsonText::string(error))]
-            .into_iter()
-            .collect();
-        events.extend(self.merge(entries));
+        let mut events = self.end(self.go_to(TaskState::Failed)?, None);
+        let entries = [("error".to_owned(), JsonText::string(error))].into_iter().collect();
+        events.extend(self.merge(&entries));
         Ok(events)
+    }
+
+    /// The end of a run: its open calls are closed first, its last message comes last.
+    fn end(&self, transitions: Vec<TaskEvent>, message: Option<Message>) -> Vec<TaskEvent> {
+        let mut events = Vec::new();
+        if !transitions.is_empty() {
+            events.extend(self.calls().cancel().into_iter().map(TaskEvent::Call));
+        }
+        events.extend(transitions);
+        events.extend(message.map(TaskEvent::MessageAppended));
+        events
     }
 
     /// Asked, calls closed, noted, ended: one decision, so that one append holds it all.
@@ -127,7 +129,7 @@ impl Task {
         if let Some(reason) = &reason {
             metadata.set("cancel_reason", JsonText::string(reason));
         }
-        let noted = self.merge(metadata);
+        let noted = self.merge(&metadata);
         if ended.is_empty() && noted.is_empty() {
             return Ok(Vec::new());
         }
@@ -139,18 +141,11 @@ impl Task {
     }
 
     /// Only the keys whose value changes.
-    fn merge(&self, entries: JsonObject) -> Vec<TaskEvent> {
+    fn merge(&self, entries: &JsonObject) -> Vec<TaskEvent> {
         let new = |(key, value): &(&str, &JsonText)| self.metadata().get(key) != Some(value);
-        let changed: JsonObject = entries
-            .iter()
-            .filter(new)
-            .map(|(key, value)| (key.to_owned(), value.clone()))
-            .collect();
-        if changed.is_empty() {
-            Vec::new()
-        } else {
-            vec![TaskEvent::MetadataMerged(changed)]
-        }
+        let changed: JsonObject =
+            entries.iter().filter(new).map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        if changed.is_empty() { Vec::new() } else { vec![TaskEvent::MetadataMerged(changed)] }
     }
 }
 

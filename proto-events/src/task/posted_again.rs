@@ -19,11 +19,7 @@ pub struct Difference {
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is {} in the log and {} in the post",
-            self.place, self.stored, self.posted
-        )
+        write!(f, "{} is {} in the log and {} in the post", self.place, self.stored, self.posted)
     }
 }
 
@@ -33,10 +29,7 @@ pub(super) enum PostedAgain {
     /// Nothing new.
     Same,
     /// The stored task, and these items after its own.
-    Longer {
-        messages: Vec<Message>,
-        artifacts: Vec<Artifact>,
-    },
+    Longer { messages: Vec<Message>, artifacts: Vec<Artifact> },
     /// Something else.
     Other(Difference),
 }
@@ -63,10 +56,7 @@ pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
     if new_messages.is_empty() && new_artifacts.is_empty() {
         return PostedAgain::Same;
     }
-    PostedAgain::Longer {
-        messages: new_messages,
-        artifacts: new_artifacts,
-    }
+    PostedAgain::Longer { messages: new_messages, artifacts: new_artifacts }
 }
 
 fn ids<T>(items: &[T], id: impl Fn(&T) -> Option<String>) -> Vec<Option<String>> {
@@ -80,13 +70,9 @@ fn first_difference(field: &str, prefix: &[Option<String>], whole: &[Option<Stri
         Some(None) => "null".to_owned(),
         Some(Some(id)) => format!("`{id}`"),
     };
-    prefix
-        .iter()
-        .enumerate()
-        .find(|(at, id)| whole.get(*at) != Some(id))
-        .map(|(at, id)| Difference {
-            place: format!("{field}[{at}].id"),
-            stored: show(Some(id)),
-            posted: show(whole.get(at)),
-        })
+    prefix.iter().enumerate().find(|(at, id)| whole.get(*at) != Some(id)).map(|(at, id)| Difference {
+        place: format!("{field}[{at}].id"),
+        stored: show(Some(id)),
+        posted: show(whole.get(at)),
+    })
 }

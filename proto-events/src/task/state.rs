@@ -102,7 +102,7 @@ impl Task {
         &self.calls
     }
 
-    /// The messages of the infer part that is being carried out, where the agent keeps no conversation.
+    /// The messages of the run's infer parts, where the agent keeps no conversation.
     pub fn turn(&self) -> &Turn {
         &self.turn
     }
@@ -138,14 +138,8 @@ impl Task {
     /// The parts of an item.
     pub fn parts(&self, item: ItemRef) -> &[Part] {
         match item {
-            ItemRef::Message(at) => self
-                .messages
-                .get(at)
-                .map_or(&[], |message| message.parts.as_slice()),
-            ItemRef::Artifact(at) => self
-                .artifacts
-                .get(at)
-                .map_or(&[], |artifact| artifact.parts.as_slice()),
+            ItemRef::Message(at) => self.messages.get(at).map_or(&[], |message| message.parts.as_slice()),
+            ItemRef::Artifact(at) => self.artifacts.get(at).map_or(&[], |artifact| artifact.parts.as_slice()),
         }
     }
 
@@ -157,10 +151,7 @@ impl Task {
     /// The outputs of the current run, in the order of the parts.
     pub fn outputs(&self) -> impl Iterator<Item = &Part> {
         let first = self.run.map_or(usize::MAX, |run| run.first_artifact);
-        self.artifacts
-            .iter()
-            .skip(first)
-            .flat_map(|artifact| artifact.parts.iter())
+        self.artifacts.iter().skip(first).flat_map(|artifact| artifact.parts.iter())
     }
 
     /// The task as Protolink writes it, `metadata.state_history` included.
@@ -210,11 +201,7 @@ impl Task {
         match event {
             TaskEvent::Submitted(posted) => self.submitted(posted),
             TaskEvent::StateChanged { from, to } => {
-                self.history.push(StateChange {
-                    from: *from,
-                    to: *to,
-                    at: metadata.at,
-                });
+                self.history.push(StateChange { from: *from, to: *to, at: metadata.at });
                 self.enter(*to);
             }
             TaskEvent::MessageAppended(message) => {
@@ -226,7 +213,6 @@ impl Task {
                 self.artifacts.push(artifact.clone());
                 if let (Some(run), Some(part)) = (self.run.as_mut(), part) {
                     run.next_part = part + 1;
-                    self.turn.clear();
                 }
             }
             TaskEvent::MetadataMerged(entries) => self.metadata.merge(entries),
@@ -256,11 +242,7 @@ impl Task {
         self.turn.clear();
         self.run = (state == TaskState::Working).then(|| {
             self.runs += 1;
-            Run {
-                item: self.last,
-                next_part: 0,
-                first_artifact: self.artifacts.len(),
-            }
+            Run { item: self.last, next_part: 0, first_artifact: self.artifacts.len() }
         });
     }
 }

@@ -11,14 +11,15 @@ mod recovery;
 mod tool;
 
 pub use infer::infer_request;
-pub use recovery::{after_crash, after_failure, after_timeout};
+pub use recovery::after_failure;
+use recovery::{after_crash, after_timeout};
 
 use proto_events::call::{Call, CallCommand, CallStatus};
 use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
 use proto_events::session::{Session, SessionCommand};
-use proto_events::task::{ItemRef, Task, TaskCommand};
+use proto_events::task::{Task, TaskCommand};
 use proto_events::turn::TurnMessage;
 
 use crate::agent::Agent;
@@ -75,18 +76,24 @@ pub struct Question<'a> {
     pub mint: &'a mut dyn Mint,
 }
 
-/// The part that is next.
-#[derive(Clone, Copy)]
-struct Place {
-    item: ItemRef,
-    part: u32,
+/// A part of the run, by its place in the item.
+type At = u32;
+
+/// How far a part has come.
+enum Progress {
+    /// It has its output.
+    Output(Part),
+    /// This comes next.
+    Next(Step),
+    /// It cannot be carried out, and neither can the run.
+    Fatal(String),
+    /// Nobody knows the outcome of this call: what is left to say, and why it is unknown.
+    Unknown { say: Vec<Act>, call: Box<Call>, why: String },
 }
 
 impl std::fmt::Debug for Question<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Question")
-            .field("stream", self.stream)
-            .finish_non_exhaustive()
+        f.debug_struct("Question").field("stream", self.stream).finish_non_exhaustive()
     }
 }
 
@@ -97,26 +104,42 @@ pub fn next(question: &mut Question<'_>) -> Step {
         return Step::Wait;
     };
     if let Some(open) = task.calls().open().next() {
-        return unfinished(open, question.epoch);
+        return unfinished(question, open);
     }
     let parts = run.item.map_or(&[][..], |item| task.parts(item));
-    let next_part = usize::try_from(run.next_part).unwrap_or(usize::MAX);
-    let found = parts
-        .iter()
-        .enumerate()
-        .skip(next_part)
-        .find(|(_, part)| is_executable(part));
-    let (Some((at, part)), Some(item)) = (found, run.item) else {
-        return finish(question);
-    };
-    let place = Place {
-        item,
-        part: u32::try_from(at).unwrap_or(u32::MAX),
-    };
-    match part.kind() {
-        "tool_call" => tool::next(question, place, part),
-        _ => infer::next(question, place, part),
+    let mut outputs = Vec::new();
+    for (at, part) in (0..).zip(parts).filter(|(at, part)| *at >= run.next_part && is_executable(part)) {
+        let progress = match part.kind() {
+            "tool_call" => tool::progress(question, at, part),
+            _ => infer::progress(question, at, part),
+        };
+        match progress {
+            Progress::Output(output) => outputs.push((at, output)),
+            Progress::Next(step) => return step,
+            Progress::Fatal(error) => return ending(question, |question| fatal(question, outputs, error)),
+            Progress::Unknown { say, call, why } => {
+                return ending(question, |question| ask_person(question, outputs, say, &call, &why));
+            }
+        }
     }
+    if outputs.is_empty() {
+        return ending(question, |question| finish(question));
+    }
+    Step::Do(attach(question, outputs))
+}
+
+/// What ends a run ends its turn as well: a run that was taken up again must hold it first.
+fn ending(question: &mut Question<'_>, end: impl FnOnce(&mut Question<'_>) -> Step) -> Step {
+    let task = question.task;
+    let opened = |call: &Call| {
+        let request = &call.request;
+        request.origin.run == task.runs()
+            && request.prompt.as_ref().is_some_and(|prompt| prompt.session.is_some())
+    };
+    if question.agent.conversation && question.seat.is_none() && task.calls().iter().any(opened) {
+        return Step::AwaitTurn { session_id: session_id(task) };
+    }
+    end(question)
 }
 
 /// Only these parts are carried out; all others are for readers.
@@ -124,24 +147,33 @@ fn is_executable(part: &Part) -> bool {
     matches!(part.kind(), "tool_call" | "infer")
 }
 
-/// An open call comes before everything else.
-fn unfinished(call: &Call, epoch: u64) -> Step {
-    match call.status {
-        CallStatus::Requested => Step::Do(vec![dispatch(call.request.call_id.clone(), epoch)]),
-        _ => Step::Wait,
+/// An open call comes before everything else: one that was never sent is sent, one whose process has ended or
+/// whose time is up is dealt with as its recovery mode says (R7), any other is waited for.
+fn unfinished(question: &Question<'_>, call: &Call) -> Step {
+    let epoch = question.epoch;
+    let command = match call.status {
+        CallStatus::Requested => first_attempt(call.request.call_id.clone(), epoch),
+        CallStatus::TimedOut => after_timeout(call, epoch),
+        CallStatus::Dispatched if call.epoch < epoch => after_crash(call, epoch),
+        _ => return Step::Wait,
+    };
+    // What a model is shown stands in the session, so an inference needs the run's turn before it is sent.
+    let sends_inference = call.request.prompt.is_some() && matches!(command, CallCommand::Dispatch { .. });
+    if sends_inference && question.agent.conversation && question.seat.is_none() {
+        return Step::AwaitTurn { session_id: session_id(question.task) };
     }
+    Step::Do(vec![Act::Task(TaskCommand::Call(command))])
+}
+
+fn first_attempt(call_id: String, epoch: u64) -> CallCommand {
+    CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }
 }
 
 fn dispatch(call_id: String, epoch: u64) -> Act {
-    Act::Task(TaskCommand::Call(CallCommand::Dispatch {
-        call_id,
-        epoch,
-        delay_ms: 0,
-        cause: String::new(),
-    }))
+    Act::Task(TaskCommand::Call(first_attempt(call_id, epoch)))
 }
 
-/// All parts have their output: the last one, the turn and the final state are one append.
+/// All parts have their output: outputs, turn and final state are one append.
 fn finish(question: &Question<'_>) -> Step {
     let outputs: Vec<Part> = question.task.outputs().cloned().collect();
     let end = match final_state(&outputs) {
@@ -154,80 +186,73 @@ fn finish(question: &Question<'_>) -> Step {
     Step::Do(acts)
 }
 
-/// The run cannot go on: the turn is dropped and the task fails with this text.
-fn fatal(question: &Question<'_>, error: String) -> Step {
-    let mut acts = end_turn(question, Some(&error));
+/// The run cannot go on: earlier outputs are kept, the turn is dropped, the task fails with this text.
+fn fatal(question: &mut Question<'_>, outputs: Vec<(At, Part)>, error: String) -> Step {
+    let mut acts = attach(question, outputs);
+    acts.extend(end_turn(question, Some(&error)));
     acts.push(Act::Task(TaskCommand::Fail { error }));
     Step::Do(acts)
 }
 
 /// Commits the open turn, or aborts it for a reason.
 fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act> {
-    let open = question.seat.and_then(|seat| {
-        seat.session
-            .open_turn()
-            .filter(|open| open.turn_id == seat.turn_id)
-    });
+    let open =
+        question.seat.and_then(|seat| seat.session.open_turn().filter(|open| open.turn_id == seat.turn_id));
     let Some(open) = open else { return Vec::new() };
     let turn_id = open.turn_id.clone();
     vec![Act::Session(match abort {
         None => SessionCommand::CommitTurn { turn_id },
-        Some(reason) => SessionCommand::AbortTurn {
-            turn_id,
-            reason: reason.to_owned(),
-        },
+        Some(reason) => SessionCommand::AbortTurn { turn_id, reason: reason.to_owned() },
     })]
 }
 
 /// A call whose outcome nobody knows needs a person: the turn ends as it is, the task waits.
-fn ask_person(question: &mut Question<'_>, call: &Call, why: &str) -> Vec<Act> {
+fn ask_person(
+    question: &mut Question<'_>,
+    outputs: Vec<(At, Part)>,
+    say: Vec<Act>,
+    call: &Call,
+    why: &str,
+) -> Step {
     let text = format!(
         "The outcome of the call to {} ({}) is unknown: {why}. It was not repeated. Find out whether it took \
          effect before you ask for it again.",
         call.request.target, call.request.call_id
     );
-    let mut acts = end_turn(question, None);
-    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(
-        &text,
-        question.mint,
-    )))));
-    acts
+    let mut acts = attach(question, outputs);
+    acts.extend(say);
+    acts.extend(end_turn(question, None));
+    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
+    Step::Do(acts)
 }
 
-/// Attaches the output of a part.
-fn attach(question: &mut Question<'_>, place: Place, output: Part) -> Act {
-    let artifact = Artifact::new(vec![output], question.mint);
-    Act::Task(TaskCommand::AppendArtifact {
-        artifact,
-        part: Some(place.part),
-    })
+/// Attaches outputs, in the order of their parts, when the run ends: a canceled run attaches none.
+fn attach(question: &mut Question<'_>, outputs: Vec<(At, Part)>) -> Vec<Act> {
+    let mut append = |(at, output): (At, Part)| {
+        let artifact = Artifact::new(vec![output], question.mint);
+        Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(at) })
+    };
+    outputs.into_iter().map(&mut append).collect()
 }
 
 /// The key under which every attempt of a call is sent: fixed by where the call stands, never by what a
 /// model wrote.
 fn idempotency_key(stream: &StreamId, call_id: &str) -> String {
-    Digest::of_parts(&[
-        b"taskreel.call.v1\0",
-        stream.as_str().as_bytes(),
-        b"\0",
-        call_id.as_bytes(),
-    ])
-    .to_string()
+    Digest::of_parts(&[b"taskreel.call.v1\0", stream.as_str().as_bytes(), b"\0", call_id.as_bytes()])
+        .to_string()
 }
 
 /// The session that a task belongs to: named in its run context, else the task is its own.
 pub fn session_id(task: &Task) -> String {
     let named = task.metadata().get("session_id").filter(|id| !id.is_null());
-    named
-        .and_then(JsonText::to_str)
-        .filter(|id| !id.is_empty())
-        .unwrap_or_else(|| task.id().to_owned())
+    named.and_then(JsonText::to_str).filter(|id| !id.is_empty()).unwrap_or_else(|| task.id().to_owned())
 }
 
-/// The messages of the run's turn, wherever they are kept.
-fn turn_messages<'a>(question: &Question<'a>) -> &'a [TurnMessage] {
-    match question.seat {
-        Some(seat) => seat.session.open_turn().map_or(&[], |open| open.turn.messages()),
+/// The messages that belong to this part, wherever the turn is kept.
+fn part_messages<'a>(question: &Question<'a>, at: At) -> impl Iterator<Item = &'a TurnMessage> + use<'a> {
+    let all = match question.seat {
+        Some(seat) => seat.session.open_turn().map_or(&[][..], |open| open.turn.messages()),
         None => question.task.turn().messages(),
-    }
+    };
+    all.iter().filter(move |message| message.part == at)
 }

@@ -3,26 +3,15 @@
 
 use proto_events::call::{Call, CallCommand, CallFailure, CallKind, CallStatus, FailureClass, Recovery};
 
-/// The call was open when its process ended. One that was never sent is simply sent (R1 proves it).
-pub fn after_crash(call: &Call, epoch: u64) -> Option<CallCommand> {
-    match call.status {
-        CallStatus::Requested => None,
-        _ => Some(lost(
-            call,
-            epoch,
-            "the process ended while the call was in flight",
-        )),
-    }
+/// The call was in flight when its process ended.
+pub(super) fn after_crash(call: &Call, epoch: u64) -> CallCommand {
+    lost(call, epoch, "the process ended while the call was in flight")
 }
 
 /// The attempt took too long: the same row as a crash.
-pub fn after_timeout(call: &Call, epoch: u64) -> CallCommand {
+pub(super) fn after_timeout(call: &Call, epoch: u64) -> CallCommand {
     let bound = call.request.timeout_ms;
-    lost(
-        call,
-        epoch,
-        &format!("attempt {} did not end within {bound} ms", call.attempts),
-    )
+    lost(call, epoch, &format!("attempt {} did not end within {bound} ms", call.attempts))
 }
 
 fn lost(call: &Call, epoch: u64, why: &str) -> CallCommand {
@@ -30,12 +19,7 @@ fn lost(call: &Call, epoch: u64, why: &str) -> CallCommand {
     match call.request.recovery {
         Recovery::ReadOnly | Recovery::Idempotent | Recovery::Reissue => {
             if call.attempts < call.request.max_attempts {
-                return CallCommand::Dispatch {
-                    call_id,
-                    epoch,
-                    delay_ms: 0,
-                    cause: why.to_owned(),
-                };
+                return CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: why.to_owned() };
             }
             let message = format!("{why}; no attempt of {} is left", call.request.max_attempts);
             let failure = CallFailure {
@@ -43,17 +27,10 @@ fn lost(call: &Call, epoch: u64, why: &str) -> CallCommand {
                 error_type: "TimeoutError".to_owned(),
                 message,
             };
-            CallCommand::Fail {
-                call_id,
-                attempt: call.attempts,
-                failure,
-            }
+            CallCommand::Fail { call_id, attempt: call.attempts, failure }
         }
         // Without a probe nobody can ask the target, so Reconcile is as careful as Manual.
-        Recovery::Reconcile | Recovery::Manual => CallCommand::MarkUnknown {
-            call_id,
-            why: why.to_owned(),
-        },
+        Recovery::Reconcile | Recovery::Manual => CallCommand::MarkUnknown { call_id, why: why.to_owned() },
     }
 }
 
@@ -73,16 +50,7 @@ pub fn after_failure(
         && call.attempts == attempt
         && attempt < call.request.max_attempts;
     if again {
-        return CallCommand::Dispatch {
-            call_id,
-            epoch,
-            delay_ms,
-            cause: failure.message,
-        };
+        return CallCommand::Dispatch { call_id, epoch, delay_ms, cause: failure.message };
     }
-    CallCommand::Fail {
-        call_id,
-        attempt,
-        failure,
-    }
+    CallCommand::Fail { call_id, attempt, failure }
 }

@@ -1,4 +1,4 @@
-//! A `tool_call` part: check, call, attach what came of it.
+//! A `tool_call` part: check, call, and the output that comes of it.
 
 use proto_events::call::{CallCommand, CallKind, CallOrigin, CallRequested, CallStatus};
 use proto_events::id::Digest;
@@ -6,65 +6,51 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, ToolCallView};
 use proto_events::task::TaskCommand;
 
-use super::{Act, Place, Question, Step, ask_person, attach, dispatch, fatal, idempotency_key};
+use super::{Act, At, Progress, Question, Step, dispatch, idempotency_key};
 use crate::agent::prompt;
 use crate::agent::tool::ToolSpec;
 
-/// What comes next for this part.
-pub(super) fn next(question: &mut Question<'_>, place: Place, part: &Part) -> Step {
+/// How far this part has come.
+pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
     let asked = match part.as_tool_call() {
         Ok(asked) => asked,
-        Err(error) => {
-            return fatal(
-                question,
-                format!("part {} cannot be carried out: {error}", place.part),
-            );
-        }
+        Err(error) => return Progress::Fatal(format!("part {at} cannot be carried out: {error}")),
     };
-    let runs = question.task.runs();
-    let call = question.task.calls().iter().rev().find(|call| {
+    let (task, runs) = (question.task, question.task.runs());
+    let call = task.calls().iter().rev().find(|call| {
         let origin = &call.request.origin;
-        origin.run == runs && origin.part == place.part && origin.step == 0
+        origin.run == runs && origin.part == at && origin.step == 0
     });
     match call.map(|call| (call, &call.status)) {
-        None => begin(question, place, &asked),
+        None => begin(question, at, &asked),
         Some((_, CallStatus::Succeeded(result))) => {
-            let output = output(question, &asked, Some(result.clone()), None);
-            Step::Do(vec![attach(question, place, output)])
+            let call_id = output_id(question, &asked);
+            Progress::Output(Part::tool_output(&call_id, result.clone()))
         }
-        Some((_, CallStatus::Failed(failure))) => {
-            let output = refusal(question, &asked, &failure.message.clone());
-            Step::Do(vec![attach(question, place, output)])
-        }
+        Some((_, CallStatus::Failed(failure))) => refusal(question, &asked, &failure.message),
         Some((call, CallStatus::Unknown(why))) => {
-            let (call, why) = (call.clone(), why.clone());
-            Step::Do(ask_person(question, &call, &why))
+            Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why: why.clone() }
         }
-        Some(_) => Step::Wait,
+        Some(_) => Progress::Next(Step::Wait),
     }
 }
 
-fn begin(question: &mut Question<'_>, place: Place, asked: &ToolCallView) -> Step {
+fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {
     let Some(tool) = question.agent.tools.get(&asked.tool_name) else {
-        let output = refusal(question, asked, &prompt::tool_not_found(&asked.tool_name));
-        return Step::Do(vec![attach(question, place, output)]);
+        return refusal(question, asked, &prompt::tool_not_found(&asked.tool_name));
     };
-    let spec = tool.spec().clone();
-    match spec.check(&asked.args) {
-        Err(error) => {
-            let output = refusal(question, asked, &error.to_string());
-            Step::Do(vec![attach(question, place, output)])
-        }
+    match tool.spec().check(&asked.args) {
+        Err(error) => refusal(question, asked, &error.to_string()),
         Ok(args) => {
             let origin = CallOrigin {
                 run: question.task.runs(),
-                part: place.part,
+                part: at,
                 step: 0,
                 infer_call: None,
                 part_call_id: asked.call_id.clone(),
             };
             let call_id = question.mint.id("call_");
-            Step::Do(request(question, &spec, call_id, args, origin))
+            Progress::Next(Step::Do(request(question, tool.spec(), call_id, args, origin)))
         }
     }
 }
@@ -94,25 +80,13 @@ pub(super) fn request(
     vec![intent, dispatch(call_id, question.epoch)]
 }
 
-fn refusal(question: &mut Question<'_>, asked: &ToolCallView, message: &str) -> Part {
-    let error: JsonObject = [("message".to_owned(), JsonText::string(message))]
-        .into_iter()
-        .collect();
-    output(question, asked, None, Some(error.to_text()))
+fn refusal(question: &mut Question<'_>, asked: &ToolCallView, message: &str) -> Progress {
+    let error: JsonObject = [("message".to_owned(), JsonText::string(message))].into_iter().collect();
+    let call_id = output_id(question, asked);
+    Progress::Output(Part::tool_failure(&call_id, error.to_text()))
 }
 
-fn output(
-    question: &mut Question<'_>,
-    asked: &ToolCallView,
-    result: Option<JsonText>,
-    error: Option<JsonText>,
-) -> Part {
-    let call_id = asked
-        .call_id
-        .clone()
-        .unwrap_or_else(|| question.mint.id("tool_output_"));
-    match error {
-        None => Part::tool_output(&call_id, result.unwrap_or_default()),
-        Some(error) => Part::tool_failure(&call_id, error),
-    }
+/// The id that the output carries: the part's own, or a new one where the part has none.
+fn output_id(question: &mut Question<'_>, asked: &ToolCallView) -> String {
+    asked.call_id.clone().unwrap_or_else(|| question.mint.id("tool_output_"))
 }

@@ -23,15 +23,9 @@ async fn load(store: Arc<dyn EventStore>, count: usize) {
     let streams: Vec<StreamId> = (0..3).map(|n| stream(&format!("s{n}"))).collect();
     let mut turn = streams.iter().cycle();
     for _ in 0..count / 16 {
-        let appends = turn
-            .by_ref()
-            .take(16)
-            .map(|stream| author.many(&[(stream.clone(), vec![vec![1]; 2])]));
+        let appends = turn.by_ref().take(16).map(|stream| author.many(&[(stream.clone(), vec![vec![1]; 2])]));
         let answers: Vec<_> = appends.map(|append| store.append(append)).collect();
-        join_all(answers)
-            .await
-            .into_iter()
-            .for_each(|answer| drop(ok(answer)));
+        join_all(answers).await.into_iter().for_each(|answer| drop(ok(answer)));
         tokio::task::yield_now().await;
     }
 }
@@ -79,10 +73,7 @@ async fn subscribers_that_join_under_load_see_no_gap_and_no_repeat(store: Arc<dy
     let last = 2 * u64::try_from(COUNT / 3).unwrap_or(0);
     while next < last {
         let stored = record(&mut of_stream, &mut 0).await;
-        assert_eq!(
-            (&stored.record.stream, stored.record.first_version.0),
-            (&one, next)
-        );
+        assert_eq!((&stored.record.stream, stored.record.first_version.0), (&one, next));
         next = stored.record.last_version().0 + 1;
     }
     ok(writing.await);
@@ -101,13 +92,8 @@ async fn a_slow_subscriber_is_told_and_misses_nothing(store: Arc<dyn EventStore>
         let nothing = tokio::time::timeout(Duration::from_millis(1), all.next()).await;
         assert!(nothing.is_err(), "there is nothing to deliver yet");
     }
-    let flood: Vec<_> = (0..3 * SUBSCRIBER_BUFFER)
-        .map(|_| store.append(author.one(&a, b"flood")))
-        .collect();
-    join_all(flood)
-        .await
-        .into_iter()
-        .for_each(|answer| drop(ok(answer)));
+    let flood: Vec<_> = (0..3 * SUBSCRIBER_BUFFER).map(|_| store.append(author.one(&a, b"flood"))).collect();
+    join_all(flood).await.into_iter().for_each(|answer| drop(ok(answer)));
     let end = ok(store.head()).0;
     for position in 2..=end {
         assert_eq!(record(&mut all, &mut lagged).await.position, Position(position));
@@ -116,9 +102,7 @@ async fn a_slow_subscriber_is_told_and_misses_nothing(store: Arc<dyn EventStore>
 }
 
 async fn a_subscription_ends_when_the_store_is_closed(store: Arc<dyn EventStore>) {
-    ok(store
-        .append(Author::new(store.fence()).one(&stream("a"), b"x"))
-        .await);
+    ok(store.append(Author::new(store.fence()).one(&stream("a"), b"x")).await);
     let mut all = Subscription::all(Arc::clone(&store), Position(1));
     record(&mut all, &mut 0).await;
     let waiting = tokio::spawn(async move { all.next().await.is_none() });

@@ -31,19 +31,10 @@ pub(super) fn check_log(store: &dyn EventStore) -> u64 {
             let record = &stored.record;
             assert_eq!(stored.position, next, "positions follow one another");
             let (version, previous) = ends.get(&record.stream).copied().unwrap_or_default();
-            assert_eq!(
-                record.first_version.0,
-                version.0 + 1,
-                "versions of {}",
-                record.stream
-            );
+            assert_eq!(record.first_version.0, version.0 + 1, "versions of {}", record.stream);
             assert_eq!(record.previous, previous, "chain of {}", record.stream);
             let (set_id, part, of) = open.take().unwrap_or((record.set_id, 0, record.parts));
-            assert_eq!(
-                (record.set_id, record.part, record.parts),
-                (set_id, part, of),
-                "appends are whole"
-            );
+            assert_eq!((record.set_id, record.part, record.parts), (set_id, part, of), "appends are whole");
             open = (part + 1 < of).then_some((set_id, part + 1, of));
             ends.insert(record.stream.clone(), (record.last_version(), stored.hash));
             next = Position(stored.last_position().0 + 1);
@@ -70,31 +61,21 @@ async fn fill(store: &dyn EventStore) -> Vec<StreamId> {
             store.append(author.many(&[(stream.clone(), bodies.collect())]))
         })
         .collect();
-    join_all(appends)
-        .await
-        .into_iter()
-        .for_each(|answer| drop(ok(answer)));
+    join_all(appends).await.into_iter().for_each(|answer| drop(ok(answer)));
     streams
 }
 
 async fn what_was_appended_is_read_back(store: Arc<dyn EventStore>) {
     let append = Author::new(store.fence()).many(&[(stream("a"), vec![b"one".to_vec(), Vec::new()])]);
     ok(store.append(append.clone()).await);
-    let sent = append
-        .parts
-        .first()
-        .map(|part| part.record.clone())
-        .expect("the append has one part");
+    let sent = append.parts.first().map(|part| part.record.clone()).expect("the append has one part");
     let expected = StoredRecord {
         position: Position(1),
         hash: sent.hash(),
         record: ok(Record::decode(sent.bytes())),
         bytes: Arc::clone(sent.bytes()),
     };
-    assert_eq!(
-        ok(store.read_all(Position(0), 10)),
-        std::slice::from_ref(&expected)
-    );
+    assert_eq!(ok(store.read_all(Position(0), 10)), std::slice::from_ref(&expected));
     assert_eq!(ok(store.read_stream(&stream("a"), Version(0), 10)), [expected]);
     assert!(ok(store.read_stream(&stream("unknown"), Version(0), 10)).is_empty());
     assert_eq!(ok(store.stream_version(&stream("unknown"))), Version(0));
@@ -119,13 +100,8 @@ async fn any_page_of_any_size_gives_the_same_log(store: Arc<dyn EventStore>) {
     }
     for from in 1..=900 {
         let page = ok(store.read_all(Position(from), 1));
-        let stored = page
-            .first()
-            .expect("every position up to the head is held by a record");
-        assert!(
-            stored.position.0 <= from && from <= stored.last_position().0,
-            "position {from}"
-        );
+        let stored = page.first().expect("every position up to the head is held by a record");
+        assert!(stored.position.0 <= from && from <= stored.last_position().0, "position {from}");
     }
     assert!(ok(store.read_all(Position(901), 1)).is_empty());
     assert!(ok(store.read_all(Position(u64::MAX), 1)).is_empty());
@@ -138,16 +114,10 @@ async fn reading_a_stream_begins_with_the_record_that_holds_the_version(store: A
         let end = ok(store.stream_version(&stream));
         for from in 1..=end.0 {
             let read = ok(store.read_stream(&stream, Version(from), usize::MAX));
-            let wanted: Vec<_> = all
-                .iter()
-                .filter(|stored| stored.record.last_version().0 >= from)
-                .cloned()
-                .collect();
+            let wanted: Vec<_> =
+                all.iter().filter(|stored| stored.record.last_version().0 >= from).cloned().collect();
             assert_eq!(read, wanted, "{stream} from {from}");
-            assert_eq!(
-                ok(store.read_stream(&stream, Version(from), 2)),
-                wanted.get(..2).unwrap_or(&wanted)
-            );
+            assert_eq!(ok(store.read_stream(&stream, Version(from), 2)), wanted.get(..2).unwrap_or(&wanted));
         }
         assert!(ok(store.read_stream(&stream, Version(end.0 + 1), 9)).is_empty());
     }
@@ -161,9 +131,7 @@ async fn streams_are_listed_in_order_by_prefix_and_page(store: Arc<dyn EventStor
         names.push(ok(StreamId::task("agent", &format!("{}", n * 7_919 % 89))));
     }
     for name in &names {
-        ok(store
-            .append(author.many(&[(name.clone(), vec![vec![1]; 2])]))
-            .await);
+        ok(store.append(author.many(&[(name.clone(), vec![vec![1]; 2])])).await);
     }
     names.sort();
     for (prefix, count) in [("", 60), ("task-", 30), ("session-agent/", 30), ("flow-", 0)] {
@@ -176,11 +144,7 @@ async fn streams_are_listed_in_order_by_prefix_and_page(store: Arc<dyn EventStor
             assert!(page.len() <= 7 && page.iter().all(|info| info.version == Version(2)));
             listed.extend(page.into_iter().map(|info| info.stream));
         }
-        let wanted: Vec<_> = names
-            .iter()
-            .filter(|name| name.as_str().starts_with(prefix))
-            .cloned()
-            .collect();
+        let wanted: Vec<_> = names.iter().filter(|name| name.as_str().starts_with(prefix)).cloned().collect();
         assert_eq!((listed.len(), listed), (count, wanted), "prefix `{prefix}`");
     }
 }

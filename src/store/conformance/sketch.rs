@@ -51,12 +51,7 @@ pub fn draft(stream: &str, first_version: u64, body: &[u8]) -> RecordDraft {
 }
 
 fn event(body: &[u8]) -> EventBody {
-    EventBody {
-        kind: 1,
-        schema: 1,
-        salt: [3; 16],
-        body: body.to_vec(),
-    }
+    EventBody { kind: 1, schema: 1, salt: [3; 16], body: body.to_vec() }
 }
 
 /// Writes appends for a store, and knows where each stream ends if all of them are taken. A clone of an author
@@ -71,11 +66,7 @@ pub struct Author {
 impl Author {
     /// An author for an empty log with this fence.
     pub fn new(fence: Fence) -> Self {
-        Self {
-            fence,
-            ends: HashMap::new(),
-            next_set: 1,
-        }
+        Self { fence, ends: HashMap::new(), next_set: 1 }
     }
 
     /// Goes on for the same log opened anew.
@@ -116,18 +107,9 @@ impl Author {
                 ..draft(stream.as_str(), version.0 + 1, &[])
             };
             let record = ok(draft.encode());
-            self.ends
-                .insert(stream.clone(), (record.last_version(), record.hash()));
-            AppendPart {
-                stream: stream.clone(),
-                expected: ExpectedVersion::at(version),
-                record,
-            }
+            self.ends.insert(stream.clone(), (record.last_version(), record.hash()));
+            AppendPart { stream: stream.clone(), expected: ExpectedVersion::at(version), record }
         });
-        Append {
-            fence: self.fence,
-            set_id,
-            parts: parts.collect(),
-        }
+        Append { fence: self.fence, set_id, parts: parts.collect() }
     }
 }

@@ -17,9 +17,7 @@ impl<T> Default for Chunked<T> {
 
 impl<T: Copy> Chunked<T> {
     pub(super) fn len(&self) -> usize {
-        self.chunks
-            .last()
-            .map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
+        self.chunks.last().map_or(0, |last| (self.chunks.len() - 1) * CHUNK + last.len())
     }
 
     pub(super) fn push(&mut self, item: T) {

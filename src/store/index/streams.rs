@@ -63,11 +63,7 @@ impl Streams {
                 *empty = number;
             }
             let name = self.intern(name);
-            self.entries.push(Stream {
-                end: StreamEnd::default(),
-                last: NO_SLOT,
-                name,
-            });
+            self.entries.push(Stream { end: StreamEnd::default(), last: NO_SLOT, name });
         }
         self.entries
             .get_mut(number as usize)
@@ -87,11 +83,7 @@ impl Streams {
         let begins = |number: &u32| self.name(*number).is_some_and(|name| name < prefix);
         let behind = |number: &u32| self.name(*number) <= after;
         let first = sorted.partition_point(begins);
-        let first = if after.is_some() {
-            first.max(sorted.partition_point(behind))
-        } else {
-            first
-        };
+        let first = if after.is_some() { first.max(sorted.partition_point(behind)) } else { first };
         sorted
             .iter()
             .skip(first)
@@ -117,9 +109,7 @@ impl Streams {
     fn grow(&mut self) {
         self.table = vec![EMPTY; (self.table.len() * 2).max(1 << 10)];
         for number in 0..self.entries.len() {
-            let place = self
-                .name(u32::try_from(number).unwrap_or(EMPTY))
-                .and_then(|name| self.place(name));
+            let place = self.name(u32::try_from(number).unwrap_or(EMPTY)).and_then(|name| self.place(name));
             if let Some(empty) = place.and_then(|place| self.table.get_mut(place)) {
                 *empty = u32::try_from(number).unwrap_or(EMPTY);
             }

@@ -26,20 +26,13 @@ const RELEASE_WITHIN: Duration = Duration::from_secs(10);
 
 /// An IO error that names its file.
 pub(super) fn io_error(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
-    move |source| OpenError::Io {
-        path: path.to_owned(),
-        what,
-        source,
-    }
+    move |source| OpenError::Io { path: path.to_owned(), what, source }
 }
 
 /// Sees that `dir` is a log that this program knows, or makes it one where that harms nobody. Whatever is something
 /// else is refused before anything in it is touched.
 pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, OpenError> {
-    let not_a_log = |why: &str| OpenError::NotALog {
-        path: dir.to_owned(),
-        why: why.to_owned(),
-    };
+    let not_a_log = |why: &str| OpenError::NotALog { path: dir.to_owned(), why: why.to_owned() };
     match std::fs::metadata(dir) {
         Ok(found) if found.is_dir() => {}
         Ok(_) => return Err(not_a_log("it is a file")),
@@ -63,10 +56,7 @@ pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
     if !options.create {
         return Err(not_a_log("it is empty"));
     }
-    let text = format!(
-        "{TITLE}\nformat {FORMAT}\ndurability {}\n",
-        options.durability.name()
-    );
+    let text = format!("{TITLE}\nformat {FORMAT}\ndurability {}\n", options.durability.name());
     files::replace(dir, FORMAT_FILE, &text)
         .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))?;
     Ok(options.durability)
@@ -89,27 +79,16 @@ fn read_marker(dir: &Path, text: &str) -> Result<Durability, OpenError> {
         return Err(damaged());
     }
     let format = lines.next().and_then(|line| line.strip_prefix("format "));
-    let found: u32 = format
-        .and_then(|number| number.parse().ok())
-        .ok_or_else(damaged)?;
+    let found: u32 = format.and_then(|number| number.parse().ok()).ok_or_else(damaged)?;
     if found > FORMAT {
-        return Err(OpenError::NewerFormat {
-            path: dir.to_owned(),
-            found,
-            known: FORMAT,
-        });
+        return Err(OpenError::NewerFormat { path: dir.to_owned(), found, known: FORMAT });
     }
-    let durability = lines
-        .next()
-        .and_then(|line| line.strip_prefix("durability "))
-        .ok_or_else(damaged)?;
+    let durability = lines.next().and_then(|line| line.strip_prefix("durability ")).ok_or_else(damaged)?;
     if found != FORMAT {
         return Err(damaged());
     }
-    Durability::of_name(durability).ok_or_else(|| OpenError::UnknownDurability {
-        path: dir.to_owned(),
-        found: durability.to_owned(),
-    })
+    Durability::of_name(durability)
+        .ok_or_else(|| OpenError::UnknownDurability { path: dir.to_owned(), found: durability.to_owned() })
 }
 
 /// Whether a directory holds nothing but, perhaps, a marker that was never finished.

@@ -32,9 +32,8 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let durability = dir::claim(dir, options)?;
     refuse_blobs(dir)?;
     let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
-    let db = open_database(dir, options)?;
-    let opened = start(dir, durability, head, db);
-    if opened.is_err() {
+    let opened = open_database(dir, options).and_then(|db| start(dir, durability, head, db));
+    if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
         let _ = dir::await_release(dir);
     }
@@ -49,8 +48,7 @@ fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Resu
     let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
     drop(meta);
     for ordinal in leftover {
-        log.remove(value_key(ordinal))
-            .map_err(|error| sled_error(dir, &error))?;
+        log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
     let path = dir.join(DATA_FILE);
     let data = OpenOptions::new().write(true).open(&path);
@@ -63,55 +61,35 @@ fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Resu
     };
     sync_all(&sink).map_err(io_error(dir, "the new epoch could not be made durable"))?;
     refuse_blobs(dir)?;
-    let head = Head {
-        position: scan.index.head(),
-        frontier: scan.frontier.clone(),
-    };
+    let head = Head { position: scan.index.head(), frontier: scan.frontier.clone() };
     sink.write_head(&head).map_err(|why| head_error(dir, why))?;
-    Holder::this()
-        .write(dir)
-        .map_err(io_error(dir, "the file `holder` could not be written"))?;
-    let fence = Fence {
-        partition: PARTITION,
-        epoch,
-    };
+    Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
+    let fence = Fence { partition: PARTITION, epoch };
     spawn(dir, Trees { log }, sink, scan, fence)
 }
 
 fn spawn(dir: &Path, trees: Trees, sink: SledSink, scan: Scan, fence: Fence) -> Result<SledStore, OpenError> {
     let shared = Arc::new(Shared::new(fence, scan.index));
     let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(io_error(dir, "the writer could not be prepared"))?;
     let writer_shared = Arc::clone(&shared);
     let frontier = scan.frontier;
     let work = move || runtime.block_on(Writer::new(sink, writer_shared, frontier).run(jobs));
-    let writer = std::thread::Builder::new()
-        .name("store-writer".to_owned())
-        .spawn(work);
+    let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
         dir: dir.to_owned(),
         shared,
         queue,
         trees: RwLock::new(Some(trees)),
-        writer: Mutex::new(Some(
-            writer.map_err(io_error(dir, "the writer could not be started"))?,
-        )),
+        writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer could not be started"))?)),
     })
 }
 
 fn refuse_blobs(dir: &Path) -> Result<(), OpenError> {
     let path = dir.join("blobs");
-    let count = blob_files(dir)
-        .map_err(io_error(&path, "the directory could not be read"))?
-        .len();
-    if count == 0 {
-        Ok(())
-    } else {
-        Err(OpenError::BlobsPresent { path, count })
-    }
+    let count = blob_files(dir).map_err(io_error(&path, "the directory could not be read"))?.len();
+    if count == 0 { Ok(()) } else { Err(OpenError::BlobsPresent { path, count }) }
 }
 
 fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
@@ -134,10 +112,9 @@ const LOCKED: &str = "could not acquire lock";
 
 fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
     match error {
-        ::sled::Error::Io(source) if source.to_string().contains(LOCKED) => OpenError::Held {
-            path: dir.to_owned(),
-            holder: Holder::read(dir),
-        },
+        ::sled::Error::Io(source) if source.to_string().contains(LOCKED) => {
+            OpenError::Held { path: dir.to_owned(), holder: Holder::read(dir) }
+        }
         ::sled::Error::Io(source) => OpenError::Io {
             path: dir.to_owned(),
             what: "the database could not be opened",
@@ -148,10 +125,7 @@ fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
 }
 
 fn damaged(dir: &Path, what: impl Into<String>) -> OpenError {
-    OpenError::Corrupt {
-        path: dir.to_owned(),
-        what: what.into(),
-    }
+    OpenError::Corrupt { path: dir.to_owned(), what: what.into() }
 }
 
 fn head_error(dir: &Path, why: String) -> OpenError {
@@ -161,11 +135,7 @@ fn head_error(dir: &Path, why: String) -> OpenError {
 fn scan_error(dir: &Path, error: ScanError) -> OpenError {
     match error {
         ScanError::Damaged(what) => damaged(dir, what),
-        ScanError::EndsBefore { head, log } => OpenError::EndsBeforeHead {
-            path: dir.to_owned(),
-            head,
-            log,
-        },
+        ScanError::EndsBefore { head, log } => OpenError::EndsBeforeHead { path: dir.to_owned(), head, log },
     }
 }
 
@@ -194,20 +164,17 @@ fn raise_epoch(dir: &Path, meta: &Tree, durability: Durability, empty: bool) -> 
         }
         (Some(known), Some(name)) if *known == format && *name == *durability.name().as_bytes() => {}
         _ => {
-            return Err(damaged(
-                dir,
-                "taskreel.format and the database disagree on what it is",
-            ));
+            return Err(damaged(dir, "taskreel.format and the database disagree on what it is"));
         }
     }
     let before = match get("epoch")? {
         None if empty => 0,
-        Some(epoch) if epoch.len() == 8 => epoch
-            .iter()
-            .fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte)),
+        Some(epoch) if epoch.len() == 8 => {
+            epoch.iter().fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte))
+        }
         _ => return Err(damaged(dir, "its epoch is missing")),
     };
-    let epoch = before + 1;
+    let epoch = before.checked_add(1).ok_or_else(|| damaged(dir, "its epoch is the last there is"))?;
     set("epoch", &epoch.to_be_bytes())?;
     Ok(epoch)
 }

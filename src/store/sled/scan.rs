@@ -66,11 +66,7 @@ impl From<ReadError> for ScanError {
 impl Scan {
     /// A scan that will compare the log with what `HEAD` said of it.
     pub(super) fn new(head: Option<Head>) -> Self {
-        Self {
-            head,
-            next_position: 1,
-            ..Self::default()
-        }
+        Self { head, next_position: 1, ..Self::default() }
     }
 
     /// Takes the next key of the tree.
@@ -81,9 +77,7 @@ impl Scan {
                 Ok(())
             }
             Some(Key::Value(ordinal)) => self.take_value(ordinal, bytes),
-            _ => Err(ScanError::Damaged(format!(
-                "the log holds a key that is none: {key:02x?}"
-            ))),
+            _ => Err(ScanError::Damaged(format!("the log holds a key that is none: {key:02x?}"))),
         }
     }
 
@@ -112,21 +106,15 @@ impl Scan {
     /// Enters the values so far, unless the append at their end goes on. Such values hold nothing else.
     fn end_value(&mut self, ordinal: u64) -> Result<(), ScanError> {
         let alone = |open: &OpenSet| {
-            open.records
-                .first()
-                .is_some_and(|held| self.values.first() == Some(&held.place))
+            open.records.first().is_some_and(|held| self.values.first() == Some(&held.place))
         };
         match &self.open {
             None => {
-                self.values
-                    .drain(..)
-                    .for_each(|first| self.index.add_value(first));
+                self.values.drain(..).for_each(|first| self.index.add_value(first));
                 Ok(())
             }
             Some(open) if alone(open) => Ok(()),
-            Some(_) => Err(ScanError::Damaged(format!(
-                "an append breaks off inside value {ordinal}"
-            ))),
+            Some(_) => Err(ScanError::Damaged(format!("an append breaks off inside value {ordinal}"))),
         }
     }
 
@@ -134,25 +122,18 @@ impl Scan {
         let view = &located.view;
         let wrong = |what: &str| {
             let at = (view.stream, view.first_version, located.position);
-            ScanError::Damaged(format!(
-                "stream {} at version {} (position {}): {what}",
-                at.0, at.1, at.2
-            ))
+            ScanError::Damaged(format!("stream {} at version {} (position {}): {what}", at.0, at.1, at.2))
         };
-        if StreamId::parse(view.stream).is_err() {
+        let end = self.index.end_of(view.stream);
+        // A name that is known was looked at with the stream's first record.
+        if end.version.0 == 0 && StreamId::parse(view.stream).is_err() {
             return Err(wrong("its name is no stream id"));
         }
-        let end = self.index.end_of(view.stream);
         if view.first_version.0 != end.version.0 + 1 {
-            return Err(wrong(&format!(
-                "the stream ends at version {} before it",
-                end.version
-            )));
+            return Err(wrong(&format!("the stream ends at version {} before it", end.version)));
         }
         if tag(view.previous) != end.tag {
-            return Err(wrong(
-                "it does not name the hash of the stream's record before it",
-            ));
+            return Err(wrong("it does not name the hash of the stream's record before it"));
         }
         let slot = Slot {
             ordinal: u32::try_from(ordinal).map_err(|_| wrong("it is in a value too many"))?,
@@ -170,6 +151,14 @@ impl Scan {
     /// the next one.
     fn hold(&mut self, slot: Slot, located: &Located<'_>) -> bool {
         let view = &located.view;
+        let end = StreamEnd::of(view.last_version(), located.entry.hash);
+        if view.parts == 1 && self.open.is_none() {
+            // By far the most: nothing needs to be held.
+            self.index.remember(view.set_id, slot.ordinal);
+            self.index.add_record(view.stream, end, slot, located.last_position());
+            self.frontier.push(located.entry.hash);
+            return true;
+        }
         let mut open = self.open.take().unwrap_or_else(|| OpenSet {
             id: view.set_id,
             of: view.parts,
@@ -181,7 +170,7 @@ impl Scan {
         }
         open.records.push(Held {
             stream: view.stream.to_owned(),
-            end: StreamEnd::of(view.last_version(), located.entry.hash),
+            end,
             hash: located.entry.hash,
             slot,
             place: located.position,
@@ -200,8 +189,7 @@ impl Scan {
             self.index.remember(open.id, first.slot.ordinal);
         }
         for held in open.records {
-            self.index
-                .add_record(&held.stream, held.end, held.slot, held.last);
+            self.index.add_record(&held.stream, held.end, held.slot, held.last);
             self.frontier.push(held.hash);
         }
     }
@@ -226,10 +214,7 @@ impl Scan {
         if let Some(head) = &self.head
             && (head.frontier.size() > self.frontier.size() || head.position > self.index.head())
         {
-            return Err(ScanError::EndsBefore {
-                head: head.position,
-                log: self.index.head(),
-            });
+            return Err(ScanError::EndsBefore { head: head.position, log: self.index.head() });
         }
         Ok(self.index.next_ordinal()..self.next_ordinal)
     }

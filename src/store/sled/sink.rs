@@ -59,10 +59,7 @@ impl Sink for SledSink {
         for key in self.spacer.before(ordinal) {
             self.log.insert(key, &[]).map_err(|error| error.to_string())?;
         }
-        let before = self
-            .log
-            .insert(value_key(ordinal), value)
-            .map_err(|error| error.to_string())?;
+        let before = self.log.insert(value_key(ordinal), value).map_err(|error| error.to_string())?;
         match before {
             None => Ok(()),
             Some(_) => Err(format!("value {ordinal} was there already")),

@@ -79,10 +79,7 @@ impl<'a> Group<'a> {
 
     fn examine<V: Values>(&self, append: &Append, values: &V) -> Result<Option<Verdict>, AppendError> {
         if let Some(number) = self.sets.get(&append.set_id) {
-            let parts = self
-                .admitted
-                .get(*number)
-                .map_or(&[][..], |admitted| &admitted.parts);
+            let parts = self.admitted.get(*number).map_or(&[][..], |admitted| &admitted.parts);
             return check::repeated(append, parts).map(|_| Some(Verdict::Admitted(*number)));
         }
         let index = read(self.shared);
@@ -92,10 +89,7 @@ impl<'a> Group<'a> {
             return Ok(Some(known));
         }
         if append.fence != self.shared.fence {
-            return Err(AppendError::Fenced {
-                presented: append.fence,
-                current: self.shared.fence,
-            });
+            return Err(AppendError::Fenced { presented: append.fence, current: self.shared.fence });
         }
         for part in &append.parts {
             if let Some(known) = self.examine_part(append, part, &index, values)? {
@@ -124,11 +118,7 @@ impl<'a> Group<'a> {
         }
         if end.version == part.expected.version() {
             let same = end.tag == tag(part.record.previous());
-            return if same {
-                Ok(None)
-            } else {
-                Err(check::other_history(&part.stream))
-            };
+            return if same { Ok(None) } else { Err(check::other_history(&part.stream)) };
         }
         if let Some(known) = known_long_ago(append, part, index, values)? {
             return Ok(Some(known));
@@ -153,12 +143,7 @@ impl<'a> Group<'a> {
         }
         self.records += append.parts.len();
         self.sets.insert(append.set_id, number);
-        self.admitted.push(Admitted {
-            slots: Vec::with_capacity(parts.len()),
-            append,
-            parts,
-            first,
-        });
+        self.admitted.push(Admitted { slots: Vec::with_capacity(parts.len()), append, parts, first });
         Verdict::Admitted(number)
     }
 
@@ -174,10 +159,7 @@ impl<'a> Group<'a> {
             ordinal: self.next_ordinal,
             first: Position::default(),
         };
-        let packed = self
-            .admitted
-            .iter_mut()
-            .try_for_each(|admitted| pack.add(admitted));
+        let packed = self.admitted.iter_mut().try_for_each(|admitted| pack.add(admitted));
         let put = packed.and_then(|()| pack.emit());
         builder.clear();
         put.and_then(|()| sink.sync())
@@ -187,12 +169,7 @@ impl<'a> Group<'a> {
     pub(super) fn enter(&self, index: &mut Index) {
         self.values.iter().for_each(|first| index.add_value(*first));
         for admitted in &self.admitted {
-            let placed = admitted
-                .append
-                .parts
-                .iter()
-                .zip(&admitted.parts)
-                .zip(&admitted.slots);
+            let placed = admitted.append.parts.iter().zip(&admitted.parts).zip(&admitted.slots);
             for ((part, written), slot) in placed {
                 let end = StreamEnd::of(written.last.version, part.record.hash());
                 index.add_record(&written.stream, end, *slot, written.last.position);
@@ -211,10 +188,7 @@ impl<'a> Group<'a> {
 
     /// The group's records as a reader gets them.
     pub(super) fn stored(&self) -> impl Iterator<Item = StoredRecord> {
-        let mut next = self
-            .admitted
-            .first()
-            .map_or(Position::default(), |admitted| admitted.first);
+        let mut next = self.admitted.first().map_or(Position::default(), |admitted| admitted.first);
         self.records().map(move |encoded| {
             let position = next;
             next.0 += u64::from(encoded.event_count());
@@ -266,12 +240,7 @@ struct Pack<'a, S> {
 
 impl<S: Sink> Pack<'_, S> {
     fn add(&mut self, admitted: &mut Admitted) -> Result<(), String> {
-        let total: usize = admitted
-            .append
-            .parts
-            .iter()
-            .map(|part| entry_bytes(&part.record))
-            .sum();
+        let total: usize = admitted.append.parts.iter().map(|part| entry_bytes(&part.record)).sum();
         if total > self.builder.room() {
             self.emit()?;
         }
@@ -313,9 +282,7 @@ fn read(shared: &Shared) -> RwLockReadGuard<'_, Index> {
 }
 
 fn unreadable(error: &ReadError) -> AppendError {
-    AppendError::NotWritten {
-        why: error.to_string(),
-    }
+    AppendError::NotWritten { why: error.to_string() }
 }
 
 /// Answers an append whose id is in the log, near this value.
@@ -359,10 +326,7 @@ impl SetPart {
             of,
             stream: record.stream().as_str().to_owned(),
             first: record.first_version(),
-            last: Committed {
-                version: record.last_version(),
-                position: last,
-            },
+            last: Committed { version: record.last_version(), position: last },
         }
     }
 }

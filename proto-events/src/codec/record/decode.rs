@@ -48,10 +48,7 @@ fn metadata(view: &RecordView<'_>) -> Metadata {
         command_digest: view.command_digest,
         causation_id: view.causation_id.to_owned(),
         correlation_id: view.correlation_id.to_owned(),
-        principal: Principal {
-            name: view.principal.to_owned(),
-            basis: view.basis,
-        },
+        principal: Principal { name: view.principal.to_owned(), basis: view.basis },
     }
 }
 
@@ -66,13 +63,7 @@ fn events(view: &RecordView<'_>) -> Result<Vec<StoredEvent>, RecordError> {
         let body_len = entries.u32("body length")?;
         let digest = Digest(entries.array("body digest")?);
         let place = body(&mut beside, event, body_len)?;
-        events.push(StoredEvent {
-            kind,
-            schema,
-            body_len,
-            digest,
-            place,
-        });
+        events.push(StoredEvent { kind, schema, body_len, digest, place });
     }
     match beside.left() {
         0 => Ok(events),
@@ -86,10 +77,7 @@ fn body(from: &mut Cursor<'_>, event: usize, body_len: u32) -> Result<Body, Reco
         return Err(RecordError::BodyTooLarge { event, bytes });
     }
     match from.array("place")? {
-        [INLINE] => Ok(Body::Inline {
-            salt: from.array("salt")?,
-            bytes: from.take("body", bytes)?.to_vec(),
-        }),
+        [INLINE] => Ok(Body::Inline { salt: from.array("salt")?, bytes: from.take("body", bytes)?.to_vec() }),
         [place] => Err(RecordError::UnknownPlace { event, place }),
     }
 }

@@ -32,11 +32,7 @@ impl RecordDraft {
             out.extend_from_slice(&event.salt);
             out.extend_from_slice(&event.body);
         }
-        Ok(EncodedRecord {
-            bytes: out.into(),
-            hash,
-            facts: self.facts(event_count),
-        })
+        Ok(EncodedRecord { bytes: out.into(), hash, facts: self.facts(event_count) })
     }
 
     /// How many bytes the record will have: what decides whether it fits.
@@ -63,10 +59,9 @@ impl RecordDraft {
         check_versions(self.first_version, event_count)?;
         let large = |event: &EventBody| event.body.len() > PAYLOAD_BYTES_MAX;
         match self.events.iter().enumerate().find(|(_, event)| large(event)) {
-            Some((event, EventBody { body, .. })) => Err(RecordError::BodyTooLarge {
-                event,
-                bytes: body.len(),
-            }),
+            Some((event, EventBody { body, .. })) => {
+                Err(RecordError::BodyTooLarge { event, bytes: body.len() })
+            }
             None => Ok(event_count),
         }
     }

@@ -115,10 +115,7 @@ fn basis(byte: [u8; 1]) -> Result<Basis, RecordError> {
     match byte {
         [0] => Ok(Basis::Asserted),
         [1] => Ok(Basis::Authenticated),
-        [other] => Err(RecordError::Value {
-            field: "principal's basis",
-            value: other.into(),
-        }),
+        [other] => Err(RecordError::Value { field: "principal's basis", value: other.into() }),
     }
 }
 
@@ -127,10 +124,7 @@ pub(super) fn check_part(part: u16, parts: u16) -> Result<(), RecordError> {
     if part < parts {
         return Ok(());
     }
-    Err(RecordError::Value {
-        field: "part number",
-        value: part.into(),
-    })
+    Err(RecordError::Value { field: "part number", value: part.into() })
 }
 
 /// The first event has version 1, and counting on does not run over.
@@ -138,10 +132,7 @@ pub(super) fn check_versions(first: Version, event_count: u16) -> Result<(), Rec
     if first.0 > 0 && first.0.checked_add(event_count.into()).is_some() {
         return Ok(());
     }
-    Err(RecordError::Value {
-        field: "first version",
-        value: first.0,
-    })
+    Err(RecordError::Value { field: "first version", value: first.0 })
 }
 
 /// Takes fields off the front of bytes; never more than there are.
@@ -157,10 +148,8 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn take(&mut self, field: &'static str, count: usize) -> Result<&'a [u8], RecordError> {
-        let (taken, rest) = self
-            .rest
-            .split_at_checked(count)
-            .ok_or(RecordError::Cut { field, at: self.at })?;
+        let (taken, rest) =
+            self.rest.split_at_checked(count).ok_or(RecordError::Cut { field, at: self.at })?;
         self.rest = rest;
         self.at += count;
         Ok(taken)

@@ -62,9 +62,7 @@ impl RunAction {
         let text_or =
             |key: &str, default: &str| fields.coerced_truthy(key).unwrap_or_else(|| default.to_owned());
         Self {
-            action_id: fields
-                .coerced_truthy("action_id")
-                .unwrap_or_else(|| mint.id("action_")),
+            action_id: fields.coerced_truthy("action_id").unwrap_or_else(|| mint.id("action_")),
             kind: text_or("kind", "action"),
             name: text_or("name", "unnamed"),
             payload: fields.object("payload")?,
@@ -74,21 +72,16 @@ impl RunAction {
             })?,
             description: fields.coerced("description"),
             metadata: fields.object("metadata")?,
-            created_at: fields
-                .coerced_truthy("created_at")
-                .unwrap_or_else(|| mint.timestamp()),
+            created_at: fields.coerced_truthy("created_at").unwrap_or_else(|| mint.timestamp()),
         }
         .checked()
     }
 
     fn checked(self) -> Result<Self, ModelError> {
-        let blank = [("kind", &self.kind), ("name", &self.name)]
-            .into_iter()
-            .find(|(_, text)| text.trim().is_empty());
+        let blank =
+            [("kind", &self.kind), ("name", &self.name)].into_iter().find(|(_, text)| text.trim().is_empty());
         match blank {
-            Some((field, _)) => Err(ModelError::Invalid(format!(
-                "RunAction.{field} must not be empty"
-            ))),
+            Some((field, _)) => Err(ModelError::Invalid(format!("RunAction.{field} must not be empty"))),
             None => Ok(self),
         }
     }

@@ -25,18 +25,12 @@ impl TaskCancellationRequest {
     /// [`ModelError::Invalid`] with Protolink's text if the id is blank.
     pub fn new(id: &str, reason: Option<&str>, mut metadata: JsonObject) -> Result<Self, ModelError> {
         if id.trim().is_empty() {
-            return Err(ModelError::Invalid(
-                "TaskCancellationRequest.id must not be empty".to_owned(),
-            ));
+            return Err(ModelError::Invalid("TaskCancellationRequest.id must not be empty".to_owned()));
         }
         if let (Some(reason), None) = (reason, metadata.get("reason")) {
             metadata.set("reason", JsonText::string(reason));
         }
-        Ok(Self {
-            id: id.to_owned(),
-            reason: reason.map(str::to_owned),
-            metadata,
-        })
+        Ok(Self { id: id.to_owned(), reason: reason.map(str::to_owned), metadata })
     }
 
     /// Reads a request; the id may be called `task_id`, the reason may stand in the metadata only.
@@ -46,16 +40,10 @@ impl TaskCancellationRequest {
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         let metadata = fields.object("metadata")?;
-        let id = fields
-            .coerced_truthy("id")
-            .or_else(|| fields.coerced_truthy("task_id"))
-            .unwrap_or_default();
+        let id = fields.coerced_truthy("id").or_else(|| fields.coerced_truthy("task_id")).unwrap_or_default();
         let reason = match fields.get("reason") {
             Some(_) => fields.coerced("reason"),
-            None => metadata
-                .get("reason")
-                .filter(|reason| !reason.is_null())
-                .map(crate::model::python::text),
+            None => metadata.get("reason").filter(|reason| !reason.is_null()).map(crate::model::python::text),
         };
         Self::new(&id, reason.as_deref(), metadata)
     }

@@ -118,10 +118,7 @@ impl HistoryCompactionRequest {
             (self.max_tokens >= 1, "max_tokens must be >= 1"),
             (self.preserve_recent >= 1, "preserve_recent must be >= 1"),
             (self.summary_max_tokens >= 1, "summary_max_tokens must be >= 1"),
-            (
-                has_summarizer || !summary,
-                "summary strategy requires a summarizer",
-            ),
+            (has_summarizer || !summary, "summary strategy requires a summarizer"),
         ];
         match rules.into_iter().find(|(holds, _)| !holds) {
             Some((_, text)) => Err(ModelError::Invalid(text.to_owned())),
@@ -203,38 +200,17 @@ mod tests {
         assert_eq!(request.check(false), Ok(()));
         let said = |request: HistoryCompactionRequest| request.check(false).unwrap_err().to_string();
         let base = || HistoryCompactionRequest::default();
+        assert_eq!(said(HistoryCompactionRequest { max_messages: 1, ..base() }), "max_messages must be >= 2");
+        assert_eq!(said(HistoryCompactionRequest { max_tokens: 0, ..base() }), "max_tokens must be >= 1");
         assert_eq!(
-            said(HistoryCompactionRequest {
-                max_messages: 1,
-                ..base()
-            }),
-            "max_messages must be >= 2"
-        );
-        assert_eq!(
-            said(HistoryCompactionRequest {
-                max_tokens: 0,
-                ..base()
-            }),
-            "max_tokens must be >= 1"
-        );
-        assert_eq!(
-            said(HistoryCompactionRequest {
-                preserve_recent: 0,
-                ..base()
-            }),
+            said(HistoryCompactionRequest { preserve_recent: 0, ..base() }),
             "preserve_recent must be >= 1"
         );
         assert_eq!(
-            said(HistoryCompactionRequest {
-                summary_max_tokens: 0,
-                ..base()
-            }),
+            said(HistoryCompactionRequest { summary_max_tokens: 0, ..base() }),
             "summary_max_tokens must be >= 1"
         );
-        let summary = HistoryCompactionRequest {
-            strategy: CompactionStrategy::Summary,
-            ..base()
-        };
+        let summary = HistoryCompactionRequest { strategy: CompactionStrategy::Summary, ..base() };
         assert_eq!(summary.check(true), Ok(()));
         assert_eq!(said(summary), "summary strategy requires a summarizer");
     }

@@ -124,10 +124,7 @@ impl StateOperationRequest {
             (self.max_messages >= 1, "max_messages must be at least 1"),
             (self.max_tokens >= 1, "max_tokens must be at least 1"),
             (self.preserve_recent >= 0, "preserve_recent must be non-negative"),
-            (
-                self.summary_max_tokens >= 1,
-                "summary_max_tokens must be at least 1",
-            ),
+            (self.summary_max_tokens >= 1, "summary_max_tokens must be at least 1"),
         ];
         match rules.into_iter().find(|(holds, _)| !holds) {
             Some((_, text)) => Err(ModelError::Invalid(text.to_owned())),
@@ -142,6 +139,7 @@ impl StateOperationRequest {
 }
 
 /// What an operation found in one store, or did to it.
+#[expect(clippy::struct_excessive_bools, reason = "each flag is a key of its own on Protolink's wire")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateStoreReport {
     /// The store: `conversation`, `tools`, `task` or `flow`.
@@ -190,9 +188,7 @@ impl StateStoreReport {
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         Ok(Self {
-            name: fields
-                .coerced_truthy("name")
-                .unwrap_or_else(|| "unknown".to_owned()),
+            name: fields.coerced_truthy("name").unwrap_or_else(|| "unknown".to_owned()),
             enabled: fields.flag("enabled"),
             exists: fields.flag("exists"),
             item_count: fields.optional_int("item_count")?,
@@ -271,11 +267,7 @@ impl StateOperationResult {
         Ok(Self {
             operation,
             session_id: fields.coerced("session_id"),
-            stores: models(
-                "stores",
-                &fields.optional_list("stores")?,
-                StateStoreReport::from_json,
-            )?,
+            stores: models("stores", &fields.optional_list("stores")?, StateStoreReport::from_json)?,
             cleared: fields.texts("cleared")?,
             compacted: fields.texts("compacted")?,
             missing: fields.texts("missing")?,

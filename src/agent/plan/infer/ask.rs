@@ -7,10 +7,9 @@ use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::task::{Task, TaskCommand};
-use proto_events::turn::chain;
+use proto_events::turn::{TurnMessage, chain};
 
-use super::super::{Act, Place, Question, Seat, Step, dispatch, fatal, idempotency_key};
-use super::turn_messages;
+use super::super::{Act, At, Progress, Question, Seat, Step, dispatch, idempotency_key};
 use crate::agent::Agent;
 use crate::agent::budget::{Budget, BudgetUsage};
 use crate::agent::infer::{ChatMessage, InferRequest};
@@ -18,13 +17,13 @@ use crate::agent::prompt::{PromptParts, RENDERER_VERSION};
 use crate::limits::{CALL_TIMEOUT, INFERENCE_RETRIES};
 
 /// The next inference: budget first, then intent and dispatch in one append.
-pub(super) fn model(question: &mut Question<'_>, place: Place, before: &[&Call]) -> Step {
-    if let Err(exceeded) = within_budget(question, None) {
-        return fatal(question, exceeded);
+pub(super) fn model(question: &mut Question<'_>, at: At, before: &[&Call]) -> Progress {
+    if let Err(exceeded) = within_budget(question, at, About::Inference) {
+        return Progress::Fatal(exceeded);
     }
     let step = u32::try_from(before.len()).unwrap_or(u32::MAX).saturating_add(1);
     let Some(backend) = &question.agent.backend else {
-        return Step::Wait;
+        return Progress::Next(Step::Wait);
     };
     let parameters: JsonObject = [
         ("backend".to_owned(), JsonText::string(backend.backend())),
@@ -40,25 +39,25 @@ pub(super) fn model(question: &mut Question<'_>, place: Place, before: &[&Call])
         kind: CallKind::Infer,
         target: format!("{}/{}", backend.backend(), backend.model()),
         args_digest: Digest::of(args.as_str().as_bytes()),
-        prompt: Some(prompt_ref(question, &args)),
+        prompt: Some(prompt_ref(question, at, &args)),
         args,
         recovery: Recovery::Reissue,
         timeout_ms: u64::try_from(CALL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
         max_attempts: INFERENCE_RETRIES + 1,
         origin: CallOrigin {
             run: question.task.runs(),
-            part: place.part,
+            part: at,
             step,
             infer_call: None,
             part_call_id: None,
         },
     };
     let intent = Act::Task(TaskCommand::Call(CallCommand::Request(Box::new(request))));
-    Step::Do(vec![intent, dispatch(call_id, question.epoch)])
+    Progress::Next(Step::Do(vec![intent, dispatch(call_id, question.epoch)]))
 }
 
 /// Names what the model will be shown: a digest that grows with the new messages, never a copy.
-fn prompt_ref(question: &Question<'_>, parameters: &JsonText) -> PromptRef {
+fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText) -> PromptRef {
     let tools = tools_digest(question.agent);
     let system = system_message(question.agent, question.task, question.seat);
     let start = Digest::of_parts(&[
@@ -66,15 +65,10 @@ fn prompt_ref(question: &Question<'_>, parameters: &JsonText) -> PromptRef {
         &tools.0,
         parameters.as_str().as_bytes(),
         system.as_bytes(),
-        &question
-            .seat
-            .map_or(Digest::default(), |seat| seat.session.digest())
-            .0,
+        &question.seat.map_or(Digest::default(), |seat| seat.session.digest()).0,
     ]);
-    let turn = turn_messages(question);
-    let digest = turn
-        .iter()
-        .fold(start, |digest, message| chain(digest, &message.message));
+    let turn = shown(question.task, question.seat, at);
+    let digest = turn.iter().fold(start, |digest, message| chain(digest, &message.message));
     let history = question.seat.map_or(0, |seat| body(seat).len());
     PromptRef {
         session: question.seat.map(|seat| seat.stream.to_string()),
@@ -87,24 +81,16 @@ fn prompt_ref(question: &Question<'_>, parameters: &JsonText) -> PromptRef {
 }
 
 fn tools_digest(agent: &Agent) -> Digest {
-    agent
-        .tools
-        .specs()
-        .into_iter()
-        .fold(Digest::default(), |digest, spec| {
-            let schema = spec.input_schema.to_string();
-            let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
-            Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
-        })
+    agent.tools.specs().into_iter().fold(Digest::default(), |digest, spec| {
+        let schema = spec.input_schema.to_string();
+        let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
+        Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
+    })
 }
 
 /// The leading system message for this task, as our own renderer writes it.
 pub(super) fn system_prompt(agent: &Agent, task: &Task) -> String {
-    let hint = task
-        .flow_state()
-        .read::<JsonObject>()
-        .ok()
-        .and_then(|flow| flow.get("prompt")?.to_str());
+    let hint = task.flow_state().read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
     let tools = agent.tools.specs();
     crate::agent::prompt::system_prompt(&PromptParts {
         tools: &tools,
@@ -119,18 +105,9 @@ fn system_message(agent: &Agent, task: &Task, seat: Option<Seat<'_>>) -> String 
     let Some(seat) = seat else {
         return system_prompt(agent, task);
     };
-    let set = seat
-        .session
-        .open_turn()
-        .and_then(|open| open.system_prompt.as_ref());
-    let kept = || {
-        seat.session
-            .history()
-            .as_slice()
-            .first()
-            .filter(|first| first.role == LlmRole::System)
-    };
-    match set.or_else(kept) {
+    let fresh = seat.session.open_turn().and_then(|open| open.system_prompt.as_ref());
+    let kept = || seat.session.history().as_slice().first().filter(|first| first.role == LlmRole::System);
+    match fresh.or_else(kept) {
         Some(message) => message.content.clone(),
         None => system_prompt(agent, task),
     }
@@ -145,31 +122,28 @@ fn body(seat: Seat<'_>) -> &[LlmMessage] {
 }
 
 /// Whether the step about to be taken is within the run's budget; the error is Protolink's text.
-pub(super) fn within_budget(question: &Question<'_>, tool_call: Option<&str>) -> Result<(), String> {
-    let context = question
-        .task
-        .metadata()
-        .get("run_context")
-        .map(JsonText::to_value);
+pub(super) fn within_budget(question: &Question<'_>, at: At, about: About) -> Result<(), String> {
+    let context = question.task.metadata().get("run_context").map(JsonText::to_value);
     let Some(budget) = context.as_ref().and_then(|context| context.get("budget")) else {
         return Ok(());
     };
     let budget = Budget::from_json(budget).map_err(|error| error.to_string())?;
-    budget
-        .check(&usage(question, tool_call))
-        .map_err(|exceeded| exceeded.to_string())
+    budget.check(&usage(question, at, about)).map_err(|exceeded| exceeded.to_string())
 }
 
-/// Counts what the part has used, the step about to be taken included. With a tool call's id, that call is
-/// what is about to be taken; without one, it is an inference.
-fn usage(question: &Question<'_>, tool_call: Option<&str>) -> BudgetUsage {
-    let Some(run) = question.task.run() else {
-        return BudgetUsage::default();
-    };
+/// What is about to be done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum About {
+    Inference,
+    ToolCall,
+}
+
+/// Counts what the part has used, what is about to be done included.
+fn usage(question: &Question<'_>, at: At, about: About) -> BudgetUsage {
     let mut usage = BudgetUsage::default();
     for call in question.task.calls().iter() {
         let origin = &call.request.origin;
-        if origin.run != question.task.runs() || origin.part < run.next_part || origin.step == 0 {
+        if origin.run != question.task.runs() || origin.part != at || origin.step == 0 {
             continue;
         }
         match call.request.kind {
@@ -179,21 +153,27 @@ fn usage(question: &Question<'_>, tool_call: Option<&str>) -> BudgetUsage {
             }
             CallKind::Tool => usage.tool_calls += 1,
         }
-        if let Some(tokens) = call
-            .usage
-            .filter(|_| matches!(call.status, CallStatus::Succeeded(_)))
-        {
+        if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
             usage.input_tokens += tokens.input_tokens;
             usage.output_tokens += tokens.output_tokens;
         }
     }
-    if tool_call.is_some() {
+    if about == About::ToolCall {
         usage.tool_calls += 1;
     } else {
         usage.steps += 1;
         usage.llm_calls += 1;
     }
     usage
+}
+
+/// The messages of the turn that the model is shown: in a conversation all of the run's, else only those of
+/// the part itself.
+fn shown<'a>(task: &'a Task, seat: Option<Seat<'a>>, at: At) -> Vec<&'a TurnMessage> {
+    match seat {
+        Some(seat) => seat.session.open_turn().map_or(&[][..], |open| open.turn.messages()).iter().collect(),
+        None => task.turn().messages().iter().filter(|message| message.part == at).collect(),
+    }
 }
 
 /// What the backend is sent for an attempt of this inference.
@@ -206,13 +186,7 @@ pub fn infer_request(
 ) -> InferRequest {
     let system = ChatMessage::new(LlmRole::System, system_message(agent, task, seat));
     let history = seat.map_or(&[][..], body).iter();
-    let turn = match seat {
-        Some(seat) => seat
-            .session
-            .open_turn()
-            .map_or(&[][..], |open| open.turn.messages()),
-        None => task.turn().messages(),
-    };
+    let turn = shown(task, seat, call.origin.part);
     let messages = std::iter::once(system)
         .chain(history.map(ChatMessage::of))
         .chain(turn.iter().map(|message| ChatMessage::of(&message.message)))

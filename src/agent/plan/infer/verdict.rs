@@ -37,11 +37,8 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn of(agent: &Agent, calls: &[&Call]) -> Self {
-        let mut reading = Self {
-            last: Verdict::Broken("no inference yet".to_owned()),
-            malformed_in_a_row: 0,
-            steps: 0,
-        };
+        let mut reading =
+            Self { last: Verdict::Broken("no inference yet".to_owned()), malformed_in_a_row: 0, steps: 0 };
         let mut done: VecDeque<String> = VecDeque::with_capacity(REMEMBERED_ACTIONS);
         for call in calls {
             reading.steps += 1;
@@ -71,10 +68,7 @@ fn verdict(agent: &Agent, call: &Call) -> Verdict {
     match &call.status {
         CallStatus::Succeeded(reply) => match InferReply::from_json(reply) {
             Ok(reply) => match parse_action(&reply.content, &agent.tools.names(), &[]) {
-                Ok(action) => Verdict::Action {
-                    action,
-                    raw: reply.content,
-                },
+                Ok(action) => Verdict::Action { action, raw: reply.content },
                 Err(error) => Verdict::Malformed(error.to_string()),
             },
             Err(error) => Verdict::Malformed(error),

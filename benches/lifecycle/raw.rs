@@ -1,0 +1,183 @@
+//! The yardstick: a store that does the least that is durable. One growing file, one writer thread that takes
+//! whatever is queued, checks every expected version, writes the group's bytes in one write, `fdatasync`s once and
+//! answers all. It writes what the sled store writes, checksum and framing included. It can read nothing back, so
+//! it carries new streams only.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use proto_events::envelope::Committed;
+use proto_events::id::{Position, StreamId, Version};
+use taskreel::limits::{GROUP_APPENDS, WRITER_QUEUE_APPENDS};
+use taskreel::store::{
+    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence,
+    MemoryStore, ReadError, StoredRecord, StreamInfo,
+};
+use tokio::sync::{mpsc, oneshot};
+
+const FENCE: Fence = Fence { partition: 0, epoch: 1 };
+
+type Answer = Result<Appended, AppendError>;
+
+struct Job {
+    append: Append,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// The store.
+pub(crate) struct RawStore {
+    queue: Mutex<Option<mpsc::Sender<Job>>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+    /// Lends its feed, which nobody listens to here.
+    silent: MemoryStore,
+}
+
+impl RawStore {
+    pub(crate) fn create(path: &Path) -> std::io::Result<Self> {
+        let file = File::create_new(path)?;
+        let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
+        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+        let work = move || runtime.block_on(Writer::new(file).run(jobs));
+        let writer = std::thread::Builder::new().name("raw-writer".to_owned()).spawn(work)?;
+        Ok(Self {
+            queue: Mutex::new(Some(queue)),
+            writer: Mutex::new(Some(writer)),
+            silent: MemoryStore::new(),
+        })
+    }
+}
+
+struct Writer {
+    file: File,
+    versions: HashMap<StreamId, Version>,
+    position: u64,
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    fn new(file: File) -> Self {
+        let (versions, bytes) = (HashMap::new(), Vec::new());
+        Self { file, versions, position: 0, bytes }
+    }
+
+    async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        let mut jobs = Vec::new();
+        while queue.recv_many(&mut jobs, GROUP_APPENDS).await > 0 {
+            let first = self.position + 1;
+            self.bytes.clear();
+            self.bytes.extend_from_slice(&[0; 4]);
+            self.bytes.extend_from_slice(&first.to_be_bytes());
+            self.bytes.extend_from_slice(&u32::try_from(jobs.len()).unwrap_or(u32::MAX).to_be_bytes());
+            let mut answers = Vec::with_capacity(jobs.len());
+            for Job { append, reply } in jobs.drain(..) {
+                answers.push((reply, self.admit(&append)));
+            }
+            let written = self.write();
+            for (reply, answer) in answers {
+                let answer = match &written {
+                    Ok(()) => answer,
+                    Err(error) => Err(AppendError::Ambiguous { why: error.to_string() }),
+                };
+                let _a_caller_may_be_gone = reply.send(answer);
+            }
+        }
+    }
+
+    fn admit(&mut self, append: &Append) -> Answer {
+        for part in &append.parts {
+            let actual = self.versions.get(&part.stream).copied().unwrap_or_default();
+            if actual != part.expected.version() {
+                return Err(AppendError::Conflict {
+                    stream: part.stream.clone(),
+                    expected: part.expected,
+                    actual,
+                });
+            }
+        }
+        let mut parts = Vec::with_capacity(append.parts.len());
+        for part in &append.parts {
+            let record = part.record.bytes();
+            self.bytes.extend_from_slice(&u32::try_from(record.len()).unwrap_or(u32::MAX).to_be_bytes());
+            self.bytes.extend_from_slice(&part.record.hash().0);
+            self.bytes.extend_from_slice(record);
+            self.position += u64::from(part.record.event_count());
+            let version = part.record.last_version();
+            self.versions.insert(part.stream.clone(), version);
+            parts.push(Committed { version, position: Position(self.position) });
+        }
+        Ok(Appended { parts })
+    }
+
+    fn write(&mut self) -> std::io::Result<()> {
+        if let Some((checksum, rest)) = self.bytes.split_first_chunk_mut::<4>() {
+            *checksum = crc32c::crc32c(rest).to_be_bytes();
+        }
+        self.file.write_all(&self.bytes)?;
+        self.file.sync_data()
+    }
+}
+
+fn unsupported() -> ReadError {
+    ReadError::Io("the raw file is for measuring only and cannot be read".to_owned())
+}
+
+impl EventReader for RawStore {
+    fn read_stream(&self, _: &StreamId, from: Version, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        // A new stream is asked for from its first version; nothing else is ever asked for here.
+        if from == Version(1) { Ok(Vec::new()) } else { Err(unsupported()) }
+    }
+
+    fn read_all(&self, from: Position, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        if from == Position(1) { Ok(Vec::new()) } else { Err(unsupported()) }
+    }
+
+    fn head(&self) -> Result<Position, ReadError> {
+        Err(unsupported())
+    }
+
+    /// It is asked when an actor starts, and all streams are new here.
+    fn stream_version(&self, _: &StreamId) -> Result<Version, ReadError> {
+        Ok(Version(0))
+    }
+
+    fn list_streams(&self, _: &str, _: Option<&StreamId>, _: usize) -> Result<Vec<StreamInfo>, ReadError> {
+        Err(unsupported())
+    }
+}
+
+impl EventStore for RawStore {
+    fn fence(&self) -> Fence {
+        FENCE
+    }
+
+    fn append(&self, append: Append) -> AppendFuture {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (reply, answer) = oneshot::channel();
+        Box::pin(async move {
+            let queue = queue.ok_or(AppendError::Closed)?;
+            queue.send(Job { append, reply }).await.map_err(|_| AppendError::Closed)?;
+            answer.await.unwrap_or(Err(AppendError::Closed))
+        })
+    }
+
+    fn resolve(&self, _: [u8; 16]) -> Result<Option<Appended>, ReadError> {
+        Err(unsupported())
+    }
+
+    fn subscribe(&self) -> Feed {
+        self.silent.subscribe()
+    }
+
+    fn close(&self) -> Result<(), CloseError> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match writer.map(JoinHandle::join) {
+            Some(Err(_)) => Err(CloseError::Poisoned { why: "the writer panicked".to_owned() }),
+            _ => Ok(()),
+        }
+    }
+}

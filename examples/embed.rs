@@ -1,0 +1,56 @@
+//! The README's embedding example as a program: one tool, one scripted model, one question. It needs no key and
+//! no network. `cargo run --example embed` keeps its log in a temporary directory; `cargo run --example embed --
+//! ./log` keeps it in `./log`, where a second run goes on with the same conversation.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use taskreel::infer::{Entry, Scripted};
+use taskreel::{JsonSchema, Part, System};
+
+/// What the model must say to ask for a forecast. The JSON Schema that it is shown comes from here.
+#[derive(Deserialize, JsonSchema)]
+struct Forecast {
+    /// City, as a person would say it.
+    city: String,
+}
+
+/// What the tool answers.
+#[derive(Serialize)]
+struct Weather {
+    celsius: usize,
+}
+
+async fn forecast(ask: Forecast) -> Result<Weather, std::io::Error> {
+    Ok(Weather { celsius: ask.city.len() })
+}
+
+/// A model that asks for the forecast, and then answers.
+fn model() -> Scripted {
+    let ask = json!({"type": "tool_call", "tool": "forecast", "args": {"city": "Oslo"}});
+    let answer = json!({"type": "final", "content": "4 degrees: take a coat."});
+    let replies = vec![Entry::json(&ask), Entry::json(&answer)];
+    Scripted::by_prompt([("Oslo".to_owned(), replies)])
+}
+
+#[tokio::main]
+#[expect(clippy::print_stdout, reason = "an example shows what it did")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let scratch = tempfile::tempdir()?;
+    let log = std::env::args_os().nth(1).map_or_else(|| scratch.path().join("log"), std::path::PathBuf::from);
+
+    let system = System::builder(&log)
+        .tool("forecast", "Weather for one city", forecast)
+        .infer(model())
+        .start()
+        .await?;
+    let sent = system.session("demo").send(Part::infer("Do I need a coat in Oslo?")).await?;
+    let task = sent.finished().await?;
+    println!("{} after {} events", task.state(), task.version());
+    if let Some(answer) = task.answer() {
+        println!("{answer}");
+    }
+    let said = system.session("demo").history().await?;
+    println!("{} messages in the conversation", said.as_slice().len());
+    system.shutdown().await?;
+    Ok(())
+}

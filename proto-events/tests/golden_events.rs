@@ -1,0 +1,229 @@
+//! The bytes of every event version that was ever shipped. A golden file may be added, never changed: a log
+//! written today must be read by every later release. Missing files are written with `TASKREEL_WRITE_GOLDEN=1`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use proto_events::call::{
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, PromptRef,
+    Recovery, TokenUsage,
+};
+use proto_events::codec::{AnyEvent, Payload, Storable, kind};
+use proto_events::id::{Digest, Version};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
+use proto_events::session::SessionEvent;
+use proto_events::task::TaskEvent;
+use proto_events::turn::TurnMessage;
+
+fn object(json: &str) -> JsonObject {
+    JsonText::parse(json).unwrap().read().unwrap()
+}
+
+fn message() -> Message {
+    Message {
+        id: Some("msg_1".into()),
+        role: Some("user".into()),
+        parts: vec![
+            Part::text("héllo ☃"),
+            Part::new("json", JsonText::parse(r#"{"big": 1180591620717411303424, "z":-0.0}"#).unwrap()),
+        ],
+        timestamp: None,
+    }
+}
+
+fn artifact() -> Artifact {
+    Artifact {
+        id: Some("art_1".into()),
+        parts: vec![Part::tool_output("c1", JsonText::parse("1e16").unwrap())],
+        metadata: object(r#"{"k":1.0}"#),
+        timestamp: Some("2026-11-21T07:03:20.123456+00:00".into()),
+        kind: "result".into(),
+        name: Some("report".into()),
+        uri: None,
+        media_type: Some("text/plain".into()),
+        action_id: None,
+    }
+}
+
+fn llm_message(role: LlmRole) -> LlmMessage {
+    LlmMessage {
+        role,
+        content: "what is said".into(),
+        name: Some("tool".into()),
+        metadata: object(r#"{"m":[1,2]}"#),
+        id: "6f1c2b1e-0000-4000-8000-000000000001".into(),
+        created_at: "2026-11-21T07:03:20+00:00".into(),
+        tool_calls: JsonText::parse(r#"{"x":1}"#).unwrap(),
+        tool_name: None,
+    }
+}
+
+fn turn_message() -> TurnMessage {
+    TurnMessage {
+        message: llm_message(LlmRole::Assistant),
+        part: 2,
+        infer_call: Some("call_1".into()),
+        origin: Some("call_2".into()),
+    }
+}
+
+fn requested() -> CallRequested {
+    CallRequested {
+        call_id: "call_1".into(),
+        kind: CallKind::Infer,
+        target: "scripted/demo".into(),
+        args: JsonText::parse(r#"{"model":"demo"}"#).unwrap(),
+        args_digest: Digest([7; 32]),
+        idempotency_key: "0123abcd".into(),
+        recovery: Recovery::Reissue,
+        timeout_ms: 120_000,
+        max_attempts: 4,
+        origin: CallOrigin {
+            run: 1,
+            part: 2,
+            step: 3,
+            infer_call: Some("call_0".into()),
+            part_call_id: Some(String::new()),
+        },
+        prompt: Some(PromptRef {
+            session: Some("session-agent/s".into()),
+            read_to: Version(9),
+            messages: 5,
+            digest: Digest([1; 32]),
+            renderer: 1,
+            tools: Digest([2; 32]),
+        }),
+    }
+}
+
+fn call_events() -> Vec<CallEvent> {
+    let call_id = || "call_1".to_owned();
+    let failure = CallFailure {
+        class: FailureClass::AfterEffect,
+        error_type: "ValueError".into(),
+        message: "boom".into(),
+    };
+    let usage = Some(TokenUsage { input_tokens: 300, output_tokens: u64::MAX });
+    let result = JsonText::parse(r#"{"temp": 20}"#).unwrap();
+    vec![
+        CallEvent::Requested(Box::new(requested())),
+        CallEvent::Dispatched {
+            call_id: call_id(),
+            attempt: 2,
+            epoch: 77,
+            delay_ms: 1_500,
+            cause: "rate limit".into(),
+        },
+        CallEvent::Succeeded { call_id: call_id(), attempt: 1, result, usage },
+        CallEvent::Failed { call_id: call_id(), attempt: 1, failure },
+        CallEvent::TimedOut { call_id: call_id(), attempt: 1, after_ms: 120_000 },
+        CallEvent::Canceled { call_id: call_id(), stage: CancelStage::InFlight },
+        CallEvent::OutcomeUnknown { call_id: call_id(), attempt: 1, why: "the process ended".into() },
+        CallEvent::LateResultIgnored {
+            call_id: call_id(),
+            attempt: 1,
+            succeeded: true,
+            digest: Digest([3; 32]),
+        },
+    ]
+}
+
+fn task_events() -> Vec<TaskEvent> {
+    let posted = PostedTask {
+        id: "task_1".into(),
+        state: TaskState::Unknown,
+        messages: vec![message()],
+        artifacts: vec![artifact()],
+        metadata: object(r#"{"state_history":"oops","b":2}"#),
+        flow_state: JsonText::empty_object(),
+        created_at: Some("2026-11-21".into()),
+    };
+    let mut events = vec![
+        TaskEvent::Submitted(Box::new(posted)),
+        TaskEvent::StateChanged { from: TaskState::Working, to: TaskState::InputRequired },
+        TaskEvent::MessageAppended(message()),
+        TaskEvent::ArtifactAppended { artifact: artifact(), part: Some(1) },
+        TaskEvent::MetadataMerged(object(r#"{"error":"boom"}"#)),
+        TaskEvent::CancelRequested { reason: Some("user asked".into()) },
+        TaskEvent::InferMessageAppended(turn_message()),
+    ];
+    events.extend(call_events().into_iter().map(TaskEvent::Call));
+    events
+}
+
+fn session_events() -> Vec<SessionEvent> {
+    vec![
+        SessionEvent::Opened { session_id: "s".into() },
+        SessionEvent::SystemPromptSet(llm_message(LlmRole::System)),
+        SessionEvent::TurnStarted { turn_id: "turn_1".into(), task: "task-agent/t".into() },
+        SessionEvent::MessageAppended(turn_message()),
+        SessionEvent::TurnCommitted { turn_id: "turn_1".into() },
+        SessionEvent::TurnAborted { turn_id: "turn_1".into(), reason: "canceled".into() },
+    ]
+}
+
+fn path(payload: &Payload) -> PathBuf {
+    let Payload { kind, schema, .. } = payload;
+    let file = format!("tests/golden/{kind:03}_{}_v{schema}.bin", kind::name(*kind));
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)
+}
+
+/// Compares an event with its golden bytes, both ways.
+fn check<E: Storable + PartialEq + std::fmt::Debug>(event: &E) -> u16 {
+    let payload = event.encode().unwrap();
+    let path = path(&payload);
+    if !path.exists() && std::env::var_os("TASKREEL_WRITE_GOLDEN").is_some() {
+        std::fs::write(&path, &payload.body).unwrap();
+    }
+    let golden = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(payload.body, golden, "{} has other bytes than its golden file", path.display());
+    let back = E::decode(payload.kind, payload.schema, &golden).unwrap();
+    assert_eq!(&back, event, "{}", path.display());
+    payload.kind
+}
+
+#[test]
+fn every_event_has_the_bytes_of_its_golden_file_and_is_read_back_from_them() {
+    let mut seen: BTreeSet<u16> = task_events().iter().map(check).collect();
+    seen.extend(session_events().iter().map(check));
+    let all: BTreeSet<u16> = kind::ALL.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(seen, all, "an event kind has no golden file");
+}
+
+#[test]
+fn every_golden_file_ever_shipped_is_still_read() {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut read = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let Some((number, rest)) = name.split_once('_') else {
+            continue;
+        };
+        let Ok(number) = number.parse::<u16>() else {
+            continue;
+        };
+        let schema: u8 = rest.rsplit_once("_v").unwrap().1.parse().unwrap();
+        let category = if (100..200).contains(&number) { "session" } else { "task" };
+        let body = std::fs::read(&path).unwrap();
+        AnyEvent::decode(category, number, schema, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        read += 1;
+    }
+    assert!(read >= kind::ALL.len());
+}
+
+#[test]
+fn an_event_of_another_category_and_a_newer_version_are_refused_by_name() {
+    let session = session_events().remove(0).encode().unwrap();
+    assert!(TaskEvent::decode(session.kind, session.schema, &session.body).is_err());
+    let task = task_events().remove(1).encode().unwrap();
+    let newer = TaskEvent::decode(task.kind, task.schema + 1, &task.body).unwrap_err();
+    assert!(newer.to_string().contains("newer"), "{newer}");
+}

@@ -1,0 +1,273 @@
+//! The record's bytes are for ever: a golden file, and properties over all records and over hostile bytes.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
+
+use proptest::prelude::*;
+use proto_events::codec::record::{
+    Body, EncodedRecord, EventBody, Record, RecordDraft, RecordError, RecordView,
+};
+use proto_events::envelope::{Basis, Metadata, Principal, Timestamp};
+use proto_events::id::{Digest, StreamId, Version};
+
+/// The record in `golden/record_v1.bin`. Neither may ever change.
+fn golden() -> RecordDraft {
+    RecordDraft {
+        stream: StreamId::task("weather desk", "tâche/1").unwrap(),
+        first_version: Version(3),
+        set_id: *b"set-id-of-16-byt",
+        part: 1,
+        parts: 2,
+        partition: 5,
+        epoch: 9,
+        metadata: Metadata {
+            at: Timestamp(1_795_000_000_123_456),
+            command_id: "command-1".into(),
+            command_digest: Digest::of(b"the command's body"),
+            causation_id: "cause".into(),
+            correlation_id: "request ☃".into(),
+            principal: Principal { name: "ana".into(), basis: Basis::Authenticated },
+        },
+        previous: Digest::of(b"the record before"),
+        events: vec![
+            EventBody { kind: 201, schema: 1, salt: *b"sixteen bytes of", body: b"first body".to_vec() },
+            EventBody { kind: 65_535, schema: 255, salt: [0; 16], body: Vec::new() },
+        ],
+    }
+}
+
+const GOLDEN: &[u8] = include_bytes!("golden/record_v1.bin");
+
+#[test]
+fn the_golden_record_is_still_written_and_read_the_same() {
+    let encoded = golden().encode().unwrap();
+    assert_eq!(&**encoded.bytes(), GOLDEN);
+    assert_eq!(
+        encoded.hash().to_string(),
+        "aa386c02d921e6776b67b5aeb4a984a2f176e2d54a66b87828f4aa6263c79fc3"
+    );
+    let record = Record::decode(GOLDEN).unwrap();
+    record.check_bodies().unwrap();
+    assert_eq!(draft_of(&record), golden());
+}
+
+/// The layout once more, by hand, so that a change made to both sides of the codec is noticed too.
+#[test]
+fn every_field_stands_where_the_document_says() {
+    let at = |from: usize, bytes: &[u8]| assert_eq!(&GOLDEN[from..from + bytes.len()], bytes, "byte {from}");
+    at(0, &[1]);
+    at(1, &[0, 34]);
+    at(3, b"task-weather%20desk/t%C3%A2che%2F1");
+    at(37, &3_u64.to_be_bytes());
+    at(45, b"set-id-of-16-byt");
+    at(61, &[0, 1, 0, 2]);
+    at(65, &5_u32.to_be_bytes());
+    at(69, &9_u64.to_be_bytes());
+    at(77, &1_795_000_000_123_456_i64.to_be_bytes());
+    at(85, &[0, 9]);
+    at(87, b"command-1");
+    at(96, &Digest::of(b"the command's body").0);
+    at(128, &[0, 5]);
+    at(130, b"cause");
+    at(135, &[0, 11]);
+    at(137, "request ☃".as_bytes());
+    at(148, &[0, 3]);
+    at(150, b"ana");
+    at(153, &[1]);
+    at(154, &Digest::of(b"the record before").0);
+    at(186, &[0, 2]);
+    at(188, &[0, 201, 1, 0, 0, 0, 10]);
+    at(195, &Digest::of(b"sixteen bytes offirst body").0);
+    at(227, &[255, 255, 255, 0, 0, 0, 0]);
+    at(234, &Digest::of(&[0; 16]).0);
+    let hashed = 266;
+    assert_eq!(RecordView::peek(GOLDEN).unwrap().hashed_len(), hashed);
+    at(hashed, &[0]);
+    at(267, b"sixteen bytes of");
+    at(283, b"first body");
+    at(293, &[0; 17]);
+    assert_eq!(GOLDEN.len(), 310);
+    let leaf = Digest::of_parts(&[&[0], &GOLDEN[..hashed]]);
+    assert_eq!(golden().encode().unwrap().hash(), leaf);
+}
+
+#[test]
+fn every_flipped_bit_of_the_hashed_part_changes_the_leaf_hash_or_is_refused() {
+    let good = RecordView::peek(GOLDEN).unwrap();
+    let (hash, hashed) = (good.leaf_hash(), good.hashed_len());
+    for bit in 0..hashed * 8 {
+        let mut bad = GOLDEN.to_vec();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(view) = RecordView::peek(&bad) {
+            assert_ne!(view.leaf_hash(), hash, "bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn every_flipped_bit_beside_the_hashed_part_is_noticed_and_leaves_the_leaf_hash() {
+    let good = RecordView::peek(GOLDEN).unwrap();
+    let (hash, hashed) = (good.leaf_hash(), good.hashed_len());
+    for bit in hashed * 8..GOLDEN.len() * 8 {
+        let mut bad = GOLDEN.to_vec();
+        bad[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(RecordView::peek(&bad).unwrap().leaf_hash(), hash);
+        assert!(Record::decode(&bad).and_then(|record| record.check_bodies()).is_err(), "bit {bit}");
+        assert!(EncodedRecord::from_bytes(&bad).is_err());
+    }
+}
+
+#[test]
+fn every_cut_is_an_error_and_so_is_one_byte_more() {
+    for length in 0..GOLDEN.len() {
+        assert!(matches!(Record::decode(&GOLDEN[..length]), Err(RecordError::Cut { .. })), "{length}");
+    }
+    let more = [GOLDEN, &[0]].concat();
+    assert_eq!(Record::decode(&more), Err(RecordError::Trailing { bytes: 1 }));
+}
+
+#[test]
+fn another_format_and_a_reserved_place_are_errors_of_their_own() {
+    let mut newer = GOLDEN.to_vec();
+    newer[0] = 2;
+    assert_eq!(Record::decode(&newer), Err(RecordError::UnknownFormat { found: 2 }));
+    for place in [1, 2, 3, 255] {
+        let mut bytes = GOLDEN.to_vec();
+        bytes[266] = place;
+        assert_eq!(Record::decode(&bytes), Err(RecordError::UnknownPlace { event: 0, place }));
+        assert!(RecordView::peek(&bytes).is_ok(), "the header can be read all the same");
+    }
+}
+
+#[test]
+fn a_draft_that_no_record_can_hold_is_refused() {
+    let refused = |change: &dyn Fn(&mut RecordDraft)| {
+        let mut draft = golden();
+        change(&mut draft);
+        draft.encode().unwrap_err()
+    };
+    assert_eq!(refused(&|draft| draft.events.clear()), RecordError::EventCount { count: 0 });
+    assert_eq!(
+        refused(&|draft| draft.events = vec![draft.events[1].clone(); 1_025]),
+        RecordError::EventCount { count: 1_025 }
+    );
+    assert!(matches!(refused(&|draft| draft.part = 2), RecordError::Value { .. }));
+    assert!(matches!(refused(&|draft| draft.first_version = Version(0)), RecordError::Value { .. }));
+    assert!(matches!(refused(&|draft| draft.first_version = Version(u64::MAX)), RecordError::Value { .. }));
+    assert!(matches!(
+        refused(&|draft| draft.metadata.causation_id = "x".repeat(65_536)),
+        RecordError::TextTooLong { bytes: 65_536, .. }
+    ));
+    assert!(matches!(
+        refused(&|draft| draft.events[0].body = vec![0; 16 * 1024 * 1024 + 1]),
+        RecordError::BodyTooLarge { event: 0, .. }
+    ));
+}
+
+#[test]
+fn a_length_that_lies_costs_no_memory() {
+    // A body length of 16 MiB and none of it there; 1,024 events announced and none there.
+    let mut body = GOLDEN.to_vec();
+    body[191..195].copy_from_slice(&(16_u32 * 1024 * 1024).to_be_bytes());
+    assert!(matches!(Record::decode(&body), Err(RecordError::Cut { field: "body", .. })));
+    body[191..195].copy_from_slice(&u32::MAX.to_be_bytes());
+    assert!(matches!(Record::decode(&body), Err(RecordError::BodyTooLarge { .. })));
+    let mut count = GOLDEN[..188].to_vec();
+    count[186..188].copy_from_slice(&1_024_u16.to_be_bytes());
+    assert!(matches!(Record::decode(&count), Err(RecordError::Cut { field: "events", .. })));
+}
+
+fn draft_of(record: &Record) -> RecordDraft {
+    let event = |event: &proto_events::codec::record::StoredEvent| match &event.place {
+        Body::Inline { salt, bytes } => {
+            assert_eq!(event.body_len as usize, bytes.len());
+            EventBody { kind: event.kind, schema: event.schema, salt: *salt, body: bytes.clone() }
+        }
+        other => panic!("a body in place {other:?}"),
+    };
+    RecordDraft {
+        stream: record.stream.clone(),
+        first_version: record.first_version,
+        set_id: record.set_id,
+        part: record.part,
+        parts: record.parts,
+        partition: record.partition,
+        epoch: record.epoch,
+        metadata: record.metadata.clone(),
+        previous: record.previous,
+        events: record.events.iter().map(event).collect(),
+    }
+}
+
+prop_compose! {
+    fn any_event()(
+        kind: u16, schema: u8, salt: [u8; 16], body in prop::collection::vec(any::<u8>(), 0..200),
+    ) -> EventBody {
+        EventBody { kind, schema, salt, body }
+    }
+}
+
+prop_compose! {
+    fn any_metadata()(
+        at: i64, texts: [String; 4], digest: [u8; 32], authenticated: bool,
+    ) -> Metadata {
+        let [command_id, causation_id, correlation_id, name] = texts;
+        let basis = if authenticated { Basis::Authenticated } else { Basis::Asserted };
+        Metadata {
+            at: Timestamp(at), command_id, command_digest: Digest(digest), causation_id, correlation_id,
+            principal: Principal { name, basis },
+        }
+    }
+}
+
+prop_compose! {
+    fn any_draft()(
+        agent in "\\PC{1,30}", id in "\\PC{1,30}", first in 1..u64::MAX - 2_000, set_id: [u8; 16],
+        part in 0..u16::MAX, more in 1..100_u16, partition: u32, epoch: u64, previous: [u8; 32],
+        metadata in any_metadata(), events in prop::collection::vec(any_event(), 1..8),
+    ) -> RecordDraft {
+        RecordDraft {
+            stream: StreamId::task(&agent, &id).unwrap(), first_version: Version(first), set_id, part,
+            parts: part.saturating_add(more), partition, epoch, metadata, previous: Digest(previous), events,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_record_comes_back(draft in any_draft()) {
+        let encoded = draft.encode().unwrap();
+        prop_assert_eq!(encoded.bytes().len(), draft.size());
+        let record = Record::decode(encoded.bytes()).unwrap();
+        record.check_bodies().unwrap();
+        prop_assert_eq!(record.last_version(), encoded.last_version());
+        prop_assert_eq!(&draft_of(&record), &draft);
+        prop_assert_eq!(EncodedRecord::from_bytes(encoded.bytes()).unwrap(), encoded);
+    }
+
+    #[test]
+    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        let _ = Record::decode(&bytes);
+        let mut known = bytes;
+        known.insert(0, 1);
+        let _ = Record::decode(&known);
+    }
+
+    #[test]
+    fn mutated_bytes_never_panic_and_never_pass_unnoticed(
+        changes in prop::collection::vec((0..310_usize, any::<u8>()), 1..6), cut in 0..=310_usize,
+    ) {
+        let mut bytes = GOLDEN.to_vec();
+        for (at, byte) in changes {
+            bytes[at] = byte;
+        }
+        bytes.truncate(cut);
+        let read = Record::decode(&bytes).and_then(|record| record.check_bodies());
+        if read.is_ok() && bytes != GOLDEN {
+            let hash = RecordView::peek(&bytes).unwrap().leaf_hash();
+            prop_assert_ne!(hash, RecordView::peek(GOLDEN).unwrap().leaf_hash());
+        }
+    }
+}

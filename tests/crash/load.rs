@@ -1,0 +1,216 @@
+//! The child of the kill test: a system under load that tells of every acknowledgement, until it is killed. Its
+//! tools write to ledgers that know nothing of the log.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use proto_events::id::{Digest, Mint, Position};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Message, Part, PostedTask, TaskState};
+use proto_events::task::TaskCommand;
+use serde::Deserialize;
+use serde_json::json;
+use taskreel::infer::{Entry, Scripted};
+use taskreel::store::Delivery;
+use taskreel::system::Builder;
+use taskreel::tool::{ToolContext, ToolPolicy};
+use taskreel::{Error, JsonSchema, System};
+
+use crate::dice::Dice;
+
+/// The agent that both processes run.
+pub(crate) const AGENT: &str = "shop";
+/// Where the log is, below the round's folder.
+pub(crate) const LOG: &str = "log";
+/// One line for each time that `pay` took effect.
+pub(crate) const PAID: &str = "paid.ledger";
+/// One line for each time that `reserve` took effect.
+pub(crate) const RESERVED: &str = "reserved.ledger";
+
+/// Tasks that are worked on at the same time.
+const WORKERS: u64 = 24;
+/// Conversations that are shared by tasks.
+const TABLES: u64 = 3;
+
+#[derive(Deserialize, JsonSchema)]
+struct Order {
+    /// What the order is told apart by.
+    n: u64,
+}
+
+/// A file outside the log. A line is one write at its end, so that it is there whole as soon as it is there.
+#[derive(Clone)]
+struct Ledger(Arc<File>);
+
+impl Ledger {
+    fn open(path: &Path) -> Self {
+        let file = OpenOptions::new().create(true).append(true).open(path);
+        Self(Arc::new(file.unwrap()))
+    }
+
+    fn note(&self, line: &str) {
+        (&*self.0).write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+}
+
+/// Lets others run for a while, so that a kill finds tools before, in and after their effect.
+async fn dawdle(turns: u64) {
+    for _ in 0..turns {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// The system that runs in the child, and that recovers in the parent.
+pub(crate) fn system(base: &Path) -> Builder {
+    let (paid, reserved) = (Ledger::open(&base.join(PAID)), Ledger::open(&base.join(RESERVED)));
+    let pay = move |cx: ToolContext, order: Order| {
+        let paid = paid.clone();
+        async move {
+            dawdle(order.n % 50).await;
+            paid.note(&format!("{} {}", cx.task_id(), cx.call_id()));
+            dawdle(order.n % 70).await;
+            Ok::<_, String>(order.n)
+        }
+    };
+    let reserve = move |cx: ToolContext, order: Order| {
+        let reserved = reserved.clone();
+        async move {
+            let (task, call, attempt) = (cx.task_id(), cx.call_id(), cx.attempt());
+            reserved.note(&format!("{task} {call} {attempt} {}", cx.idempotency_key()));
+            dawdle(order.n % 70).await;
+            Ok::<_, String>(order.n)
+        }
+    };
+    let look = async move |order: Order| {
+        dawdle(order.n % 30).await;
+        Ok::<_, String>(order.n)
+    };
+    System::builder(base.join(LOG))
+        .agent(AGENT)
+        .tool("pay", "Pays: must not happen twice", pay)
+        .tool_with("look", "Looks: changes nothing", look, ToolPolicy::read_only())
+        .tool_with("reserve", "Reserves: honours its key", reserve, ToolPolicy::idempotent())
+        .infer(model())
+}
+
+fn model() -> Scripted {
+    let call =
+        |tool: &str, n: u64| Entry::json(&json!({"type": "tool_call", "tool": tool, "args": {"n": n}}));
+    let done = Entry::json(&json!({"type": "final", "content": "done"}));
+    Scripted::by_prompt([
+        ("buy".to_owned(), vec![call("look", 7), call("pay", 40), call("reserve", 9), done.clone()]),
+        ("just pay".to_owned(), vec![call("pay", 60), done.clone()]),
+        (String::new(), vec![done]),
+    ])
+}
+
+/// The task of an id: whoever knows the id can post the same again.
+pub(crate) fn posted(id: &str) -> PostedTask {
+    let digest = Digest::of(id.as_bytes()).0;
+    let mut dice = Dice::new(u64::from_be_bytes(*digest.first_chunk().unwrap()));
+    let n = dice.below(1_000);
+    let call = |tool: &str, at: u32| {
+        let args = JsonText::from(json!({ "n": n }));
+        Part::tool_call_of(tool, args, Some(&format!("tool_call_{id}_{at}")))
+    };
+    let mut metadata = JsonObject::new();
+    let parts = match dice.below(8) {
+        0 | 1 => vec![call("pay", 0)],
+        2 => vec![call("look", 0), call("pay", 1), Part::text("and"), call("reserve", 2)],
+        3 => vec![call("reserve", 0), call("look", 1)],
+        4 => vec![Part::infer(format!("buy {id}"))],
+        5 => vec![Part::infer("say something"), Part::infer(format!("just pay {id}"))],
+        _ => {
+            let table = format!("table-{}", dice.below(TABLES));
+            metadata.set("session_id", JsonText::string(&table));
+            vec![Part::infer(format!("buy {id} at the table"))]
+        }
+    };
+    let at = Some("2026-11-21T10:00:00+00:00".to_owned());
+    let message = Message {
+        id: Some(format!("msg_{id}")),
+        role: Some("user".to_owned()),
+        parts,
+        timestamp: at.clone(),
+    };
+    PostedTask {
+        id: id.to_owned(),
+        state: TaskState::Submitted,
+        messages: vec![message],
+        artifacts: Vec::new(),
+        metadata,
+        flow_state: JsonText::empty_object(),
+        created_at: at,
+    }
+}
+
+/// The id under which a task is posted.
+pub(crate) fn command_of(id: &str) -> String {
+    format!("post-{id}")
+}
+
+/// One line to the parent, in one write. Without a parent there is nothing to do.
+fn tell(line: &str) {
+    let mut out = std::io::stdout().lock();
+    if out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).is_err() {
+        std::process::exit(0);
+    }
+}
+
+/// Works until it is killed.
+pub(crate) fn run(base: &Path, seed: u64) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let system = system(base).start().await.unwrap();
+        tokio::spawn(tell_of_the_log(system.clone()));
+        let workers = (0..WORKERS).map(|worker| tokio::spawn(work(system.clone(), seed, worker)));
+        futures_util::future::join_all(workers).await;
+    });
+}
+
+/// Whatever is published must be durable, so it counts as acknowledged.
+async fn tell_of_the_log(system: System) {
+    let head = system.log().head().unwrap();
+    let mut subscription = system.subscribe(Position(head.0 + 1));
+    while let Some(delivery) = subscription.next().await {
+        if let Delivery::Record(stored) = delivery.unwrap() {
+            let record = &stored.record;
+            tell(&format!("seen {} {} {}", record.stream, record.last_version(), stored.hash));
+        }
+    }
+}
+
+async fn work(system: System, seed: u64, worker: u64) {
+    let mut dice = Dice::new(seed ^ (worker << 32));
+    for n in 0_u64.. {
+        let id = format!("{seed:x}-{worker}-{n}");
+        if let Err(error) = one_task(&system, &id, &mut dice).await {
+            tell(&format!("error {id}: {error}"));
+        }
+    }
+}
+
+async fn one_task(system: &System, id: &str, dice: &mut Dice) -> Result<(), Error> {
+    let task = system.submit_once(&command_of(id), posted(id)).await?;
+    tell(&format!("ack {} 1", task.stream()));
+    let fate = dice.below(8);
+    if fate == 0 {
+        dawdle(dice.below(200)).await;
+        match task.cancel(Some("changed my mind")).await {
+            Ok(canceled) => tell(&format!("ack {} {}", task.stream(), canceled.version())),
+            Err(Error::TaskNotCancelable { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if fate < 3 {
+        let mut mint = taskreel::ports::Ports::default();
+        let note = Message::user(&mint.uuid(), &mut mint);
+        let noted = task.command(TaskCommand::AppendMessage(note)).await?;
+        tell(&format!("ack {} {}", task.stream(), noted.version()));
+    }
+    let end = task.finished().await?;
+    tell(&format!("end {} {} {}", task.stream(), end.version(), end.state()));
+    Ok(())
+}

@@ -1,0 +1,209 @@
+//! Rule R7 over a whole log: a run is cut after every append, and the system is started on what is left. The
+//! cut is where a process may die; what follows must be what the recovery mode of each open call allows.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use proto_events::call::{CallEvent, CallKind, CallStatus, Recovery};
+use proto_events::codec::record::EncodedRecord;
+use proto_events::id::{ExpectedVersion, Position, Version};
+use proto_events::json::JsonText;
+use proto_events::model::PostedTask;
+use proto_events::session::{Session, SessionEvent};
+use proto_events::task::{Task, TaskEvent};
+use serde::Deserialize;
+use taskreel::infer::{Entry, Scripted};
+use taskreel::ports::Ports;
+use taskreel::store::fold::{decode_record, fold_stream};
+use taskreel::store::{Append, AppendPart, EventReader, EventStore, MemoryStore, StoredRecord};
+use taskreel::tool::{ToolContext, ToolPolicy};
+use taskreel::{JsonSchema, System, TaskState};
+
+/// Which call ids each tool was called with, in order.
+type Ledger = Arc<Mutex<Vec<String>>>;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+async fn start(store: Arc<MemoryStore>, ledger: &Ledger) -> System {
+    let note = |ledger: &Ledger| {
+        let ledger = Arc::clone(ledger);
+        move |cx: ToolContext, _: Nothing| {
+            ledger.lock().unwrap().push(cx.call_id().to_owned());
+            async move { Ok::<_, Infallible>("done") }
+        }
+    };
+    let call = |tool: &str| Entry::Text(format!(r#"{{"type":"tool_call","tool":"{tool}","args":{{}}}}"#));
+    let last = || Entry::Text(r#"{"type":"final","content":"ok"}"#.to_owned());
+    // Replies follow from what was said, so that a restarted process is answered as the first one was.
+    let model = Scripted::by_prompt([("pay and look".to_owned(), vec![call("pay"), call("look"), last()])]);
+    System::builder("in memory")
+        .store(store)
+        .tool("pay", "Pays", note(ledger))
+        .tool_with("look", "Looks", note(ledger), ToolPolicy::read_only())
+        .tool_with("put", "Puts", note(ledger), ToolPolicy::idempotent())
+        .infer(model)
+        .start()
+        .await
+        .unwrap()
+}
+
+const TASK: &str = r#"{"id":"t","created_at":"x","metadata":{"session_id":"s"},"messages":[{"id":"m","parts":[
+    {"type":"tool_call","content":{"tool_name":"pay","args":{},"call_id":"p1"}},
+    {"type":"tool_call","content":{"tool_name":"look","args":{},"call_id":"p2"}},
+    {"type":"infer","content":{"prompt":"pay and look"}},
+    {"type":"tool_call","content":{"tool_name":"put","args":{},"call_id":"p3"}}]}]}"#;
+
+/// The appends of a log, in order: the records of one set together.
+fn appends(store: &dyn EventReader) -> Vec<Vec<StoredRecord>> {
+    let mut sets: Vec<Vec<StoredRecord>> = Vec::new();
+    for record in store.read_all(Position(1), usize::MAX).unwrap() {
+        match sets.last_mut() {
+            Some(set) if set[0].record.set_id == record.record.set_id => set.push(record),
+            _ => sets.push(vec![record]),
+        }
+    }
+    sets
+}
+
+async fn copy(sets: &[Vec<StoredRecord>]) -> Arc<MemoryStore> {
+    let store = Arc::new(MemoryStore::new());
+    for set in sets {
+        let parts = set.iter().map(|stored| AppendPart {
+            stream: stored.record.stream.clone(),
+            expected: ExpectedVersion::at(Version(stored.record.first_version.0 - 1)),
+            record: EncodedRecord::from_bytes(&stored.bytes).unwrap(),
+        });
+        let append = Append { fence: store.fence(), set_id: set[0].record.set_id, parts: parts.collect() };
+        store.append(append).await.unwrap();
+    }
+    // What the next process finds.
+    Arc::new(store.reopened().unwrap())
+}
+
+/// Every prefix of the task's and the session's streams: a call is sent only after its intent, has at most one
+/// outcome, and no inference is asked for while a tool call of the conversation waits for its answer.
+fn check_every_prefix(store: &dyn EventReader) {
+    let mut waiting: Option<String> = None;
+    let mut outcomes: HashMap<String, u32> = HashMap::new();
+    for record in store.read_all(Position(1), usize::MAX).unwrap() {
+        if record.record.stream.category() == "session" {
+            for event in decode_record::<SessionEvent>(&record).unwrap() {
+                let SessionEvent::MessageAppended(message) = event.event else { continue };
+                match (&waiting, message.origin) {
+                    (None, origin) => waiting = origin,
+                    (Some(open), Some(origin)) if *open == origin => waiting = None,
+                    (Some(open), origin) => panic!("{origin:?} came before the answer to {open}"),
+                }
+            }
+            continue;
+        }
+        for event in decode_record::<TaskEvent>(&record).unwrap() {
+            let TaskEvent::Call(event) = event.event else { continue };
+            match &event {
+                CallEvent::Requested(request) if request.kind == CallKind::Infer => {
+                    assert!(waiting.is_none(), "asked while {waiting:?} waits");
+                }
+                CallEvent::Succeeded { call_id, .. }
+                | CallEvent::Failed { call_id, .. }
+                | CallEvent::Canceled { call_id, .. }
+                | CallEvent::OutcomeUnknown { call_id, .. } => {
+                    *outcomes.entry(call_id.clone()).or_default() += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(outcomes.values().all(|outcomes| *outcomes == 1), "{outcomes:?}");
+    assert!(waiting.is_none());
+}
+
+#[tokio::test]
+async fn a_run_cut_after_every_append_goes_on_as_each_calls_mode_allows() {
+    let whole = Arc::new(MemoryStore::new());
+    let ledger = Ledger::default();
+    let system = start(Arc::clone(&whole), &ledger).await;
+    let posted = PostedTask::parse(TASK, &mut Ports::default()).unwrap();
+    let end = system.submit(posted).await.unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+    assert_eq!(end.task().artifacts().len(), 4);
+    let sets = appends(whole.as_ref());
+    assert!(sets.len() >= 8, "{} appends", sets.len());
+    check_every_prefix(whole.as_ref());
+    system.shutdown().await.unwrap();
+
+    let mut unknown = 0;
+    for cut in 1..sets.len() {
+        let store = copy(&sets[..cut]).await;
+        let task = proto_events::id::StreamId::task("agent", "t").unwrap();
+        let before = fold_stream::<Task>(store.as_ref(), &task, None).unwrap().state;
+        let open = before.calls().open().next().cloned();
+        let ledger = Ledger::default();
+        let system = start(Arc::clone(&store), &ledger).await;
+        let end = system.task("t").unwrap().finished().await.unwrap();
+        let sent = ledger.lock().unwrap().clone();
+        match open {
+            Some(open) if open.request.recovery == Recovery::Manual => {
+                assert_eq!(end.state(), TaskState::InputRequired, "cut {cut}: {}", end.to_json());
+                assert!(!sent.contains(&open.request.call_id), "cut {cut}: a Manual call was sent again");
+                let status = &end.task().calls().get(&open.request.call_id).unwrap().status;
+                assert!(matches!(status, CallStatus::Unknown(_)), "cut {cut}: {status:?}");
+                unknown += 1;
+            }
+            Some(open) => {
+                assert_eq!(end.state(), TaskState::Completed, "cut {cut}: {}", end.to_json());
+                if open.request.kind == CallKind::Tool {
+                    assert_eq!(sent[0], open.request.call_id, "cut {cut}: sent again under its own id");
+                }
+                assert_eq!(end.task().calls().get(&open.request.call_id).unwrap().attempts, 2, "cut {cut}");
+            }
+            None => assert_eq!(end.state(), TaskState::Completed, "cut {cut}: {}", end.to_json()),
+        }
+        let answers = end.task().artifacts().iter().flat_map(|artifact| &artifact.parts);
+        let answers: Vec<_> = answers.filter(|part| part.kind() == "infer_output").collect();
+        assert!(answers.iter().all(|answer| answer.content().as_str() == "\"ok\""), "cut {cut}: {answers:?}");
+        for call in before.calls().iter().filter(|call| !call.status.is_open()) {
+            assert!(!sent.contains(&call.request.call_id), "cut {cut}: an ended call was sent again");
+        }
+        check_every_prefix(store.as_ref());
+        let session = proto_events::id::StreamId::session("agent", "s").unwrap();
+        let session = fold_stream::<Session>(store.as_ref(), &session, None).unwrap().state;
+        assert!(session.open_turn().is_none(), "cut {cut}: the turn is still open");
+        system.shutdown().await.unwrap();
+    }
+    assert_eq!(unknown, 2, "one Manual call as a part, one inside the infer loop");
+}
+
+#[tokio::test]
+async fn what_waits_for_a_person_goes_on_with_the_persons_message() {
+    let whole = Arc::new(MemoryStore::new());
+    let ledger = Ledger::default();
+    let system = start(Arc::clone(&whole), &ledger).await;
+    let posted = PostedTask::parse(TASK, &mut Ports::default()).unwrap();
+    system.submit(posted).await.unwrap().finished().await.unwrap();
+    let sets = appends(whole.as_ref());
+    system.shutdown().await.unwrap();
+
+    // The first append holds the intent of the Manual call: a crash here leaves its outcome unknown.
+    let store = copy(&sets[..1]).await;
+    let system = start(Arc::clone(&store), &ledger).await;
+    let waits = system.task("t").unwrap().finished().await.unwrap();
+    assert_eq!(waits.state(), TaskState::InputRequired);
+    let mut answered = PostedTask::from_json(&waits.to_json(), &mut Ports::default()).unwrap();
+    let message = JsonText::parse(
+        r#"{"id":"m2","parts":[{"type":"tool_call","content":{"tool_name":"look","args":{},"call_id":"x"}}]}"#,
+    );
+    answered
+        .messages
+        .push(proto_events::model::Message::from_json(&message.unwrap(), &mut Ports::default()).unwrap());
+    let end = system.submit(answered).await.unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+    system.shutdown().await.unwrap();
+}
