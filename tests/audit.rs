@@ -47,22 +47,12 @@ impl EventReader for Doctored {
     }
 
     fn head(&self) -> Result<Position, ReadError> {
-        Ok(self
-            .all
-            .last()
-            .map(StoredRecord::last_position)
-            .unwrap_or_default())
+        Ok(self.all.last().map(StoredRecord::last_position).unwrap_or_default())
     }
 
     fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
-        let last = self
-            .all
-            .iter()
-            .rev()
-            .find(|stored| stored.record.stream == *stream);
-        Ok(last
-            .map(|stored| stored.record.last_version())
-            .unwrap_or_default())
+        let last = self.all.iter().rev().find(|stored| stored.record.stream == *stream);
+        Ok(last.map(|stored| stored.record.last_version()).unwrap_or_default())
     }
 
     fn list_streams(&self, _: &str, _: Option<&StreamId>, _: usize) -> Result<Vec<StreamInfo>, ReadError> {
@@ -73,11 +63,7 @@ impl EventReader for Doctored {
 impl Doctored {
     /// Adds a record of these events to a stream, as a store would.
     fn add<E: Storable>(&mut self, stream: &StreamId, events: &[E]) {
-        let before = self
-            .all
-            .iter()
-            .rev()
-            .find(|stored| stored.record.stream == *stream);
+        let before = self.all.iter().rev().find(|stored| stored.record.stream == *stream);
         let set_id = [u8::try_from(self.all.len()).unwrap(); 16];
         let draft = RecordDraft {
             stream: stream.clone(),
@@ -102,22 +88,13 @@ impl Doctored {
 
     /// The kinds of what verify finds.
     fn faults(&self) -> Vec<FindingKind> {
-        verify(self)
-            .findings
-            .into_iter()
-            .map(|finding| finding.kind)
-            .collect()
+        verify(self).findings.into_iter().map(|finding| finding.kind).collect()
     }
 }
 
 fn body<E: Storable>(event: &E) -> EventBody {
     let payload = event.encode().unwrap();
-    EventBody {
-        kind: payload.kind,
-        schema: payload.schema,
-        salt: [7; 16],
-        body: payload.body,
-    }
+    EventBody { kind: payload.kind, schema: payload.schema, salt: [7; 16], body: payload.body }
 }
 
 fn stream() -> StreamId {
@@ -172,25 +149,15 @@ fn failed() -> TaskEvent {
         error_type: "Error".to_owned(),
         message: "no".to_owned(),
     };
-    TaskEvent::Call(CallEvent::Failed {
-        call_id: "c".to_owned(),
-        attempt: 1,
-        failure,
-    })
+    TaskEvent::Call(CallEvent::Failed { call_id: "c".to_owned(), attempt: 1, failure })
 }
 
 /// A log in which nothing is wrong: three records of one task.
 fn sound() -> Doctored {
     let mut log = Doctored::default();
-    log.add(
-        &stream(),
-        &[submitted(), changed(TaskState::Submitted, TaskState::Working)],
-    );
+    log.add(&stream(), &[submitted(), changed(TaskState::Submitted, TaskState::Working)]);
     log.add(&stream(), &[requested(), dispatched(1)]);
-    log.add(
-        &stream(),
-        &[failed(), changed(TaskState::Working, TaskState::Failed)],
-    );
+    log.add(&stream(), &[failed(), changed(TaskState::Working, TaskState::Failed)]);
     log
 }
 
@@ -208,32 +175,17 @@ fn a_record_that_is_gone_leaves_a_gap_of_positions_versions_and_hashes() {
     log.all.remove(1);
     let found = verify(&log);
     for kind in [FindingKind::Position, FindingKind::Version, FindingKind::Chain] {
-        let finding = found
-            .findings
-            .iter()
-            .find(|finding| finding.kind == kind)
-            .unwrap();
-        assert_eq!(
-            (&finding.stream, finding.version),
-            (&Some(stream()), Some(Version(5)))
-        );
+        let finding = found.findings.iter().find(|finding| finding.kind == kind).unwrap();
+        assert_eq!((&finding.stream, finding.version), (&Some(stream()), Some(Version(5))));
         assert_eq!(finding.position, Some(Position(5)));
     }
-    assert!(
-        found
-            .findings
-            .iter()
-            .any(|finding| finding.kind == FindingKind::Call),
-        "its intent is gone too"
-    );
+    assert!(found.findings.iter().any(|finding| finding.kind == FindingKind::Call), "its intent is gone too");
 }
 
 #[test]
 fn a_body_or_a_hash_that_was_changed_is_found() {
     let mut log = sound();
-    let Body::Inline { bytes, .. } = &mut log.all[0].record.events[0].place else {
-        unreachable!()
-    };
+    let Body::Inline { bytes, .. } = &mut log.all[0].record.events[0].place else { unreachable!() };
     *bytes.last_mut().unwrap() ^= 1;
     assert!(log.faults().contains(&FindingKind::Hash));
     let mut log = sound();
@@ -274,17 +226,11 @@ fn a_call_without_an_intent_with_two_outcomes_or_repeated_against_its_mode_is_fo
     let ended = || vec![submitted(), changed(TaskState::Submitted, TaskState::Failed)];
     for (faults, events) in [
         (1, [begun(), vec![failed()]].concat()),
-        (
-            1,
-            [begun(), vec![requested(), dispatched(1), failed(), failed()]].concat(),
-        ),
+        (1, [begun(), vec![requested(), dispatched(1), failed(), failed()]].concat()),
         (1, [begun(), vec![requested(), requested()]].concat()),
         (1, [begun(), vec![requested(), failed()]].concat()),
         // Over its limit too.
-        (
-            2,
-            [begun(), vec![requested(), dispatched(1), dispatched(2)]].concat(),
-        ),
+        (2, [begun(), vec![requested(), dispatched(1), dispatched(2)]].concat()),
         (1, [ended(), vec![requested()]].concat()),
     ] {
         let mut log = Doctored::default();
@@ -296,16 +242,10 @@ fn a_call_without_an_intent_with_two_outcomes_or_repeated_against_its_mode_is_fo
 #[test]
 fn a_turn_that_is_not_well_formed_is_found() {
     let session = StreamId::session("agent", "s").unwrap();
-    let opened = || SessionEvent::Opened {
-        session_id: "s".to_owned(),
-    };
-    let started = |turn: &str| SessionEvent::TurnStarted {
-        turn_id: turn.to_owned(),
-        task: "task-agent/t".to_owned(),
-    };
-    let committed = || SessionEvent::TurnCommitted {
-        turn_id: "1".to_owned(),
-    };
+    let opened = || SessionEvent::Opened { session_id: "s".to_owned() };
+    let started =
+        |turn: &str| SessionEvent::TurnStarted { turn_id: turn.to_owned(), task: "task-agent/t".to_owned() };
+    let committed = || SessionEvent::TurnCommitted { turn_id: "1".to_owned() };
     for events in [
         vec![started("1")],
         vec![opened(), committed()],
@@ -347,11 +287,7 @@ fn replay_shows_the_first_difference_to_a_live_fold_that_lost_an_event_and_says_
     log.hidden_from_streams.push(Position(5));
     let mismatch = replay_stream(&log, &stream()).unwrap().mismatch.unwrap();
     assert_eq!(
-        (
-            mismatch.place.as_str(),
-            mismatch.rebuilt.as_str(),
-            mismatch.live.as_str()
-        ),
+        (mismatch.place.as_str(), mismatch.rebuilt.as_str(), mismatch.live.as_str()),
         ("version", "6", "4")
     );
     let page = Page::default();
@@ -359,8 +295,5 @@ fn replay_shows_the_first_difference_to_a_live_fold_that_lost_an_event_and_says_
     let verdict = taskreel::inspect::cli::replay(&log, None, &mut screen).unwrap();
     assert_eq!(verdict, Verdict::No);
     let shown = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
-    assert!(
-        shown.contains("1 mismatch\n") && shown.contains("task-agent/t"),
-        "{shown}"
-    );
+    assert!(shown.contains("1 mismatch\n") && shown.contains("task-agent/t"), "{shown}");
 }

@@ -1,9 +1,5 @@
 //! The demo as a stranger meets it: watch it, kill it, go on, look at what was paid.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "helpers of tests only"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
 mod binary;
 
@@ -22,19 +18,14 @@ const PAYMENT: &str = "demo-7-07";
 fn states(place: &Place) -> BTreeMap<String, String> {
     let rows = place.run("ls --data-dir taskreel-demo --json").ended(0).json();
     let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap().to_owned();
-    rows.iter()
-        .map(|row| (text(row, "id"), text(row, "state")))
-        .collect()
+    rows.iter().map(|row| (text(row, "id"), text(row, "state"))).collect()
 }
 
 /// What the model answered at last in each task that asked it.
 fn answers(place: &Place) -> BTreeMap<String, String> {
     let mut answers = BTreeMap::new();
     for id in states(place).into_keys() {
-        let task = place
-            .run(&format!("state {id} --data-dir taskreel-demo"))
-            .ended(0)
-            .json();
+        let task = place.run(&format!("state {id} --data-dir taskreel-demo")).ended(0).json();
         let parts = task[0]["artifacts"]
             .as_array()
             .unwrap()
@@ -53,9 +44,7 @@ fn paid(place: &Place) -> BTreeMap<String, usize> {
         std::fs::read_to_string(place.path().join("taskreel-demo/effects.ledger")).unwrap_or_default();
     let mut times = BTreeMap::new();
     for line in ledger.lines() {
-        *times
-            .entry(line.split('\t').next().unwrap().to_owned())
-            .or_default() += 1;
+        *times.entry(line.split('\t').next().unwrap().to_owned()).or_default() += 1;
     }
     times
 }
@@ -69,41 +58,21 @@ struct End {
 fn unkilled() -> End {
     let place = Place::new();
     place.run(&format!("demo {FAST}")).ended(0);
-    End {
-        states: states(&place),
-        answers: answers(&place),
-    }
+    End { states: states(&place), answers: answers(&place) }
 }
 
 #[test]
 fn a_demo_shows_a_failure_a_cancel_and_a_payment_that_waits_for_a_person() {
     let place = Place::new();
     let ran = place.run("demo --pace 0").ended(0);
-    for word in [
-        "CallOutcomeUnknown",
-        "CallFailed",
-        "CallCanceled",
-        "TurnCommitted",
-        "12 tasks",
-    ] {
+    for word in ["CallOutcomeUnknown", "CallFailed", "CallCanceled", "TurnCommitted", "12 tasks"] {
         assert!(ran.out().contains(word) || ran.err().contains(word), "{word}");
     }
     let states = states(&place);
     let count = |state: &str| states.values().filter(|found| *found == state).count();
     assert_eq!(states.len(), 12);
-    assert_eq!(
-        (
-            count("failed"),
-            count("canceled"),
-            count("submitted"),
-            count("working")
-        ),
-        (1, 1, 0, 0)
-    );
-    assert!(
-        count("input-required") >= 1 && count("completed") >= 6,
-        "{states:?}"
-    );
+    assert_eq!((count("failed"), count("canceled"), count("submitted"), count("working")), (1, 1, 0, 0));
+    assert!(count("input-required") >= 1 && count("completed") >= 6, "{states:?}");
     assert!(paid(&place).values().all(|times| *times == 1));
 }
 
@@ -123,39 +92,21 @@ fn killed_and_resumed(kill_at: u64, expected: &End) {
     use std::os::unix::process::ExitStatusExt as _;
     let place = Place::new();
     let killed = place.run(&format!("demo {FAST} --kill-at {kill_at}"));
-    assert_eq!(
-        killed.0.status.signal(),
-        Some(9),
-        "{}{}",
-        killed.out(),
-        killed.err()
-    );
+    assert_eq!(killed.0.status.signal(), Some(9), "{}{}", killed.out(), killed.err());
     let flight: Vec<_> = states_of_payment(&place);
     let resumed = place.run("demo --resume --pace 0").ended(0);
     let mut found = states(&place);
     if flight.iter().any(|state| state == "in-flight") {
         // It may not be repeated, so a person is asked.
         assert_eq!(
-            found
-                .insert(PAYMENT.to_owned(), expected.states[PAYMENT].clone())
-                .unwrap(),
+            found.insert(PAYMENT.to_owned(), expected.states[PAYMENT].clone()).unwrap(),
             "input-required"
         );
     }
     assert_eq!(answers(&place), expected.answers, "killed at {kill_at}");
     assert_eq!(found, expected.states, "killed at {kill_at}\n{}", resumed.err());
-    assert!(
-        paid(&place).values().all(|times| *times == 1),
-        "killed at {kill_at}: {:?}",
-        paid(&place)
-    );
-    assert!(
-        place
-            .run("replay --all --data-dir taskreel-demo")
-            .ended(0)
-            .out()
-            .contains(" 0 mismatches")
-    );
+    assert!(paid(&place).values().all(|times| *times == 1), "killed at {kill_at}: {:?}", paid(&place));
+    assert!(place.run("replay --all --data-dir taskreel-demo").ended(0).out().contains(" 0 mismatches"));
     place.run("verify --data-dir taskreel-demo").ended(0);
 }
 
@@ -167,10 +118,7 @@ fn states_of_payment(place: &Place) -> Vec<String> {
     }
     let shown = ran.ended(0).json();
     let calls = shown[0]["calls"].as_array().unwrap();
-    calls
-        .iter()
-        .map(|call| call["status"].as_str().unwrap().to_owned())
-        .collect()
+    calls.iter().map(|call| call["status"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -199,14 +147,8 @@ fn a_payment_in_flight_when_killed_is_not_paid_again_and_waits_for_a_person() {
     place.run("demo --resume --pace 0").ended(0);
     assert_eq!(states(&place)["demo-7-03"], "input-required");
     assert_eq!(paid(&place), BTreeMap::from([("demo-7-03".to_owned(), 1)]));
-    let shown = place
-        .run("show demo-7-03 --data-dir taskreel-demo --full")
-        .ended(0)
-        .out();
-    assert!(
-        shown.contains("the process ended while the call was in flight"),
-        "{shown}"
-    );
+    let shown = place.run("show demo-7-03 --data-dir taskreel-demo --full").ended(0).out();
+    assert!(shown.contains("the process ended while the call was in flight"), "{shown}");
 }
 
 #[test]
@@ -222,27 +164,15 @@ fn ctrl_c_ends_the_demo_with_130_and_says_how_to_go_on() {
     let mut line = String::new();
     while !line.contains("CallDispatched") {
         line.clear();
-        assert!(
-            out.read_line(&mut line).unwrap() > 0,
-            "the demo ended before it began"
-        );
+        assert!(out.read_line(&mut line).unwrap() > 0, "the demo ended before it began");
     }
     let pid = child.id().to_string();
-    assert!(
-        std::process::Command::new("kill")
-            .args(["-INT", &pid])
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
     std::io::copy(&mut out, &mut std::io::sink()).unwrap();
     let ended = child.wait_with_output().unwrap();
     let err = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(130), "{err}");
-    assert!(
-        err.contains("interrupted") && err.contains("demo --resume"),
-        "{err}"
-    );
+    assert!(err.contains("interrupted") && err.contains("demo --resume"), "{err}");
     // Without a word it goes on by itself, and says so.
     let again = place.run("demo --pace 0").ended(0);
     assert!(again.err().contains("going on with the demo"), "{}", again.err());
@@ -253,11 +183,7 @@ fn a_demo_whose_reader_goes_away_ends_quietly_and_can_be_gone_on_with() {
     let place = Place::new();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let ran = place
-        .command(["demo", "--tasks", "2", "--pace", "0"])
-        .stdout(writer)
-        .output()
-        .unwrap();
+    let ran = place.command(["demo", "--tasks", "2", "--pace", "0"]).stdout(writer).output().unwrap();
     let err = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.code(), Some(0), "{err}");
     assert!(!err.contains("error") && !err.contains("panic"), "{err}");
@@ -274,18 +200,9 @@ fn a_complete_demo_says_so_and_another_one_needs_another_folder() {
         let ran = place.run(line).ended(0);
         assert!(ran.err().contains("is complete"), "{}", ran.err());
     }
-    place
-        .run("demo --seed 8")
-        .ended(2)
-        .told(&["--seed 7, not 8", "--data-dir"]);
+    place.run("demo --seed 8").ended(2).told(&["--seed 7, not 8", "--data-dir"]);
     place.run("demo --tasks 3").ended(2).told(&["--tasks 2, not 3"]);
-    assert_eq!(
-        place.run("export --data-dir taskreel-demo").json()[0]["head"],
-        head
-    );
+    assert_eq!(place.run("export --data-dir taskreel-demo").json()[0]["head"], head);
     place.run_tasks("{\"id\":\"mine\"}", "").ended(0);
-    place
-        .run("demo --data-dir taskreel-log")
-        .ended(2)
-        .told(&["not a demo's"]);
+    place.run("demo --data-dir taskreel-log").ended(2).told(&["not a demo's"]);
 }

@@ -1,10 +1,6 @@
 //! Tasks as the real Protolink took them, through `taskreel run`: they end in the state and with the outputs that
 //! Protolink answered, where we did not decide otherwise.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "helpers of tests only"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
 mod binary;
 
@@ -16,9 +12,7 @@ use serde_json::Value;
 fn is_for_run(case: &Value) -> bool {
     let agent = case["input"]["agent"].as_object().unwrap();
     let steps = case["input"]["steps"].as_array().unwrap();
-    let guarded = agent
-        .get("tools")
-        .is_some_and(|tools| tools.to_string().contains("guarded"));
+    let guarded = agent.get("tools").is_some_and(|tools| tools.to_string().contains("guarded"));
     agent.keys().all(|key| key == "tools" || key == "llm_script")
         && !guarded
         && matches!(steps.as_slice(), [step] if step.get("task").is_some() && step.as_object().unwrap().len() == 1)
@@ -26,14 +20,8 @@ fn is_for_run(case: &Value) -> bool {
 
 /// Where we decided otherwise, with the reason.
 const OTHERWISE: [(&str, &str); 2] = [
-    (
-        "tool_raises_empty_message",
-        "an error without words is an error too: the task fails",
-    ),
-    (
-        "infer_tool_bad_args",
-        "the model is told what is wrong with its arguments and may mend them",
-    ),
+    ("tool_raises_empty_message", "an error without words is an error too: the task fails"),
+    ("infer_tool_bad_args", "the model is told what is wrong with its arguments and may mend them"),
 ];
 
 /// Whether a value is what was expected; generated ids and times are placeholders there.
@@ -45,9 +33,7 @@ fn fits(expected: &Value, found: &Value) -> bool {
         }
         (Value::Object(one), Value::Object(two)) => {
             one.len() == two.len()
-                && one
-                    .iter()
-                    .all(|(key, one)| two.get(key).is_some_and(|two| fits(one, two)))
+                && one.iter().all(|(key, one)| two.get(key).is_some_and(|two| fits(one, two)))
         }
         _ => expected == found,
     }
@@ -59,19 +45,10 @@ fn tasks_that_protolink_executed_end_here_as_they_ended_there() {
     let fixture: Value = serde_json::from_str(fixture).unwrap();
     let mut compared = 0;
     let mut wrong = Vec::new();
-    for case in fixture["cases"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|case| is_for_run(case))
-    {
+    for case in fixture["cases"].as_array().unwrap().iter().filter(|case| is_for_run(case)) {
         let name = case["name"].as_str().unwrap();
         let step = &case["expected"]["steps"][0];
-        let expected = if step["task"].is_object() {
-            &step["task"]
-        } else {
-            step
-        };
+        let expected = if step["task"].is_object() { &step["task"] } else { step };
         let place = Place::new();
         let agent = &case["input"]["agent"];
         let mut more = "";
@@ -82,23 +59,11 @@ fn tasks_that_protolink_executed_end_here_as_they_ended_there() {
         let ran = place.run_tasks(&case["input"]["steps"][0]["task"].to_string(), more);
         let found = ran.json().pop().unwrap_or_default();
         compared += 1;
-        let same = ["state", "artifacts", "messages"]
-            .iter()
-            .all(|key| fits(&expected[key], &found[key]));
+        let same = ["state", "artifacts", "messages"].iter().all(|key| fits(&expected[key], &found[key]));
         if same == OTHERWISE.iter().any(|(known, _)| *known == name) {
-            wrong.push(format!(
-                "{name}: {} {}\n{}",
-                found["state"],
-                found["artifacts"],
-                ran.err()
-            ));
+            wrong.push(format!("{name}: {} {}\n{}", found["state"], found["artifacts"], ran.err()));
         }
     }
     assert!(compared >= 40, "{compared} cases only");
-    assert!(
-        wrong.is_empty(),
-        "{} of {compared}:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -27,34 +27,18 @@ pub fn first_difference(left: &Value, right: &Value) -> Option<Difference> {
         match (left, right) {
             (Some(Value::Object(one)), Some(Value::Object(two))) => {
                 let path = |key: &str| {
-                    if place.is_empty() {
-                        key.to_owned()
-                    } else {
-                        format!("{place}.{key}")
-                    }
+                    if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") }
                 };
                 let absent = two.keys().filter(|key| !one.contains_key(*key));
                 let keys: Vec<_> = one.keys().chain(absent).collect();
-                todo.extend(
-                    keys.into_iter()
-                        .rev()
-                        .map(|key| (path(key), one.get(key), two.get(key))),
-                );
+                todo.extend(keys.into_iter().rev().map(|key| (path(key), one.get(key), two.get(key))));
             }
             (Some(Value::Array(one)), Some(Value::Array(two))) => {
                 let most = one.len().max(two.len());
-                todo.extend(
-                    (0..most)
-                        .rev()
-                        .map(|at| (format!("{place}[{at}]"), one.get(at), two.get(at))),
-                );
+                todo.extend((0..most).rev().map(|at| (format!("{place}[{at}]"), one.get(at), two.get(at))));
             }
             (left, right) => {
-                return Some(Difference {
-                    place,
-                    left: shown(left),
-                    right: shown(right),
-                });
+                return Some(Difference { place, left: shown(left), right: shown(right) });
             }
         }
     }
@@ -85,10 +69,7 @@ mod tests {
         );
         assert_eq!(first_difference(&left, &left), None);
         let shorter = first_difference(&json!([1, 2]), &json!([1])).unwrap();
-        assert_eq!(
-            (shorter.place.as_str(), shorter.right.as_str()),
-            ("[1]", "nothing")
-        );
+        assert_eq!((shorter.place.as_str(), shorter.right.as_str()), ("[1]", "nothing"));
         assert_eq!(first_difference(&json!({}), &json!({"k": 1})).unwrap().place, "k");
     }
 }

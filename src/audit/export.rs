@@ -72,10 +72,7 @@ pub fn record_json(stored: &StoredRecord) -> JsonText {
         ("epoch", number(record.epoch)),
         ("at", text(&record.metadata.at.to_string())),
         ("command_id", text(&record.metadata.command_id)),
-        (
-            "command_digest",
-            text(&record.metadata.command_digest.to_string()),
-        ),
+        ("command_digest", text(&record.metadata.command_digest.to_string())),
         ("causation_id", text(&record.metadata.causation_id)),
         ("correlation_id", text(&record.metadata.correlation_id)),
         ("principal", text(&record.metadata.principal.name)),
@@ -125,11 +122,9 @@ fn events_json(stored: &StoredRecord) -> Vec<JsonText> {
 /// Bytes in hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }

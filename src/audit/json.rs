@@ -13,10 +13,7 @@ use serde_json::Value;
 
 /// An object of these fields, in this order.
 pub fn object<const N: usize>(fields: [(&str, JsonText); N]) -> JsonText {
-    let fields = fields
-        .into_iter()
-        .map(|(key, value)| (key.to_owned(), value))
-        .collect::<JsonObject>();
+    let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<JsonObject>();
     // Not bounded in depth: what the log holds must be printable, however deep its pieces are.
     JsonText::of_model(&fields)
 }
@@ -67,10 +64,9 @@ fn task_event(event: &TaskEvent) -> JsonText {
             object([("from", text(from.as_str())), ("to", text(to.as_str()))])
         }
         TaskEvent::MessageAppended(message) => object([("message", message.to_json())]),
-        TaskEvent::ArtifactAppended { artifact, part } => object([
-            ("artifact", artifact.to_json()),
-            ("part", part.map_or_else(JsonText::null, number)),
-        ]),
+        TaskEvent::ArtifactAppended { artifact, part } => {
+            object([("artifact", artifact.to_json()), ("part", part.map_or_else(JsonText::null, number))])
+        }
         TaskEvent::MetadataMerged(entries) => object([("metadata", JsonText::of_model(entries))]),
         TaskEvent::CancelRequested { reason } => object([("reason", text_or_null(reason.as_deref()))]),
         TaskEvent::InferMessageAppended(message) => turn_message(message),
@@ -105,25 +101,14 @@ fn call_event(event: &CallEvent) -> JsonText {
     let id = ("call_id", text(event.call_id()));
     match event {
         CallEvent::Requested(request) => requested(request),
-        CallEvent::Dispatched {
-            attempt,
-            epoch,
-            delay_ms,
-            cause,
-            ..
-        } => object([
+        CallEvent::Dispatched { attempt, epoch, delay_ms, cause, .. } => object([
             id,
             ("attempt", number(*attempt)),
             ("epoch", number(*epoch)),
             ("delay_ms", number(*delay_ms)),
             ("cause", text(cause)),
         ]),
-        CallEvent::Succeeded {
-            attempt,
-            result,
-            usage,
-            ..
-        } => object([
+        CallEvent::Succeeded { attempt, result, usage, .. } => object([
             id,
             ("attempt", number(*attempt)),
             ("result", result.clone()),
@@ -137,24 +122,17 @@ fn call_event(event: &CallEvent) -> JsonText {
                 }),
             ),
         ]),
-        CallEvent::Failed { attempt, failure, .. } => object([
-            id,
-            ("attempt", number(*attempt)),
-            ("failure", failure_json(failure)),
-        ]),
-        CallEvent::TimedOut {
-            attempt, after_ms, ..
-        } => object([id, ("attempt", number(*attempt)), ("after_ms", number(*after_ms))]),
+        CallEvent::Failed { attempt, failure, .. } => {
+            object([id, ("attempt", number(*attempt)), ("failure", failure_json(failure))])
+        }
+        CallEvent::TimedOut { attempt, after_ms, .. } => {
+            object([id, ("attempt", number(*attempt)), ("after_ms", number(*after_ms))])
+        }
         CallEvent::Canceled { stage, .. } => object([id, ("stage", text(stage_word(*stage)))]),
         CallEvent::OutcomeUnknown { attempt, why, .. } => {
             object([id, ("attempt", number(*attempt)), ("why", text(why))])
         }
-        CallEvent::LateResultIgnored {
-            attempt,
-            succeeded,
-            digest,
-            ..
-        } => object([
+        CallEvent::LateResultIgnored { attempt, succeeded, digest, .. } => object([
             id,
             ("attempt", number(*attempt)),
             ("succeeded", JsonText::from(Value::from(*succeeded))),
@@ -190,10 +168,7 @@ fn requested(request: &CallRequested) -> JsonText {
         ("timeout_ms", number(request.timeout_ms)),
         ("max_attempts", number(request.max_attempts)),
         ("origin", origin(&request.origin)),
-        (
-            "prompt",
-            request.prompt.as_ref().map_or_else(JsonText::null, prompt),
-        ),
+        ("prompt", request.prompt.as_ref().map_or_else(JsonText::null, prompt)),
     ])
 }
 

@@ -112,9 +112,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             version: Some(Version(version)),
             position: Some(stored.position),
         };
-        let body = event
-            .inline()
-            .ok_or_else(|| wrong("its body is not in the log any more".to_owned()))?;
+        let body = event.inline().ok_or_else(|| wrong("its body is not in the log any more".to_owned()))?;
         let decoded = AnyEvent::decode(category, event.kind, event.schema, body)
             .map_err(|error| wrong(error.to_string()))?;
         match (&mut building.state, &decoded) {
@@ -137,10 +135,7 @@ fn compare(
         Rebuilt::Task(task) => {
             let live = fold_stream::<Task>(reader, stream, None)?;
             let written = || first_difference(&task.to_json().to_value(), &live.state.to_json().to_value());
-            (
-                live.version,
-                differ(**task == live.state, written, task.as_ref(), &live.state),
-            )
+            (live.version, differ(**task == live.state, written, task.as_ref(), &live.state))
         }
         Rebuilt::Session(session) => {
             let live = fold_stream::<Session>(reader, stream, None)?;
@@ -148,10 +143,7 @@ fn compare(
                 let history = |session: &Session| session.history().to_json().to_value();
                 first_difference(&history(session), &history(&live.state))
             };
-            (
-                live.version,
-                differ(**session == live.state, written, session.as_ref(), &live.state),
-            )
+            (live.version, differ(**session == live.state, written, session.as_ref(), &live.state))
         }
     };
     let versions = (version != building.version).then(|| Difference {
@@ -181,15 +173,7 @@ fn differ<S: std::fmt::Debug>(
         return None;
     }
     let (left, right) = (format!("{rebuilt:?}"), format!("{live:?}"));
-    let same = left
-        .chars()
-        .zip(right.chars())
-        .take_while(|(a, b)| a == b)
-        .count();
+    let same = left.chars().zip(right.chars()).take_while(|(a, b)| a == b).count();
     let tail = |text: &str| text.chars().skip(same.saturating_sub(40)).take(160).collect();
-    Some(Difference {
-        place: "(inner state)".to_owned(),
-        left: tail(&left),
-        right: tail(&right),
-    })
+    Some(Difference { place: "(inner state)".to_owned(), left: tail(&left), right: tail(&right) })
 }

@@ -143,12 +143,7 @@ pub fn verify(reader: &dyn EventReader) -> Verified {
 
 fn unreadable(error: ReadError, next: u64) -> Finding {
     let (stream, version, position, what) = match error {
-        ReadError::Corrupt {
-            what,
-            stream,
-            version,
-            position,
-        } => (stream, version, position, what),
+        ReadError::Corrupt { what, stream, version, position } => (stream, version, position, what),
         other => (None, None, None, other.to_string()),
     };
     Finding {
@@ -205,10 +200,7 @@ impl Verifier {
     fn check_place(&mut self, stored: &StoredRecord) {
         let expected = self.next + 1;
         if stored.position.0 != expected {
-            let what = format!(
-                "the record stands at position {}, not at {expected}",
-                stored.position
-            );
+            let what = format!("the record stands at position {}, not at {expected}", stored.position);
             self.report(FindingKind::Position, stored, what);
         }
         self.next = stored.last_position().0;
@@ -228,11 +220,7 @@ impl Verifier {
         match RecordView::peek(&stored.bytes) {
             Ok(view) if view.leaf_hash() == stored.hash => {}
             Ok(view) => {
-                let what = format!(
-                    "its bytes have the hash {}, not {}",
-                    view.leaf_hash(),
-                    stored.hash
-                );
+                let what = format!("its bytes have the hash {}, not {}", view.leaf_hash(), stored.hash);
                 self.report(FindingKind::Hash, stored, what);
             }
             Err(error) => self.report(FindingKind::Hash, stored, error.to_string()),
@@ -258,11 +246,7 @@ impl Verifier {
                     "the append that began at position {} has {} of {} records only",
                     open.position, open.next, open.of
                 ),
-                None => format!(
-                    "record {} of {} of its append comes first",
-                    record.part + 1,
-                    record.parts
-                ),
+                None => format!("record {} of {} of its append comes first", record.part + 1, record.parts),
             };
             self.report(FindingKind::Append, stored, what);
         }

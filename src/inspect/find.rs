@@ -96,22 +96,15 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
 
 /// The one stream whose id fits, if any does.
 fn only(asked: &str, all: &[StreamInfo], fits: impl Fn(&str) -> bool) -> Result<Option<StreamId>, FindError> {
-    let fitting: Vec<&StreamId> = all
-        .iter()
-        .map(|info| &info.stream)
-        .filter(|stream| fits(&stream.id()))
-        .collect();
+    let fitting: Vec<&StreamId> =
+        all.iter().map(|info| &info.stream).filter(|stream| fits(&stream.id())).collect();
     match fitting.as_slice() {
         [] => Ok(None),
         [one] => Ok(Some((*one).clone())),
         several => Err(FindError::Ambiguous {
             asked: asked.to_owned(),
             count: several.len(),
-            candidates: several
-                .iter()
-                .take(CANDIDATES_SHOWN)
-                .map(ToString::to_string)
-                .collect(),
+            candidates: several.iter().take(CANDIDATES_SHOWN).map(ToString::to_string).collect(),
         }),
     }
 }

@@ -35,20 +35,12 @@ impl Summaries {
         let key = (stream.to_owned(), event.call_id().to_owned());
         if let CallEvent::Requested(request) = event {
             let target = format!("{} {}", call_kind(request.kind), request.target);
-            let line = format!(
-                "{target} {} · {}",
-                one_line(&request.args),
-                request.recovery.as_str()
-            );
+            let line = format!("{target} {} · {}", one_line(&request.args), request.recovery.as_str());
             self.targets.insert(key, target);
             return line;
         }
         let over = !matches!(event, CallEvent::Dispatched { .. } | CallEvent::TimedOut { .. });
-        let known = if over {
-            self.targets.remove(&key)
-        } else {
-            self.targets.get(&key).cloned()
-        };
+        let known = if over { self.targets.remove(&key) } else { self.targets.get(&key).cloned() };
         let target = known.unwrap_or_else(|| event.call_id().to_owned());
         format!("{target} {}", outcome(event))
     }
@@ -63,9 +55,7 @@ fn outcome(event: &CallEvent) -> String {
         CallEvent::Failed { failure, .. } => {
             format!("→ {}: {}", failure.error_type, failure.message)
         }
-        CallEvent::TimedOut {
-            attempt, after_ms, ..
-        } => {
+        CallEvent::TimedOut { attempt, after_ms, .. } => {
             format!("· attempt {attempt} had no answer within {after_ms} ms")
         }
         CallEvent::Canceled { stage, .. } => format!("· given up ({stage:?})").to_lowercase(),
@@ -79,12 +69,7 @@ fn outcome(event: &CallEvent) -> String {
 pub fn shown_result(result: &JsonText) -> String {
     let content = result
         .is_object()
-        .then(|| {
-            result
-                .to_value()
-                .get("content")
-                .and_then(|text| text.as_str().map(str::to_owned))
-        })
+        .then(|| result.to_value().get("content").and_then(|text| text.as_str().map(str::to_owned)))
         .flatten();
     content.unwrap_or_else(|| one_line(result))
 }
@@ -97,11 +82,7 @@ fn task(event: &TaskEvent) -> String {
         },
         TaskEvent::StateChanged { from, to } => format!("{from} → {to}"),
         TaskEvent::MessageAppended(message) => {
-            format!(
-                "{}: {}",
-                message.role.as_deref().unwrap_or("nobody"),
-                parts(&message.parts)
-            )
+            format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts(&message.parts))
         }
         TaskEvent::ArtifactAppended { artifact, .. } => parts(&artifact.parts),
         TaskEvent::MetadataMerged(entries) => {
@@ -157,9 +138,7 @@ fn part(part: &Part) -> String {
 
 /// Control characters would move the cursor of whoever looks.
 fn on_one_line(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect()
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 #[cfg(test)]
@@ -172,15 +151,9 @@ mod tests {
         for (part, told) in [
             (Part::text("hi"), "hi"),
             (Part::infer("why?"), "infer \"why?\""),
-            (
-                Part::tool_call_of("add", json(r#"{"a": 1}"#), None),
-                r#"tool add {"a":1}"#,
-            ),
+            (Part::tool_call_of("add", json(r#"{"a": 1}"#), None), r#"tool add {"a":1}"#),
             (Part::tool_output("c", json("7")), "7"),
-            (
-                Part::tool_failure("c", json(r#"{"message": "no"}"#)),
-                r#"error {"message":"no"}"#,
-            ),
+            (Part::tool_failure("c", json(r#"{"message": "no"}"#)), r#"error {"message":"no"}"#),
             (Part::new("odd", json("[1, 2]")), "odd [1,2]"),
         ] {
             assert_eq!(parts(&[part]), told);

@@ -138,10 +138,7 @@ fn last_at<D>(
     folded: &Folded<D>,
 ) -> Result<Timestamp, ReadError> {
     let last = reader.read_stream(stream, folded.version, 1)?;
-    Ok(last
-        .first()
-        .map(|stored| stored.record.metadata.at)
-        .unwrap_or_default())
+    Ok(last.first().map(|stored| stored.record.metadata.at).unwrap_or_default())
 }
 
 /// What a task waits for, in words; nothing if it is over.
@@ -150,11 +147,7 @@ pub fn waiting_for(task: &Task) -> Option<String> {
     match task.state() {
         state if state.is_terminal() => None,
         TaskState::InputRequired => {
-            let lost = task
-                .calls()
-                .iter()
-                .rev()
-                .find(|call| matches!(call.status, CallStatus::Unknown(_)));
+            let lost = task.calls().iter().rev().find(|call| matches!(call.status, CallStatus::Unknown(_)));
             Some(match lost {
                 Some(call) => format!("a person: what became of {}?", of(call)),
                 None => "a person".to_owned(),

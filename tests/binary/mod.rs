@@ -1,10 +1,6 @@
 //! The built binary, run in a folder of its own.
 #![allow(dead_code, reason = "each test program uses its own part of this")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "helpers of tests only"
-)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -21,9 +17,7 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self {
-            dir: tempfile::tempdir().unwrap(),
-        }
+        Self { dir: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -36,10 +30,7 @@ impl Place {
         A: AsRef<OsStr>,
     {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taskreel"));
-        command
-            .args(args)
-            .current_dir(self.path())
-            .env("LC_ALL", "C.UTF-8");
+        command.args(args).current_dir(self.path()).env("LC_ALL", "C.UTF-8");
         for name in ["TASKREEL_DATA_DIR", "NO_COLOR", "CLICOLOR_FORCE", "RUST_LOG"] {
             command.env_remove(name);
         }
@@ -48,11 +39,7 @@ impl Place {
 
     /// Runs to the end; the arguments are the words of `line`.
     pub(crate) fn run(&self, line: &str) -> Ran {
-        Ran(self
-            .command(line.split_whitespace())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap())
+        Ran(self.command(line.split_whitespace()).stdin(Stdio::null()).output().unwrap())
     }
 
     /// Runs `taskreel run -` and more with this on stdin.
@@ -112,10 +99,7 @@ impl Ran {
     pub(crate) fn told(self, words: &[&str]) -> Self {
         let err = self.err();
         let lines: Vec<_> = err.lines().collect();
-        let error = lines
-            .iter()
-            .position(|line| line.starts_with("error: "))
-            .expect("an error is told");
+        let error = lines.iter().position(|line| line.starts_with("error: ")).expect("an error is told");
         assert!(lines[error + 1].starts_with("  why: "), "{err}");
         assert!(lines[error + 2].starts_with("  try: "), "{err}");
         for word in words {
@@ -128,9 +112,7 @@ impl Ran {
     #[track_caller]
     pub(crate) fn json(&self) -> Vec<Value> {
         let out = self.out();
-        out.lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect()
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 

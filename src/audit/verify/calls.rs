@@ -23,10 +23,7 @@ impl CallsCheck {
         if let CallEvent::Requested(request) = event {
             let mut faults = Vec::new();
             if over {
-                faults.push(format!(
-                    "call `{}` was intended after the task's end",
-                    request.call_id
-                ));
+                faults.push(format!("call `{}` was intended after the task's end", request.call_id));
             }
             let seen = Seen {
                 recovery: request.recovery,
@@ -51,9 +48,7 @@ impl CallsCheck {
             CallEvent::Succeeded { attempt, .. } | CallEvent::Failed { attempt, .. } => {
                 let mut faults = outcome(id, call, word(event));
                 if *attempt > call.attempts {
-                    faults.push(format!(
-                        "call `{id}`: attempt {attempt} answered, but was never sent"
-                    ));
+                    faults.push(format!("call `{id}`: attempt {attempt} answered, but was never sent"));
                 }
                 faults
             }
@@ -68,15 +63,10 @@ fn dispatched(id: &str, call: &mut Seen, attempt: u32, over: bool) -> Vec<String
         faults.push(format!("call `{id}` was sent after the task's end"));
     }
     if let Some(outcome) = call.outcome {
-        faults.push(format!(
-            "call `{id}` was sent again after its outcome ({outcome})"
-        ));
+        faults.push(format!("call `{id}` was sent again after its outcome ({outcome})"));
     }
     if attempt != call.attempts + 1 {
-        faults.push(format!(
-            "call `{id}`: attempt {attempt} follows attempt {}",
-            call.attempts
-        ));
+        faults.push(format!("call `{id}`: attempt {attempt} follows attempt {}", call.attempts));
     }
     if attempt > 1 && matches!(call.recovery, Recovery::Manual | Recovery::Reconcile) {
         faults.push(format!(
@@ -85,10 +75,7 @@ fn dispatched(id: &str, call: &mut Seen, attempt: u32, over: bool) -> Vec<String
         ));
     }
     if attempt > call.max_attempts {
-        faults.push(format!(
-            "call `{id}`: attempt {attempt} is over its limit of {}",
-            call.max_attempts
-        ));
+        faults.push(format!("call `{id}`: attempt {attempt} is over its limit of {}", call.max_attempts));
     }
     call.attempts = attempt;
     faults

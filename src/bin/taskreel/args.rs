@@ -8,12 +8,7 @@ use taskreel::inspect::cli::ColorWish;
 
 /// Durable, replayable AI-agent tasks: run them, watch them, kill them, go on, replay the log.
 #[derive(Debug, Parser)]
-#[command(
-    name = "taskreel",
-    version,
-    arg_required_else_help = true,
-    max_term_width = 100
-)]
+#[command(name = "taskreel", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Data goes to stdout, everything else to stderr.\n\
 Exit codes: 0 done; 1 the answer is no (a task failed, a difference, a fault);\n\
 2 wrong usage or input; 3 no such task, file or log; 4 the log is held by another process;\n\

@@ -33,11 +33,7 @@ const DEFAULT: Plan = Plan { seed: 7, tasks: 12 };
 
 pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
     let dir = dirs::to_write(global, DEMO_DIR);
-    let store = if args.resume {
-        dirs::open_existing(&dir)?
-    } else {
-        dirs::open_or_make(&dir)?
-    };
+    let store = if args.resume { dirs::open_existing(&dir)? } else { dirs::open_or_make(&dir)? };
     let begun = begun(&store, args, &dir)?;
     let plan = begun.unwrap_or(Plan {
         seed: args.seed.unwrap_or(DEFAULT.seed),
@@ -46,10 +42,7 @@ pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Res
     let tasks = plan.tasks();
     let left = unfinished(&store, &tasks)?;
     if begun.is_some() && left == 0 {
-        note(&format!(
-            "the demo in {} is complete; there is nothing to go on with",
-            dir.display()
-        ));
+        note(&format!("the demo in {} is complete; there is nothing to go on with", dir.display()));
         let lost = summary(&store, screen)?;
         store.close()?;
         next_steps(&dir, lost.as_deref());
@@ -68,12 +61,8 @@ pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Res
             dir.display()
         )),
     }
-    let show = Show {
-        dir: &dir,
-        tasks: &tasks,
-        pace: Duration::from_millis(args.pace),
-        kill_at: args.kill_at,
-    };
+    let show =
+        Show { dir: &dir, tasks: &tasks, pace: Duration::from_millis(args.pace), kill_at: args.kill_at };
     let runtime = runtime()?;
     let answer = runtime.block_on(show.run(Arc::new(store), screen));
     runtime.shutdown_background();
@@ -131,15 +120,9 @@ struct Show<'a> {
 impl Show<'_> {
     async fn run(&self, store: Arc<SledStore>, screen: &mut Screen) -> Result<Verdict, Problem> {
         let from = Position(store.head()?.0 + 1);
-        let model = Paced {
-            script: Plan::model(self.tasks),
-            pace: self.pace,
-        };
+        let model = Paced { script: Plan::model(self.tasks), pace: self.pace };
         let log: Arc<dyn EventStore> = store;
-        let builder = System::builder(self.dir)
-            .agent(AGENT)
-            .store(Arc::clone(&log))
-            .infer(model);
+        let builder = System::builder(self.dir).agent(AGENT).store(Arc::clone(&log)).infer(model);
         let system = tools::register(builder, self.pace, self.dir)
             .start()
             .await
@@ -154,9 +137,7 @@ impl Show<'_> {
         let lost = shown?;
         stopped?;
         if let Some(kill_at) = self.kill_at {
-            note(&format!(
-                "event {kill_at} was never reached: the demo ended before it"
-            ));
+            note(&format!("event {kill_at} was never reached: the demo ended before it"));
         }
         next_steps(self.dir, lost.as_deref());
         Ok(Verdict::Yes)
@@ -265,10 +246,7 @@ fn counted(rows: &[TaskRow]) -> String {
 fn next_steps(dir: &Path, lost: Option<&str>) {
     let typed = |command: &str| dirs::typed(command, dir, DEMO_DIR);
     if let Some(id) = lost {
-        note(&format!(
-            "look:   {}   (its payment was never confirmed)",
-            typed(&format!("show {id}"))
-        ));
+        note(&format!("look:   {}   (its payment was never confirmed)", typed(&format!("show {id}"))));
     }
     let again = other(dir);
     note(&format!(

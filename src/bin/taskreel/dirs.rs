@@ -35,10 +35,7 @@ pub(crate) fn typed(command: &str, dir: &Path, default: &str) -> String {
     if dir == Path::new(default) {
         format!("{program} {command}")
     } else {
-        format!(
-            "{program} {command} --data-dir {}",
-            quoted(&dir.display().to_string())
-        )
+        format!("{program} {command} --data-dir {}", quoted(&dir.display().to_string()))
     }
 }
 
@@ -72,13 +69,7 @@ pub(crate) fn open_existing(dir: &Path) -> Result<SledStore, Problem> {
         Ok(true) => return Err(Problem::no_log(dir, "the directory is empty")),
         _ => {}
     }
-    open(
-        dir,
-        SledOptions {
-            create: false,
-            ..SledOptions::default()
-        },
-    )
+    open(dir, SledOptions { create: false, ..SledOptions::default() })
 }
 
 /// Opens a log, making it where there is none.

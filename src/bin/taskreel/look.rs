@@ -25,11 +25,7 @@ impl Look {
 
     fn typed(&self, command: &str) -> String {
         // Without a word the directory was the default that was found first.
-        let default = if Path::new(dirs::LOG_DIR).exists() {
-            dirs::LOG_DIR
-        } else {
-            dirs::DEMO_DIR
-        };
+        let default = if Path::new(dirs::LOG_DIR).exists() { dirs::LOG_DIR } else { dirs::DEMO_DIR };
         dirs::typed(command, &self.dir, default)
     }
 
@@ -44,11 +40,7 @@ impl Look {
 
 pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
     let look = Look::open(global)?;
-    let options = ListOptions {
-        states: args.state.clone(),
-        limit: args.limit,
-        next: look.typed("show"),
-    };
+    let options = ListOptions { states: args.state.clone(), limit: args.limit, next: look.typed("show") };
     let answer = if args.sessions {
         cli::sessions(&look.store, &options, screen)
     } else {
@@ -88,9 +80,7 @@ pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) ->
     let look = Look::open(global)?;
     let reader: &dyn EventReader = &look.store;
     let only = args.id.as_deref().map(|id| find(reader, id)).transpose();
-    let answer = only
-        .map_err(Problem::from)
-        .and_then(|only| cli::replay(reader, only.as_ref(), screen));
+    let answer = only.map_err(Problem::from).and_then(|only| cli::replay(reader, only.as_ref(), screen));
     look.close(answer)
 }
 

@@ -31,23 +31,14 @@ pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Resul
     let dir = dirs::to_write(global, LOG_DIR);
     let store = Arc::new(dirs::open_or_make(&dir)?);
     let runtime = runtime()?;
-    let work = Work {
-        dir: &dir,
-        inputs,
-        script,
-        stateless: args.stateless,
-    };
+    let work = Work { dir: &dir, inputs, script, stateless: args.stateless };
     let answer = runtime.block_on(work.run(store, screen));
     runtime.shutdown_background();
     answer
 }
 
 fn name_of(file: &Path) -> String {
-    if file == Path::new("-") {
-        "stdin".to_owned()
-    } else {
-        file.display().to_string()
-    }
+    if file == Path::new("-") { "stdin".to_owned() } else { file.display().to_string() }
 }
 
 fn read_text(file: &Path) -> Result<String, Problem> {
@@ -63,12 +54,7 @@ fn read_text(file: &Path) -> Result<String, Problem> {
             _ => EXIT_USAGE,
         };
         let hint = "name a file that can be read and is UTF-8, or `-` for stdin";
-        Problem::new(
-            code,
-            format!("cannot read {}", name_of(file)),
-            error.to_string(),
-            hint,
-        )
+        Problem::new(code, format!("cannot read {}", name_of(file)), error.to_string(), hint)
     })
 }
 
@@ -76,10 +62,7 @@ fn read_script(file: &Path) -> Result<Scripted, Problem> {
     Scripted::from_json(&read_text(file)?).map_err(|error| {
         Problem::new(
             EXIT_USAGE,
-            format!(
-                "the script {} cannot be used; nothing was executed",
-                name_of(file)
-            ),
+            format!("the script {} cannot be used; nothing was executed", name_of(file)),
             error.to_string(),
             "`taskreel run --help` says what a script may hold",
         )
@@ -95,10 +78,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     async fn run(self, store: Arc<dyn EventStore>, screen: &mut Screen) -> Result<Verdict, Problem> {
-        let system = self
-            .start(store)
-            .await
-            .map_err(|error| Problem::system(&error, None))?;
+        let system = self.start(store).await.map_err(|error| Problem::system(&error, None))?;
         let answer = tokio::select! {
             answer = execute(&system, self.inputs, screen) => answer,
             () = interrupted() => Err(interruption(GO_ON)),

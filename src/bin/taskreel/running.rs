@@ -11,18 +11,14 @@ const STOP_WITHIN: Duration = Duration::from_millis(500);
 
 /// The runtime on which calls run.
 pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            Problem::new(
-                EXIT_NO,
-                "cannot start",
-                format!("no runtime: {error}"),
-                "see how many threads and files this user may have (ulimit -a)",
-            )
-        })
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(|error| {
+        Problem::new(
+            EXIT_NO,
+            "cannot start",
+            format!("no runtime: {error}"),
+            "see how many threads and files this user may have (ulimit -a)",
+        )
+    })
 }
 
 /// Stops a system whose work is done, or is to be left: calls that take longer than a moment are abandoned, as in a

@@ -77,24 +77,9 @@ pub(crate) fn register(builder: Builder, pace: Duration, dir: &Path) -> Builder 
     let ledger = dir.join(LEDGER_FILE);
     let pays = ToolPolicy::manual().timeout(PAY_TIMEOUT_MIN.max(pace.saturating_mul(8)));
     builder
-        .tool_with(
-            "add",
-            "Adds two whole numbers.",
-            move |sum: Sum| add(pace, sum),
-            looks(),
-        )
-        .tool_with(
-            "echo",
-            "Gives a text back.",
-            move |text: Text| echo(pace, text),
-            looks(),
-        )
-        .tool_with(
-            "upper",
-            "Makes a text upper case.",
-            move |text: Text| upper(pace, text),
-            looks(),
-        )
+        .tool_with("add", "Adds two whole numbers.", move |sum: Sum| add(pace, sum), looks())
+        .tool_with("echo", "Gives a text back.", move |text: Text| echo(pace, text), looks())
+        .tool_with("upper", "Makes a text upper case.", move |text: Text| upper(pace, text), looks())
         .tool_with(
             "fail",
             "Fails with a ValueError.",
@@ -107,12 +92,7 @@ pub(crate) fn register(builder: Builder, pace: Duration, dir: &Path) -> Builder 
             move |said: Complaint| refuse(pace, ToolError::arguments(said.message).with_type("TypeError")),
             looks(),
         )
-        .tool_with(
-            "lookup",
-            "Tells the weather in a city.",
-            move |city: City| lookup(pace, city),
-            looks(),
-        )
+        .tool_with("lookup", "Tells the weather in a city.", move |city: City| lookup(pace, city), looks())
         .tool_with("none", "Answers nothing.", move |_: Nothing| none(pace), looks())
         .tool_with("slow", "Waits, then says how long it waited.", slow, looks())
         .tool_with(
@@ -125,9 +105,7 @@ pub(crate) fn register(builder: Builder, pace: Duration, dir: &Path) -> Builder 
 
 async fn add(pace: Duration, sum: Sum) -> Result<i64, String> {
     tokio::time::sleep(pace).await;
-    sum.a
-        .checked_add(sum.b)
-        .ok_or_else(|| format!("{} + {} is more than 64 bits hold", sum.a, sum.b))
+    sum.a.checked_add(sum.b).ok_or_else(|| format!("{} + {} is more than 64 bits hold", sum.a, sum.b))
 }
 
 async fn echo(pace: Duration, text: Text) -> Result<String, String> {
@@ -147,10 +125,7 @@ async fn refuse(pace: Duration, error: ToolError) -> Result<(), ToolError> {
 
 async fn lookup(pace: Duration, city: City) -> Result<Weather, String> {
     tokio::time::sleep(pace).await;
-    Ok(Weather {
-        city: city.city,
-        temp: 20,
-    })
+    Ok(Weather { city: city.city, temp: 20 })
 }
 
 async fn none(pace: Duration) -> Result<(), String> {
@@ -185,18 +160,11 @@ async fn pay(
         std::future::pending::<()>().await;
     }
     tokio::time::sleep(pace).await;
-    Ok(Receipt {
-        to: payment.to,
-        cents: payment.cents,
-        key,
-    })
+    Ok(Receipt { to: payment.to, cents: payment.cents, key })
 }
 
 fn note_payment(ledger: &Path, line: &str) -> std::io::Result<()> {
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(ledger)?;
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(ledger)?;
     file.write_all(line.as_bytes())?;
     file.sync_data()
 }

@@ -30,13 +30,7 @@ pub fn replay(
             ("tasks", number(report.tasks)),
             ("sessions", number(report.sessions)),
             ("mismatches", number(mismatches)),
-            (
-                "first",
-                report
-                    .mismatch
-                    .as_ref()
-                    .map_or_else(JsonText::null, mismatch_json),
-            ),
+            ("first", report.mismatch.as_ref().map_or_else(JsonText::null, mismatch_json)),
         ]))?;
     } else {
         screen.line(&format!(
@@ -47,23 +41,13 @@ pub fn replay(
             count(mismatches, "mismatch", "mismatches")
         ))?;
         if let Some(mismatch) = &report.mismatch {
-            screen.line(&format!(
-                "first difference: {} in {}",
-                mismatch.place, mismatch.stream
-            ))?;
-            screen.line(&format!(
-                "  rebuilt from zero: {}",
-                screen.plain(&mismatch.rebuilt)
-            ))?;
+            screen.line(&format!("first difference: {} in {}", mismatch.place, mismatch.stream))?;
+            screen.line(&format!("  rebuilt from zero: {}", screen.plain(&mismatch.rebuilt)))?;
             screen.line(&format!("  live fold:         {}", screen.plain(&mismatch.live)))?;
         }
     }
     screen.flush()?;
-    Ok(if mismatches == 0 {
-        Verdict::Yes
-    } else {
-        Verdict::No
-    })
+    Ok(if mismatches == 0 { Verdict::Yes } else { Verdict::No })
 }
 
 fn mismatch_json(mismatch: &Mismatch) -> JsonText {
@@ -90,11 +74,7 @@ pub fn verify_log(reader: &dyn EventReader, screen: &mut Screen) -> Result<Verdi
         findings(&found, screen)?;
     }
     screen.flush()?;
-    Ok(if found.is_sound() {
-        Verdict::Yes
-    } else {
-        Verdict::No
-    })
+    Ok(if found.is_sound() { Verdict::Yes } else { Verdict::No })
 }
 
 fn findings(found: &Verified, screen: &mut Screen) -> Result<(), Problem> {
@@ -131,10 +111,7 @@ fn finding_json(finding: &Finding) -> JsonText {
     object([
         ("schema", text("taskreel.finding/1")),
         ("kind", text(finding.kind.as_str())),
-        (
-            "stream",
-            text_or_null(finding.stream.as_ref().map(StreamId::as_str)),
-        ),
+        ("stream", text_or_null(finding.stream.as_ref().map(StreamId::as_str))),
         ("version", place(finding.version.map(|version| version.0))),
         ("position", place(finding.position.map(|position| position.0))),
         ("what", text(&finding.what)),

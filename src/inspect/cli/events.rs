@@ -41,10 +41,7 @@ pub struct EventLines {
 impl EventLines {
     /// Lines to watch as they come: position, task, kind and what happened, no times and causes.
     pub fn to_watch() -> Self {
-        Self {
-            brief: true,
-            ..Self::default()
-        }
+        Self { brief: true, ..Self::default() }
     }
 
     /// One event, as a line for a person or for a program.
@@ -72,10 +69,7 @@ impl EventLines {
         if self.brief {
             return format!("{:>5} {:<13} {:<18}", row.position, short_id(row), row.kind);
         }
-        let since = self
-            .before
-            .replace(row.at)
-            .map(|before| time::since(before, row.at));
+        let since = self.before.replace(row.at).map(|before| time::since(before, row.at));
         let place = if self.whole_log {
             format!("{:>5} {:<14}", row.position, short_id(row))
         } else {
@@ -103,9 +97,7 @@ impl EventLines {
 pub fn events(reader: &dyn EventReader, of: &EventsOf, screen: &mut Screen) -> Result<Verdict, Problem> {
     let mut lines = EventLines::default();
     let mut print = |stored: &StoredRecord, lines: &mut EventLines| {
-        event_rows(stored)
-            .iter()
-            .try_for_each(|row| lines.print(row, screen))
+        event_rows(stored).iter().try_for_each(|row| lines.print(row, screen))
     };
     match of {
         EventsOf::All => {
@@ -133,11 +125,7 @@ pub fn events(reader: &dyn EventReader, of: &EventsOf, screen: &mut Screen) -> R
 
 fn short_id(row: &EventRow) -> String {
     let id = row.stream.id();
-    if row.stream.category() == "session" {
-        format!("s:{id}")
-    } else {
-        id
-    }
+    if row.stream.category() == "session" { format!("s:{id}") } else { id }
 }
 
 /// What directly caused the event: an earlier call or turn by the end of its id, the start, or a caller.

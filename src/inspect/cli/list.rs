@@ -62,16 +62,8 @@ pub fn tasks(
 pub fn task_table(rows: &[TaskRow], screen: &mut Screen) -> Result<(), Problem> {
     let mut table = screen.table(&["id", "state", "session", "events", "age", "waiting for"]);
     for row in rows {
-        let waits = row
-            .waiting_for
-            .clone()
-            .or_else(|| row.error.clone())
-            .unwrap_or_default();
-        let session = row
-            .session
-            .as_deref()
-            .filter(|session| *session != row.id)
-            .unwrap_or("-");
+        let waits = row.waiting_for.clone().or_else(|| row.error.clone()).unwrap_or_default();
+        let session = row.session.as_deref().filter(|session| *session != row.id).unwrap_or("-");
         table.add_row(vec![
             screen.bold_cell(&row.id),
             screen.state_cell(row.state),
@@ -126,11 +118,7 @@ pub fn sessions(
 
 /// Keeps the newest rows, as many as were asked for; says how many were left out.
 fn keep_newest<T>(rows: &mut Vec<T>, limit: Option<usize>, screen: &Screen) -> usize {
-    let by_default = if screen.json || !screen.is_terminal() {
-        0
-    } else {
-        ROWS_SHOWN
-    };
+    let by_default = if screen.json || !screen.is_terminal() { 0 } else { ROWS_SHOWN };
     match limit.unwrap_or(by_default) {
         0 => 0,
         most => {
@@ -143,9 +131,7 @@ fn keep_newest<T>(rows: &mut Vec<T>, limit: Option<usize>, screen: &Screen) -> u
 
 fn footer(last: Option<&str>, left_out: usize, options: &ListOptions) {
     if left_out > 0 {
-        note(&format!(
-            "{left_out} older ones are not shown; --limit 0 shows all"
-        ));
+        note(&format!("{left_out} older ones are not shown; --limit 0 shows all"));
     }
     if let Some(id) = last {
         note(&format!("next: {} {id}", options.next));

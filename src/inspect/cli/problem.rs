@@ -52,13 +52,7 @@ impl fmt::Display for Problem {
 impl Problem {
     /// A problem in words.
     pub fn new(code: u8, what: impl Into<String>, why: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self {
-            what: what.into(),
-            why: why.into(),
-            hint: hint.into(),
-            code,
-            quiet: false,
-        }
+        Self { what: what.into(), why: why.into(), hint: hint.into(), code, quiet: false }
     }
 
     /// What became of writing to stdout. A closed pipe ends the command quietly: its reader had enough.
@@ -107,9 +101,7 @@ impl Problem {
                 format!("it was made with durability `{found}`, which this program does not know"),
                 "use the release of taskreel that made it, or a newer one".to_owned(),
             ),
-            OpenError::Held {
-                holder: Some(holder), ..
-            } => (
+            OpenError::Held { holder: Some(holder), .. } => (
                 EXIT_HELD,
                 format!(
                     "process {} ({}) has held it since {}; one process at a time can have it open",
@@ -200,11 +192,8 @@ impl Problem {
 }
 
 fn next_states(from: TaskState) -> String {
-    let next: Vec<_> = TaskState::ALL
-        .into_iter()
-        .filter(|to| from.can_become(*to))
-        .map(TaskState::as_str)
-        .collect();
+    let next: Vec<_> =
+        TaskState::ALL.into_iter().filter(|to| from.can_become(*to)).map(TaskState::as_str).collect();
     if next.is_empty() {
         format!("a task that is {from} is over; post a new one under an id of its own")
     } else {
@@ -239,24 +228,15 @@ impl From<FindError> for Problem {
     fn from(error: FindError) -> Self {
         let (code, hint) = match &error {
             FindError::Read(error) => return Self::from(error.clone()),
-            FindError::Unknown(_) => (
-                EXIT_UNKNOWN,
-                "`taskreel ls` and `taskreel ls --sessions` list what there is",
-            ),
+            FindError::Unknown(_) => {
+                (EXIT_UNKNOWN, "`taskreel ls` and `taskreel ls --sessions` list what there is")
+            }
             FindError::TooShort(_) => (EXIT_UNKNOWN, "type more of it; `taskreel ls` lists what there is"),
             FindError::Empty => (EXIT_UNKNOWN, "`taskreel run FILE` puts tasks into it"),
             FindError::Ambiguous { .. } => (EXIT_USAGE, "type more of it, or one of these names"),
-            FindError::Id(_) => (
-                EXIT_USAGE,
-                "use an id of 1 to 200 bytes without control characters",
-            ),
+            FindError::Id(_) => (EXIT_USAGE, "use an id of 1 to 200 bytes without control characters"),
         };
-        Self::new(
-            code,
-            "cannot tell which task or session is meant",
-            error.to_string(),
-            hint,
-        )
+        Self::new(code, "cannot tell which task or session is meant", error.to_string(), hint)
     }
 }
 
@@ -266,10 +246,8 @@ mod tests {
 
     #[test]
     fn a_transition_that_cannot_be_is_told_with_both_states_and_where_it_may_go() {
-        let rejection = TaskRejection::InvalidTransition {
-            from: TaskState::Working,
-            to: TaskState::Submitted,
-        };
+        let rejection =
+            TaskRejection::InvalidTransition { from: TaskState::Working, to: TaskState::Submitted };
         let problem = Problem::system(&Error::Task(rejection), Some("t-1"));
         assert_eq!(
             problem.to_string(),

@@ -46,9 +46,7 @@ struct Shows {
 
 impl std::fmt::Debug for Screen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Screen")
-            .field("json", &self.json)
-            .finish_non_exhaustive()
+        f.debug_struct("Screen").field("json", &self.json).finish_non_exhaustive()
     }
 }
 
@@ -66,11 +64,7 @@ impl Screen {
             out: BufWriter::new(Box::new(stdout)),
             json,
             full,
-            shows: Shows {
-                terminal,
-                colour,
-                unicode: speaks_utf8(),
-            },
+            shows: Shows { terminal, colour, unicode: speaks_utf8() },
             width: terminal
                 .then(terminal_size::terminal_size)
                 .flatten()
@@ -84,11 +78,7 @@ impl Screen {
             out: BufWriter::new(Box::new(out)),
             json,
             full: true,
-            shows: Shows {
-                terminal: false,
-                colour: false,
-                unicode: true,
-            },
+            shows: Shows { terminal: false, colour: false, unicode: true },
             width: None,
         }
     }
@@ -150,11 +140,7 @@ impl Screen {
             table.set_content_arrangement(ContentArrangement::Dynamic);
             table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
         }
-        table.set_header(
-            columns
-                .iter()
-                .map(|column| Cell::new(column).add_attribute(Attribute::Dim)),
-        );
+        table.set_header(columns.iter().map(|column| Cell::new(column).add_attribute(Attribute::Dim)));
         table
     }
 
@@ -210,9 +196,7 @@ impl Screen {
         if self.full {
             return text;
         }
-        let room = self
-            .width
-            .map_or(CELL_CHARS, |width| width.saturating_sub(used).max(20));
+        let room = self.width.map_or(CELL_CHARS, |width| width.saturating_sub(used).max(20));
         cut(&text, room, if self.shows.unicode { "…" } else { "..." })
     }
 
@@ -245,12 +229,7 @@ impl Look {
             TaskState::Canceled => ("⊘", "-", AnsiColor::Magenta, Color::DarkMagenta),
             TaskState::Unknown => ("·", ".", AnsiColor::White, Color::Grey),
         };
-        Self {
-            mark,
-            ascii,
-            colour,
-            cell,
-        }
+        Self { mark, ascii, colour, cell }
     }
 
     fn words(&self, state: TaskState, unicode: bool) -> String {
@@ -260,9 +239,7 @@ impl Look {
 
 /// A text without control characters: what comes from a log or an input must not move anybody's cursor.
 pub(super) fn harmless(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { ' ' } else { letter })
-        .collect()
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
 /// A number of things in words: `1 task`, `2 tasks`.
@@ -280,10 +257,7 @@ fn cut(text: &str, room: usize, end: &str) -> String {
     if text.chars().count() <= room {
         return text.to_owned();
     }
-    let kept: String = text
-        .chars()
-        .take(room.saturating_sub(end.chars().count()))
-        .collect();
+    let kept: String = text.chars().take(room.saturating_sub(end.chars().count())).collect();
     kept + end
 }
 

@@ -36,10 +36,7 @@ pub fn show(
 }
 
 fn info(reader: &dyn EventReader, stream: &StreamId) -> Result<StreamInfo, Problem> {
-    Ok(StreamInfo {
-        stream: stream.clone(),
-        version: reader.stream_version(stream)?,
-    })
+    Ok(StreamInfo { stream: stream.clone(), version: reader.stream_version(stream)? })
 }
 
 fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
@@ -56,14 +53,8 @@ fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
             ("calls", JsonText::of_model(&calls)),
         ]));
     }
-    let session = row
-        .session
-        .map_or_else(String::new, |id| format!("   session {}", screen.plain(&id)));
-    screen.line(&format!(
-        "task {}   {}{session}",
-        screen.bold(task.id()),
-        screen.state(task.state())
-    ))?;
+    let session = row.session.map_or_else(String::new, |id| format!("   session {}", screen.plain(&id)));
+    screen.line(&format!("task {}   {}{session}", screen.bold(task.id()), screen.state(task.state())))?;
     screen.line(&format!(
         "{}, the last {} ({} ago)",
         count(row.events, "event", "events"),
@@ -187,10 +178,7 @@ pub fn state(
         ));
     }
     let json = if stream.category() == "session" {
-        fold_stream::<Session>(reader, stream, at)?
-            .state
-            .history()
-            .to_json()
+        fold_stream::<Session>(reader, stream, at)?.state.history().to_json()
     } else {
         fold_stream::<Task>(reader, stream, at)?.state.to_json()
     };

@@ -19,10 +19,7 @@ pub(super) fn local(at: Timestamp) -> String {
 /// The time of day, local.
 pub(super) fn of_day(at: Timestamp) -> String {
     match jiff::Timestamp::from_microsecond(at.0) {
-        Ok(at) => at
-            .to_zoned(TimeZone::system())
-            .strftime("%H:%M:%S%.3f")
-            .to_string(),
+        Ok(at) => at.to_zoned(TimeZone::system()).strftime("%H:%M:%S%.3f").to_string(),
         Err(_) => at.to_string(),
     }
 }

@@ -52,18 +52,12 @@ async fn cancel_in_flight(system: &System, task: &DemoTask) -> Result<(), Error>
             continue;
         };
         let sent = event_rows(&stored).iter().any(|row| {
-            matches!(
-                &row.event,
-                Ok(AnyEvent::Task(TaskEvent::Call(CallEvent::Dispatched { .. })))
-            )
+            matches!(&row.event, Ok(AnyEvent::Task(TaskEvent::Call(CallEvent::Dispatched { .. }))))
         });
         if !sent {
             continue;
         }
-        return match system
-            .cancel(&task.posted.id, Some("nobody waits that long"))
-            .await
-        {
+        return match system.cancel(&task.posted.id, Some("nobody waits that long")).await {
             Ok(_) | Err(Error::TaskNotCancelable { .. }) => Ok(()),
             Err(error) => Err(error),
         };

@@ -96,9 +96,7 @@ impl Plan {
     /// All its tasks.
     pub(crate) fn tasks(self) -> Vec<DemoTask> {
         let mut dice = Dice(self.seed);
-        (1..=self.tasks)
-            .map(|number| self.task(number, &mut dice))
-            .collect()
+        (1..=self.tasks).map(|number| self.task(number, &mut dice)).collect()
     }
 
     /// The model for these tasks.
@@ -118,11 +116,7 @@ impl Plan {
         let mut posted = PostedTask::new(Message::new("user", made.parts, &mut mint), &mut mint);
         posted.id = id;
         posted.metadata = metadata;
-        DemoTask {
-            kind,
-            posted,
-            replies: made.replies,
-        }
+        DemoTask { kind, posted, replies: made.replies }
     }
 
     /// Chats share a conversation, every other task has one of its own.
@@ -200,16 +194,9 @@ impl Made {
 
     fn tools(calls: &[(&str, Value)]) -> Self {
         let call = |(at, (name, args)): (usize, &(&str, Value))| {
-            Part::tool_call_of(
-                name,
-                JsonText::from(args.clone()),
-                Some(&format!("call-{}", at + 1)),
-            )
+            Part::tool_call_of(name, JsonText::from(args.clone()), Some(&format!("call-{}", at + 1)))
         };
-        Self {
-            parts: calls.iter().enumerate().map(call).collect(),
-            replies: None,
-        }
+        Self { parts: calls.iter().enumerate().map(call).collect(), replies: None }
     }
 
     fn asks(prompt: String, replies: &[Value]) -> Self {
@@ -256,10 +243,7 @@ struct Named {
 
 impl Named {
     fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            made: 0,
-        }
+        Self { name: name.to_owned(), made: 0 }
     }
 }
 
@@ -296,8 +280,7 @@ impl Dice {
 
     fn pick<'a, T, const N: usize>(&mut self, from: &'a [T; N]) -> &'a T {
         let at = usize::try_from(self.roll() % N as u64).unwrap_or(0);
-        from.get(at)
-            .unwrap_or_else(|| unreachable!("a number modulo the length is an index"))
+        from.get(at).unwrap_or_else(|| unreachable!("a number modulo the length is an index"))
     }
 }
 
@@ -310,12 +293,7 @@ mod tests {
 
     fn shown(plan: Plan) -> Vec<Shown> {
         let one = |task: DemoTask| {
-            let parts: Vec<_> = task
-                .posted
-                .messages
-                .iter()
-                .flat_map(|m| m.parts.clone())
-                .collect();
+            let parts: Vec<_> = task.posted.messages.iter().flat_map(|m| m.parts.clone()).collect();
             (task.posted.id.clone(), JsonText::of_model(&parts), task.replies)
         };
         plan.tasks().into_iter().map(one).collect()
@@ -333,17 +311,10 @@ mod tests {
     #[test]
     fn no_prompt_is_part_of_another_so_that_each_finds_its_own_replies() {
         let tasks = Plan { seed: 3, tasks: 200 }.tasks();
-        let prompts: Vec<_> = tasks
-            .iter()
-            .filter_map(|t| t.replies.as_ref())
-            .map(|r| &r.0)
-            .collect();
+        let prompts: Vec<_> = tasks.iter().filter_map(|t| t.replies.as_ref()).map(|r| &r.0).collect();
         for (at, one) in prompts.iter().enumerate() {
             let others = prompts.iter().enumerate().filter(|(other, _)| *other != at);
-            assert!(
-                others.into_iter().all(|(_, other)| !other.contains(one.as_str())),
-                "{one}"
-            );
+            assert!(others.into_iter().all(|(_, other)| !other.contains(one.as_str())), "{one}");
         }
     }
 }

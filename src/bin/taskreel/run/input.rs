@@ -56,11 +56,7 @@ fn values<'a>(text: &'a str, name: &str) -> Result<Vec<(&'a str, usize)>, Proble
         let value = value.map_err(|error| no_json(&error, name))?.get();
         if value.starts_with('[') {
             let items: Vec<&RawValue> = serde_json::from_str(value).map_err(|error| no_json(&error, name))?;
-            found.extend(
-                items
-                    .into_iter()
-                    .map(|item| (item.get(), line_of(text, item.get()))),
-            );
+            found.extend(items.into_iter().map(|item| (item.get(), line_of(text, item.get()))));
         } else {
             found.push((value, line_of(text, value)));
         }
@@ -92,11 +88,7 @@ mod tests {
     #[test]
     fn one_task_an_array_and_a_task_a_line_are_all_read() {
         let ids = |text: &str| -> Vec<String> {
-            read_tasks(text, "f")
-                .unwrap()
-                .into_iter()
-                .map(|task| task.id)
-                .collect()
+            read_tasks(text, "f").unwrap().into_iter().map(|task| task.id).collect()
         };
         assert_eq!(ids(r#"{"id":"a"}"#), ["a"]);
         assert_eq!(ids("[{\"id\":\"a\"},\n {\"id\":\"b\"}]"), ["a", "b"]);
@@ -106,10 +98,7 @@ mod tests {
     #[test]
     fn a_place_that_is_no_json_is_named_by_line_and_column() {
         let problem = read_tasks("{\"id\":\"a\"}\n{\"id\": }\n", "f").unwrap_err();
-        assert!(
-            problem.why.starts_with("line 2, column 8: expected value"),
-            "{problem}"
-        );
+        assert!(problem.why.starts_with("line 2, column 8: expected value"), "{problem}");
         let problem = read_tasks("[{\"id\":\"a\"},\n", "f").unwrap_err();
         assert!(problem.why.starts_with("line 2, column 0: EOF"), "{problem}");
     }
@@ -117,10 +106,7 @@ mod tests {
     #[test]
     fn a_task_that_cannot_be_used_is_named_by_number_and_line() {
         let problem = read_tasks("{\"id\":\"a\"}\n{\"id\":\"b\",\"state\":\"gone\"}", "f").unwrap_err();
-        assert!(
-            problem.what.contains("task 2") && problem.what.contains("line 2"),
-            "{problem}"
-        );
+        assert!(problem.what.contains("task 2") && problem.what.contains("line 2"), "{problem}");
         let problem = read_tasks("{\"id\":\"a\"}\n{\"id\":\"a\"}", "f").unwrap_err();
         assert!(problem.why.contains("line 1"), "{problem}");
         assert!(read_tasks(" \n", "f").unwrap_err().why.contains("empty"));
