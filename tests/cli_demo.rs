@@ -31,7 +31,7 @@ fn answers(place: &Place) -> BTreeMap<String, String> {
             .unwrap()
             .iter()
             .flat_map(|made| made["parts"].as_array().unwrap());
-        if let Some(said) = parts.filter(|part| part["type"] == "infer_output").last() {
+        if let Some(said) = parts.rev().find(|part| part["type"] == "infer_output") {
             answers.insert(id, said["content"].as_str().unwrap().to_owned());
         }
     }
