@@ -114,3 +114,22 @@ fn a_folder_that_is_no_log_or_of_a_newer_format_is_refused_untouched() {
         assert_eq!(place.files(folder), before);
     }
 }
+
+#[test]
+fn what_a_log_says_cannot_steer_a_terminal() {
+    let place = Place::new();
+    let evil = "\u{1b}]0;mine\u{7}\u{1b}[2J";
+    let part = json!({"type": "tool_call", "content": {"tool_name": "fail", "args": {"message": evil}, "call_id": evil}});
+    let task = json!({
+        "id": "evil", "metadata": {"session_id": evil},
+        "messages": [{"id": "m", "role": evil, "parts": [part, {"type": "text", "content": evil}]}],
+    });
+    place.run_tasks(&task.to_string(), "").ended(1);
+    for line in
+        ["ls", "show evil --full", "events --all --full", "events --all --json", "export", "state evil"]
+    {
+        let ran = place.run(line).ended(0);
+        assert!(!ran.out().contains(['\u{1b}', '\u{7}']), "{line}: {}", ran.out());
+        assert!(!ran.err().contains(['\u{1b}', '\u{7}']), "{line}: {}", ran.err());
+    }
+}

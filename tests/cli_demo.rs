@@ -21,6 +21,23 @@ fn states(place: &Place) -> BTreeMap<String, String> {
     rows.iter().map(|row| (text(row, "id"), text(row, "state"))).collect()
 }
 
+/// What the model answered at last in each task that asked it.
+fn answers(place: &Place) -> BTreeMap<String, String> {
+    let mut answers = BTreeMap::new();
+    for id in states(place).into_keys() {
+        let task = place.run(&format!("state {id} --data-dir taskreel-demo")).ended(0).json();
+        let parts = task[0]["artifacts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|made| made["parts"].as_array().unwrap());
+        if let Some(said) = parts.rev().find(|part| part["type"] == "infer_output") {
+            answers.insert(id, said["content"].as_str().unwrap().to_owned());
+        }
+    }
+    answers
+}
+
 /// How often each task paid.
 fn paid(place: &Place) -> BTreeMap<String, usize> {
     let ledger =
@@ -32,10 +49,16 @@ fn paid(place: &Place) -> BTreeMap<String, usize> {
     times
 }
 
-fn unkilled() -> BTreeMap<String, String> {
+/// How a demo ends that nobody kills.
+struct End {
+    states: BTreeMap<String, String>,
+    answers: BTreeMap<String, String>,
+}
+
+fn unkilled() -> End {
     let place = Place::new();
     place.run(&format!("demo {FAST}")).ended(0);
-    states(&place)
+    End { states: states(&place), answers: answers(&place) }
 }
 
 #[test]
@@ -65,7 +88,7 @@ fn a_demo_killed_anywhere_goes_on_to_the_same_end_and_pays_nothing_twice() {
     });
 }
 
-fn killed_and_resumed(kill_at: u64, expected: &BTreeMap<String, String>) {
+fn killed_and_resumed(kill_at: u64, expected: &End) {
     use std::os::unix::process::ExitStatusExt as _;
     let place = Place::new();
     let killed = place.run(&format!("demo {FAST} --kill-at {kill_at}"));
@@ -75,9 +98,13 @@ fn killed_and_resumed(kill_at: u64, expected: &BTreeMap<String, String>) {
     let mut found = states(&place);
     if flight.iter().any(|state| state == "in-flight") {
         // It may not be repeated, so a person is asked.
-        assert_eq!(found.insert(PAYMENT.to_owned(), expected[PAYMENT].clone()).unwrap(), "input-required");
+        assert_eq!(
+            found.insert(PAYMENT.to_owned(), expected.states[PAYMENT].clone()).unwrap(),
+            "input-required"
+        );
     }
-    assert_eq!(found, *expected, "killed at {kill_at}\n{}", resumed.err());
+    assert_eq!(answers(&place), expected.answers, "killed at {kill_at}");
+    assert_eq!(found, expected.states, "killed at {kill_at}\n{}", resumed.err());
     assert!(paid(&place).values().all(|times| *times == 1), "killed at {kill_at}: {:?}", paid(&place));
     assert!(place.run("replay --all --data-dir taskreel-demo").ended(0).out().contains(" 0 mismatches"));
     place.run("verify --data-dir taskreel-demo").ended(0);

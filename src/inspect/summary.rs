@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
-use proto_events::json::JsonText;
+use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
@@ -117,9 +117,21 @@ pub fn parts(parts: &[Part]) -> String {
 
 fn part(part: &Part) -> String {
     let content = part.content();
+    let fields = content.read::<JsonObject>().unwrap_or_default();
+    let said = |key: &str| fields.get(key).filter(|value| !value.is_null());
+    let plain = |json: &JsonText| json.to_str().unwrap_or_else(|| one_line(json));
     match part.kind() {
-        "text" => content.to_str().unwrap_or_else(|| one_line(content)),
-        "infer_output" => content.to_str().unwrap_or_else(|| one_line(content)),
+        "text" | "infer_output" => plain(content),
+        "tool_call" => {
+            let args = said("args").map(one_line).unwrap_or_default();
+            format!("tool {} {args}", said("tool_name").map(plain).unwrap_or_default())
+        }
+        "infer" => format!("infer \"{}\"", said("prompt").map(plain).unwrap_or_default()),
+        "tool_output" => match (said("error"), said("result")) {
+            (Some(error), _) => format!("error {}", one_line(error)),
+            (None, Some(result)) => one_line(result),
+            (None, None) => "null".to_owned(),
+        },
         kind => format!("{kind} {}", one_line(content)),
     }
 }
@@ -127,4 +139,25 @@ fn part(part: &Part) -> String {
 /// Control characters would move the cursor of whoever looks.
 fn on_one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_as_people_would_tell_them() {
+        let json = |text: &str| JsonText::parse(text).unwrap();
+        for (part, told) in [
+            (Part::text("hi"), "hi"),
+            (Part::infer("why?"), "infer \"why?\""),
+            (Part::tool_call_of("add", json(r#"{"a": 1}"#), None), r#"tool add {"a":1}"#),
+            (Part::tool_output("c", json("7")), "7"),
+            (Part::tool_failure("c", json(r#"{"message": "no"}"#)), r#"error {"message":"no"}"#),
+            (Part::new("odd", json("[1, 2]")), "odd [1,2]"),
+        ] {
+            assert_eq!(parts(&[part]), told);
+        }
+        assert_eq!(on_one_line("a\n\u{1b}[2Jb"), "a  [2Jb");
+    }
 }

@@ -42,8 +42,8 @@ pub fn replay(
         ))?;
         if let Some(mismatch) = &report.mismatch {
             screen.line(&format!("first difference: {} in {}", mismatch.place, mismatch.stream))?;
-            screen.line(&format!("  rebuilt from zero: {}", mismatch.rebuilt))?;
-            screen.line(&format!("  live fold:         {}", mismatch.live))?;
+            screen.line(&format!("  rebuilt from zero: {}", screen.plain(&mismatch.rebuilt)))?;
+            screen.line(&format!("  live fold:         {}", screen.plain(&mismatch.live)))?;
         }
     }
     screen.flush()?;
@@ -87,7 +87,7 @@ fn findings(found: &Verified, screen: &mut Screen) -> Result<(), Problem> {
                 show(finding.stream.as_ref().map(ToString::to_string)),
                 show(finding.version.map(|version| version.to_string())),
                 show(finding.position.map(|position| position.to_string())),
-                finding.what.clone(),
+                screen.plain(&finding.what),
             ]);
         }
         screen.print(&table)?;

@@ -63,10 +63,11 @@ pub fn task_table(rows: &[TaskRow], screen: &mut Screen) -> Result<(), Problem> 
     let mut table = screen.table(&["id", "state", "session", "events", "age", "waiting for"]);
     for row in rows {
         let waits = row.waiting_for.clone().or_else(|| row.error.clone()).unwrap_or_default();
+        let session = row.session.as_deref().filter(|session| *session != row.id).unwrap_or("-");
         table.add_row(vec![
             screen.bold_cell(&row.id),
             screen.state_cell(row.state),
-            Cell::new(row.session.as_deref().filter(|session| *session != row.id).unwrap_or("-")),
+            Cell::new(screen.plain(session)),
             Cell::new(row.events),
             Cell::new(time::age(row.last_at)),
             Cell::new(screen.fit(&waits, 60)),

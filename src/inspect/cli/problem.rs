@@ -8,6 +8,7 @@ use std::path::Path;
 use proto_events::model::TaskState;
 use proto_events::task::TaskRejection;
 
+use super::screen::harmless;
 use crate::error::Error;
 use crate::inspect::find::FindError;
 use crate::store::{AppendError, CloseError, OpenError, ReadError};
@@ -42,10 +43,9 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = |text: &str| text.replace('\n', " ");
-        writeln!(f, "error: {}", line(&self.what))?;
-        writeln!(f, "  why: {}", line(&self.why))?;
-        write!(f, "  try: {}", line(&self.hint))
+        writeln!(f, "error: {}", harmless(&self.what))?;
+        writeln!(f, "  why: {}", harmless(&self.why))?;
+        write!(f, "  try: {}", harmless(&self.hint))
     }
 }
 

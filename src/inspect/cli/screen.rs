@@ -200,10 +200,11 @@ impl Screen {
         cut(&text, room, if self.shows.unicode { "…" } else { "..." })
     }
 
-    /// A text with the letters that this terminal has.
+    /// A text from the log with the letters that this terminal has, and none that would steer it.
     pub fn plain(&self, text: &str) -> String {
+        let text = harmless(text);
         if self.shows.unicode {
-            return text.to_owned();
+            return text;
         }
         text.replace('→', "->").replace('·', "-").replace('…', "...")
     }
@@ -236,6 +237,11 @@ impl Look {
     }
 }
 
+/// A text without control characters: what comes from a log or an input must not move anybody's cursor.
+pub(super) fn harmless(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
 /// A number of things in words: `1 task`, `2 tasks`.
 pub(super) fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
@@ -243,7 +249,8 @@ pub(super) fn count(number: u64, one: &str, many: &str) -> String {
 
 /// A note for the person, on stderr. A stderr that is gone is nobody's loss.
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr(), "{text}");
+    let lines: Vec<_> = text.split('\n').map(harmless).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
 }
 
 fn cut(text: &str, room: usize, end: &str) -> String {

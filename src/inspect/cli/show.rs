@@ -53,7 +53,7 @@ fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
             ("calls", JsonText::of_model(&calls)),
         ]));
     }
-    let session = row.session.map_or_else(String::new, |id| format!("   session {id}"));
+    let session = row.session.map_or_else(String::new, |id| format!("   session {}", screen.plain(&id)));
     screen.line(&format!("task {}   {}{session}", screen.bold(task.id()), screen.state(task.state())))?;
     screen.line(&format!(
         "{}, the last {} ({} ago)",
@@ -117,7 +117,7 @@ fn answered(call: &Call) -> String {
 fn items(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
     screen.line("")?;
     for message in task.messages() {
-        let role = message.role.as_deref().unwrap_or("nobody");
+        let role = screen.plain(message.role.as_deref().unwrap_or("nobody"));
         let said = screen.fit(&parts(&message.parts), role.chars().count() + 2);
         screen.line(&format!("{role}: {said}"))?;
     }
