@@ -63,6 +63,9 @@ pub enum Error {
         /// The version that it has.
         actual: Version,
     },
+    /// What became of a call, or what a model said, is told by whoever made the call. Nothing has changed.
+    #[error("calls and what models say are recorded by the system itself; a caller cannot send them")]
+    NotForCallers,
     /// The id was used for another command. Use a new id for a new command.
     #[error("command id `{command_id}` came before with another body; a command id names one command")]
     CommandIdReused {

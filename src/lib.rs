@@ -17,6 +17,7 @@ pub mod store;
 pub mod system;
 
 pub use error::Error;
+pub use proto_events;
 pub use proto_events::model::{Message, Part, PostedTask, TaskState};
 pub use schemars::JsonSchema;
 pub use system::{SessionHandle, System, TaskHandle, TaskSnapshot};

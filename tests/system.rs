@@ -10,8 +10,9 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use proto_events::call::CallStatus;
+use proto_events::call::{CallCommand, CallStatus};
 use proto_events::id::{Position, Version};
+use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::store::{Delivery, MemoryStore};
@@ -287,4 +288,21 @@ async fn after_shutdown_everything_is_refused_in_words() {
     system.shutdown().await.unwrap();
     let part = Part::tool_call("add", serde_json::json!({"a": 1, "b": 1})).unwrap();
     assert!(matches!(other.submit(part).await, Err(Error::Stopped)));
+}
+
+#[tokio::test]
+async fn a_caller_cannot_say_what_became_of_a_call() {
+    let system = System::builder("unused")
+        .store(Arc::new(MemoryStore::new()))
+        .tool("forever", "Waits", forever)
+        .start()
+        .await
+        .unwrap();
+    let task = system.submit(Part::tool_call("forever", serde_json::json!({})).unwrap()).await.unwrap();
+    let call_id =
+        task.snapshot().await.unwrap().task().calls().iter().next().unwrap().request.call_id.clone();
+    let forged = CallCommand::MarkUnknown { call_id, why: "because".to_owned() };
+    assert!(matches!(task.command(TaskCommand::Call(forged)).await, Err(Error::NotForCallers)));
+    task.cancel(None).await.unwrap();
+    system.shutdown().await.unwrap();
 }

@@ -124,8 +124,12 @@ impl TaskHandle {
     /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.
     ///
     /// # Errors
-    /// [`Error::Task`] if the task says no, or what the log answers.
+    /// [`Error::Task`] if the task says no, [`Error::NotForCallers`] for what only the router may say, or what
+    /// the log answers.
     pub async fn command(&self, command: TaskCommand) -> Result<TaskSnapshot, Error> {
+        if matches!(command, TaskCommand::Call(_) | TaskCommand::AppendInferMessage(_)) {
+            return Err(Error::NotForCallers);
+        }
         self.ask(TaskOp::Command(Box::new(command))).await
     }
 
