@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 /// A future on the heap, as traits that are used as objects must return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Code that carries out a call. Mostly made from an `async fn`, see [`IntoTool`].
+/// Code that carries out a call. Mostly made from an `async fn`, see [`IntoTool`](super::into_tool::IntoTool).
 pub trait Tool: Send + Sync + 'static {
     /// Starts the call. `args` is an object that was checked against the tool's schema.
     fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>>;
