@@ -94,3 +94,10 @@ pub enum Error {
     #[error("internal error: {0}")]
     Internal(String),
 }
+
+impl Error {
+    /// Whether the log itself answered, so that the same may work at another time.
+    pub(crate) fn is_of_the_store(&self) -> bool {
+        matches!(self, Self::Open(_) | Self::Append(_) | Self::Read(_))
+    }
+}

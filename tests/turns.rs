@@ -281,3 +281,35 @@ async fn an_idempotent_tool_is_called_again_under_the_same_key() {
     assert_eq!((keys.len(), &keys[0]), (2, &keys[1]));
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn a_session_that_cannot_have_a_name_is_refused_and_nothing_is_written() {
+    let store = Arc::new(MemoryStore::new());
+    let system = System::builder("-").store(store.clone()).infer(yes()).start().await.unwrap();
+    let refused = system.session(&"s".repeat(201)).send(Part::infer("a")).await;
+    assert!(refused.unwrap_err().to_string().contains("201 bytes; the limit is 200"));
+    assert_eq!(store.head().unwrap(), Position(0));
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_the_loop_says_may_be_too_large_for_a_record_and_the_task_fails_saying_so() {
+    // The result fits a record; told to the model in ASCII, as Protolink does, it does not.
+    let model = Scripted::from_json(
+        r#"[{"type":"tool_call","tool":"accents","args":{}},{"type":"final","content":"never"}]"#,
+    )
+    .unwrap();
+    let accents = |_: Nothing| async { Ok::<_, Infallible>("é".repeat(20_000)) };
+    let store = Arc::new(MemoryStore::new());
+    let system = System::builder("-")
+        .store(store)
+        .infer(model)
+        .tool("accents", "Accents", accents)
+        .start()
+        .await
+        .unwrap();
+    let end = system.submit(Part::infer("a")).await.unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Failed);
+    assert!(end.task().error().unwrap().contains("57344"), "{:?}", end.task().error());
+    system.shutdown().await.unwrap();
+}

@@ -129,6 +129,11 @@ where
         Committed { version: self.folded.version, position: self.folded.position }
     }
 
+    /// How many events there are, those that wait to be written included.
+    pub(crate) fn decided(&self) -> u64 {
+        self.folded.version.0 + self.pending.len() as u64
+    }
+
     /// How large their bodies are together.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.payloads.iter().map(|payload| payload.body.len()).sum()

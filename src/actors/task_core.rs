@@ -37,6 +37,8 @@ pub(super) struct TaskCore {
     asked_turn: Option<String>,
     /// What is to be done outside: its intents are on disk.
     outbox: Vec<Effect>,
+    /// The operation was decided, and what follows from it was being planned.
+    planning: bool,
     /// The state may hold what is not on disk, since the log could not be read again.
     broken: bool,
 }
@@ -63,7 +65,7 @@ pub(super) enum Effect {
 impl TaskCore {
     pub(super) async fn recover(shared: &Shared, stream: StreamId) -> Result<Self, Error> {
         let entity = Entity::recover(&shared.store, stream).await?;
-        Ok(Self { entity, seat: None, asked_turn: None, outbox: Vec::new(), broken: false })
+        Ok(Self { entity, seat: None, asked_turn: None, outbox: Vec::new(), planning: false, broken: false })
     }
 
     pub(super) fn task(&self) -> &Task {
@@ -111,11 +113,19 @@ impl TaskCore {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     let written = self.entity.version() > before;
+                    let planning = std::mem::take(&mut self.planning);
                     self.broken = true;
                     self.drop_draft(shared).await?;
                     self.broken = false;
                     match (op, error) {
                         (same, Error::Append(AppendError::Conflict { .. })) => op = same,
+                        // The operation can be done; what follows from it cannot, however often it is tried.
+                        (op, error) if planning && !error.is_of_the_store() => {
+                            if !written {
+                                self.decide_op(shared, op, &metadata)?;
+                            }
+                            return self.give_up(shared, &error.to_string(), &metadata).await;
+                        }
                         // It happened, and only its answer is too large to keep.
                         (
                             TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Succeeded { result, .. } },
@@ -151,8 +161,14 @@ impl TaskCore {
             // A command of the caller's own may have ended a run in the middle of its turn.
             self.abort_turn("the run was ended", metadata)?;
         }
+        self.planning = true;
         let acquire = if shared.is_stopping() { None } else { self.plan(shared, metadata).await? };
-        self.flush(shared, metadata).await?;
+        self.planning = false;
+        if let Err(error) = self.flush(shared, metadata).await {
+            // The turn was not asked for after all.
+            self.asked_turn.take_if(|_| acquire.is_some());
+            return Err(error);
+        }
         if self.is_at_rest() {
             self.seat = None;
         }
@@ -162,8 +178,10 @@ impl TaskCore {
 
     /// The run cannot go on, for a reason that is not the run's own.
     async fn give_up(&mut self, shared: &Shared, why: &str, metadata: &Metadata) -> Result<(), Error> {
-        self.abort_turn(why, metadata)?;
-        self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, metadata)?;
+        if !self.is_at_rest() {
+            self.abort_turn(why, metadata)?;
+            self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, metadata)?;
+        }
         self.flush(shared, metadata).await
     }
 
@@ -190,6 +208,7 @@ impl TaskCore {
     async fn plan(&mut self, shared: &Shared, metadata: &Metadata) -> Result<Option<Effect>, Error> {
         let mut mint = shared.ports.clone();
         loop {
+            let before = self.decided();
             match self.next_step(shared, &mut mint) {
                 Step::Wait => return Ok(None),
                 Step::AwaitTurn { session_id } => return self.ask_turn(shared, &session_id, &mut mint),
@@ -205,10 +224,19 @@ impl TaskCore {
                     }
                 }
             }
+            if self.decided() == before {
+                return Err(Error::Internal("a step of the plan led to nothing".to_owned()));
+            }
             if self.entity.pending().len() > EVENTS_PER_APPEND_MAX / 2 {
                 self.flush(shared, metadata).await?;
             }
         }
+    }
+
+    /// How many events were decided in all, here and in the session.
+    fn decided(&self) -> u64 {
+        let session = self.seat.as_ref().map_or(0, |held| held.session.decided());
+        self.entity.decided() + session
     }
 
     fn next_step(&self, shared: &Shared, mint: &mut dyn Mint) -> Step {

@@ -109,9 +109,11 @@ impl TaskCore {
 
     /// Forgets what could not be written, by reading the streams again.
     pub(super) async fn drop_draft(&mut self, shared: &Shared) -> Result<(), Error> {
-        let stream = self.entity.stream().clone();
-        self.entity = Entity::recover(&shared.store, stream).await?;
-        if let Some(held) = self.seat.as_mut() {
+        if !self.entity.pending().is_empty() {
+            let stream = self.entity.stream().clone();
+            self.entity = Entity::recover(&shared.store, stream).await?;
+        }
+        if let Some(held) = self.seat.as_mut().filter(|held| !held.session.pending().is_empty()) {
             let stream = held.session.stream().clone();
             held.session = Entity::recover(&shared.store, stream).await?;
             held.closed = false;

@@ -2,6 +2,7 @@
 
 use proto_events::call::{CallCommand, CallRejection};
 use proto_events::envelope::Metadata;
+use proto_events::id::StreamId;
 use proto_events::model::{self, PostedTask, TaskState};
 use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
@@ -46,6 +47,10 @@ impl TaskCore {
         let (task, mut mint) = (self.task(), shared.ports.clone());
         let context = model::attach(task.metadata(), task.id(), &shared.agent.name, None, &mut mint)?;
         self.entity.decide(TaskCommand::MergeMetadata(context), metadata)?;
+        if shared.agent.conversation {
+            // Whatever the run will ask for, its conversation must have a name.
+            StreamId::session(&shared.agent.name, &plan::session_id(self.task()))?;
+        }
         self.entity.decide(TaskCommand::Begin, metadata)
     }
 
