@@ -32,7 +32,7 @@ type Ledger = Arc<Mutex<Vec<String>>>;
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-async fn start(store: Arc<MemoryStore>, ledger: &Ledger) -> System {
+async fn start(store: Arc<MemoryStore>, ledger: &Ledger, conversation: bool) -> System {
     let note = |ledger: &Ledger| {
         let ledger = Arc::clone(ledger);
         move |cx: ToolContext, _: Nothing| {
@@ -44,8 +44,9 @@ async fn start(store: Arc<MemoryStore>, ledger: &Ledger) -> System {
     let last = || Entry::Text(r#"{"type":"final","content":"ok"}"#.to_owned());
     // Replies follow from what was said, so that a restarted process is answered as the first one was.
     let model = Scripted::by_prompt([("pay and look".to_owned(), vec![call("pay"), call("look"), last()])]);
-    System::builder("in memory")
-        .store(store)
+    let builder = System::builder("in memory").store(store);
+    let builder = if conversation { builder } else { builder.stateless() };
+    builder
         .tool("pay", "Pays", note(ledger))
         .tool_with("look", "Looks", note(ledger), ToolPolicy::read_only())
         .tool_with("put", "Puts", note(ledger), ToolPolicy::idempotent())
@@ -88,6 +89,15 @@ async fn copy(sets: &[Vec<StoredRecord>]) -> Arc<MemoryStore> {
     Arc::new(store.reopened().unwrap())
 }
 
+/// The next message of a conversation: while a tool call waits for its answer, only that may come.
+fn hear(waiting: &mut Option<String>, origin: Option<String>) {
+    match (&*waiting, origin) {
+        (None, origin) => *waiting = origin,
+        (Some(open), Some(origin)) if *open == origin => *waiting = None,
+        (Some(open), origin) => panic!("{origin:?} came before the answer to {open}"),
+    }
+}
+
 /// Every prefix of the task's and the session's streams: a call is sent only after its intent, has at most one
 /// outcome, and no inference is asked for while a tool call of the conversation waits for its answer.
 fn check_every_prefix(store: &dyn EventReader) {
@@ -97,16 +107,19 @@ fn check_every_prefix(store: &dyn EventReader) {
         if record.record.stream.category() == "session" {
             for event in decode_record::<SessionEvent>(&record).unwrap() {
                 let SessionEvent::MessageAppended(message) = event.event else { continue };
-                match (&waiting, message.origin) {
-                    (None, origin) => waiting = origin,
-                    (Some(open), Some(origin)) if *open == origin => waiting = None,
-                    (Some(open), origin) => panic!("{origin:?} came before the answer to {open}"),
-                }
+                hear(&mut waiting, message.origin);
             }
             continue;
         }
         for event in decode_record::<TaskEvent>(&record).unwrap() {
-            let TaskEvent::Call(event) = event.event else { continue };
+            let event = match event.event {
+                TaskEvent::Call(event) => event,
+                TaskEvent::InferMessageAppended(message) => {
+                    hear(&mut waiting, message.origin);
+                    continue;
+                }
+                _ => continue,
+            };
             match &event {
                 CallEvent::Requested(request) if request.kind == CallKind::Infer => {
                     assert!(waiting.is_none(), "asked while {waiting:?} waits");
@@ -127,9 +140,18 @@ fn check_every_prefix(store: &dyn EventReader) {
 
 #[tokio::test]
 async fn a_run_cut_after_every_append_goes_on_as_each_calls_mode_allows() {
+    cut_everywhere(true).await;
+}
+
+#[tokio::test]
+async fn a_run_without_a_conversation_goes_on_as_well() {
+    cut_everywhere(false).await;
+}
+
+async fn cut_everywhere(conversation: bool) {
     let whole = Arc::new(MemoryStore::new());
     let ledger = Ledger::default();
-    let system = start(Arc::clone(&whole), &ledger).await;
+    let system = start(Arc::clone(&whole), &ledger, conversation).await;
     let posted = PostedTask::parse(TASK, &mut Ports::default()).unwrap();
     let end = system.submit(posted).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
@@ -146,7 +168,7 @@ async fn a_run_cut_after_every_append_goes_on_as_each_calls_mode_allows() {
         let before = fold_stream::<Task>(store.as_ref(), &task, None).unwrap().state;
         let open = before.calls().open().next().cloned();
         let ledger = Ledger::default();
-        let system = start(Arc::clone(&store), &ledger).await;
+        let system = start(Arc::clone(&store), &ledger, conversation).await;
         let end = system.task("t").unwrap().finished().await.unwrap();
         let sent = ledger.lock().unwrap().clone();
         match open {
@@ -185,7 +207,7 @@ async fn a_run_cut_after_every_append_goes_on_as_each_calls_mode_allows() {
 async fn what_waits_for_a_person_goes_on_with_the_persons_message() {
     let whole = Arc::new(MemoryStore::new());
     let ledger = Ledger::default();
-    let system = start(Arc::clone(&whole), &ledger).await;
+    let system = start(Arc::clone(&whole), &ledger, true).await;
     let posted = PostedTask::parse(TASK, &mut Ports::default()).unwrap();
     system.submit(posted).await.unwrap().finished().await.unwrap();
     let sets = appends(whole.as_ref());
@@ -193,7 +215,7 @@ async fn what_waits_for_a_person_goes_on_with_the_persons_message() {
 
     // The first append holds the intent of the Manual call: a crash here leaves its outcome unknown.
     let store = copy(&sets[..1]).await;
-    let system = start(Arc::clone(&store), &ledger).await;
+    let system = start(Arc::clone(&store), &ledger, true).await;
     let waits = system.task("t").unwrap().finished().await.unwrap();
     assert_eq!(waits.state(), TaskState::InputRequired);
     let mut answered = PostedTask::from_json(&waits.to_json(), &mut Ports::default()).unwrap();
