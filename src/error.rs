@@ -63,8 +63,11 @@ pub enum Error {
         /// The version that it has.
         actual: Version,
     },
-    /// What became of a call, or what a model said, is told by whoever made the call. Nothing has changed.
-    #[error("calls and what models say are recorded by the system itself; a caller cannot send them")]
+    /// What became of a call, what a model said, what a part's output is: that is told by whoever made the
+    /// call. Nor is a task submitted under another one's id. Nothing has changed.
+    #[error(
+        "calls, outputs and what models say are recorded by the system itself, each task under its own id"
+    )]
     NotForCallers,
     /// The id was used for another command. Use a new id for a new command.
     #[error("command id `{command_id}` came before with another body; a command id names one command")]
@@ -83,6 +86,15 @@ pub enum Error {
     Interrupted {
         /// Whose actor.
         stream: String,
+    },
+    /// Something that the task waits for could not be written, so it will not come to an end by itself. Start
+    /// the system again: the task goes on from what is on disk.
+    #[error("{stream} cannot go on: {why}")]
+    Stalled {
+        /// The task's stream.
+        stream: String,
+        /// What failed.
+        why: String,
     },
     /// The system has been shut down.
     #[error("the system has been shut down; start it again")]

@@ -33,6 +33,15 @@ pub const REPEATS_AFTER_LOSS: u32 = 3;
 /// Retries of an inference after a passing failure, Protolink's figure.
 pub const INFERENCE_RETRIES: u32 = 3;
 
+/// Longest back-off that a provider may ask for: a call that waits longer is better asked for anew.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+
+/// Longest error text that is kept, in bytes (4 KiB): it stands in the call, the output and the task.
+pub const ERROR_TEXT_BYTES: usize = 4 * 1024;
+
+/// How often a session's actor asks again for a turn that its task holds and does not ask for.
+pub const DOUBT_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
 /// Records that a subscriber may lag behind before it is told so and reads on from the log.
 pub const SUBSCRIBER_BUFFER: usize = 1_024;
 

@@ -178,19 +178,25 @@ impl System {
         if self.inner.stopping.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
+        // What was being written when the door closed may send calls off; their outcomes are to be written too.
+        self.settle().await;
         let (reply, drained) = oneshot::channel();
         self.inner.router.do_send(Drain { reply });
         let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
-        // The last outcomes may still be on their way: they stand before this question in every mailbox.
-        let (reply, settled) = oneshot::channel();
-        self.inner.supervisor.do_send(Settle { reply });
-        let _an_arbiter_that_is_gone_is_settled = settled.await;
+        self.settle().await;
         let store = Arc::clone(&self.inner.store);
         let closed = blocking(move || store.close()).await?;
         self.inner.thread.stop();
         let inner = Arc::clone(&self.inner);
         blocking(move || inner.thread.join()).await?;
         closed.map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Waits until every task's actor has carried out what waits in its mailbox now.
+    async fn settle(&self) {
+        let (reply, settled) = oneshot::channel();
+        self.inner.supervisor.do_send(Settle { reply });
+        let _an_arbiter_that_is_gone_is_settled = settled.await;
     }
 
     /// How many tasks are awake: at work, or used a moment ago.

@@ -34,6 +34,11 @@ pub enum Recovery {
 }
 
 impl Recovery {
+    /// Whether a call may be sent again without asking anyone, when its outcome was lost.
+    pub const fn may_repeat(self) -> bool {
+        matches!(self, Self::ReadOnly | Self::Idempotent | Self::Reissue)
+    }
+
     /// The word for it in logs and on screens.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -332,7 +337,7 @@ pub enum CallRejection {
     #[error("call `{0}` has its outcome; it is not sent again")]
     Closed(String),
     /// An attempt is in flight already.
-    #[error("call `{0}` is in flight; the next attempt waits for its end")]
+    #[error("call `{0}` is in flight, or was and may not be repeated; it is not sent again")]
     InFlight(String),
     /// The task is over.
     #[error("call `{0}` cannot be requested: the task is over")]

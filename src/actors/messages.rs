@@ -61,6 +61,10 @@ pub(crate) enum AttemptEnd {
     TimedOut {
         after_ms: u64,
     },
+    /// It was cut off after it had begun, without an answer.
+    Lost {
+        why: String,
+    },
 }
 
 impl AttemptEnd {
@@ -243,4 +247,6 @@ pub(crate) struct Stopped {
 #[rtype(result = "()")]
 pub(crate) struct Idle {
     pub(crate) stream: StreamId,
+    /// Which actor of the stream: another may have taken its place.
+    pub(crate) number: u64,
 }

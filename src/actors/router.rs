@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
@@ -18,7 +19,7 @@ use crate::actors::shared::Parts;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
 use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
-use crate::limits::DOOR_COMMANDS;
+use crate::limits::{DOOR_COMMANDS, ERROR_TEXT_BYTES, RETRY_AFTER_MAX};
 use crate::ports::Ports;
 
 /// Answer when no call is in flight any more.
@@ -59,8 +60,13 @@ impl Router {
         }
     }
 
-    /// Starts the work of an attempt on the runtime for calls.
-    fn send_off(&self, order: Order, cancellation: Cancellation) -> tokio::task::JoinHandle<AttemptEnd> {
+    /// Starts the work of an attempt on the runtime for calls; `began` is set when it takes its first step.
+    fn send_off(
+        &self,
+        order: Order,
+        cancellation: Cancellation,
+        began: Arc<AtomicBool>,
+    ) -> tokio::task::JoinHandle<AttemptEnd> {
         let agent = Arc::clone(&self.agent);
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let CallRequested { target, call_id, .. } = &order.request;
@@ -69,7 +75,11 @@ impl Router {
         } else {
             tracing::info_span!("tool.call", tool = %target, call_id = %call_id, task = %order.task_id)
         };
-        self.calls.spawn(async move { attempt(&agent, order, cancellation, jitter).await }.instrument(span))
+        let work = async move {
+            began.store(true, Ordering::Release);
+            attempt(&agent, order, cancellation, jitter).await
+        };
+        self.calls.spawn(work.instrument(span))
     }
 
     fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd) {
@@ -119,7 +129,9 @@ impl Handler<Order> for Router {
             }
         };
         let work = wait.into_actor(self).then(move |(), actor: &mut Self, _| {
-            let work = (!cancellation.is_canceled()).then(|| actor.send_off(order, cancellation.clone()));
+            let began = Arc::new(AtomicBool::new(false));
+            let send_off = || actor.send_off(order, cancellation.clone(), Arc::clone(&began));
+            let work = (!cancellation.is_canceled()).then(send_off);
             if let (Some(known), Some(work)) = (actor.in_flight.get_mut(&key), &work) {
                 known.work = Some(work.abort_handle());
             }
@@ -129,7 +141,7 @@ impl Handler<Order> for Router {
                     Ok(Ok(end)) => Some(end),
                     // Interrupted by us: that is no result, and the outcome is on disk already.
                     Ok(Err(_)) if cancellation.is_canceled() => None,
-                    Ok(Err(error)) => Some(broken(&error)),
+                    Ok(Err(error)) => Some(broken(&error, &began)),
                     Err(_elapsed) => {
                         cancellation.cancel();
                         work.abort();
@@ -166,6 +178,13 @@ impl Handler<Drain> for Router {
 
     fn handle(&mut self, message: Drain, _: &mut Self::Context) {
         self.draining.push(message.reply);
+        // What waits for its back-off is found open at the next start.
+        self.in_flight.retain(|_, call| {
+            if call.work.is_none() {
+                call.cancellation.cancel();
+            }
+            call.work.is_some()
+        });
         self.tell_drained();
     }
 }
@@ -233,11 +252,11 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
 
 fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
     let message = if error.message.is_empty() { &error.type_name } else { &error.message };
-    let failure =
-        |class| CallFailure { class, error_type: error.type_name.clone(), message: message.clone() };
+    let failure = |class| CallFailure { class, error_type: short(&error.type_name), message: short(message) };
     match error.kind {
         InferErrorKind::Transient { retry_after } => {
             let delay = retry_after.unwrap_or_else(|| retry_delay(attempt.saturating_sub(1), jitter));
+            let delay = delay.min(RETRY_AFTER_MAX);
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
             AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: true, delay_ms }
         }
@@ -251,12 +270,24 @@ fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
 }
 
 fn failed(class: FailureClass, error_type: &str, message: String) -> AttemptEnd {
-    let failure = CallFailure { class, error_type: error_type.to_owned(), message };
+    let failure = CallFailure { class, error_type: short(error_type), message: short(&message) };
     AttemptEnd::Failed { failure, passing: false, delay_ms: 0 }
 }
 
-/// The work never ran to its end, and not because of us.
-fn broken(error: &JoinError) -> AttemptEnd {
+/// An error's text stands in the log several times over: what is longer than anyone reads is cut, and said so.
+fn short(text: &str) -> String {
+    if text.len() <= ERROR_TEXT_BYTES {
+        return text.to_owned();
+    }
+    let end = (0..=ERROR_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
+}
+
+/// The work never ran to its end, and not because of us. If it began, nobody can say what it did.
+fn broken(error: &JoinError, began: &AtomicBool) -> AttemptEnd {
+    if began.load(Ordering::Acquire) {
+        return AttemptEnd::Lost { why: format!("the call was cut off: {error}") };
+    }
     if error.is_cancelled() {
         let text = "the runtime for calls has ended; start the system on one that lives as long as it does";
         return failed(FailureClass::BeforeEffect, "RuntimeGone", text.to_owned());

@@ -16,7 +16,7 @@ use crate::actors::messages::{
 };
 use crate::actors::shared::Shared;
 use crate::error::Error;
-use crate::limits::MAILBOX_COMMANDS;
+use crate::limits::{DOUBT_AGAIN_AFTER, MAILBOX_COMMANDS};
 use crate::store::Append;
 
 /// Who asked for the turn.
@@ -229,12 +229,16 @@ impl Handler<Doubt> for SessionActor {
         let work = work.into_actor(self).map(move |ended, actor: &mut Self, ctx| match ended {
             Ok(entity) => {
                 actor.entity = Some(entity);
-                // A turn whose task runs is waited for: the task asks for it, and ends it.
                 if !runs {
-                    actor.grant_next(ctx);
+                    return actor.grant_next(ctx);
                 }
+                // A turn whose task runs is waited for: it asks for the turn and ends it, or is over one day.
+                ctx.run_later(DOUBT_AGAIN_AFTER, Self::grant_next);
             }
-            Err(error) => tracing::error!(%error, "a turn without an owner could not be ended"),
+            Err(error) => {
+                tracing::error!(%error, "a turn without an owner could not be ended");
+                ctx.run_later(DOUBT_AGAIN_AFTER, Self::grant_next);
+            }
         });
         AtomicResponse::new(Box::pin(work))
     }

@@ -19,7 +19,9 @@ use crate::limits::{DOOR_COMMANDS, MAILBOX_COMMANDS};
 /// The supervisor.
 pub(crate) struct Supervisor {
     shared: Shared,
-    tasks: HashMap<StreamId, Addr<TaskActor>>,
+    tasks: HashMap<StreamId, (u64, Addr<TaskActor>)>,
+    /// How many task actors were started: numbers them.
+    started: u64,
     sessions: HashMap<StreamId, Addr<SessionActor>>,
 }
 
@@ -46,21 +48,23 @@ impl Supervisor {
             let started = Router::new(&parts, ctx.address().recipient()).start();
             router = Some(started.clone());
             let shared = shared(parts, &started, &ctx.address());
-            Self { shared, tasks: HashMap::new(), sessions: HashMap::new() }
+            Self { shared, tasks: HashMap::new(), started: 0, sessions: HashMap::new() }
         });
         let router = router.expect("`create` runs its closure before it returns, and that sets the router");
         (supervisor, router)
     }
 
     fn task(&mut self, stream: &StreamId) -> Addr<TaskActor> {
-        if let Some(known) = self.tasks.get(stream).filter(|known| known.connected()) {
+        if let Some((_, known)) = self.tasks.get(stream).filter(|(_, known)| known.connected()) {
             return known.clone();
         }
+        self.started += 1;
+        let number = self.started;
         let started = TaskActor::create(|ctx| {
             ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
-            TaskActor::new(self.shared.clone(), stream.clone())
+            TaskActor::new(self.shared.clone(), stream.clone(), number)
         });
-        self.tasks.insert(stream.clone(), started.clone());
+        self.tasks.insert(stream.clone(), (number, started.clone()));
         started
     }
 
@@ -124,8 +128,10 @@ impl Handler<Idle> for Supervisor {
 
     fn handle(&mut self, message: Idle, _: &mut Self::Context) {
         // Everything for a task comes through here, so behind this message its mailbox stays empty.
-        if let Some(actor) = self.tasks.remove(&message.stream) {
+        let Some((number, actor)) = self.tasks.get(&message.stream) else { return };
+        if *number == message.number {
             actor.do_send(Passivate);
+            self.tasks.remove(&message.stream);
         }
     }
 }
@@ -148,7 +154,7 @@ impl Handler<Settle> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, message: Settle, _: &mut Self::Context) {
-        let asked = self.tasks.iter().map(|(stream, actor)| {
+        let asked = self.tasks.iter().map(|(stream, (_, actor))| {
             let (reply, answer) = oneshot::channel();
             let (op, cause) = (TaskOp::Look, Cause::default());
             actor.do_send(ToTask { stream: stream.clone(), op, cause, reply: Some(reply) });

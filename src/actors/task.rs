@@ -25,6 +25,9 @@ pub(crate) struct TaskActor {
     waiters: Vec<oneshot::Sender<Answer>>,
     last_used: Instant,
     orderly: bool,
+    number: u64,
+    /// Why what the task waits for is lost, until something is written again.
+    stalled: Option<String>,
 }
 
 /// What an operation's sender waits for.
@@ -46,8 +49,17 @@ struct Asked {
 pub(crate) struct Passivate;
 
 impl TaskActor {
-    pub(crate) fn new(shared: Shared, stream: StreamId) -> Self {
-        Self { shared, stream, core: None, waiters: Vec::new(), last_used: Instant::now(), orderly: false }
+    pub(crate) fn new(shared: Shared, stream: StreamId, number: u64) -> Self {
+        Self {
+            shared,
+            stream,
+            core: None,
+            waiters: Vec::new(),
+            last_used: Instant::now(),
+            orderly: false,
+            number,
+            stalled: None,
+        }
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
@@ -61,9 +73,19 @@ impl TaskActor {
                 } else {
                     // Nobody waits for the answer, so this is where the error is handled.
                     tracing::error!(stream = %self.stream, %error, "a command of the system itself failed");
+                    // What the task waits for is lost: nobody must wait for its end in vain.
+                    self.stalled = Some(error.to_string());
+                    for waiter in std::mem::take(&mut self.waiters) {
+                        let _gone_is_fine = waiter.send(Err(self.stall()));
+                    }
                 }
             }
-            Ok(()) => self.answer(asked),
+            Ok(()) => {
+                if matches!(asked.what, What::Done) {
+                    self.stalled = None;
+                }
+                self.answer(asked);
+            }
         }
         if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
             let view = self.view();
@@ -80,11 +102,20 @@ impl TaskActor {
         let _gone_is_fine = match asked.what {
             What::Look | What::End if !exists => reply.send(Err(Error::TaskNotFound(self.stream.id()))),
             What::End if !core.is_some_and(TaskCore::is_at_rest) => {
+                if self.stalled.is_some() {
+                    let _gone_is_fine = reply.send(Err(self.stall()));
+                    return;
+                }
                 self.waiters.push(reply);
                 return;
             }
             _ => reply.send(Ok(self.view())),
         };
+    }
+
+    fn stall(&self) -> Error {
+        let why = self.stalled.clone().unwrap_or_default();
+        Error::Stalled { stream: self.stream.to_string(), why }
     }
 
     fn view(&self) -> TaskView {
@@ -131,7 +162,7 @@ impl Actor for TaskActor {
         ctx.run_interval(idle / 2, move |actor, _| {
             let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
             if at_rest && actor.last_used.elapsed() >= idle {
-                actor.shared.idle.do_send(Idle { stream: actor.stream.clone() });
+                actor.shared.idle.do_send(Idle { stream: actor.stream.clone(), number: actor.number });
             }
         });
     }
@@ -147,6 +178,11 @@ impl Handler<Passivate> for TaskActor {
 
     fn handle(&mut self, _: Passivate, ctx: &mut Self::Context) {
         self.orderly = true;
+        // Whoever came to wait for the end meanwhile waits at the next actor.
+        for reply in self.waiters.drain(..) {
+            let (stream, op, cause) = (self.stream.clone(), TaskOp::AwaitEnd, Cause::default());
+            self.shared.to_task.do_send(ToTask { stream, op, cause, reply: Some(reply) });
+        }
         ctx.stop();
     }
 }

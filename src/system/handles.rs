@@ -127,7 +127,13 @@ impl TaskHandle {
     /// [`Error::Task`] if the task says no, [`Error::NotForCallers`] for what only the router may say, or what
     /// the log answers.
     pub async fn command(&self, command: TaskCommand) -> Result<TaskSnapshot, Error> {
-        if matches!(command, TaskCommand::Call(_) | TaskCommand::AppendInferMessage(_)) {
+        let ours = match &command {
+            TaskCommand::Call(_) | TaskCommand::AppendInferMessage(_) => true,
+            TaskCommand::AppendArtifact { part, .. } => part.is_some(),
+            TaskCommand::Submit(posted) => posted.id != self.id,
+            _ => false,
+        };
+        if ours {
             return Err(Error::NotForCallers);
         }
         self.ask(TaskOp::Command(Box::new(command))).await

@@ -91,11 +91,14 @@ impl CallBook {
             CallCommand::Dispatch { call_id, epoch, delay_ms, cause } => {
                 let call = self.known(&call_id)?;
                 match call.status {
-                    CallStatus::Requested | CallStatus::TimedOut => {}
+                    CallStatus::Requested => {}
+                    CallStatus::TimedOut if call.request.recovery.may_repeat() => {}
                     // A crash or a passing failure ends an attempt without an event: only the first
                     // attempt needs no cause, so a cause is what tells a retry from a slip.
-                    CallStatus::Dispatched if !cause.is_empty() => {}
-                    CallStatus::Dispatched => return Err(CallRejection::InFlight(call_id)),
+                    CallStatus::Dispatched if !cause.is_empty() && call.request.recovery.may_repeat() => {}
+                    CallStatus::Dispatched | CallStatus::TimedOut => {
+                        return Err(CallRejection::InFlight(call_id));
+                    }
                     _ => return Err(CallRejection::Closed(call_id)),
                 }
                 Ok(vec![CallEvent::Dispatched {

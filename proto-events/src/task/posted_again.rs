@@ -3,8 +3,10 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
 use super::Task;
-use crate::model::{Artifact, Message, PostedTask};
+use crate::model::{Artifact, Message, Part, PostedTask};
 
 /// The first place where a posted task differs from the stored one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +45,12 @@ pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
     }
     let artifacts = ids(stored.artifacts(), |artifact| artifact.id.clone());
     let posted_artifacts = ids(&posted.artifacts, |artifact| artifact.id.clone());
+    let contents = stored.messages().iter().zip(&posted.messages).enumerate();
+    if let Some(difference) =
+        contents.into_iter().find_map(|(at, (stored, posted))| other_content(at, stored, posted))
+    {
+        return PostedAgain::Other(difference);
+    }
     // A client that answers a question may never have read the artifacts, so fewer are no difference.
     if posted_artifacts.len() >= artifacts.len() {
         if let Some(difference) = first_difference("artifacts", &artifacts, &posted_artifacts) {
@@ -57,6 +65,40 @@ pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
         return PostedAgain::Same;
     }
     PostedAgain::Longer { messages: new_messages, artifacts: new_artifacts }
+}
+
+/// Where a message says something else under the same id. JSON is compared by value, since a client may print
+/// it anew; call ids are left out, since one that was absent is made at each reading.
+fn other_content(at: usize, stored: &Message, posted: &Message) -> Option<Difference> {
+    let difference = |field: &str, stored: String, posted: String| Difference {
+        place: format!("messages[{at}].{field}"),
+        stored,
+        posted,
+    };
+    if stored.role != posted.role {
+        return Some(difference("role", format!("{:?}", stored.role), format!("{:?}", posted.role)));
+    }
+    if stored.parts.len() != posted.parts.len() {
+        let count = |parts: &[Part]| format!("{} parts", parts.len());
+        return Some(difference("parts", count(&stored.parts), count(&posted.parts)));
+    }
+    let pairs = stored.parts.iter().zip(&posted.parts).enumerate();
+    pairs
+        .filter(|(_, (stored, posted))| said(stored) != said(posted))
+        .map(|(part, (stored, posted))| {
+            let brief = |part: &Part| part.to_json().as_str().chars().take(80).collect::<String>();
+            difference(&format!("parts[{part}]"), brief(stored), brief(posted))
+        })
+        .next()
+}
+
+/// What a part says, its call id apart.
+fn said(part: &Part) -> (&str, Value) {
+    let mut content = part.content().to_value();
+    if let (Value::Object(fields), "tool_call" | "tool_output") = (&mut content, part.kind()) {
+        fields.remove("call_id");
+    }
+    (part.kind(), content)
 }
 
 fn ids<T>(items: &[T], id: impl Fn(&T) -> Option<String>) -> Vec<Option<String>> {

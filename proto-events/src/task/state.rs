@@ -34,8 +34,6 @@ pub struct Run {
     pub item: Option<ItemRef>,
     /// The first part that has no output yet.
     pub next_part: u32,
-    /// How many artifacts there were when the run began: those after are its outputs.
-    pub first_artifact: usize,
 }
 
 /// A task: the fold of its stream.
@@ -54,6 +52,8 @@ pub struct Task {
     turn: Turn,
     run: Option<Run>,
     runs: u32,
+    /// Which artifacts are outputs of the current run.
+    outputs: Vec<usize>,
 }
 
 impl Task {
@@ -148,10 +148,10 @@ impl Task {
         self.parts(self.last?).last().map(Part::content)
     }
 
-    /// The outputs of the current run, in the order of the parts.
+    /// The outputs of the current run, in the order of the parts. What a caller adds meanwhile is none.
     pub fn outputs(&self) -> impl Iterator<Item = &Part> {
-        let first = self.run.map_or(usize::MAX, |run| run.first_artifact);
-        self.artifacts.iter().skip(first).flat_map(|artifact| artifact.parts.iter())
+        let attached = self.outputs.iter().filter_map(|at| self.artifacts.get(*at));
+        attached.flat_map(|artifact| artifact.parts.iter())
     }
 
     /// The task as Protolink writes it, `metadata.state_history` included.
@@ -210,10 +210,11 @@ impl Task {
             }
             TaskEvent::ArtifactAppended { artifact, part } => {
                 self.last = Some(ItemRef::Artifact(self.artifacts.len()));
-                self.artifacts.push(artifact.clone());
                 if let (Some(run), Some(part)) = (self.run.as_mut(), part) {
-                    run.next_part = part + 1;
+                    run.next_part = part.saturating_add(1);
+                    self.outputs.push(self.artifacts.len());
                 }
+                self.artifacts.push(artifact.clone());
             }
             TaskEvent::MetadataMerged(entries) => self.metadata.merge(entries),
             TaskEvent::CancelRequested { .. } => {}
@@ -240,9 +241,10 @@ impl Task {
     fn enter(&mut self, state: TaskState) {
         self.state = Some(state);
         self.turn.clear();
+        self.outputs.clear();
         self.run = (state == TaskState::Working).then(|| {
             self.runs += 1;
-            Run { item: self.last, next_part: 0, first_artifact: self.artifacts.len() }
+            Run { item: self.last, next_part: 0 }
         });
     }
 }

@@ -92,6 +92,15 @@ impl TaskCore {
                 CallCommand::Succeed { call_id, attempt, result, usage }
             }
             AttemptEnd::TimedOut { after_ms } => CallCommand::TimeOut { call_id, attempt, after_ms },
+            AttemptEnd::Lost { why } => {
+                let call = self.task().calls().get(&call_id);
+                match call.filter(|call| call.status.is_open() && call.attempts == attempt) {
+                    // As after a crash, by the next start.
+                    Some(_) if shared.is_stopping() => return Ok(()),
+                    Some(call) => plan::after_loss(call, shared.store.fence().epoch, &why),
+                    None => return Ok(()),
+                }
+            }
             AttemptEnd::Failed { failure, passing, delay_ms } => {
                 let call = self.task().calls().get(&call_id);
                 let call =

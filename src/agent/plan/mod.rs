@@ -11,8 +11,8 @@ mod recovery;
 mod tool;
 
 pub use infer::infer_request;
-pub use recovery::after_failure;
 use recovery::{after_crash, after_timeout};
+pub use recovery::{after_failure, after_loss};
 
 use proto_events::call::{Call, CallCommand, CallStatus};
 use proto_events::id::{Digest, Mint, StreamId, Version};

@@ -14,6 +14,11 @@ pub(super) fn after_timeout(call: &Call, epoch: u64) -> CallCommand {
     lost(call, epoch, &format!("attempt {} did not end within {bound} ms", call.attempts))
 }
 
+/// The attempt was cut off in this process: the same row again.
+pub fn after_loss(call: &Call, epoch: u64, why: &str) -> CallCommand {
+    lost(call, epoch, why)
+}
+
 fn lost(call: &Call, epoch: u64, why: &str) -> CallCommand {
     let call_id = call.request.call_id.clone();
     match call.request.recovery {

@@ -154,8 +154,8 @@ fn usage(question: &Question<'_>, at: At, about: About) -> BudgetUsage {
             CallKind::Tool => usage.tool_calls += 1,
         }
         if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
-            usage.input_tokens += tokens.input_tokens;
-            usage.output_tokens += tokens.output_tokens;
+            usage.input_tokens = usage.input_tokens.saturating_add(tokens.input_tokens);
+            usage.output_tokens = usage.output_tokens.saturating_add(tokens.output_tokens);
         }
     }
     if about == About::ToolCall {
