@@ -121,7 +121,7 @@ fn what_a_log_says_cannot_steer_a_terminal() {
     let evil = "\u{1b}]0;mine\u{7}\u{1b}[2J";
     let part = json!({"type": "tool_call", "content": {"tool_name": "fail", "args": {"message": evil}, "call_id": evil}});
     let task = json!({
-        "id": "evil", "metadata": {"session_id": evil},
+        "id": "evil", "metadata": {"note": evil},
         "messages": [{"id": "m", "role": evil, "parts": [part, {"type": "text", "content": evil}]}],
     });
     place.run_tasks(&task.to_string(), "").ended(1);

@@ -203,7 +203,7 @@ async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter
         Err(panic) => {
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            failed(FailureClass::AfterEffect, "panic", format!("the call panicked: {text}"))
+            failed(FailureClass::AfterEffect, "panic", &format!("the call panicked: {text}"))
         }
     }
 }
@@ -211,7 +211,7 @@ async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter
 async fn tool(agent: &Agent, order: Order, cancellation: Cancellation) -> AttemptEnd {
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
-        return failed(FailureClass::BeforeEffect, "ToolNotFound", text);
+        return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
     };
     let timeout = Duration::from_millis(order.request.timeout_ms);
     let context = ToolContext::new(ToolContextParts {
@@ -236,12 +236,12 @@ fn tool_failed(error: &ToolError) -> AttemptEnd {
         ToolErrorKind::Failed => FailureClass::AfterEffect,
     };
     let message = if error.message().is_empty() { error.type_name() } else { error.message() };
-    failed(class, error.type_name(), message.to_owned())
+    failed(class, error.type_name(), message)
 }
 
 async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
     let Some(backend) = &agent.backend else {
-        let text = "the agent has no model any more".to_owned();
+        let text = "the agent has no model any more";
         return failed(FailureClass::BeforeEffect, "NoModel", text);
     };
     match backend.infer(request).await {
@@ -269,8 +269,8 @@ fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
     }
 }
 
-fn failed(class: FailureClass, error_type: &str, message: String) -> AttemptEnd {
-    let failure = CallFailure { class, error_type: short(error_type), message: short(&message) };
+fn failed(class: FailureClass, error_type: &str, message: &str) -> AttemptEnd {
+    let failure = CallFailure { class, error_type: short(error_type), message: short(message) };
     AttemptEnd::Failed { failure, passing: false, delay_ms: 0 }
 }
 
@@ -290,7 +290,7 @@ fn broken(error: &JoinError, began: &AtomicBool) -> AttemptEnd {
     }
     if error.is_cancelled() {
         let text = "the runtime for calls has ended; start the system on one that lives as long as it does";
-        return failed(FailureClass::BeforeEffect, "RuntimeGone", text.to_owned());
+        return failed(FailureClass::BeforeEffect, "RuntimeGone", text);
     }
-    failed(FailureClass::AfterEffect, "Interrupted", format!("the call was interrupted: {error}"))
+    failed(FailureClass::AfterEffect, "Interrupted", &format!("the call was interrupted: {error}"))
 }

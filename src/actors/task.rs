@@ -66,26 +66,17 @@ impl TaskActor {
     fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<(), Error>) {
         self.core = core;
         self.last_used = Instant::now();
-        match done {
-            Err(error) => {
-                if let Some(reply) = asked.reply {
-                    let _gone_is_fine = reply.send(Err(error));
-                } else {
-                    // Nobody waits for the answer, so this is where the error is handled.
-                    tracing::error!(stream = %self.stream, %error, "a command of the system itself failed");
-                    // What the task waits for is lost: nobody must wait for its end in vain.
-                    self.stalled = Some(error.to_string());
-                    for waiter in std::mem::take(&mut self.waiters) {
-                        let _gone_is_fine = waiter.send(Err(self.stall()));
-                    }
-                }
-            }
-            Ok(()) => {
+        match (done, asked.reply) {
+            (Ok(()), reply) => {
                 if matches!(asked.what, What::Done) {
                     self.stalled = None;
                 }
-                self.answer(asked);
+                self.answer(Asked { what: asked.what, reply });
             }
+            (Err(error), Some(reply)) => {
+                let _gone_is_fine = reply.send(Err(error));
+            }
+            (Err(error), None) => self.stall_for(&error),
         }
         if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
             let view = self.view();
@@ -111,6 +102,16 @@ impl TaskActor {
             }
             _ => reply.send(Ok(self.view())),
         };
+    }
+
+    /// A command of the system's own failed. Nobody waits for its answer, so this is where it is handled: what
+    /// the task waits for is lost, and nobody must wait for its end in vain.
+    fn stall_for(&mut self, error: &Error) {
+        tracing::error!(stream = %self.stream, %error, "a command of the system itself failed");
+        self.stalled = Some(error.to_string());
+        for waiter in std::mem::take(&mut self.waiters) {
+            let _gone_is_fine = waiter.send(Err(self.stall()));
+        }
     }
 
     fn stall(&self) -> Error {

@@ -96,7 +96,8 @@ pub(crate) struct DemoArgs {
     /// How long a tool or an answer of the model takes, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(0..=60_000))]
     pub(crate) pace: u64,
-    /// Kill this process (SIGKILL) once the log's event of this position is on disk
+    /// Kill this process (SIGKILL) as soon as it sees the log's event of this position on disk; a few
+    /// more may be there by then
     #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) kill_at: Option<u64>,
     /// Go on with the demo that was begun in the directory; never begin one

@@ -12,13 +12,17 @@ mod tools;
 use std::process::ExitCode;
 
 use clap::Parser;
+use taskreel::inspect::cli::problem::EXIT_USAGE;
 use taskreel::inspect::cli::screen::note;
 use taskreel::inspect::cli::{Problem, Screen, Verdict};
 
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(asked) => return answer_usage(&asked),
+    };
     tell_traces();
     match carry_out(&cli) {
         Ok(Verdict::Yes) => ExitCode::SUCCESS,
@@ -30,6 +34,25 @@ fn main() -> ExitCode {
             ExitCode::from(problem.code)
         }
     }
+}
+
+/// Help and version go to stdout as they are; wrong usage is told in the same three lines as any other error.
+fn answer_usage(asked: &clap::Error) -> ExitCode {
+    if !asked.use_stderr() || asked.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        // A closed pipe has had enough.
+        let _nobody_reads_on = asked.print();
+        return ExitCode::from(u8::try_from(asked.exit_code()).unwrap_or(EXIT_USAGE));
+    }
+    let text = asked.to_string();
+    let mut said = text.split("\n\n").map(|piece| piece.split_whitespace().collect::<Vec<_>>().join(" "));
+    let why = said.next().unwrap_or_default();
+    let usage = said.find_map(|piece| piece.strip_prefix("Usage: ").map(str::to_owned));
+    let hint = usage
+        .map_or_else(|| "`taskreel --help`".to_owned(), |usage| format!("{usage}   (--help tells more)"));
+    let why = why.strip_prefix("error: ").unwrap_or(&why);
+    note(&Problem::new(EXIT_USAGE, "this cannot be understood", why, hint).to_string());
+    ExitCode::from(EXIT_USAGE)
 }
 
 fn carry_out(cli: &Cli) -> Result<Verdict, Problem> {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::store::head::HEAD_FILE;
 use crate::store::{OpenError, files};
 
 use super::{Durability, SledOptions};
@@ -48,7 +49,12 @@ pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
         other => other.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be read"))?,
     };
     if let Some(text) = marker {
-        return read_marker(dir, &text);
+        let durability = read_marker(dir, &text)?;
+        // Left to itself, the database would begin an empty one in the place of the one that is gone.
+        if dir.join(HEAD_FILE).exists() && !dir.join(DATA_FILE).exists() {
+            return Err(not_a_log("its database file `db` is gone, and its HEAD says that there was one"));
+        }
+        return Ok(durability);
     }
     if !is_empty(dir).map_err(io_error(dir, "the directory could not be read"))? {
         return Err(not_a_log("it holds files, but none named taskreel.format"));

@@ -120,7 +120,10 @@ fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
             what: "the database could not be opened",
             source: std::io::Error::new(source.kind(), source.to_string()),
         },
-        other => damaged(dir, other.to_string()),
+        ::sled::Error::Corruption { .. } => {
+            damaged(dir, "the database under the log has a page whose checksum is wrong")
+        }
+        other => damaged(dir, format!("the database under the log says: {other}")),
     }
 }
 

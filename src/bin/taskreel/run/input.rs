@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use proto_events::id::check_id;
-use proto_events::json::JsonText;
+use proto_events::id::{Digest, Mint, check_id};
+use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::PostedTask;
 use serde_json::value::RawValue;
 use taskreel::inspect::cli::Problem;
@@ -16,7 +16,7 @@ use taskreel::ports::Ports;
 /// [`Problem`] with line and column where the text is no JSON, else with the number of the task, its line and what
 /// is wrong with it.
 pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Problem> {
-    let mut mint = Ports::default();
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut inputs: Vec<PostedTask> = Vec::new();
     let mut lines: HashMap<String, usize> = HashMap::new();
     for (raw, line) in values(text, name)? {
@@ -30,8 +30,19 @@ pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Prob
             )
         };
         let json = JsonText::parse(raw).map_err(|error| wrong(error.to_string()))?;
-        let task = PostedTask::from_json(&json, &mut mint).map_err(|error| wrong(error.to_string()))?;
+        let named = json.read::<JsonObject>().is_ok_and(|task| task.get("id").is_some());
+        // The same file again must be the same tasks again: what a named task leaves out is made from its text.
+        let read = if named {
+            PostedTask::from_json(&json, &mut FromText { text: raw, made: 0 })
+        } else {
+            PostedTask::from_json(&json, &mut Ports::default())
+        };
+        let task = read.map_err(|error| wrong(error.to_string()))?;
         check_id(&task.id).map_err(|error| wrong(error.to_string()))?;
+        if let Some(session) = task.metadata.get("session_id").and_then(JsonText::to_str) {
+            let named = if session.is_empty() { Ok(()) } else { check_id(&session) };
+            named.map_err(|error| wrong(format!("metadata.session_id: {error}")))?;
+        }
         if let Some(before) = lines.insert(task.id.clone(), line) {
             let why = format!("its id `{}` is that of the task at line {before}", task.id);
             return Err(wrong(why));
@@ -47,6 +58,37 @@ pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Prob
         ));
     }
     Ok(inputs)
+}
+
+/// Makes ids out of a task's own text, in their order: the same text gets the same ids.
+struct FromText<'a> {
+    text: &'a str,
+    made: u64,
+}
+
+impl FromText<'_> {
+    fn hex(&mut self) -> String {
+        self.made += 1;
+        Digest::of_parts(&[self.text.as_bytes(), &self.made.to_be_bytes()]).to_string()
+    }
+}
+
+impl Mint for FromText<'_> {
+    fn id(&mut self, prefix: &str) -> String {
+        let hex = self.hex();
+        format!("{prefix}19700101000000_{}", hex.get(..8).unwrap_or_default())
+    }
+
+    fn uuid(&mut self) -> String {
+        let hex = self.hex();
+        let piece = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
+        [piece(0, 8), piece(8, 12), piece(12, 16), piece(16, 20), piece(20, 32)].join("-")
+    }
+
+    /// Times are no part of what makes two posts the same.
+    fn timestamp(&mut self) -> String {
+        Ports::default().timestamp()
+    }
 }
 
 /// The values in a text, each with the line where it begins. Arrays are taken apart.
@@ -93,6 +135,17 @@ mod tests {
         assert_eq!(ids(r#"{"id":"a"}"#), ["a"]);
         assert_eq!(ids("[{\"id\":\"a\"},\n {\"id\":\"b\"}]"), ["a", "b"]);
         assert_eq!(ids("{\"id\":\"a\"}\n\n{\"id\":\"b\"}\n"), ["a", "b"]);
+    }
+
+    #[test]
+    fn the_same_text_is_the_same_task_again_ids_that_it_leaves_out_included() {
+        let text = r#"{"id":"a","messages":[{"parts":[{"type":"tool_call","content":{"tool_name":"t"}}]}]}"#;
+        let ids = |text: &str| {
+            let tasks = read_tasks(text, "f").unwrap();
+            tasks.iter().flat_map(|task| &task.messages).map(|message| message.id.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(text), ids(&format!("\u{feff}{text}")));
+        assert_ne!(ids(text), ids(&text.replace("\"t\"", "\"u\"")));
     }
 
     #[test]
