@@ -28,7 +28,7 @@ struct Asked {
 
 /// The actor of one session's stream.
 pub(crate) struct SessionActor {
-    shared: Shared,
+    shared: Arc<Shared>,
     entity: Option<Entity<Session>>,
     /// The task that was handed the turn, and the turn's id.
     reserved: Option<(StreamId, String)>,
@@ -47,7 +47,7 @@ struct Doubt {
 }
 
 impl SessionActor {
-    pub(crate) fn new(shared: Shared) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
         Self { shared, entity: None, reserved: None, waiting: VecDeque::new(), doubted: None }
     }
 
@@ -129,7 +129,7 @@ impl SessionActor {
     }
 
     /// Ends a turn that has no owner any more.
-    async fn end_orphan(shared: Shared, entity: &mut Entity<Session>, turn_id: String) -> Result<(), Error> {
+    async fn end_orphan(shared: &Shared, entity: &mut Entity<Session>, turn_id: String) -> Result<(), Error> {
         let cause = Cause::own(format!("orphan:{turn_id}"), &turn_id);
         let metadata = cause.metadata(shared.ports.clock.now(), Digest::of(turn_id.as_bytes()));
         let reason = "its task is over".to_owned();
@@ -214,7 +214,7 @@ impl Handler<Doubt> for SessionActor {
         self.doubted = None;
         let known = self.entity.take();
         let reserved = self.reserved.is_some();
-        let shared = self.shared.clone();
+        let shared = Arc::clone(&self.shared);
         let work = async move {
             let mut entity = match known {
                 Some(entity) => entity,
@@ -222,7 +222,7 @@ impl Handler<Doubt> for SessionActor {
             };
             let still_open = entity.state().open_turn().is_some_and(|open| open.turn_id == turn_id);
             if !runs && !reserved && still_open {
-                Self::end_orphan(shared, &mut entity, turn_id).await?;
+                Self::end_orphan(&shared, &mut entity, turn_id).await?;
             }
             Ok::<_, Error>(entity)
         };

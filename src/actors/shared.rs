@@ -24,8 +24,7 @@ pub(crate) struct Parts {
     pub(crate) stopping: Arc<AtomicBool>,
 }
 
-/// What every actor of a system shares.
-#[derive(Clone)]
+/// What every actor of a system shares. Held by one count each: a copy would copy every address.
 pub(crate) struct Shared {
     pub(crate) agent: Arc<Agent>,
     pub(crate) store: Arc<dyn EventStore>,

@@ -2,6 +2,7 @@
 //! message, starts it again from the log when it broke, lets it go when it is idle.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use actix::prelude::SendError;
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message};
@@ -18,7 +19,7 @@ use crate::limits::{DOOR_COMMANDS, MAILBOX_COMMANDS};
 
 /// The supervisor.
 pub(crate) struct Supervisor {
-    shared: Shared,
+    shared: Arc<Shared>,
     tasks: HashMap<StreamId, (u64, Addr<TaskActor>)>,
     /// How many task actors were started: numbers them.
     started: u64,
@@ -62,7 +63,7 @@ impl Supervisor {
         let number = self.started;
         let started = TaskActor::create(|ctx| {
             ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
-            TaskActor::new(self.shared.clone(), stream.clone(), number)
+            TaskActor::new(Arc::clone(&self.shared), stream.clone(), number)
         });
         self.tasks.insert(stream.clone(), (number, started.clone()));
         started
@@ -72,7 +73,7 @@ impl Supervisor {
         if let Some(known) = self.sessions.get(stream).filter(|known| known.connected()) {
             return known.clone();
         }
-        let started = SessionActor::new(self.shared.clone()).start();
+        let started = SessionActor::new(Arc::clone(&self.shared)).start();
         self.sessions.insert(stream.clone(), started.clone());
         started
     }
@@ -179,8 +180,8 @@ impl Handler<CountLive> for Supervisor {
 }
 
 /// What the actors of a system know of each other.
-fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Shared {
-    Shared {
+fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
+    Arc::new(Shared {
         agent: parts.agent,
         store: parts.store,
         ports: parts.ports,
@@ -192,5 +193,5 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         stopped: supervisor.clone().recipient(),
         passivate_after: parts.passivate_after,
         stopping: parts.stopping,
-    }
+    })
 }

@@ -1,6 +1,7 @@
 //! A task's actor: takes operations one at a time, carries them out with its core, answers, and sets the
 //! effects going. It holds no rule of its own.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::{
@@ -19,7 +20,7 @@ type Answer = Result<TaskView, Error>;
 
 /// The actor of one task's stream.
 pub(crate) struct TaskActor {
-    shared: Shared,
+    shared: Arc<Shared>,
     stream: StreamId,
     core: Option<TaskCore>,
     waiters: Vec<oneshot::Sender<Answer>>,
@@ -49,7 +50,7 @@ struct Asked {
 pub(crate) struct Passivate;
 
 impl TaskActor {
-    pub(crate) fn new(shared: Shared, stream: StreamId, number: u64) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, stream: StreamId, number: u64) -> Self {
         Self {
             shared,
             stream,
@@ -193,7 +194,7 @@ impl Handler<ToTask> for TaskActor {
 
     fn handle(&mut self, message: ToTask, _: &mut Self::Context) -> Self::Result {
         let core = self.core.take();
-        let shared = self.shared.clone();
+        let shared = Arc::clone(&self.shared);
         let ToTask { stream, op, cause, reply } = message;
         let what = match op {
             TaskOp::Look => What::Look,
