@@ -115,6 +115,12 @@ async fn whoever_waits_behind_a_turn_that_was_resumed_gets_it_after_a_cancel() {
     let second = start(Arc::new(store.reopened().unwrap())).await.unwrap();
     soon(started.notified()).await; // The call was sent again; its task has not asked for the turn.
     let waiter = second.session("s").send(Part::infer("b")).await.unwrap();
+    // Each round goes through the mailboxes of session and holder, in which the session's question stands: after
+    // these it has asked whether the holder runs, and has been told that it does.
+    for _ in 0..50 {
+        second.session("s").history().await.unwrap();
+        second.task(holder.id()).unwrap().snapshot().await.unwrap();
+    }
     second.cancel(holder.id(), None).await.unwrap();
     assert_eq!(soon(waiter.finished()).await.unwrap().state(), TaskState::Completed);
 }

@@ -61,11 +61,6 @@ impl Turn {
             _ => Ok(()),
         }
     }
-
-    /// Running digest over the messages, going on from `start`: costs the new messages only.
-    pub fn digest_from(&self, start: Digest) -> Digest {
-        self.0.iter().fold(start, |digest, message| chain(digest, &message.message))
-    }
 }
 
 /// A message would come between a tool call and its answer.

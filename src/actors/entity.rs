@@ -1,7 +1,8 @@
 //! THE loop: recover, decide, append, evolve, publish, reply. Written once, for every kind of stream.
 //!
 //! Decisions of one command are folded into the state at once, so that later ones of the same append see
-//! them; they become durable together in [`Entity::commit`]. When the append fails they are dropped by
+//! them; [`Entity::part`] makes one record of them, and [`Entity::settle`]
+//! notes that it is on disk. When the append fails they are dropped by
 //! reading the stream again, so nobody ever sees a state that is not on disk.
 
 use std::sync::Arc;

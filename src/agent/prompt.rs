@@ -111,13 +111,6 @@ pub fn tool_result(tool: &str, result: &JsonText) -> String {
     python_json(&json!({"type": "tool_result", "tool": tool, "result": result.to_value()}))
 }
 
-/// What another agent gave back. `action` is `infer` or `tool_call`.
-pub fn agent_result(agent: &str, action: &str, result: &JsonText) -> String {
-    python_json(
-        &json!({"type": "agent_result", "agent": agent, "action": action, "result": result.to_value()}),
-    )
-}
-
 /// The model named a tool that is not there.
 pub fn unknown_tool(tool: &str, available: &[&str]) -> String {
     format!("Unknown tool: '{tool}'. Available tools: {}", list_repr(available))
@@ -155,16 +148,6 @@ pub fn delegation_off() -> &'static str {
     "agent_call is not available in this context. Please use 'tool_call' for local tools or produce a 'final' response."
 }
 
-/// Another agent could not be asked: unknown, or the agent itself.
-pub fn agent_call_failed(error: &str) -> String {
-    format!("Agent call failed: {error}")
-}
-
-/// Why another agent could not be asked: nobody knows it.
-pub fn agent_not_found(agent: &str) -> String {
-    format!("Agent '{agent}' not found in registry.")
-}
-
 /// What stands in a conversation for a call whose outcome is not known, until somebody decides.
 pub fn outcome_unknown(tool: &str) -> String {
     let error = "outcome unknown: the call may or may not have had its effect; do not repeat it";
@@ -174,11 +157,6 @@ pub fn outcome_unknown(tool: &str) -> String {
 /// Ends the run: a tool inside the loop failed.
 pub fn fatal_tool(tool: &str, error: &str) -> String {
     format!("Tool '{tool}' execution failed: {error}")
-}
-
-/// Ends the run: another agent's run could not be carried out.
-pub fn fatal_agent(agent: &str, error: &str) -> String {
-    format!("Agent call to '{agent}' failed: {error}")
 }
 
 /// Ends the run: the model could not be asked. Steps count from 1.
@@ -278,10 +256,6 @@ mod tests {
         assert_eq!(
             tool_result("lookup", &result),
             r#"{"type": "tool_result", "tool": "lookup", "result": {"city": "Z\u00fcrich", "temp": 20.50, "big": 1180591620717411303424}}"#
-        );
-        assert_eq!(
-            agent_result("w", "infer", &JsonText::string("ok")),
-            r#"{"type": "agent_result", "agent": "w", "action": "infer", "result": "ok"}"#
         );
     }
 
