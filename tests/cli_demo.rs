@@ -206,3 +206,12 @@ fn a_complete_demo_says_so_and_another_one_needs_another_folder() {
     place.run_tasks("{\"id\":\"mine\"}", "").ended(0);
     place.run("demo --data-dir taskreel-log").ended(2).told(&["not a demo's"]);
 }
+
+#[test]
+fn what_the_demo_says_to_type_names_its_log_where_another_one_would_be_read() {
+    let place = Place::new();
+    place.run_tasks("{\"id\":\"mine\"}", "").ended(0);
+    assert!(place.path().join("taskreel-log").exists());
+    let told = place.run("demo --tasks 2 --pace 0").ended(0).err();
+    assert!(told.contains("replay --all --data-dir taskreel-demo"), "{told}");
+}

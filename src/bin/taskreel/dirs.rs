@@ -29,10 +29,12 @@ pub(crate) fn to_read(global: &Global) -> PathBuf {
     })
 }
 
-/// `taskreel COMMAND` as it is to be typed for this directory.
+/// `taskreel COMMAND` as it is to be typed for this directory. A log of `run` beside the demo's is what the reading
+/// commands would take, so the demo's is then named.
 pub(crate) fn typed(command: &str, dir: &Path, default: &str) -> String {
     let program = program();
-    if dir == Path::new(default) {
+    let hidden = default == DEMO_DIR && Path::new(LOG_DIR).exists();
+    if dir == Path::new(default) && !hidden {
         format!("{program} {command}")
     } else {
         format!("{program} {command} --data-dir {}", quoted(&dir.display().to_string()))
