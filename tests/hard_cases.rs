@@ -15,6 +15,7 @@ use std::time::Duration;
 use proto_events::call::{CallStatus, TokenUsage};
 use proto_events::id::{Position, StreamId, Version};
 use proto_events::json::JsonText;
+use proto_events::limits::PAYLOAD_BYTES_MAX;
 use proto_events::model::{Artifact, PostedTask};
 use proto_events::task::{Task, TaskCommand};
 use serde::Deserialize;
@@ -85,7 +86,7 @@ async fn after_a_submit_that_was_too_large_the_same_id_can_be_used() {
         let part = json!({"type": "infer", "content": {"prompt": text}});
         posted(&json!({"id": "t1", "messages": [{"id": "m", "parts": [part]}]}))
     };
-    assert!(system.submit(task("x".repeat(100_000))).await.is_err());
+    assert!(system.submit(task("x".repeat(PAYLOAD_BYTES_MAX))).await.is_err());
     let small = system.submit(task("small".into())).await.unwrap();
     assert_eq!(soon(small.finished()).await.unwrap().state(), TaskState::Completed);
 }

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use proto_events::id::Position;
 use store_support::{all, append, closed_log, fill, runtime};
 use taskreel::store::conformance::{Author, check_log, stream};
-use taskreel::store::{AppendError, EventReader as _, EventStore as _, OpenError, SledStore};
+use taskreel::store::{AppendError, EventReader as _, EventStore as _, OpenError, SledStore, blob_files};
 
 #[test]
 fn a_log_opened_again_is_the_same_and_has_a_new_fence() {
@@ -27,12 +27,14 @@ fn a_log_opened_again_is_the_same_and_has_a_new_fence() {
     let large: Vec<_> = (0..9).map(|n| (stream(&format!("large{n}")), vec![vec![n; 20_000]])).collect();
     let large = author.many(&large);
     append(&store, large.clone());
+    let huge = vec![vec![1; 300_000], vec![2], vec![3; 100_000]];
+    append(&store, author.many(&[(stream("huge"), huge)]));
     let before = all(&store);
     store.close().unwrap();
 
     let store = SledStore::open(dir.path()).unwrap();
     assert_eq!(all(&store), before);
-    assert_eq!(check_log(&store), 59);
+    assert_eq!(check_log(&store), 62);
     assert_eq!(store.fence().epoch, first.epoch + 1);
     let again = runtime().block_on(store.append(large)).unwrap();
     assert_eq!(again.parts.last().unwrap().position, Position(59), "the first answer outlives the process");
@@ -40,7 +42,9 @@ fn a_log_opened_again_is_the_same_and_has_a_new_fence() {
     assert!(matches!(stale, Err(AppendError::Fenced { .. })), "{stale:?}");
     let mut author = author.with_fence(store.fence()).with_sets_from(5_000);
     fill(&store, &mut author, 10);
-    assert_eq!(check_log(&store), 69);
+    append(&store, author.one(&stream("huge"), &vec![4; 200_000]));
+    assert_eq!(check_log(&store), 73);
+    assert_eq!(blob_files(dir.path()).unwrap(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]

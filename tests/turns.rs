@@ -10,6 +10,7 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use proto_events::id::Position;
+use proto_events::limits::PAYLOAD_BYTES_MAX;
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use serde_json::json;
@@ -206,22 +207,46 @@ async fn big(size: Size) -> Result<String, Infallible> {
 }
 
 #[tokio::test]
-async fn a_result_that_no_record_holds_fails_with_limit_and_size_and_the_task_goes_on() {
+async fn a_result_that_no_event_holds_fails_with_limit_and_size_and_the_task_goes_on() {
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("-").store(store).tool("big", "Big", big).start().await.unwrap();
-    let part = Part::tool_call("big", json!({"bytes": 100_000})).unwrap();
+    let part = Part::tool_call("big", json!({"bytes": PAYLOAD_BYTES_MAX})).unwrap();
     let end = system.submit(part).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Failed);
     let error = end.task().error().unwrap();
-    assert!(error.contains("100002") && error.contains("57344"), "{error}");
+    assert!(error.contains("16777218") && error.contains("16777216"), "{error}");
     system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
-async fn results_that_fit_a_record_each_but_not_together_are_written_one_after_another() {
+async fn results_of_any_size_that_an_event_holds_come_back_from_the_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let start = || System::builder(dir.path()).tool("big", "Big", big).start();
+    let system = start().await.unwrap();
+    let sizes = [10, 60_000, 300_000, 5_000_000];
+    let parts = sizes.map(|bytes| Part::tool_call("big", json!({"bytes": bytes})).unwrap());
+    let message = Message::new("user", parts.into(), &mut taskreel::ports::Ports::default());
+    let task = system.submit(message).await.unwrap();
+    let end = task.finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+    let id = task.id().to_owned();
+    system.shutdown().await.unwrap();
+
+    let system = start().await.unwrap();
+    let again = system.task(&id).unwrap().snapshot().await.unwrap();
+    assert_eq!(again.task(), end.task());
+    let lengths = again.task().artifacts().iter().map(|artifact| artifact.parts[0].content().as_str().len());
+    for (length, size) in lengths.zip(sizes) {
+        assert!(length > size, "{length} of {size}");
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn results_that_fit_an_append_each_but_not_together_are_written_one_after_another() {
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("-").store(store).tool("big", "Big", big).start().await.unwrap();
-    let parts = (0..4).map(|_| Part::tool_call("big", json!({"bytes": 50_000})).unwrap()).collect();
+    let parts = (0..4).map(|_| Part::tool_call("big", json!({"bytes": 900_000})).unwrap()).collect();
     let message = Message::new("user", parts, &mut taskreel::ports::Ports::default());
     let end = system.submit(message).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
@@ -230,11 +255,11 @@ async fn results_that_fit_a_record_each_but_not_together_are_written_one_after_a
 }
 
 #[tokio::test]
-async fn a_task_that_no_record_holds_is_refused_with_limit_and_size() {
+async fn a_task_that_no_event_holds_is_refused_with_limit_and_size() {
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("-").store(store).start().await.unwrap();
-    let refused = system.submit(Part::text("x".repeat(100_000))).await.unwrap_err().to_string();
-    assert!(refused.contains("57344"), "{refused}");
+    let refused = system.submit(Part::text("x".repeat(PAYLOAD_BYTES_MAX))).await.unwrap_err().to_string();
+    assert!(refused.contains("16777216"), "{refused}");
     assert!(system.submit(Part::text("small")).await.is_ok());
     system.shutdown().await.unwrap();
 }
@@ -293,13 +318,13 @@ async fn a_session_that_cannot_have_a_name_is_refused_and_nothing_is_written() {
 }
 
 #[tokio::test]
-async fn what_the_loop_says_may_be_too_large_for_a_record_and_the_task_fails_saying_so() {
-    // The result fits a record; told to the model in ASCII, as Protolink does, it does not.
+async fn what_the_loop_says_may_be_too_large_for_an_event_and_the_task_fails_saying_so() {
+    // The result fits an event; told to the model in ASCII, as Protolink does, it does not.
     let model = Scripted::from_json(
         r#"[{"type":"tool_call","tool":"accents","args":{}},{"type":"final","content":"never"}]"#,
     )
     .unwrap();
-    let accents = |_: Nothing| async { Ok::<_, Infallible>("é".repeat(20_000)) };
+    let accents = |_: Nothing| async { Ok::<_, Infallible>("é".repeat(PAYLOAD_BYTES_MAX / 4)) };
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("-")
         .store(store)
@@ -310,6 +335,6 @@ async fn what_the_loop_says_may_be_too_large_for_a_record_and_the_task_fails_say
         .unwrap();
     let end = system.submit(Part::infer("a")).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Failed);
-    assert!(end.task().error().unwrap().contains("57344"), "{:?}", end.task().error());
+    assert!(end.task().error().unwrap().contains("16777216"), "the error is another");
     system.shutdown().await.unwrap();
 }

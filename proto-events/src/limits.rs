@@ -10,6 +10,10 @@ pub const JSON_DEPTH_MAX: usize = 128;
 /// Largest body of one event, in bytes (16 MiB): what a decoder may be asked to hold at once.
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Bytes of one chunk of a body that stands outside its record (56 KiB): with its header it fits one value of
+/// a log. Only the last chunk of a body may be shorter.
+pub const CHUNK_BYTES: usize = 56 * 1024;
+
 /// Most events in one record: one command's events, which are written or lost together.
 pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 

@@ -133,12 +133,89 @@ fn another_format_and_a_reserved_place_are_errors_of_their_own() {
     let mut newer = GOLDEN.to_vec();
     newer[0] = 2;
     assert_eq!(Record::decode(&newer), Err(RecordError::UnknownFormat { found: 2 }));
-    for place in [1, 2, 3, 255] {
+    for place in [2, 3, 255] {
         let mut bytes = GOLDEN.to_vec();
         bytes[266] = place;
         assert_eq!(Record::decode(&bytes), Err(RecordError::UnknownPlace { event: 0, place }));
         assert!(RecordView::peek(&bytes).is_ok(), "the header can be read all the same");
     }
+}
+
+/// The record in `golden/record_v1_chunked.bin`: the golden one with a body that stands outside. Neither may ever
+/// change, nor may how a body is cut into chunks.
+fn golden_chunked() -> RecordDraft {
+    let mut draft = golden();
+    draft.events[1].body = outside();
+    draft
+}
+
+fn outside() -> Vec<u8> {
+    (0..120_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect()
+}
+
+const CHUNKED: &[u8] = include_bytes!("golden/record_v1_chunked.bin");
+
+#[test]
+fn a_body_that_stands_outside_is_still_written_and_read_the_same() {
+    let encoded = golden_chunked().encode_within(1_000).unwrap();
+    assert_eq!(&**encoded.bytes(), CHUNKED);
+    let whole = golden_chunked().encode().unwrap();
+    assert_eq!(encoded.hash(), whole.hash(), "where a body stands is not hashed");
+    let [detached] = encoded.detached() else { panic!("one body stands outside") };
+    assert_eq!((detached.event, &*detached.body), (1, &outside()[..]));
+    assert_eq!(detached.chunks().map(<[u8]>::len).collect::<Vec<_>>(), [57_344, 57_344, 5_312]);
+
+    let mut record = Record::decode(CHUNKED).unwrap();
+    assert_eq!(record.missing_bodies().collect::<Vec<_>>(), [(1, 120_000)]);
+    assert_eq!(record.check_bodies(), Err(RecordError::BodyMissing { event: 1 }));
+    assert_eq!(record.put_body(1, vec![0; 3]), Err(RecordError::BodyChanged { event: 1 }));
+    assert_eq!(record.put_body(0, outside()), Err(RecordError::BodyChanged { event: 0 }));
+    record.put_body(1, outside()).unwrap();
+    record.check_bodies().unwrap();
+    let again = EncodedRecord::with_bodies(CHUNKED, vec![(1, outside())]).unwrap();
+    assert_eq!(again, encoded);
+}
+
+#[test]
+fn a_body_outside_that_is_missing_or_changed_is_told() {
+    let with = |bytes: &[u8], body: Vec<u8>| EncodedRecord::with_bodies(bytes, vec![(1, body)]).unwrap_err();
+    assert_eq!(EncodedRecord::from_bytes(CHUNKED), Err(RecordError::BodyMissing { event: 1 }));
+    let mut body = outside();
+    body[119_999] ^= 1;
+    assert_eq!(with(CHUNKED, body), RecordError::BodyChanged { event: 1 });
+    let mut digest = CHUNKED.to_vec();
+    *digest.last_mut().unwrap() ^= 1;
+    assert_eq!(with(&digest, outside()), RecordError::BodyChanged { event: 1 });
+    let mut count = CHUNKED.to_vec();
+    let place = count.len() - 3 * 32 - 1;
+    count[place] = 2;
+    assert!(matches!(
+        Record::decode(&count),
+        Err(RecordError::Value { field: "number of chunks", value: 2 })
+    ));
+    for length in 0..CHUNKED.len() {
+        assert!(matches!(Record::decode(&CHUNKED[..length]), Err(RecordError::Cut { .. })), "{length}");
+    }
+}
+
+#[test]
+fn only_as_many_bodies_go_outside_as_it_takes_the_largest_first() {
+    let draft = |lengths: &[usize]| {
+        let event = |length: &usize| EventBody { kind: 1, schema: 1, salt: [0; 16], body: vec![7; *length] };
+        RecordDraft { events: lengths.iter().map(event).collect(), ..golden() }
+    };
+    let outside = |lengths: &[usize], limit: usize| {
+        let encoded = draft(lengths).encode_within(limit).unwrap();
+        let detached = encoded.detached().iter().map(|detached| detached.event).collect::<Vec<_>>();
+        (detached, encoded.bytes().len())
+    };
+    let lengths = [10, 4_000, 900, 5_000, 34, 35];
+    let all = draft(&lengths).size();
+    assert_eq!(outside(&lengths, all), (vec![], all));
+    assert_eq!(outside(&lengths, all - 1), (vec![3], all - 5_000 + 34));
+    assert_eq!(outside(&lengths, 2_000).0, [1, 3]);
+    // What would gain nothing stays, though the record is then over the limit.
+    assert_eq!(outside(&lengths, 0).0, [1, 2, 3, 5]);
 }
 
 #[test]
@@ -245,6 +322,22 @@ proptest! {
         prop_assert_eq!(record.last_version(), encoded.last_version());
         prop_assert_eq!(&draft_of(&record), &draft);
         prop_assert_eq!(EncodedRecord::from_bytes(encoded.bytes()).unwrap(), encoded);
+    }
+
+    #[test]
+    fn a_record_within_any_limit_has_the_same_hash_and_its_bodies_come_back(
+        draft in any_draft(), limit in 0..2_000_usize,
+    ) {
+        let encoded = draft.encode_within(limit).unwrap();
+        prop_assert_eq!(encoded.hash(), draft.encode().unwrap().hash());
+        let mut record = Record::decode(encoded.bytes()).unwrap();
+        for detached in encoded.detached() {
+            record.put_body(detached.event.into(), detached.body.to_vec()).unwrap();
+        }
+        record.check_bodies().unwrap();
+        let bodies: Vec<_> = record.events.iter().map(|event| event.body().unwrap()).collect();
+        let drafted: Vec<_> = draft.events.iter().map(|event| event.body.as_slice()).collect();
+        prop_assert_eq!(bodies, drafted);
     }
 
     #[test]

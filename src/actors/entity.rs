@@ -14,6 +14,7 @@ use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
 use crate::error::Error;
+use crate::limits::RECORD_BYTES_MAX;
 use crate::store::fold::{Folded, PAGE_RECORDS, fold_stream};
 use crate::store::{AppendPart, EventReader, EventStore, Fence, ReadError};
 
@@ -246,7 +247,8 @@ where
             events: events.collect(),
         };
         let expected = ExpectedVersion::at(self.folded.version);
-        Ok(AppendPart { stream: self.stream.clone(), expected, record: draft.encode()? })
+        let record = draft.encode_within(RECORD_BYTES_MAX)?;
+        Ok(AppendPart { stream: self.stream.clone(), expected, record })
     }
 
     /// The pending events are on disk as `committed`, in a record with this hash.

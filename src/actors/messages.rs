@@ -70,7 +70,7 @@ pub(crate) enum AttemptEnd {
 impl AttemptEnd {
     /// A result that the log cannot hold is a failure after the effect: it happened, its answer is lost.
     pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
-        let message = format!("the result has {bytes} bytes; a record of the log holds at most {limit}");
+        let message = format!("the result has {bytes} bytes; an event of the log holds at most {limit}");
         let class = FailureClass::AfterEffect;
         let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message };
         Self::Failed { failure, passing: false, delay_ms: 0 }

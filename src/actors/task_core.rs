@@ -7,6 +7,7 @@ mod ops;
 
 use std::sync::Arc;
 
+use proto_events::codec::CodecError;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
 use proto_events::limits::EVENTS_PER_APPEND_MAX;
@@ -18,16 +19,15 @@ use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, TaskOp};
 use crate::actors::shared::Shared;
 use crate::agent::plan::{self, Act, Question, Seat, Step};
 use crate::error::Error;
-use crate::limits::RECORD_BYTES_MAX;
 use crate::store::AppendError;
 
 /// How often a decision is made anew after somebody else extended a stream. Streams have one writer, so
 /// more than a few in a row mean that something is wrong.
 const CONFLICTS_MAX: usize = 8;
 
-/// Pending bytes at which what is planned so far is written first. One event may be as large as a record, and
-/// what follows from it repeats it: a result, then the artifact that carries it.
-const SPLIT_BYTES: usize = RECORD_BYTES_MAX / 2;
+/// Pending bytes at which what is planned so far is written first (1 MiB): what follows from a large result repeats
+/// it, and all other callers of the group wait while it is written.
+const SPLIT_BYTES: usize = 1024 * 1024;
 
 /// A task and, while it holds one, its session's turn.
 pub(super) struct TaskCore {
@@ -60,6 +60,15 @@ pub(super) enum Effect {
     Abort { call_id: String },
     /// Ask a session for its turn.
     Acquire { session: StreamId, turn_id: String },
+}
+
+/// The limit in bytes, if that is what the error is about: of an event, or of a record of many.
+fn too_large(error: &Error) -> Option<usize> {
+    match error {
+        Error::Append(AppendError::TooLarge { limit, .. })
+        | Error::Codec(CodecError::TooLarge { limit, .. }) => Some(*limit),
+        _ => None,
+    }
 }
 
 impl TaskCore {
@@ -129,13 +138,14 @@ impl TaskCore {
                         // It happened, and only its answer is too large to keep.
                         (
                             TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Succeeded { result, .. } },
-                            Error::Append(AppendError::TooLarge { limit, .. }),
-                        ) if !written => {
+                            error,
+                        ) if !written && too_large(&error).is_some() => {
+                            let limit = too_large(&error).unwrap_or_default();
                             let end = AttemptEnd::too_large(result.as_str().len(), limit);
                             op = TaskOp::Outcome { call_id, attempt, end };
                         }
                         // The operation is on disk; what follows from it is too large to keep.
-                        (_, error @ Error::Append(AppendError::TooLarge { .. })) if written => {
+                        (_, error) if written && too_large(&error).is_some() => {
                             return self.give_up(shared, &error.to_string(), &metadata).await;
                         }
                         (_, error) => return Err(error),

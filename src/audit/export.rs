@@ -97,7 +97,7 @@ fn events_json(stored: &StoredRecord) -> Vec<JsonText> {
     let places = (stored.position.0..).zip(record.first_version.0..);
     let one = |(event, (position, version)): (&proto_events::codec::record::StoredEvent, (u64, u64))| {
         let category = record.stream.category();
-        let decoded = event.inline().map(|body| {
+        let decoded = event.body().map(|body| {
             AnyEvent::decode(category, event.kind, event.schema, body).map_err(|error| error.to_string())
         });
         let (payload, error) = match decoded {

@@ -112,7 +112,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             version: Some(Version(version)),
             position: Some(stored.position),
         };
-        let body = event.inline().ok_or_else(|| wrong("its body is not in the log any more".to_owned()))?;
+        let body = event.body().ok_or_else(|| wrong("its body is not in the log any more".to_owned()))?;
         let decoded = AnyEvent::decode(category, event.kind, event.schema, body)
             .map_err(|error| wrong(error.to_string()))?;
         match (&mut building.state, &decoded) {

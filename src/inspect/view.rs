@@ -184,7 +184,7 @@ pub fn event_rows(stored: &StoredRecord) -> Vec<EventRow> {
             principal: metadata.principal.name.clone(),
             principal_basis: basis(stored),
             set_id: hex(&record.set_id),
-            event: match event.inline() {
+            event: match event.body() {
                 None => Err("its body is not in the log any more".to_owned()),
                 Some(body) => AnyEvent::decode(record.stream.category(), event.kind, event.schema, body)
                     .map_err(|error| error.to_string()),

@@ -7,6 +7,7 @@
 
 mod appending;
 mod following;
+mod large;
 mod reading;
 mod sketch;
 
@@ -19,6 +20,7 @@ pub use sketch::{Author, draft, id, ok, stream};
 /// Puts a store through the suite. `make` gives an empty one each time; its directory must outlive it.
 pub async fn run(make: impl Fn() -> Arc<dyn EventStore>) {
     appending::run(&make).await;
+    large::run(&make).await;
     reading::run(&make).await;
     following::run(&make).await;
 }

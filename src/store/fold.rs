@@ -57,7 +57,7 @@ pub fn decode_record<E: Storable>(stored: &StoredRecord) -> Result<Vec<Recorded<
         .zip(places)
         .enumerate()
         .map(|(at, (event, version))| {
-            let Some(body) = event.inline() else {
+            let Some(body) = event.body() else {
                 return Err(damage(stored, Version(version), "its body is not in the log any more"));
             };
             let event = E::decode(event.kind, event.schema, body)

@@ -6,6 +6,7 @@
 //! [`conformance`] is the suite that compares them.
 
 mod check;
+mod chunks;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod error;

@@ -50,7 +50,7 @@ fn last_state(stored: &StoredRecord) -> Result<Option<TaskState>, ReadError> {
     let Some(event) = stored.record.events.iter().rev().find(tells) else {
         return Ok(None);
     };
-    let Some(body) = event.inline() else {
+    let Some(body) = event.body() else {
         return Ok(None);
     };
     let damaged = |what: String| ReadError::Corrupt {

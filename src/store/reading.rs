@@ -8,7 +8,7 @@ use proto_events::id::{Position, StreamId, Version};
 
 use super::index::Slot;
 use super::value::{Entries, Entry, Value, first_position};
-use super::{ReadError, SetPart, StoredRecord};
+use super::{ReadError, SetPart, StoredRecord, chunks};
 
 /// Where values come from.
 pub(super) trait Values {
@@ -17,6 +17,9 @@ pub(super) trait Values {
 
     /// The value with this ordinal, if it is there.
     fn get(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError>;
+
+    /// The chunk with this ordinal, if it is there.
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError>;
 
     /// The value with this ordinal, which must be there.
     fn require(&self, ordinal: u64) -> Result<Self::Bytes, ReadError> {
@@ -50,13 +53,17 @@ impl Located<'_> {
         }
     }
 
-    /// The whole record, checked.
-    fn stored(&self) -> Result<StoredRecord, ReadError> {
+    /// The whole record with all of its bodies, checked.
+    fn stored<V: Values>(&self, values: &V) -> Result<StoredRecord, ReadError> {
         if self.view.leaf_hash() != self.entry.hash {
             return Err(self.corrupt("the record's leaf hash is not the one stored with it"));
         }
         let wrong = |error: proto_events::codec::record::RecordError| self.corrupt(error.to_string());
-        let record = Record::decode(self.entry.bytes).map_err(wrong)?;
+        let mut record = Record::decode(self.entry.bytes).map_err(wrong)?;
+        chunks::fill(values, &mut record, self.position).map_err(|error| match error {
+            ReadError::Corrupt { what, .. } => self.corrupt(what),
+            other => other,
+        })?;
         record.check_bodies().map_err(wrong)?;
         Ok(StoredRecord {
             position: self.position,
@@ -156,7 +163,7 @@ pub(super) fn in_slots<V: Values>(
     let read = |slot: &Slot| {
         at_slot(values, *slot, |located| {
             if located.view.stream == stream.as_str() {
-                located.stored()
+                located.stored(values)
             } else {
                 Err(located.corrupt(format!("the record is not {stream}'s, whose it should be")))
             }
@@ -187,7 +194,7 @@ pub(super) fn from_position<V: Values>(
         for located in walk(bytes.as_ref(), ordinal)? {
             let located = located?;
             if located.last_position() >= from && records.len() < limit {
-                records.push(located.stored()?);
+                records.push(located.stored(values)?);
             }
         }
     }

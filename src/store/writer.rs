@@ -25,7 +25,9 @@ use super::{Append, AppendError, Appended, Feed, Fence, StoredRecord};
 pub(super) trait Sink: Values {
     /// Hands a value over. It need not be durable yet.
     fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String>;
-    /// Makes all values durable that were handed over.
+    /// Hands a chunk over, before the value whose record names it. It need not be durable yet.
+    fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String>;
+    /// Makes all values and chunks durable that were handed over.
     fn sync(&mut self) -> Result<(), String>;
     /// Replaces `HEAD`.
     fn write_head(&mut self, head: &Head) -> Result<(), String>;
@@ -97,13 +99,14 @@ pub(super) struct Writer<S> {
     feed: Option<broadcast::Sender<Arc<StoredRecord>>>,
     builder: ValueBuilder,
     frontier: Frontier,
+    next_chunk: u64,
     head_stale: bool,
     head_due: Instant,
 }
 
 impl<S: Sink> Writer<S> {
-    /// A writer that goes on where the index and the frontier end.
-    pub(super) fn new(sink: S, shared: Arc<Shared>, frontier: Frontier) -> Self {
+    /// A writer that goes on where the index, the frontier and the chunks end.
+    pub(super) fn new(sink: S, shared: Arc<Shared>, frontier: Frontier, next_chunk: u64) -> Self {
         let feed = shared.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self {
             sink,
@@ -111,6 +114,7 @@ impl<S: Sink> Writer<S> {
             feed,
             builder: ValueBuilder::new(),
             frontier,
+            next_chunk,
             head_stale: false,
             head_due: Instant::now() + HEAD_REWRITE_EVERY,
         }
@@ -154,7 +158,7 @@ impl<S: Sink> Writer<S> {
         for Job { append, reply } in jobs.drain(..) {
             answers.push((reply, group.admit(append, &self.sink)));
         }
-        let written = group.write(&mut self.builder, &mut self.sink);
+        let written = group.write(&mut self.builder, &mut self.next_chunk, &mut self.sink);
         match &written {
             Ok(()) => self.commit(&group),
             Err(why) => {

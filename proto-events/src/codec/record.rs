@@ -21,14 +21,16 @@
 //! | hashed | 39 each | for each event: kind (2), schema version (1), body length (4), SHA-256(salt ‖ body) (32) |
 //! | beside | 17 + body each | for each event: place (1), salt (16), body |
 //!
-//! Place 0 is a body that stands inline. 1 (in chunks) and 2 (erased) are reserved: a reader that does not
-//! know them says so. Nothing follows the last body.
+//! Place 0 is a body that stands inline, as above. Place 1 is one that stands in chunks outside the record: the
+//! salt is followed by the number of chunks (2) and the SHA-256(salt ‖ chunk) (32) of each. 2 (erased) is
+//! reserved: a reader that does not know it says so. Nothing follows the last body.
 //!
 //! The leaf hash is SHA-256(0x00 ‖ hashed part), as in RFC 6962. Salts and bodies are not in it, only their
 //! digests are, so that erasing both later leaves every hash valid.
 //!
 //! [`EVENTS_PER_APPEND_MAX`]: crate::limits::EVENTS_PER_APPEND_MAX
 
+mod chunk;
 mod decode;
 mod encode;
 mod view;
@@ -39,6 +41,7 @@ use crate::envelope::Metadata;
 use crate::id::{Digest, IdError, StreamId, Version};
 use crate::limits::{EVENTS_PER_APPEND_MAX, PAYLOAD_BYTES_MAX};
 
+pub use chunk::Detached;
 pub use view::RecordView;
 
 /// The only format version there is.
@@ -46,6 +49,9 @@ pub const FORMAT: u8 = 1;
 
 /// The place byte of a body that stands inline.
 const INLINE: u8 = 0;
+
+/// The place byte of a body that stands in chunks.
+const CHUNKED: u8 = 1;
 
 /// Bytes that the hashed part holds for one event.
 const EVENT_ENTRY_BYTES: usize = 2 + 1 + 4 + 32;
@@ -98,6 +104,7 @@ pub struct EncodedRecord {
     bytes: Arc<[u8]>,
     hash: Digest,
     facts: Facts,
+    detached: Arc<[Detached]>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,6 +129,11 @@ impl EncodedRecord {
     /// Its leaf hash.
     pub fn hash(&self) -> Digest {
         self.hash
+    }
+
+    /// The bodies that stand outside, in the order of their events. A store keeps their chunks beside the record.
+    pub fn detached(&self) -> &[Detached] {
+        &self.detached
     }
 
     /// The stream that it extends.
@@ -221,20 +233,33 @@ pub enum Body {
         /// The event's own bytes.
         bytes: Vec<u8>,
     },
+    /// Outside the record, in chunks.
+    Chunked {
+        /// What was put before the body, and before each chunk, when its digest was taken.
+        salt: [u8; 16],
+        /// SHA-256(salt ‖ chunk) of each chunk, in order.
+        chunks: Vec<Digest>,
+        /// The body, once somebody has fetched it: [`Record::decode`] sees the record only.
+        bytes: Option<Vec<u8>>,
+    },
 }
 
 impl StoredEvent {
-    /// The body, if it stands in the record itself.
-    pub fn inline(&self) -> Option<&[u8]> {
+    /// The body, if it is here: whatever a store hands out has all of its bodies.
+    pub fn body(&self) -> Option<&[u8]> {
         match &self.place {
             Body::Inline { bytes, .. } => Some(bytes),
+            Body::Chunked { bytes, .. } => bytes.as_deref(),
         }
     }
 
-    /// Whether salt and body are those whose digest the record holds.
+    /// Whether salt and body are those whose digest the record holds; not, if the body is not here.
     pub fn matches_digest(&self) -> bool {
         match &self.place {
-            Body::Inline { salt, bytes } => Digest::of_parts(&[salt, bytes]) == self.digest,
+            Body::Inline { salt, bytes } | Body::Chunked { salt, bytes: Some(bytes), .. } => {
+                Digest::of_parts(&[salt, bytes]) == self.digest
+            }
+            Body::Chunked { bytes: None, .. } => false,
         }
     }
 }
@@ -321,6 +346,12 @@ pub enum RecordError {
         event: usize,
         /// The place byte.
         place: u8,
+    },
+    /// A body that stands in chunks was not given with the record.
+    #[error("the body of event {event} stands outside the record and is not there")]
+    BodyMissing {
+        /// Its number within the record, from 0.
+        event: usize,
     },
     /// Salt or body were changed after they were written.
     #[error("the body of event {event} does not have the digest that the record holds for it")]

@@ -54,7 +54,7 @@ impl StreamCheck {
             report(first, (FindingKind::Chain, what));
         }
         for (event, version) in record.events.iter().zip(first..) {
-            let Some(body) = event.inline() else { continue };
+            let Some(body) = event.body() else { continue };
             match AnyEvent::decode(record.stream.category(), event.kind, event.schema, body) {
                 Err(error) => report(version, (FindingKind::Event, error.to_string())),
                 Ok(AnyEvent::Task(event)) => {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use proto_events::codec::CodecError;
 use proto_events::model::TaskState;
 use proto_events::task::TaskRejection;
 
@@ -164,10 +165,11 @@ impl Problem {
         match error {
             Error::Task(rejection) => Self::rejected(id.unwrap_or("(unnamed)"), rejection),
             Error::Read(error) => Self::from(error.clone()),
-            Error::Append(AppendError::TooLarge { limit, bytes }) => Self::new(
+            Error::Append(AppendError::TooLarge { limit, bytes })
+            | Error::Codec(CodecError::TooLarge { limit, bytes }) => Self::new(
                 EXIT_NO,
                 format!("nothing was stored{about}: it is too large"),
-                format!("a record of {bytes} bytes is over the limit of {limit}"),
+                format!("{bytes} bytes are over the limit of {limit}"),
                 "make it smaller, or split it into several tasks",
             ),
             Error::Append(AppendError::Poisoned { .. } | AppendError::Ambiguous { .. }) => {

@@ -7,7 +7,7 @@ use proto_events::envelope::Committed;
 use proto_events::id::{Position, Version};
 
 use crate::limits::{APPENDS_REMEMBERED, RECORD_BYTES_MAX};
-use crate::store::{AppendError, EventStore, Fence};
+use crate::store::{Append, AppendError, EventStore, Fence};
 
 use super::{Author, check_log, id, ok, stream};
 
@@ -174,15 +174,25 @@ async fn an_append_that_contradicts_itself_is_refused(store: Arc<dyn EventStore>
 
 async fn a_record_over_the_limit_is_refused_and_one_at_the_limit_taken(store: Arc<dyn EventStore>) {
     let a = stream("a");
-    let size = |body: usize| {
-        let append = Author::new(store.fence()).one(&a, &vec![1; body]);
-        append.parts.first().map_or(0, |part| part.record.bytes().len())
+    // Bodies so small that nothing is gained by keeping them outside.
+    let append = |count: usize, last: usize| {
+        let mut bodies = vec![vec![1; 20]; count];
+        bodies.push(vec![1; last]);
+        Author::new(store.fence()).many(&[(a.clone(), bodies)])
     };
-    let fits = RECORD_BYTES_MAX - size(0);
-    let answer = store.append(Author::new(store.fence()).one(&a, &vec![1; fits + 1])).await;
-    assert_eq!(answer, Err(AppendError::TooLarge { limit: RECORD_BYTES_MAX, bytes: RECORD_BYTES_MAX + 1 }));
-    ok(store.append(Author::new(store.fence()).one(&a, &vec![1; fits])).await);
-    assert_eq!(check_log(&*store), 1);
+    let size = |append: &Append| append.parts.first().map_or(0, |part| part.record.bytes().len());
+    let each = size(&append(2, 0)) - size(&append(1, 0));
+    let count = (RECORD_BYTES_MAX - size(&append(0, 0))) / each;
+    let last = RECORD_BYTES_MAX - size(&append(count - 1, 0));
+    let answer = store.append(append(count + 1, 20)).await;
+    assert!(
+        matches!(answer, Err(AppendError::TooLarge { limit: RECORD_BYTES_MAX, bytes }) if bytes > RECORD_BYTES_MAX),
+        "{answer:?}"
+    );
+    let largest = append(count - 1, last);
+    assert_eq!(size(&largest), RECORD_BYTES_MAX);
+    ok(store.append(largest).await);
+    assert_eq!(check_log(&*store), count as u64);
 }
 
 async fn an_append_larger_than_a_value_is_one_append(store: Arc<dyn EventStore>) {

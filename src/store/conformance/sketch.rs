@@ -6,6 +6,7 @@ use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::id::{Digest, ExpectedVersion, StreamId, Version};
 
+use crate::limits::RECORD_BYTES_MAX;
 use crate::store::{Append, AppendPart, Fence};
 
 /// The value, or a panic with the error's text.
@@ -106,7 +107,7 @@ impl Author {
                 events: bodies.iter().map(|body| event(body)).collect(),
                 ..draft(stream.as_str(), version.0 + 1, &[])
             };
-            let record = ok(draft.encode());
+            let record = ok(draft.encode_within(RECORD_BYTES_MAX));
             self.ends.insert(stream.clone(), (record.last_version(), record.hash()));
             AppendPart { stream: stream.clone(), expected: ExpectedVersion::at(version), record }
         });

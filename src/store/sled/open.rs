@@ -6,11 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
 use ::sled::{Db, Mode, Tree};
+use proto_events::id::Position;
 use tokio::sync::mpsc;
 
 use crate::limits::WRITER_QUEUE_APPENDS;
+use crate::store::chunks::Chunk;
 use crate::store::head::{HEAD_FILE, Head};
-use crate::store::keys::value_key;
+use crate::store::keys::{self, Key, value_key};
 use crate::store::spacer::Spacer;
 use crate::store::writer::{Shared, Sink as _, Writer};
 use crate::store::{Fence, Holder, OpenError};
@@ -42,7 +44,7 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
 
 fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Result<SledStore, OpenError> {
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
-    let (log, meta) = (tree("log")?, tree("meta")?);
+    let (log, chunks, meta) = (tree("log")?, tree("chunks")?, tree("meta")?);
     let mut scan = scan(dir, &log, head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
     let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
@@ -50,11 +52,17 @@ fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Resu
     for ordinal in leftover {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
+    let tail = chunk_tail(dir, &chunks, scan.index.head())?;
+    for ordinal in tail.leftover.clone() {
+        chunks.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
+    }
     let path = dir.join(DATA_FILE);
     let data = OpenOptions::new().write(true).open(&path);
     let mut sink = SledSink {
         log: log.clone(),
         spacer: Spacer::behind(scan.last_spaced),
+        chunks: chunks.clone(),
+        chunk_spacer: Spacer::behind(tail.last_spaced),
         data: data.map_err(io_error(&path, "the database's file could not be opened"))?,
         dir: dir.to_owned(),
         db,
@@ -65,17 +73,23 @@ fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Resu
     sink.write_head(&head).map_err(|why| head_error(dir, why))?;
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
-    spawn(dir, Trees { log }, sink, scan, fence)
+    spawn(dir, Trees { log, chunks }, sink, scan, (fence, tail.leftover.start))
 }
 
-fn spawn(dir: &Path, trees: Trees, sink: SledSink, scan: Scan, fence: Fence) -> Result<SledStore, OpenError> {
+fn spawn(
+    dir: &Path,
+    trees: Trees,
+    sink: SledSink,
+    scan: Scan,
+    (fence, next_chunk): (Fence, u64),
+) -> Result<SledStore, OpenError> {
     let shared = Arc::new(Shared::new(fence, scan.index));
     let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(io_error(dir, "the writer could not be prepared"))?;
     let writer_shared = Arc::clone(&shared);
     let frontier = scan.frontier;
-    let work = move || runtime.block_on(Writer::new(sink, writer_shared, frontier).run(jobs));
+    let work = move || runtime.block_on(Writer::new(sink, writer_shared, frontier, next_chunk).run(jobs));
     let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
         dir: dir.to_owned(),
@@ -153,6 +167,43 @@ fn scan(dir: &Path, log: &Tree, head: Option<Head>) -> Result<Scan, OpenError> {
         Ok(scan)
     });
     catch_unwind(read).unwrap_or_else(|_| Err(damaged(dir, "the database gave up while it was read")))
+}
+
+/// Where the chunks end.
+struct ChunkTail {
+    /// Those that belong to no record: their append was never durable. What comes next takes the first one's place.
+    leftover: std::ops::Range<u64>,
+    last_spaced: Option<u64>,
+}
+
+/// Looks at the chunks from their end to the first one whose record is in the log.
+fn chunk_tail(dir: &Path, chunks: &Tree, head: Position) -> Result<ChunkTail, OpenError> {
+    let read = AssertUnwindSafe(|| {
+        let mut tail = ChunkTail { leftover: 0..0, last_spaced: None };
+        let mut end = None;
+        for item in chunks.iter().rev() {
+            let (key, value) = item.map_err(|error| sled_error(dir, &error))?;
+            match keys::parse(&key) {
+                Some(Key::Spacer(ordinal)) if value.is_empty() => {
+                    tail.last_spaced = tail.last_spaced.or(Some(ordinal));
+                }
+                Some(Key::Value(ordinal)) => {
+                    let chunk = Chunk::open(&value)
+                        .map_err(|what| damaged(dir, format!("chunk {ordinal}: {what}")))?;
+                    let end = *end.get_or_insert(ordinal.saturating_add(1));
+                    if chunk.position <= head {
+                        tail.leftover = ordinal.saturating_add(1)..end;
+                        return Ok(tail);
+                    }
+                }
+                _ => return Err(damaged(dir, format!("the chunks hold a key that is none: {key:02x?}"))),
+            }
+        }
+        tail.leftover = 0..end.unwrap_or_default();
+        Ok(tail)
+    });
+    catch_unwind(read)
+        .unwrap_or_else(|_| Err(damaged(dir, "the database gave up while its chunks were read")))
 }
 
 /// Raises the epoch, and writes or compares what else the tree `meta` says of the log. Durable with the next flush.

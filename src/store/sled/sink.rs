@@ -16,6 +16,7 @@ use crate::store::{ReadError, files};
 /// The handles that readers use. While one is alive, the directory stays locked.
 pub(super) struct Trees {
     pub(super) log: Tree,
+    pub(super) chunks: Tree,
 }
 
 /// The handles that the writer uses.
@@ -23,6 +24,8 @@ pub(super) struct SledSink {
     pub(super) db: Db,
     pub(super) log: Tree,
     pub(super) spacer: Spacer,
+    pub(super) chunks: Tree,
+    pub(super) chunk_spacer: Spacer,
     /// Our own descriptor of sled's data file.
     pub(super) data: File,
     pub(super) dir: PathBuf,
@@ -32,7 +35,11 @@ impl Values for Trees {
     type Bytes = IVec;
 
     fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
-        get(&self.log, ordinal)
+        get(&self.log, "value", ordinal)
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        get(&self.chunks, "chunk", ordinal)
     }
 }
 
@@ -40,30 +47,42 @@ impl Values for SledSink {
     type Bytes = IVec;
 
     fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
-        get(&self.log, ordinal)
+        get(&self.log, "value", ordinal)
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        get(&self.chunks, "chunk", ordinal)
     }
 }
 
-fn get(log: &Tree, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+fn get(tree: &Tree, what: &str, ordinal: u64) -> Result<Option<IVec>, ReadError> {
     // sled panics at some kinds of damage. It is only read here, so that nothing is left half done.
-    let read = catch_unwind(AssertUnwindSafe(|| log.get(value_key(ordinal))));
-    let panicked = |_| ReadError::corrupt(format!("the database gave up on value {ordinal}"), None);
+    let read = catch_unwind(AssertUnwindSafe(|| tree.get(value_key(ordinal))));
+    let panicked = |_| ReadError::corrupt(format!("the database gave up on {what} {ordinal}"), None);
     read.map_err(panicked)?.map_err(|error| match error {
         ::sled::Error::Io(error) => ReadError::Io(error.to_string()),
-        other => ReadError::corrupt(format!("value {ordinal}: {other}"), None),
+        other => ReadError::corrupt(format!("{what} {ordinal}: {other}"), None),
     })
+}
+
+/// Inserts a value behind its spacers.
+fn put(tree: &Tree, spacer: &mut Spacer, ordinal: u64, value: &[u8]) -> Result<(), String> {
+    for key in spacer.before(ordinal) {
+        tree.insert(key, &[]).map_err(|error| error.to_string())?;
+    }
+    match tree.insert(value_key(ordinal), value).map_err(|error| error.to_string())? {
+        None => Ok(()),
+        Some(_) => Err(format!("value {ordinal} was there already")),
+    }
 }
 
 impl Sink for SledSink {
     fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
-        for key in self.spacer.before(ordinal) {
-            self.log.insert(key, &[]).map_err(|error| error.to_string())?;
-        }
-        let before = self.log.insert(value_key(ordinal), value).map_err(|error| error.to_string())?;
-        match before {
-            None => Ok(()),
-            Some(_) => Err(format!("value {ordinal} was there already")),
-        }
+        put(&self.log, &mut self.spacer, ordinal, value)
+    }
+
+    fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        put(&self.chunks, &mut self.chunk_spacer, ordinal, value)
     }
 
     fn sync(&mut self) -> Result<(), String> {

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
 
-use proto_events::codec::record::{EncodedRecord, Record};
+use proto_events::codec::record::{EncodedRecord, Record, RecordError};
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId};
 
 use crate::store::check;
+use crate::store::chunks::chunk_value;
 use crate::store::index::{Index, Slot, StreamEnd, tag};
 use crate::store::reading::{self, Values};
 use crate::store::value::{CAPACITY, ValueBuilder, entry_bytes};
@@ -148,13 +149,19 @@ impl<'a> Group<'a> {
     }
 
     /// Writes the group durably. After an error, [`Group::failed`] tells what is known of each append.
-    pub(super) fn write<S: Sink>(&mut self, builder: &mut ValueBuilder, sink: &mut S) -> Result<(), String> {
+    pub(super) fn write<S: Sink>(
+        &mut self,
+        builder: &mut ValueBuilder,
+        next_chunk: &mut u64,
+        sink: &mut S,
+    ) -> Result<(), String> {
         if self.is_empty() {
             return Ok(());
         }
         let mut pack = Pack {
             builder,
             sink,
+            next_chunk,
             values: &mut self.values,
             ordinal: self.next_ordinal,
             first: Position::default(),
@@ -220,11 +227,17 @@ impl<'a> Group<'a> {
 
 /// A record that is durable, as a reader gets it.
 pub(in crate::store) fn stored(encoded: &EncodedRecord, position: Position) -> StoredRecord {
-    let record = Record::decode(encoded.bytes());
+    let whole = || -> Result<Record, RecordError> {
+        let mut record = Record::decode(encoded.bytes())?;
+        for detached in encoded.detached() {
+            record.put_body(detached.event.into(), detached.body.to_vec())?;
+        }
+        Ok(record)
+    };
     StoredRecord {
         position,
         hash: encoded.hash(),
-        record: record.expect("an encoded record can always be read back: its type has no other maker"),
+        record: whole().expect("an encoded record can always be read back: its type has no other maker"),
         bytes: Arc::clone(encoded.bytes()),
     }
 }
@@ -233,6 +246,7 @@ pub(in crate::store) fn stored(encoded: &EncodedRecord, position: Position) -> S
 struct Pack<'a, S> {
     builder: &'a mut ValueBuilder,
     sink: &'a mut S,
+    next_chunk: &'a mut u64,
     values: &'a mut Vec<Position>,
     ordinal: u64,
     first: Position,
@@ -252,6 +266,7 @@ impl<S: Sink> Pack<'_, S> {
             if self.builder.is_empty() {
                 self.first = position;
             }
+            self.put_chunks(&part.record, position)?;
             admitted.slots.push(Slot {
                 // `has_room` has seen that it fits.
                 ordinal: u32::try_from(self.ordinal).unwrap_or(u32::MAX),
@@ -261,6 +276,20 @@ impl<S: Sink> Pack<'_, S> {
         }
         // The values of an append that needs several hold nothing else, so that they can be dropped whole.
         if total > CAPACITY { self.emit() } else { Ok(()) }
+    }
+
+    /// Bodies that stand outside are handed over before the value that holds their record: what the disk has of
+    /// them after a crash is then never less than what it has of the record.
+    fn put_chunks(&mut self, record: &EncodedRecord, first: Position) -> Result<(), String> {
+        for detached in record.detached() {
+            let position = Position(first.0 + u64::from(detached.event));
+            for (number, chunk) in (0..).zip(detached.chunks()) {
+                let ordinal = *self.next_chunk;
+                *self.next_chunk += 1;
+                self.sink.put_chunk(ordinal, &chunk_value(position, number, chunk))?;
+            }
+        }
+        Ok(())
     }
 
     fn emit(&mut self) -> Result<(), String> {

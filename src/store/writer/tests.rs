@@ -11,6 +11,7 @@ use crate::store::reading;
 #[derive(Default)]
 struct FailingSink {
     values: BTreeMap<u64, Vec<u8>>,
+    chunks: BTreeMap<u64, Vec<u8>>,
     fail_put_at: Option<u64>,
     fail_sync: bool,
     panic: bool,
@@ -22,6 +23,10 @@ impl Values for FailingSink {
     fn get(&self, ordinal: u64) -> Result<Option<Vec<u8>>, ReadError> {
         Ok(self.values.get(&ordinal).cloned())
     }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(self.chunks.get(&ordinal).cloned())
+    }
 }
 
 impl Sink for FailingSink {
@@ -31,6 +36,11 @@ impl Sink for FailingSink {
             return Err("no space".into());
         }
         self.values.insert(ordinal, value.to_vec());
+        Ok(())
+    }
+
+    fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        self.chunks.insert(ordinal, value.to_vec());
         Ok(())
     }
 
@@ -63,7 +73,7 @@ fn group(sink: FailingSink, appends: Vec<Append>) -> (Answers, Arc<Shared>) {
     let writer_shared = Arc::clone(&shared);
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(Writer::new(sink, writer_shared, Frontier::default()).run(jobs))
+        runtime.block_on(Writer::new(sink, writer_shared, Frontier::default(), 0).run(jobs))
     };
     let _ = std::thread::spawn(work).join();
     let lost = || AppendError::Ambiguous { why: "no answer".into() };
@@ -121,7 +131,7 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
         })
         .collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    ok(runtime.block_on(Writer::new(sink, shared, Frontier::default()).run(jobs)));
+    ok(runtime.block_on(Writer::new(sink, shared, Frontier::default(), 0).run(jobs)));
     let answers: Answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect();
     let (group, rest) = answers.split_at(GROUP_APPENDS);
     assert!(group.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
@@ -148,7 +158,7 @@ fn a_group_fills_values_and_never_splits_a_record() {
     for append in appends(40, 9_000) {
         assert!(matches!(group.admit(append, &sink), Verdict::Admitted(_)));
     }
-    group.write(&mut builder, &mut sink).unwrap();
+    group.write(&mut builder, &mut 0, &mut sink).unwrap();
     assert_eq!(sink.values.len(), 7, "six of them fit a value");
     assert!(sink.values.values().all(|value| value.len() <= crate::limits::GROUP_VALUE_BYTES));
     let read = reading::from_position(&sink, proto_events::id::Position(1), (0, 7), 7, 100).unwrap();

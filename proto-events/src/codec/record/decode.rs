@@ -2,10 +2,10 @@
 
 use crate::envelope::{Metadata, Principal};
 use crate::id::{Digest, StreamId};
-use crate::limits::PAYLOAD_BYTES_MAX;
+use crate::limits::{CHUNK_BYTES, PAYLOAD_BYTES_MAX};
 
 use super::view::Cursor;
-use super::{Body, INLINE, Record, RecordError, RecordView, StoredEvent};
+use super::{Body, CHUNKED, INLINE, Record, RecordError, RecordView, StoredEvent};
 
 impl Record {
     /// Reads a record. Whether bodies are unchanged is [`Record::check_bodies`]' to say, whether the header
@@ -29,16 +29,30 @@ impl Record {
         })
     }
 
-    /// Compares every body with its digest.
+    /// Compares every body with its digest, and the chunks of one that stands outside with theirs.
     ///
     /// # Errors
-    /// [`RecordError::BodyChanged`] naming the first event whose salt or body is not what was written.
+    /// Naming the first event in question: [`RecordError::BodyMissing`] if its body was not put in its place,
+    /// [`RecordError::BodyChanged`] if salt, body or chunks are not what was written.
     pub fn check_bodies(&self) -> Result<(), RecordError> {
-        match self.events.iter().position(|event| !event.matches_digest()) {
-            Some(event) => Err(RecordError::BodyChanged { event }),
-            None => Ok(()),
+        let Some(event) =
+            self.events.iter().position(|event| !event.matches_digest() || !chunks_match(event))
+        else {
+            return Ok(());
+        };
+        match self.missing_bodies().find(|(missing, _)| *missing == event) {
+            Some(_) => Err(RecordError::BodyMissing { event }),
+            None => Err(RecordError::BodyChanged { event }),
         }
     }
+}
+
+/// The chunks that a record names are those that its body is cut into.
+fn chunks_match(event: &StoredEvent) -> bool {
+    let Body::Chunked { salt, chunks, bytes: Some(bytes) } = &event.place else { return true };
+    let cut = bytes.chunks(CHUNK_BYTES);
+    cut.len() == chunks.len()
+        && cut.zip(chunks).all(|(chunk, digest)| Digest::of_parts(&[salt, chunk]) == *digest)
 }
 
 fn metadata(view: &RecordView<'_>) -> Metadata {
@@ -77,7 +91,19 @@ fn body(from: &mut Cursor<'_>, event: usize, body_len: u32) -> Result<Body, Reco
         return Err(RecordError::BodyTooLarge { event, bytes });
     }
     match from.array("place")? {
+        [CHUNKED] => chunked(from, bytes),
         [INLINE] => Ok(Body::Inline { salt: from.array("salt")?, bytes: from.take("body", bytes)?.to_vec() }),
         [place] => Err(RecordError::UnknownPlace { event, place }),
     }
+}
+
+/// Salt and digests of a body that stands outside: as many chunks as its length takes.
+fn chunked(from: &mut Cursor<'_>, bytes: usize) -> Result<Body, RecordError> {
+    let salt = from.array("salt")?;
+    let count = from.u16("number of chunks")?;
+    if count == 0 || usize::from(count) != bytes.div_ceil(CHUNK_BYTES) {
+        return Err(RecordError::Value { field: "number of chunks", value: count.into() });
+    }
+    let digests = (0..count).map(|_| from.array("chunk digest").map(Digest));
+    Ok(Body::Chunked { salt, chunks: digests.collect::<Result<_, _>>()?, bytes: None })
 }

@@ -4,38 +4,58 @@ use crate::envelope::Basis;
 use crate::id::{Digest, StreamId};
 use crate::limits::{EVENTS_PER_APPEND_MAX, PAYLOAD_BYTES_MAX};
 
+use super::chunk::{choose, write_reference};
 use super::view::{check_part, check_versions};
 use super::{
-    EVENT_ENTRY_BYTES, EncodedRecord, EventBody, FORMAT, Facts, INLINE, LEAF, Record, RecordDraft,
-    RecordError, RecordView,
+    Body, CHUNKED, Detached, EVENT_ENTRY_BYTES, EncodedRecord, EventBody, FORMAT, Facts, INLINE, LEAF,
+    Record, RecordDraft, RecordError, RecordView,
 };
 
 /// Bytes of the hashed part that every record has: all but texts and events.
 const FIXED_BYTES: usize = 1 + 8 + 16 + 4 + 4 + 8 + 8 + 32 + 1 + 32 + 2 + 5 * 2;
 
 impl RecordDraft {
-    /// The record's bytes and leaf hash.
+    /// The record's bytes and leaf hash, every body in the record itself.
     ///
     /// # Errors
     /// [`RecordError`] if a number, a text or a body is outside what a record can hold. Every record that is
     /// made here can be read back.
     pub fn encode(&self) -> Result<EncodedRecord, RecordError> {
+        self.encode_within(usize::MAX)
+    }
+
+    /// The same, with the largest bodies outside, as many as it takes for the record to have at most `limit` bytes.
+    /// A record whose bodies are too small for that is larger all the same. The leaf hash does not depend on it.
+    ///
+    /// # Errors
+    /// As [`RecordDraft::encode`].
+    pub fn encode_within(&self, limit: usize) -> Result<EncodedRecord, RecordError> {
         let event_count = self.check()?;
-        let mut out = Vec::with_capacity(self.size());
+        let size = self.size();
+        let mut out = Vec::with_capacity(size.min(limit));
         self.write_header(&mut out, event_count)?;
         for event in &self.events {
             write_entry(&mut out, event);
         }
         let hash = Digest::of_parts(&[LEAF, &out]);
-        for event in &self.events {
-            out.push(INLINE);
+        let mut detached = Vec::new();
+        let outside = choose(&self.events, size, limit);
+        for ((number, event), outside) in (0..event_count).zip(&self.events).zip(outside) {
+            out.push(if outside { CHUNKED } else { INLINE });
             out.extend_from_slice(&event.salt);
-            out.extend_from_slice(&event.body);
+            if outside {
+                let body = Detached { event: number, salt: event.salt, body: event.body.as_slice().into() };
+                write_reference(&mut out, &body);
+                detached.push(body);
+            } else {
+                out.extend_from_slice(&event.body);
+            }
         }
-        Ok(EncodedRecord { bytes: out.into(), hash, facts: self.facts(event_count) })
+        let facts = self.facts(event_count);
+        Ok(EncodedRecord { bytes: out.into(), hash, facts, detached: detached.into() })
     }
 
-    /// How many bytes the record will have: what decides whether it fits.
+    /// How many bytes the record has with every body inside: what decides whether some must go outside.
     pub fn size(&self) -> usize {
         let metadata = &self.metadata;
         let texts = self.stream.as_str().len()
@@ -130,8 +150,27 @@ impl EncodedRecord {
     /// # Errors
     /// [`RecordError`] saying what is wrong with the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
-        Record::decode(bytes)?.check_bodies()?;
+        Self::with_bodies(bytes, Vec::new())
+    }
+
+    /// The same for a record of which some bodies stand outside: each with its event's number.
+    ///
+    /// # Errors
+    /// [`RecordError`] saying what is wrong with the bytes, or which body is missing, too many or changed.
+    pub fn with_bodies(bytes: &[u8], bodies: Vec<(usize, Vec<u8>)>) -> Result<Self, RecordError> {
+        let mut record = Record::decode(bytes)?;
+        for (event, body) in bodies {
+            record.put_body(event, body)?;
+        }
+        record.check_bodies()?;
         let view = RecordView::peek(bytes)?;
+        let detached =
+            (0..view.event_count).zip(record.events).filter_map(|(event, stored)| match stored.place {
+                Body::Chunked { salt, bytes, .. } => {
+                    Some(Detached { event, salt, body: bytes.unwrap_or_default().into() })
+                }
+                Body::Inline { .. } => None,
+            });
         Ok(Self {
             hash: view.leaf_hash(),
             facts: Facts {
@@ -146,6 +185,7 @@ impl EncodedRecord {
                 event_count: view.event_count,
             },
             bytes: bytes.into(),
+            detached: detached.collect(),
         })
     }
 }

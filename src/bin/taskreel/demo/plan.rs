@@ -132,7 +132,7 @@ impl Plan {
 fn planned(reader: &dyn EventReader, stream: &StreamId) -> Result<Option<Plan>, Problem> {
     let page = reader.read_stream(stream, Version(1), 1)?;
     let first = page.first().and_then(|stored| stored.record.events.first());
-    let Some((event, body)) = first.and_then(|event| Some((event, event.inline()?))) else {
+    let Some((event, body)) = first.and_then(|event| Some((event, event.body()?))) else {
         return Ok(None);
     };
     Ok(match TaskEvent::decode(event.kind, event.schema, body) {
