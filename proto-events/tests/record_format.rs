@@ -321,6 +321,14 @@ proptest! {
         record.check_bodies().unwrap();
         prop_assert_eq!(record.last_version(), encoded.last_version());
         prop_assert_eq!(&draft_of(&record), &draft);
+        let view = RecordView::peek(encoded.bytes()).unwrap();
+        for (event, stored) in view.events().zip(&record.events) {
+            let event = event.unwrap();
+            let same = (event.kind, event.schema, event.body_len, event.digest, event.body);
+            prop_assert_eq!(same, (stored.kind, stored.schema, stored.body_len, stored.digest, stored.body()));
+            prop_assert_eq!(Digest::of_parts(&[event.salt, event.body.unwrap()]), event.digest);
+        }
+        prop_assert_eq!(view.events().count(), record.events.len());
         prop_assert_eq!(EncodedRecord::from_bytes(encoded.bytes()).unwrap(), encoded);
     }
 

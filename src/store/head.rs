@@ -83,7 +83,7 @@ impl Head {
             .transpose()
     }
 
-    fn to_text(&self) -> String {
+    pub(super) fn to_text(&self) -> String {
         let mut text = format!("{TITLE}\nposition {}\nrecords {}\n", self.position, self.frontier.size);
         for node in &self.frontier.nodes {
             text.push_str("node ");
@@ -95,7 +95,8 @@ impl Head {
         text
     }
 
-    fn parse(text: &str) -> Option<Self> {
+    /// `None` if the text is not what was written.
+    pub(super) fn parse(text: &str) -> Option<Self> {
         let (body, checksum) = text.split_at_checked(text.rfind("checksum ")?)?;
         if checksum != checksum_line(crc32c::crc32c(body.as_bytes())) {
             return None;
@@ -113,7 +114,8 @@ impl Head {
     }
 }
 
-fn checksum_line(crc: u32) -> String {
+/// The last line of such a text.
+pub(super) fn checksum_line(crc: u32) -> String {
     format!("checksum {crc:08x}\n")
 }
 

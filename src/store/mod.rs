@@ -19,6 +19,7 @@ mod keys;
 mod memory;
 pub mod open_work;
 mod reading;
+mod runs;
 mod sled;
 mod spacer;
 mod subscription;
@@ -165,6 +166,15 @@ pub trait EventReader: Send + Sync {
         after: Option<&StreamId>,
         limit: usize,
     ) -> Result<Vec<StreamInfo>, ReadError>;
+
+    /// The streams whose work was going on when the log was closed or its process died, in order of their names:
+    /// those are resumed at a start. A store without an index reads the whole log for it.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the log cannot be read.
+    fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
+        open_work::open_work(self)
+    }
 }
 
 /// The whole log.

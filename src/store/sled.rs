@@ -5,6 +5,7 @@
 //! far it went) and, while it is open, `holder` (by whom).
 
 mod dir;
+mod index;
 mod open;
 mod scan;
 mod sink;
@@ -33,6 +34,9 @@ pub enum Durability {
     /// `fdatasync`: a power failure too.
     #[default]
     Strict,
+    /// Handed to the operating system: the end of the process, but no power failure. About a second of work may be
+    /// lost with the power, never anything in the middle.
+    Os,
 }
 
 impl Durability {
@@ -40,12 +44,13 @@ impl Durability {
     pub fn name(self) -> &'static str {
         match self {
             Self::Strict => "strict",
+            Self::Os => "os",
         }
     }
 
     /// The durability of this name.
     pub fn of_name(name: &str) -> Option<Self> {
-        (name == Self::Strict.name()).then_some(Self::Strict)
+        [Self::Strict, Self::Os].into_iter().find(|durability| durability.name() == name)
     }
 }
 
@@ -70,6 +75,7 @@ impl Default for SledOptions {
 /// A log in a directory. Dropping it closes it.
 pub struct SledStore {
     dir: PathBuf,
+    durability: Durability,
     shared: Arc<Shared>,
     queue: mpsc::Sender<Job>,
     trees: RwLock<Option<Trees>>,
@@ -107,6 +113,11 @@ impl SledStore {
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// What an acknowledged append has survived, as the log's header says.
+    pub fn durability(&self) -> Durability {
+        self.durability
     }
 
     fn read<R>(&self, look: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {
@@ -161,6 +172,10 @@ impl EventReader for SledStore {
         limit: usize,
     ) -> Result<Vec<StreamInfo>, ReadError> {
         self.read(|_| Ok(self.index(|index| index.list(prefix, after.map(StreamId::as_str), limit))))
+    }
+
+    fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
+        self.read(|_| Ok(self.index(super::index::Index::open_work)))
     }
 }
 

@@ -18,6 +18,7 @@ use self::group::{Group, Verdict};
 use super::head::{Frontier, Head};
 use super::index::Index;
 use super::reading::Values;
+use super::runs::{RunBuilder, Watermark};
 use super::value::ValueBuilder;
 use super::{Append, AppendError, Appended, Feed, Fence, StoredRecord};
 
@@ -29,8 +30,20 @@ pub(super) trait Sink: Values {
     fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String>;
     /// Makes all values and chunks durable that were handed over.
     fn sync(&mut self) -> Result<(), String>;
+    /// Hands a run of the index over. It need not become durable soon.
+    fn put_run(&mut self, ordinal: u64, run: &[u8]) -> Result<(), String>;
+    /// Says how much of the log the runs cover that were handed over before.
+    fn put_watermark(&mut self, mark: &Watermark) -> Result<(), String>;
     /// Replaces `HEAD`.
     fn write_head(&mut self, head: &Head) -> Result<(), String>;
+}
+
+/// Where a writer goes on.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) frontier: Frontier,
+    pub(super) next_chunk: u64,
+    pub(super) runs: RunBuilder,
 }
 
 /// An append in the queue.
@@ -98,23 +111,21 @@ pub(super) struct Writer<S> {
     shared: Arc<Shared>,
     feed: Option<broadcast::Sender<Arc<StoredRecord>>>,
     builder: ValueBuilder,
-    frontier: Frontier,
-    next_chunk: u64,
+    tail: Tail,
     head_stale: bool,
     head_due: Instant,
 }
 
 impl<S: Sink> Writer<S> {
     /// A writer that goes on where the index, the frontier and the chunks end.
-    pub(super) fn new(sink: S, shared: Arc<Shared>, frontier: Frontier, next_chunk: u64) -> Self {
+    pub(super) fn new(sink: S, shared: Arc<Shared>, tail: Tail) -> Self {
         let feed = shared.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self {
             sink,
             shared,
             feed,
             builder: ValueBuilder::new(),
-            frontier,
-            next_chunk,
+            tail,
             head_stale: false,
             head_due: Instant::now() + HEAD_REWRITE_EVERY,
         }
@@ -158,7 +169,7 @@ impl<S: Sink> Writer<S> {
         for Job { append, reply } in jobs.drain(..) {
             answers.push((reply, group.admit(append, &self.sink)));
         }
-        let written = group.write(&mut self.builder, &mut self.next_chunk, &mut self.sink);
+        let written = group.write(&mut self.builder, &mut self.tail.next_chunk, &mut self.sink);
         match &written {
             Ok(()) => self.commit(&group),
             Err(why) => {
@@ -170,6 +181,21 @@ impl<S: Sink> Writer<S> {
             // A caller that has gone away does not take the append back.
             let _ = reply.send(answer(&group, verdict, written.as_ref().err()));
         }
+        self.save_runs();
+    }
+
+    /// Hands over what is ready of the index: nobody waits for it, and the next flush takes it along.
+    fn save_runs(&mut self) {
+        for (ordinal, run) in self.tail.runs.take_finished() {
+            if let Err(why) = self.sink.put_run(ordinal, &run) {
+                tracing::warn!(
+                    why,
+                    "the index could not be written; the next opening will read the log instead"
+                );
+                let _ = self.shared.poisoned.set(why);
+                return;
+            }
+        }
     }
 
     /// Shows a durable group: to the index, to subscribers. Callers are answered after that.
@@ -179,9 +205,12 @@ impl<S: Sink> Writer<S> {
         }
         {
             let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
-            group.enter(&mut index);
+            group.enter(&mut index, &mut self.tail.runs);
+            let Tail { frontier, runs, .. } = &mut self.tail;
+            group.records().for_each(|record| frontier.push(record.hash()));
+            let position = index.head();
+            runs.end_group(index.next_ordinal(), || Head { position, frontier: frontier.clone() });
         }
-        group.records().for_each(|record| self.frontier.push(record.hash()));
         self.head_stale = true;
         if let Some(feed) = self.feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
             for record in group.stored() {
@@ -200,10 +229,14 @@ impl<S: Sink> Writer<S> {
 
     fn write_head(&mut self) -> Result<(), String> {
         let index = self.shared.index.read().unwrap_or_else(PoisonError::into_inner);
-        let head = Head { position: index.head(), frontier: self.frontier.clone() };
+        let head = Head { position: index.head(), frontier: self.tail.frontier.clone() };
         drop(index);
         self.sink.write_head(&head)?;
         self.head_stale = false;
+        // Never before HEAD, so that HEAD can be compared with what is read behind the watermark.
+        if let Some(mark) = self.tail.runs.take_mark() {
+            self.sink.put_watermark(&mark)?;
+        }
         Ok(())
     }
 }

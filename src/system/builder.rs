@@ -17,7 +17,6 @@ use crate::agent::registry::RegisteredTool;
 use crate::error::Error;
 use crate::limits::PASSIVATE_AFTER;
 use crate::ports::Ports;
-use crate::store::open_work::open_work;
 use crate::store::{EventStore, SledStore};
 
 use super::{System, assemble, blocking};
@@ -161,7 +160,7 @@ impl Builder {
                 Some(store) => store,
                 None => Arc::new(SledStore::open(&path)?) as Arc<dyn EventStore>,
             };
-            let open = open_work(store.as_ref())?;
+            let open = store.open_work()?;
             Ok::<_, Error>((store, open))
         })
         .await??;

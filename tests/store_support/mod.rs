@@ -15,6 +15,7 @@ pub(crate) fn append(store: &SledStore, append: Append) {
 }
 
 /// Appends this many events to two streams.
+#[allow(dead_code, reason = "not every test file uses it")]
 pub(crate) fn fill(store: &SledStore, author: &mut Author, count: u32) {
     for n in 0..count {
         append(store, author.one(&stream(&format!("s{}", n % 2)), &n.to_be_bytes()));
@@ -26,6 +27,7 @@ pub(crate) fn all(store: &SledStore) -> Vec<StoredRecord> {
 }
 
 /// A closed log of ten events, and who wrote it.
+#[allow(dead_code, reason = "not every test file uses it")]
 pub(crate) fn closed_log(dir: &Path) -> Author {
     let store = SledStore::open(dir).unwrap();
     let mut author = Author::new(store.fence());

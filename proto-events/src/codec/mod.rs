@@ -11,6 +11,8 @@ mod stored_session;
 mod stored_task;
 mod upcast;
 
+pub use stored_task::state_after;
+
 use crate::json::JsonError;
 use crate::session::SessionEvent;
 use crate::task::TaskEvent;

@@ -20,6 +20,12 @@ pub(super) fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
     bytes.map_err(|error| error.to_string())
 }
 
+/// Reads the first fields of a storage struct; what follows them is not looked at.
+pub(super) fn read_front<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
+    let (value, _) = bincode::serde::decode_from_slice(body, CONFIG).map_err(|error| error.to_string())?;
+    Ok(value)
+}
+
 /// Reads a storage struct; all bytes must be used.
 pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     let (value, used) = bincode::serde::decode_from_slice(body, CONFIG).map_err(|error| error.to_string())?;

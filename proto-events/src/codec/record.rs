@@ -42,7 +42,7 @@ use crate::id::{Digest, IdError, StreamId, Version};
 use crate::limits::{EVENTS_PER_APPEND_MAX, PAYLOAD_BYTES_MAX};
 
 pub use chunk::Detached;
-pub use view::RecordView;
+pub use view::{EventView, Events, RecordView};
 
 /// The only format version there is.
 pub const FORMAT: u8 = 1;

@@ -6,7 +6,8 @@ use super::stored_model::{
     ArtifactV1, MessageV1, ObjectV1, PostedTaskV1, TurnMessageV1, state_code, state_of,
 };
 use super::upcast::{first_version, read, write};
-use super::{CodecError, FieldError, Payload, Storable, kind, stored_call};
+use super::{CodecError, FieldError, Payload, Storable, kind, payload, stored_call};
+use crate::model::TaskState;
 use crate::task::TaskEvent;
 
 #[derive(Serialize, Deserialize)]
@@ -35,6 +36,22 @@ first_version!(
     CancelRequestedV1,
     TurnMessageV1
 );
+
+/// The state in which a task is after an event of its stream, if the event says; cheap, since of a posted task only
+/// the front is read.
+///
+/// # Errors
+/// [`CodecError`] if schema version or body are not those of such an event.
+pub fn state_after(kind: u16, schema: u8, body: &[u8]) -> Result<Option<TaskState>, CodecError> {
+    let damaged = |why: String| CodecError::Damaged { kind, why };
+    let code = match (kind, schema) {
+        (kind::SUBMITTED, 1) => payload::read_front::<(String, u8)>(body).map_err(damaged)?.1,
+        (kind::STATE_CHANGED, _) => read::<StateChangedV1>(kind, schema, body)?.to,
+        (kind::SUBMITTED, found) => return Err(CodecError::UnknownSchema { kind, found, known: 1 }),
+        _ => return Ok(None),
+    };
+    state_of(code).map(Some).map_err(|error| damaged(error.to_string()))
+}
 
 impl Storable for TaskEvent {
     const CATEGORY: &'static str = "task";

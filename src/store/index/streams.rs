@@ -50,8 +50,18 @@ impl Streams {
         self.entries.get_ref(*self.table.get(place)? as usize)
     }
 
-    /// The stream with this name, made if it is new.
-    pub(super) fn upsert(&mut self, name: &str) -> &mut Stream {
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The stream with this number.
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Stream> {
+        self.entries.get_mut(number as usize)
+    }
+
+    /// The number of the stream with this name, which is the next one if it is new.
+    pub(super) fn upsert(&mut self, name: &str) -> u32 {
         if self.entries.len() * 5 >= self.table.len() * 4 {
             self.grow();
         }
@@ -65,9 +75,7 @@ impl Streams {
             let name = self.intern(name);
             self.entries.push(Stream { end: StreamEnd::default(), last: NO_SLOT, name });
         }
-        self.entries
-            .get_mut(number as usize)
-            .expect("a number in the table is always that of a stream in the list")
+        number
     }
 
     /// Names that begin with `prefix` and come behind `after`, in order.
@@ -116,7 +124,8 @@ impl Streams {
         }
     }
 
-    fn name(&self, number: u32) -> Option<&str> {
+    /// The name of the stream with this number.
+    pub(super) fn name(&self, number: u32) -> Option<&str> {
         let stream = self.entries.get_ref(number as usize)?;
         let place = stream.name as usize;
         let piece = self.arena.get(place / PIECE)?.get(place % PIECE..)?;

@@ -14,10 +14,11 @@ use crate::store::chunks::Chunk;
 use crate::store::head::{HEAD_FILE, Head};
 use crate::store::keys::{self, Key, value_key};
 use crate::store::spacer::Spacer;
-use crate::store::writer::{Shared, Sink as _, Writer};
+use crate::store::writer::{Shared, Sink as _, Tail, Writer};
 use crate::store::{Fence, Holder, OpenError};
 
 use super::dir::{self, DATA_FILE, FORMAT, blob_files, io_error};
+use super::index::{self, Kept};
 use super::scan::{Scan, ScanError};
 use super::sink::{SledSink, Trees, sync_all};
 use super::{Durability, SledOptions, SledStore};
@@ -44,11 +45,11 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
 
 fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Result<SledStore, OpenError> {
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
-    let (log, chunks, meta) = (tree("log")?, tree("chunks")?, tree("meta")?);
-    let mut scan = scan(dir, &log, head)?;
+    let (log, chunks, runs, meta) = (tree("log")?, tree("chunks")?, tree("runs")?, tree("meta")?);
+    let kept = kept_index(dir, &meta, &runs, &log)?;
+    let mut scan = scan(dir, &log, kept, head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
     let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
-    drop(meta);
     for ordinal in leftover {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
@@ -63,36 +64,76 @@ fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Resu
         spacer: Spacer::behind(scan.last_spaced),
         chunks: chunks.clone(),
         chunk_spacer: Spacer::behind(tail.last_spaced),
+        run_spacer: Spacer::behind(last_spaced(&runs).map_err(|error| sled_error(dir, &error))?),
+        runs,
+        meta,
+        durability,
         data: data.map_err(io_error(&path, "the database's file could not be opened"))?,
         dir: dir.to_owned(),
         db,
     };
+    save_runs(&mut sink, &mut scan).map_err(|why| damaged(dir, why))?;
     sync_all(&sink).map_err(io_error(dir, "the new epoch could not be made durable"))?;
     refuse_blobs(dir)?;
     let head = Head { position: scan.index.head(), frontier: scan.frontier.clone() };
     sink.write_head(&head).map_err(|why| head_error(dir, why))?;
+    if let Some(mark) = scan.runs.take_mark() {
+        sink.put_watermark(&mark).map_err(|why| damaged(dir, why))?;
+    }
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
-    spawn(dir, Trees { log, chunks }, sink, scan, (fence, tail.leftover.start))
+    let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };
+    spawn(dir, Trees { log, chunks }, sink, Shared::new(fence, scan.index), tail)
+}
+
+/// The index as it was kept, unless there is none or it does not fit.
+fn kept_index(dir: &Path, meta: &Tree, runs: &Tree, log: &Tree) -> Result<Option<Kept>, OpenError> {
+    let load = AssertUnwindSafe(|| index::load(meta, runs, log));
+    let loaded = catch_unwind(load).unwrap_or_else(|_| Err("the database gave up on it".to_owned()));
+    match loaded {
+        Ok(Some(kept)) => Ok(Some(kept)),
+        Ok(None) if runs.is_empty() => Ok(None),
+        missing => {
+            let why = missing.err().unwrap_or_else(|| "its watermark is missing".to_owned());
+            tracing::warn!(dir = %dir.display(), why, "the index is built anew from the log");
+            index::forget(meta, runs).map_err(|error| sled_error(dir, &error))?;
+            Ok(None)
+        }
+    }
+}
+
+/// Hands over what the scan has made of the index.
+fn save_runs(sink: &mut SledSink, scan: &mut Scan) -> Result<(), String> {
+    let finished = scan.runs.take_finished();
+    finished.iter().try_for_each(|(ordinal, run)| sink.put_run(*ordinal, run))
+}
+
+/// The highest ordinal of a tree that has spacers: its last key is always one.
+fn last_spaced(tree: &Tree) -> Result<Option<u64>, ::sled::Error> {
+    let last = tree.last()?.and_then(|(key, _)| keys::parse(&key));
+    Ok(last.map(|key| match key {
+        Key::Value(ordinal) | Key::Spacer(ordinal) => ordinal,
+    }))
 }
 
 fn spawn(
     dir: &Path,
     trees: Trees,
     sink: SledSink,
-    scan: Scan,
-    (fence, next_chunk): (Fence, u64),
+    shared: Shared,
+    tail: Tail,
 ) -> Result<SledStore, OpenError> {
-    let shared = Arc::new(Shared::new(fence, scan.index));
+    let shared = Arc::new(shared);
+    let durability = sink.durability;
     let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(io_error(dir, "the writer could not be prepared"))?;
     let writer_shared = Arc::clone(&shared);
-    let frontier = scan.frontier;
-    let work = move || runtime.block_on(Writer::new(sink, writer_shared, frontier, next_chunk).run(jobs));
+    let work = move || runtime.block_on(Writer::new(sink, writer_shared, tail).run(jobs));
     let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
         dir: dir.to_owned(),
+        durability,
         shared,
         queue,
         trees: RwLock::new(Some(trees)),
@@ -156,11 +197,15 @@ fn scan_error(dir: &Path, error: ScanError) -> OpenError {
     }
 }
 
-fn scan(dir: &Path, log: &Tree, head: Option<Head>) -> Result<Scan, OpenError> {
+fn scan(dir: &Path, log: &Tree, kept: Option<Kept>, head: Option<Head>) -> Result<Scan, OpenError> {
     let read = AssertUnwindSafe(|| {
-        let mut scan = Scan::new(head);
+        let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
+        let mut scan = Scan::behind(kept, head).map_err(|error| scan_error(dir, error))?;
+        if scan.head_is_older() {
+            tracing::warn!(dir = %dir.display(), "HEAD is older than the index: it was put back from a copy");
+        }
         // At the first error it ends: sled's iterator would repeat it for ever.
-        for item in log {
+        for item in log.range(value_key(from)..) {
             let (key, bytes) = item.map_err(|error| sled_error(dir, &error))?;
             scan.take(&key, &bytes).map_err(|error| scan_error(dir, error))?;
         }

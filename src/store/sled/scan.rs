@@ -1,23 +1,27 @@
-//! The scan of the whole log on opening: it rebuilds index and frontier, and finds damage. Bodies are not compared
-//! with their digests here; every reading does that.
+//! The scan of the log on opening, from where the kept index ends, or of all of it: it completes index and frontier, and
+//! finds damage. Bodies are not compared with their digests here; every reading does that.
 
 use proto_events::id::{Digest, Position, StreamId};
 
 use crate::store::ReadError;
 use crate::store::head::{Frontier, Head};
-use crate::store::index::{Index, Slot, StreamEnd, tag};
+use crate::store::index::{Entered, Index, Slot, StreamEnd, tag};
 use crate::store::keys::{Key, parse};
+use crate::store::open_work::work_of;
 use crate::store::reading::{Located, walk};
+use crate::store::runs::RunBuilder;
+
+use super::index::Kept;
 
 /// What the scan has found.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Scan {
     pub(super) index: Index,
     pub(super) frontier: Frontier,
     /// The highest ordinal that has spacers.
     pub(super) last_spaced: Option<u64>,
-    /// First positions of the values that are not entered yet.
-    values: Vec<Position>,
+    /// What will be written of the index.
+    pub(super) runs: RunBuilder,
     /// An append that is not whole yet.
     open: Option<OpenSet>,
     next_position: u64,
@@ -36,11 +40,8 @@ struct OpenSet {
 #[derive(Debug)]
 struct Held {
     stream: String,
-    end: StreamEnd,
     hash: Digest,
-    slot: Slot,
-    place: Position,
-    last: Position,
+    entered: Entered,
 }
 
 /// Why the scan cannot be accepted.
@@ -64,9 +65,35 @@ impl From<ReadError> for ScanError {
 }
 
 impl Scan {
-    /// A scan that will compare the log with what `HEAD` said of it.
-    pub(super) fn new(head: Option<Head>) -> Self {
-        Self { head, next_position: 1, ..Self::default() }
+    /// A scan that goes on behind what was kept of the index, and will compare the log with what `HEAD` said of it.
+    ///
+    /// # Errors
+    /// [`ScanError::Damaged`] if `HEAD` was written there for other records.
+    pub(super) fn behind(kept: Option<Kept>, head: Option<Head>) -> Result<Self, ScanError> {
+        let mut scan = Self {
+            index: Index::default(),
+            frontier: Frontier::default(),
+            last_spaced: None,
+            runs: RunBuilder::behind(0, 0),
+            open: None,
+            next_position: 1,
+            next_ordinal: 0,
+            head,
+        };
+        if let Some(Kept { index, mark, builder }) = kept {
+            scan.next_position = mark.head.position.0 + 1;
+            scan.next_ordinal = mark.values;
+            scan.frontier = mark.head.frontier;
+            (scan.index, scan.runs) = (index, builder);
+        }
+        scan.compare_with_head()?;
+        Ok(scan)
+    }
+
+    /// Whether `HEAD` is from before the end of what was kept of the index, so that nothing here can be compared
+    /// with it.
+    pub(super) fn head_is_older(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.frontier.size() < self.frontier.size())
     }
 
     /// Takes the next key of the tree.
@@ -92,7 +119,6 @@ impl Scan {
             )));
         }
         self.next_ordinal += 1;
-        self.values.push(first);
         for located in &mut records {
             self.take_record(ordinal, &located?)?;
         }
@@ -105,12 +131,13 @@ impl Scan {
 
     /// Enters the values so far, unless the append at their end goes on. Such values hold nothing else.
     fn end_value(&mut self, ordinal: u64) -> Result<(), ScanError> {
-        let alone = |open: &OpenSet| {
-            open.records.first().is_some_and(|held| self.values.first() == Some(&held.place))
-        };
+        let begins = |held: &Held| u64::from(held.entered.slot.ordinal) == self.index.next_ordinal();
+        let alone = |open: &OpenSet| open.records.first().is_some_and(begins);
         match &self.open {
             None => {
-                self.values.drain(..).for_each(|first| self.index.add_value(first));
+                let Self { index, frontier, runs, .. } = self;
+                let position = index.head();
+                runs.end_group(index.next_ordinal(), || Head { position, frontier: frontier.clone() });
                 Ok(())
             }
             Some(open) if alone(open) => Ok(()),
@@ -152,10 +179,11 @@ impl Scan {
     fn hold(&mut self, slot: Slot, located: &Located<'_>) -> bool {
         let view = &located.view;
         let end = StreamEnd::of(view.last_version(), located.entry.hash);
+        let entered = Entered { end, slot, events: view.event_count, work: work_of(view) };
         if view.parts == 1 && self.open.is_none() {
             // By far the most: nothing needs to be held.
             self.index.remember(view.set_id, slot.ordinal);
-            self.index.add_record(view.stream, end, slot, located.last_position());
+            self.index.add_to_runs(view.stream, &entered, &mut self.runs);
             self.frontier.push(located.entry.hash);
             return true;
         }
@@ -168,14 +196,8 @@ impl Scan {
         if next != (view.set_id, view.parts.into(), view.part.into()) {
             return false;
         }
-        open.records.push(Held {
-            stream: view.stream.to_owned(),
-            end,
-            hash: located.entry.hash,
-            slot,
-            place: located.position,
-            last: located.last_position(),
-        });
+        let (stream, hash) = (view.stream.to_owned(), located.entry.hash);
+        open.records.push(Held { stream, hash, entered });
         if open.records.len() < usize::from(open.of) {
             self.open = Some(open);
         } else {
@@ -186,10 +208,10 @@ impl Scan {
 
     fn enter(&mut self, open: OpenSet) {
         if let Some(first) = open.records.first() {
-            self.index.remember(open.id, first.slot.ordinal);
+            self.index.remember(open.id, first.entered.slot.ordinal);
         }
         for held in open.records {
-            self.index.add_record(&held.stream, held.end, held.slot, held.last);
+            self.index.add_to_runs(&held.stream, &held.entered, &mut self.runs);
             self.frontier.push(held.hash);
         }
     }

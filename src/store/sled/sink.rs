@@ -9,9 +9,13 @@ use ::sled::{Db, IVec, Tree};
 use crate::store::head::Head;
 use crate::store::keys::value_key;
 use crate::store::reading::Values;
+use crate::store::runs::Watermark;
 use crate::store::spacer::Spacer;
 use crate::store::writer::Sink;
 use crate::store::{ReadError, files};
+
+use super::Durability;
+use super::index::WATERMARK;
 
 /// The handles that readers use. While one is alive, the directory stays locked.
 pub(super) struct Trees {
@@ -26,6 +30,10 @@ pub(super) struct SledSink {
     pub(super) spacer: Spacer,
     pub(super) chunks: Tree,
     pub(super) chunk_spacer: Spacer,
+    pub(super) runs: Tree,
+    pub(super) run_spacer: Spacer,
+    pub(super) meta: Tree,
+    pub(super) durability: Durability,
     /// Our own descriptor of sled's data file.
     pub(super) data: File,
     pub(super) dir: PathBuf,
@@ -87,10 +95,31 @@ impl Sink for SledSink {
 
     fn sync(&mut self) -> Result<(), String> {
         self.db.flush().map_err(|error| error.to_string())?;
-        self.data.sync_data().map_err(|error| error.to_string())
+        match self.durability {
+            Durability::Strict => self.data.sync_data().map_err(|error| error.to_string()),
+            Durability::Os => Ok(()),
+        }
+    }
+
+    fn put_run(&mut self, ordinal: u64, run: &[u8]) -> Result<(), String> {
+        for key in self.run_spacer.before(ordinal) {
+            self.runs.insert(key, &[]).map_err(|error| error.to_string())?;
+        }
+        // One may be there that no watermark came to cover.
+        self.runs.insert(value_key(ordinal), run).map_err(|error| error.to_string())?;
+        Ok(())
+    }
+
+    fn put_watermark(&mut self, mark: &Watermark) -> Result<(), String> {
+        self.meta.insert(WATERMARK, mark.to_text().as_bytes()).map_err(|error| error.to_string())?;
+        Ok(())
     }
 
     fn write_head(&mut self, head: &Head) -> Result<(), String> {
+        if self.durability == Durability::Os {
+            // HEAD is durable when it is written, so what it speaks of must be before.
+            self.data.sync_data().map_err(|error| error.to_string())?;
+        }
         head.write(&self.dir).map_err(|error| error.to_string())
     }
 }

@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
 
-use proto_events::codec::record::{EncodedRecord, Record, RecordError};
+use proto_events::codec::record::{EncodedRecord, Record, RecordError, RecordView};
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId};
 
 use crate::store::check;
 use crate::store::chunks::chunk_value;
-use crate::store::index::{Index, Slot, StreamEnd, tag};
+use crate::store::index::{Entered, Index, Slot, StreamEnd, tag};
+use crate::store::open_work::{Work, work_of};
 use crate::store::reading::{self, Values};
+use crate::store::runs::RunBuilder;
 use crate::store::value::{CAPACITY, ValueBuilder, entry_bytes};
 use crate::store::{Append, AppendError, AppendPart, Appended, ReadError, SetPart, StoredRecord};
 
@@ -172,14 +174,16 @@ impl<'a> Group<'a> {
         put.and_then(|()| sink.sync())
     }
 
-    /// Enters a written group into the index.
-    pub(super) fn enter(&self, index: &mut Index) {
-        self.values.iter().for_each(|first| index.add_value(*first));
+    /// Enters a written group into the index, and into what will be written of it.
+    pub(super) fn enter(&self, index: &mut Index, runs: &mut RunBuilder) {
         for admitted in &self.admitted {
             let placed = admitted.append.parts.iter().zip(&admitted.parts).zip(&admitted.slots);
             for ((part, written), slot) in placed {
-                let end = StreamEnd::of(written.last.version, part.record.hash());
-                index.add_record(&written.stream, end, *slot, written.last.position);
+                let record = &part.record;
+                let end = StreamEnd::of(written.last.version, record.hash());
+                let work = RecordView::peek(record.bytes()).map_or(Work::Open, |view| work_of(&view));
+                let entered = Entered { end, slot: *slot, events: record.event_count(), work };
+                index.add_to_runs(&written.stream, &entered, runs);
             }
             if let Some(slot) = admitted.slots.first() {
                 index.remember(admitted.append.set_id, slot.ordinal);

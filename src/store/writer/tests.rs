@@ -48,9 +48,21 @@ impl Sink for FailingSink {
         if self.fail_sync { Err("the disk is gone".into()) } else { Ok(()) }
     }
 
+    fn put_run(&mut self, _: u64, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn put_watermark(&mut self, _: &Watermark) -> Result<(), String> {
+        Ok(())
+    }
+
     fn write_head(&mut self, _: &Head) -> Result<(), String> {
         Ok(())
     }
+}
+
+fn tail() -> Tail {
+    Tail { frontier: Frontier::default(), next_chunk: 0, runs: RunBuilder::behind(0, 0) }
 }
 
 const FENCE: Fence = Fence { partition: 0, epoch: 1 };
@@ -73,7 +85,7 @@ fn group(sink: FailingSink, appends: Vec<Append>) -> (Answers, Arc<Shared>) {
     let writer_shared = Arc::clone(&shared);
     let work = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(Writer::new(sink, writer_shared, Frontier::default(), 0).run(jobs))
+        runtime.block_on(Writer::new(sink, writer_shared, tail()).run(jobs))
     };
     let _ = std::thread::spawn(work).join();
     let lost = || AppendError::Ambiguous { why: "no answer".into() };
@@ -131,7 +143,7 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
         })
         .collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    ok(runtime.block_on(Writer::new(sink, shared, Frontier::default(), 0).run(jobs)));
+    ok(runtime.block_on(Writer::new(sink, shared, tail()).run(jobs)));
     let answers: Answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect();
     let (group, rest) = answers.split_at(GROUP_APPENDS);
     assert!(group.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));

@@ -4,7 +4,7 @@ use crate::envelope::{Basis, Timestamp};
 use crate::id::{Digest, Version};
 use crate::limits::EVENTS_PER_APPEND_MAX;
 
-use super::{EVENT_ENTRY_BYTES, FORMAT, LEAF, RecordError};
+use super::{CHUNKED, EVENT_ENTRY_BYTES, FORMAT, INLINE, LEAF, RecordError};
 
 /// A record's header, borrowed from its bytes. Bodies are not looked at, and the stream id is only known to
 /// be UTF-8: [`Record::decode`](super::Record::decode) checks the rest.
@@ -85,6 +85,16 @@ impl<'a> RecordView<'a> {
         Ok(view)
     }
 
+    /// Its events in order, borrowed. After an error nothing follows.
+    pub fn events(&self) -> Events<'a> {
+        Events {
+            entries: Cursor::at(self.hashed.len() - self.entries.len(), self.entries),
+            beside: Cursor::at(self.hashed.len(), self.beside),
+            next: 0,
+            left: self.event_count,
+        }
+    }
+
     /// SHA-256(0x00 ‖ hashed part).
     pub fn leaf_hash(&self) -> Digest {
         Digest::of_parts(&[LEAF, self.hashed])
@@ -108,6 +118,69 @@ impl<'a> RecordView<'a> {
         }
         check_part(self.part, self.parts)?;
         check_versions(self.first_version, self.event_count)
+    }
+}
+
+/// One event of a record, borrowed from its bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct EventView<'a> {
+    /// Kind, one number for each variant of each event type.
+    pub kind: u16,
+    /// Schema version of that kind.
+    pub schema: u8,
+    /// Length of the body in bytes, also when the body is not here.
+    pub body_len: u32,
+    /// SHA-256(salt ‖ body).
+    pub digest: Digest,
+    /// What was put before the body when its digest was taken.
+    pub salt: &'a [u8; 16],
+    /// The body, if it stands in the record itself.
+    pub body: Option<&'a [u8]>,
+}
+
+/// Iterates over the events of a [`RecordView`].
+#[derive(Debug)]
+pub struct Events<'a> {
+    entries: Cursor<'a>,
+    beside: Cursor<'a>,
+    next: usize,
+    left: u16,
+}
+
+impl<'a> Events<'a> {
+    fn take(&mut self) -> Result<EventView<'a>, RecordError> {
+        let kind = self.entries.u16("event kind")?;
+        let [schema] = self.entries.array("schema version")?;
+        let body_len = self.entries.u32("body length")?;
+        let digest = Digest(self.entries.array("body digest")?);
+        let event = self.next;
+        self.next += 1;
+        let bytes = usize::try_from(body_len).unwrap_or(usize::MAX);
+        let [place] = self.beside.array("place")?;
+        let salt = self.beside.array_ref("salt")?;
+        let body = match place {
+            INLINE => Some(self.beside.take("body", bytes)?),
+            CHUNKED => {
+                let count = self.beside.u16("number of chunks")?;
+                self.beside.take("chunk digest", usize::from(count) * 32)?;
+                None
+            }
+            place => return Err(RecordError::UnknownPlace { event, place }),
+        };
+        Ok(EventView { kind, schema, body_len, digest, salt, body })
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Result<EventView<'a>, RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let event = self.take();
+        if event.is_err() {
+            self.left = 0;
+        }
+        Some(event)
     }
 }
 
@@ -136,6 +209,7 @@ pub(super) fn check_versions(first: Version, event_count: u16) -> Result<(), Rec
 }
 
 /// Takes fields off the front of bytes; never more than there are.
+#[derive(Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
     pub(super) at: usize,
@@ -156,6 +230,12 @@ impl<'a> Cursor<'a> {
     }
 
     pub(super) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], RecordError> {
+        let at = self.at;
+        let taken = self.take(field, N)?;
+        taken.try_into().map_err(|_| RecordError::Cut { field, at })
+    }
+
+    fn array_ref<const N: usize>(&mut self, field: &'static str) -> Result<&'a [u8; N], RecordError> {
         let at = self.at;
         let taken = self.take(field, N)?;
         taken.try_into().map_err(|_| RecordError::Cut { field, at })

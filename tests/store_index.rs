@@ -1,0 +1,179 @@
+//! The index that is kept on disk: it is used, it is only a cache, and whatever becomes of it changes no answer.
+#![cfg(feature = "testing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
+
+mod store_support;
+
+use std::path::Path;
+
+use futures_util::future::join_all;
+use proto_events::id::{StreamId, Version};
+use store_support::{all, append, runtime};
+use taskreel::store::conformance::{Author, check_log, stream};
+use taskreel::store::open_work::open_work;
+use taskreel::store::{EventReader as _, EventStore as _, ReadError, SledStore, StoredRecord};
+
+const STREAMS: u64 = 40;
+const EVENTS: u64 = 6_000;
+
+/// A closed log with several runs of its index, and a part that no run covers. Made in one go, in large groups.
+fn closed(dir: &Path) -> (Vec<StoredRecord>, Author) {
+    let store = SledStore::open(dir).unwrap();
+    let mut author = Author::new(store.fence());
+    let name = |n: u64| stream(&format!("s{}", n * n % STREAMS));
+    let appends: Vec<_> = (0..EVENTS).map(|n| store.append(author.one(&name(n), &n.to_be_bytes()))).collect();
+    assert!(runtime().block_on(join_all(appends)).iter().all(Result::is_ok));
+    let records = all(&store);
+    store.close().unwrap();
+    (records, author)
+}
+
+/// Changes the trees of a closed log by hand.
+fn tamper(dir: &Path, change: impl FnOnce(&dyn Fn(&str) -> sled::Tree)) {
+    let db = sled::Config::new().path(dir).segment_size(4 * 1024 * 1024).open().unwrap();
+    change(&|name| db.open_tree(name).unwrap());
+    db.flush().unwrap();
+    drop(db);
+    // Until sled's own threads have let go of the directory.
+    std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
+}
+
+fn key(ordinal: u64) -> Vec<u8> {
+    [&ordinal.to_be_bytes()[..], &[0]].concat()
+}
+
+/// How many runs the watermark covers; none without one.
+fn runs_kept(dir: &Path) -> u64 {
+    let mut kept = 0;
+    tamper(dir, |tree| {
+        let Some(mark) = tree("meta").get("index").unwrap() else { return };
+        let text = String::from_utf8(mark.to_vec()).unwrap();
+        kept = text.lines().find_map(|line| line.strip_prefix("runs ")).unwrap().parse().unwrap();
+    });
+    kept
+}
+
+/// The log answers as the list of its records says, and goes on.
+fn assert_whole(dir: &Path, records: &[StoredRecord], author: &Author) {
+    let store = SledStore::open(dir).unwrap();
+    assert!(all(&store) == records, "the log is another");
+    assert_eq!(store.head().unwrap(), records.last().unwrap().last_position());
+    for n in (0..STREAMS).step_by(13) {
+        let name = stream(&format!("s{n}"));
+        let own: Vec<_> = records.iter().filter(|stored| stored.record.stream == name).cloned().collect();
+        let end = own.last().map_or(Version(0), |last| last.record.last_version());
+        assert_eq!(store.stream_version(&name).unwrap(), end);
+        assert!(store.read_stream(&name, Version(1), usize::MAX).unwrap() == own, "{name}");
+    }
+    let mut author = author.clone().with_fence(store.fence()).with_sets_from(store.fence().epoch * 1_000_000);
+    append(&store, author.one(&stream(&format!("new{}", store.fence().epoch)), b"goes on"));
+    assert_eq!(check_log(&store), records.len() as u64 + 1);
+    store.close().unwrap();
+}
+
+#[test]
+fn opening_reads_only_what_the_index_does_not_cover() {
+    let dir = tempfile::tempdir().unwrap();
+    let (records, author) = closed(dir.path());
+    assert!(runs_kept(dir.path()) >= 2);
+    assert_whole(dir.path(), &records, &author);
+    // A value that the index covers: opening does not read it, whoever reads it is told.
+    tamper(dir.path(), |tree| {
+        let log = tree("log");
+        let mut value = log.get(key(0)).unwrap().unwrap().to_vec();
+        value[40] ^= 1;
+        log.insert(key(0), value).unwrap();
+    });
+    let store = SledStore::open(dir.path()).unwrap();
+    let broken = store.read_stream(&records[0].record.stream, Version(1), 1);
+    assert!(matches!(broken, Err(ReadError::Corrupt { .. })), "{broken:?}");
+}
+
+type Damage<'a> = (&'a str, Box<dyn Fn(&dyn Fn(&str) -> sled::Tree) + 'a>);
+
+#[test]
+fn whatever_becomes_of_the_index_it_is_built_anew_and_every_answer_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let (records, author) = closed(dir.path());
+    let before = runs_kept(dir.path());
+    let flip = |tree: sled::Tree, key: Vec<u8>| {
+        let mut value = tree.get(&key).unwrap().unwrap().to_vec();
+        let middle = value.len() / 2;
+        value[middle] ^= 4;
+        tree.insert(key, value).unwrap();
+    };
+    let damages: [Damage<'_>; 8] = [
+        ("no watermark", Box::new(|tree| drop(tree("meta").remove("index").unwrap()))),
+        ("no runs", Box::new(|tree| tree("runs").clear().unwrap())),
+        ("a run is missing", Box::new(|tree| drop(tree("runs").remove(key(0)).unwrap()))),
+        ("a run is changed", Box::new(|tree| flip(tree("runs"), key(1)))),
+        ("the watermark is changed", Box::new(|tree| flip(tree("meta"), b"index".to_vec()))),
+        ("the watermark is no text", Box::new(|tree| drop(tree("meta").insert("index", &[255, 0]).unwrap()))),
+        ("a stray key", Box::new(|tree| drop(tree("runs").insert(b"stray", b"x").unwrap()))),
+        (
+            "all is gone",
+            Box::new(|tree| {
+                tree("runs").clear().unwrap();
+                tree("meta").remove("index").unwrap();
+            }),
+        ),
+    ];
+    let mut records = records;
+    for (what, damage) in damages {
+        tamper(dir.path(), |tree| damage(tree));
+        assert_whole(dir.path(), &records, &author);
+        assert!(runs_kept(dir.path()) >= before, "{what}: nothing is kept again");
+        let store = SledStore::open(dir.path()).unwrap();
+        records = all(&store);
+        store.close().unwrap();
+    }
+}
+
+#[test]
+fn an_old_head_put_back_is_no_reason_to_refuse_the_log() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(SledStore::open(dir.path()).unwrap());
+    let old = std::fs::read(dir.path().join("HEAD")).unwrap();
+    let (records, author) = closed(dir.path());
+    std::fs::write(dir.path().join("HEAD"), old).unwrap();
+    assert_whole(dir.path(), &records, &author);
+}
+
+#[test]
+fn the_index_knows_the_open_work_that_the_log_tells_of() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let store = std::sync::Arc::new(SledStore::open(dir.path()).unwrap());
+    let log = store.clone();
+    let ids: Vec<StreamId> = runtime.block_on(async move {
+        let hang = |_: Nothing| std::future::pending::<Result<(), std::convert::Infallible>>();
+        let system =
+            taskreel::System::builder("-").store(log).tool("hang", "Hangs", hang).start().await.unwrap();
+        let mut hanging = Vec::new();
+        for n in 0..20 {
+            let name = if n % 3 == 0 { "hang" } else { "nothing" };
+            let part = taskreel::Part::tool_call(name, serde_json::json!({})).unwrap();
+            let task = system.submit(part).await.unwrap();
+            if n % 3 == 0 {
+                hanging.push(task.stream().clone());
+            } else {
+                task.finished().await.unwrap();
+            }
+        }
+        hanging.sort();
+        hanging
+    });
+    // As a killed process leaves it.
+    store.close().unwrap();
+    drop(runtime);
+    let store = SledStore::open(dir.path()).unwrap();
+    assert_eq!(store.open_work().unwrap(), ids);
+    assert_eq!(open_work(&store).unwrap(), ids, "read from the log");
+}
+
+#[derive(serde::Deserialize, taskreel::JsonSchema)]
+struct Nothing {}
