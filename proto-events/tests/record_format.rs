@@ -120,6 +120,17 @@ fn every_flipped_bit_beside_the_hashed_part_is_noticed_and_leaves_the_leaf_hash(
 }
 
 #[test]
+fn the_number_of_events_is_found_without_the_rest_and_never_where_it_is_cut_off() {
+    assert_eq!(RecordView::count_events(GOLDEN), Ok(2));
+    assert_eq!(RecordView::count_events(&GOLDEN[..188]), Ok(2));
+    for length in 0..188 {
+        let cut = RecordView::count_events(&GOLDEN[..length]);
+        assert!(matches!(cut, Err(RecordError::Cut { .. })), "{length}");
+    }
+    assert_eq!(RecordView::count_events(&[2]), Err(RecordError::UnknownFormat { found: 2 }));
+}
+
+#[test]
 fn every_cut_is_an_error_and_so_is_one_byte_more() {
     for length in 0..GOLDEN.len() {
         assert!(matches!(Record::decode(&GOLDEN[..length]), Err(RecordError::Cut { .. })), "{length}");
@@ -320,6 +331,7 @@ proptest! {
         let record = Record::decode(encoded.bytes()).unwrap();
         record.check_bodies().unwrap();
         prop_assert_eq!(record.last_version(), encoded.last_version());
+        prop_assert_eq!(RecordView::count_events(encoded.bytes()), Ok(encoded.event_count()));
         prop_assert_eq!(&draft_of(&record), &draft);
         prop_assert_eq!(EncodedRecord::from_bytes(encoded.bytes()).unwrap(), encoded);
     }

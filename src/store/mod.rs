@@ -122,7 +122,7 @@ struct SetPart {
 pub type AppendFuture = Pin<Box<dyn Future<Output = Result<Appended, AppendError>> + Send>>;
 
 /// The reading half of the log. Only what is durable is ever read. Every record that is given out has been
-/// compared with its checksum, its leaf hash and its bodies' digests.
+/// compared with its leaf hash and its bodies' digests; what is read in log order, with its value's checksum too.
 pub trait EventReader: Send + Sync {
     /// The records of `stream` that hold events from version `from` on, in order, at most `limit`. The first
     /// may begin before `from`. None, if the stream is unknown or ends before.

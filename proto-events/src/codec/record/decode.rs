@@ -14,7 +14,14 @@ impl Record {
     /// # Errors
     /// [`RecordError`] saying what is wrong with the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
-        let view = RecordView::peek(bytes)?;
+        Self::of_view(&RecordView::peek(bytes)?)
+    }
+
+    /// The rest of a record whose header was read.
+    ///
+    /// # Errors
+    /// [`RecordError`] saying what is wrong with the bytes.
+    pub fn of_view(view: &RecordView<'_>) -> Result<Self, RecordError> {
         Ok(Self {
             stream: StreamId::parse(view.stream)?,
             first_version: view.first_version,
@@ -23,9 +30,9 @@ impl Record {
             parts: view.parts,
             partition: view.partition,
             epoch: view.epoch,
-            metadata: metadata(&view),
+            metadata: metadata(view),
             previous: view.previous,
-            events: events(&view)?,
+            events: events(view)?,
         })
     }
 

@@ -6,6 +6,9 @@ use crate::limits::EVENTS_PER_APPEND_MAX;
 
 use super::{EVENT_ENTRY_BYTES, FORMAT, LEAF, RecordError};
 
+/// Bytes of the fields from first version to time.
+const BETWEEN_STREAM_AND_COMMAND: usize = 8 + 16 + 2 + 2 + 4 + 8 + 8;
+
 /// A record's header, borrowed from its bytes. Bodies are not looked at, and the stream id is only known to
 /// be UTF-8: [`Record::decode`](super::Record::decode) checks the rest.
 #[derive(Debug, Clone, Copy)]
@@ -54,10 +57,7 @@ impl<'a> RecordView<'a> {
     /// [`RecordError`] if the hashed part is not whole or holds what cannot be.
     pub fn peek(bytes: &'a [u8]) -> Result<Self, RecordError> {
         let mut from = Cursor::at(0, bytes);
-        let [format] = from.array("format version")?;
-        if format != FORMAT {
-            return Err(RecordError::UnknownFormat { found: format });
-        }
+        format_of(&mut from)?;
         let mut view = Self {
             stream: from.text("stream id")?,
             first_version: Version(from.u64("first version")?),
@@ -85,6 +85,24 @@ impl<'a> RecordView<'a> {
         Ok(view)
     }
 
+    /// How many events the record has, and nothing else of it: for whoever only has to get past it.
+    ///
+    /// # Errors
+    /// [`RecordError`] if the bytes end before that number, or are of another format.
+    pub fn count_events(bytes: &[u8]) -> Result<u16, RecordError> {
+        let mut from = Cursor::at(0, bytes);
+        format_of(&mut from)?;
+        from.skip_text("stream id")?;
+        from.take("place and time", BETWEEN_STREAM_AND_COMMAND)?;
+        from.skip_text("command id")?;
+        from.take("command digest", 32)?;
+        from.skip_text("causation id")?;
+        from.skip_text("correlation id")?;
+        from.skip_text("principal")?;
+        from.take("basis and previous hash", 1 + 32)?;
+        from.u16("event count")
+    }
+
     /// SHA-256(0x00 ‖ hashed part).
     pub fn leaf_hash(&self) -> Digest {
         Digest::of_parts(&[LEAF, self.hashed])
@@ -108,6 +126,13 @@ impl<'a> RecordView<'a> {
         }
         check_part(self.part, self.parts)?;
         check_versions(self.first_version, self.event_count)
+    }
+}
+
+fn format_of(from: &mut Cursor<'_>) -> Result<(), RecordError> {
+    match from.array("format version")? {
+        [FORMAT] => Ok(()),
+        [found] => Err(RecordError::UnknownFormat { found }),
     }
 }
 
@@ -177,6 +202,11 @@ impl<'a> Cursor<'a> {
         let length = self.u16(field)?;
         let bytes = self.take(field, length.into())?;
         std::str::from_utf8(bytes).map_err(|_| RecordError::NotUtf8 { field })
+    }
+
+    fn skip_text(&mut self, field: &'static str) -> Result<(), RecordError> {
+        let length = self.u16(field)?;
+        self.take(field, length.into()).map(|_| ())
     }
 
     pub(super) fn left(&self) -> usize {
