@@ -7,7 +7,7 @@
 
 use proptest::prelude::*;
 use proto_events::codec::record::{
-    Body, EncodedRecord, EventBody, Record, RecordDraft, RecordError, RecordView,
+    Body, EncodedRecord, EventBody, EventView, Record, RecordDraft, RecordError, RecordView,
 };
 use proto_events::envelope::{Basis, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, StreamId, Version};
@@ -289,6 +289,16 @@ fn draft_of(record: &Record) -> RecordDraft {
     }
 }
 
+fn bodies_of(events: &[EventView<'_>]) -> Vec<EventBody> {
+    let body = |event: &EventView<'_>| EventBody {
+        kind: event.kind,
+        schema: event.schema,
+        salt: event.salt.try_into().unwrap(),
+        body: event.body.to_vec(),
+    };
+    events.iter().map(body).collect()
+}
+
 prop_compose! {
     fn any_event()(
         kind: u16, schema: u8, salt: [u8; 16], body in prop::collection::vec(any::<u8>(), 0..200),
@@ -331,6 +341,10 @@ proptest! {
         let record = Record::decode(encoded.bytes()).unwrap();
         record.check_bodies().unwrap();
         prop_assert_eq!(record.last_version(), encoded.last_version());
+        let view = RecordView::peek(encoded.bytes()).unwrap();
+        let seen: Vec<_> = view.events().map(Result::unwrap).collect();
+        prop_assert!(seen.iter().all(EventView::matches_digest));
+        prop_assert_eq!(&bodies_of(&seen), &draft.events);
         prop_assert_eq!(RecordView::count_events(encoded.bytes()), Ok(encoded.event_count()));
         prop_assert_eq!(&draft_of(&record), &draft);
         prop_assert_eq!(EncodedRecord::from_bytes(encoded.bytes()).unwrap(), encoded);
@@ -370,6 +384,11 @@ proptest! {
         }
         bytes.truncate(cut);
         let read = Record::decode(&bytes).and_then(|record| record.check_bodies());
+        let viewed = RecordView::peek(&bytes).and_then(|view| view.events().collect::<Result<Vec<_>, _>>());
+        // The stream's name is the one thing that a view does not look at.
+        if !matches!(Record::decode(&bytes), Err(RecordError::Stream(_))) {
+            prop_assert_eq!(viewed.map(|_| ()), Record::decode(&bytes).map(|_| ()));
+        }
         if read.is_ok() && bytes != GOLDEN {
             let hash = RecordView::peek(&bytes).unwrap().leaf_hash();
             prop_assert_ne!(hash, RecordView::peek(GOLDEN).unwrap().leaf_hash());

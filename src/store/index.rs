@@ -4,12 +4,16 @@
 //! A stream costs 24 bytes, its name and 4 to 10 bytes of hash table; a record costs 10. So a stream of ten
 //! commits costs about 135 bytes and its name. Memory grows in chunks, so that nothing is ever doubled.
 
+#[cfg(any(test, feature = "testing"))]
+mod alone;
 mod chunked;
 mod remembered;
 mod streams;
 
 use proto_events::id::{Digest, Position, StreamId, Version};
 
+#[cfg(any(test, feature = "testing"))]
+pub use self::alone::{IndexAlone, index_alone};
 use self::chunked::Chunked;
 use self::remembered::Remembered;
 use self::streams::{Stream, Streams};

@@ -19,6 +19,7 @@ mod keys;
 mod memory;
 pub mod open_work;
 mod reading;
+mod scanning;
 mod sled;
 mod spacer;
 mod subscription;
@@ -37,6 +38,7 @@ pub use error::{AppendError, CloseError, OpenError, ReadError};
 pub use head::{Frontier, Head};
 pub use holder::Holder;
 pub use memory::MemoryStore;
+pub use scanning::{Compare, Look, Scanned};
 pub use subscription::{Delivery, Feed, FeedError, Subscription};
 
 /// A record with its place in the log.
@@ -141,6 +143,22 @@ pub trait EventReader: Send + Sync {
     /// # Errors
     /// [`ReadError`] at the first record that cannot be read.
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError>;
+
+    /// Shows `look` the records of all streams that hold events from position `from` on, in order, where they
+    /// stand: what goes through a whole log copies none of it. Ends when `look` says so.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read, or that `look` answers.
+    fn scan(
+        &self,
+        from: Position,
+        compare: Compare,
+        look: &mut dyn FnMut(&Scanned<'_>) -> Look,
+    ) -> Result<(), ReadError> {
+        // Pages are compared in any case.
+        let _ = compare;
+        scanning::scan_pages(self, from, look)
+    }
 
     /// The last durable position; 0 if the log is empty.
     ///

@@ -58,7 +58,7 @@ impl Located<'_> {
     }
 
     /// The whole record with all of its bodies, checked.
-    fn stored<V: Values>(&self, values: &V) -> Result<StoredRecord, ReadError> {
+    pub(super) fn stored<V: Values>(&self, values: &V) -> Result<StoredRecord, ReadError> {
         if self.view.leaf_hash() != self.entry.hash {
             return Err(self.corrupt("the record's leaf hash is not the one stored with it"));
         }
@@ -219,7 +219,7 @@ pub(super) fn from_position<V: Values>(
 }
 
 /// The last value that begins at or before a position.
-fn nearest<V: Values>(values: &V, from: Position, around: (u64, u64)) -> Result<u64, ReadError> {
+pub(super) fn nearest<V: Values>(values: &V, from: Position, around: (u64, u64)) -> Result<u64, ReadError> {
     let (mut low, mut high) = around;
     while low < high {
         let middle = u64::midpoint(low, high);

@@ -161,6 +161,7 @@ pub(super) fn check_versions(first: Version, event_count: u16) -> Result<(), Rec
 }
 
 /// Takes fields off the front of bytes; never more than there are.
+#[derive(Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
     pub(super) at: usize,
