@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use proto_events::codec::record::RecordView;
 use proto_events::codec::AnyEvent;
+use proto_events::codec::record::RecordView;
 use proto_events::id::{Digest, Position};
 use proto_events::task::{Task, TaskEvent};
 use taskreel::store::fold::{decode_record, fold_stream};
