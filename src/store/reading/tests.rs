@@ -13,6 +13,10 @@ impl Values for One {
     fn get(&self, ordinal: u64) -> Result<Option<Vec<u8>>, ReadError> {
         Ok((ordinal == 0).then(|| self.0.clone()))
     }
+
+    fn get_chunk(&self, _: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(None)
+    }
 }
 
 /// A value of three records, of one, two and one events, and where each of them begins.
@@ -34,7 +38,7 @@ fn read(values: &One, slot: Slot, stream: &str) -> Result<StoredRecord, ReadErro
 fn a_slot_gives_the_record_and_position_that_a_walk_gives() {
     let (values, slots) = value();
     let walked: Vec<StoredRecord> =
-        walk(&values.0, 0).unwrap().map(|located| located.unwrap().stored().unwrap()).collect();
+        walk(&values.0, 0).unwrap().map(|located| located.unwrap().stored(&values).unwrap()).collect();
     let names = ["task-a/0", "task-a/1", "task-a/2"];
     let read: Vec<_> = slots.iter().zip(names).map(|(slot, name)| ok(read(&values, *slot, name))).collect();
     assert_eq!(read, walked);

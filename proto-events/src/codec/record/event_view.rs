@@ -71,8 +71,9 @@ impl<'a> Events<'a> {
         let body = if place == INLINE {
             Some(self.beside.take("body", bytes)?)
         } else {
-            let count = chunk_count(&mut self.beside, bytes)?;
-            self.beside.take("chunk digest", usize::from(count) * 32)?;
+            for _ in 0..chunk_count(&mut self.beside, bytes)? {
+                self.beside.take("chunk digest", 32)?;
+            }
             None
         };
         match self.beside.left() {
