@@ -1,18 +1,12 @@
-//! Durable task lifecycles: five commands of one event of about 600 bytes for each task, each awaited. Beside the
-//! log on sled the same actors write the same bytes, hashing included, to a raw file with group-committed
-//! `fdatasync`, in the same run: read the ratio, since disks differ from minute to minute. The memory row shows
-//! what the actors alone can do.
-//!
-//! `cargo bench --bench lifecycle` prints a table and writes `target/bench/lifecycle.json`.
-//! `TASKREEL_BENCH_SECONDS` (1) is the time for each cell of each round, `TASKREEL_BENCH_ROUNDS` (3) how many
-//! rounds; `TASKREEL_BENCH_ENGINES` and `TASKREEL_BENCH_CONCURRENCY` name some of them only, for profiling.
+//! Durable task lifecycles: five events of about 600 bytes for each task. Once as five commands, each awaited, and
+//! once as two (a task, then the same task posted again with four messages more: one append). Beside the log on sled
+//! the same actors write the same bytes, hashing included, to a raw file with group-committed `fdatasync`, in the
+//! same run. The memory rows show what the actors alone can do.
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 
-#[path = "lifecycle/raw.rs"]
-mod raw;
+mod support;
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
@@ -21,31 +15,47 @@ use proto_events::codec::Storable as _;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::{TaskCommand, TaskEvent};
-use serde::Serialize;
 use taskreel::System;
 use taskreel::store::{EventStore, MemoryStore, SledStore};
 
-use crate::raw::RawStore;
+use crate::support::raw::RawStore;
+use crate::support::{Asked, Failure, Report, Row, Target, median, setting, wanted};
 
-type Failure = Box<dyn std::error::Error + Send + Sync>;
+const HELP: &str = "\
+cargo bench --bench lifecycle: durable task lifecycles a second, five events of about 600 bytes each
+
+  five   five commands, each awaited: five appends      two   a task and its longer self: two appends
+  raw    the same actors on a raw file, one fdatasync for each group: the yardstick
+  sled   the log                                        memory   the actors alone
+
+  TASKREEL_BENCH_SECONDS (1)     time for each cell of each round
+  TASKREEL_BENCH_ROUNDS (3)      rounds; figures are medians, ratios are taken round by round
+  TASKREEL_BENCH_ENGINES, _CONCURRENCY, _COMMANDS   name some of them only, for profiling: sled, 256, five";
 
 /// Length of an event's body, in bytes, within a tenth.
 const BODY_BYTES: usize = 600;
-/// Commands of one lifecycle.
-const COMMANDS: u64 = 5;
+/// Events of one lifecycle.
+const EVENTS: u64 = 5;
 const ENGINES: [&str; 3] = ["raw", "sled", "memory"];
 const CONCURRENCY: [usize; 3] = [1, 16, 256];
 
-/// One row of the result.
-#[derive(Debug, Serialize)]
-struct Row {
-    engine: &'static str,
-    durability: &'static str,
+/// How the events of a lifecycle are asked for, and what the ratio to the yardstick shall be.
+const COMMANDS: [(Commands, &str, [f64; 3]); 2] =
+    [(Commands::Five, "five", [0.62, 0.52, 0.70]), (Commands::Two, "two", [0.60, 0.55, 0.70])];
+
+#[derive(Debug, Clone, Copy)]
+enum Commands {
+    Five,
+    Two,
+}
+
+/// One kind of work.
+#[derive(Debug, Clone, Copy)]
+struct Work {
+    commands: Commands,
+    name: &'static str,
     concurrency: usize,
-    per_second: f64,
-    p50_ms: f64,
-    p99_ms: f64,
-    ratio_to_raw: Option<f64>,
+    target: f64,
 }
 
 /// What one cell of one round measured.
@@ -57,87 +67,83 @@ struct Measured {
 }
 
 fn main() -> Result<(), Failure> {
-    // `cargo test --all-targets` starts benches too, without this word.
-    if !std::env::args().any(|argument| argument == "--bench") {
-        println!("measures only under `cargo bench --bench lifecycle`");
-        return Ok(());
-    }
+    let Some(asked) = Asked::read("lifecycle", HELP) else { return Ok(()) };
     check_sizes()?;
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let rows = runtime.block_on(all_rows(target))?;
-    print(&rows);
-    let folder = target.parent().unwrap_or(target).join("bench");
-    std::fs::create_dir_all(&folder)?;
-    let file = folder.join("lifecycle.json");
-    std::fs::write(&file, serde_json::to_string_pretty(&rows)? + "\n")?;
-    println!("written to {}", file.display());
+    let mut report = Report::begin("lifecycle", asked)?;
+    runtime.block_on(all_rows(asked, &mut report))?;
+    report.end();
     Ok(())
 }
 
-/// A number from the environment.
-fn setting<N>(name: &str, otherwise: N) -> Result<N, Failure>
-where
-    N: FromStr<Err: std::fmt::Display>,
-{
-    match std::env::var(name) {
-        Ok(text) => text.parse().map_err(|error| format!("{name}={text}: {error}").into()),
-        Err(_) => Ok(otherwise),
-    }
-}
-
-/// Whether the environment asks for it: it asks for all if it says nothing.
-fn wanted(name: &str, what: &str) -> bool {
-    std::env::var(name).map_or(true, |list| list.split(',').any(|item| item == what))
-}
-
-/// Rounds of all cells one after the other, so that a slow minute of the disk hits all engines; then medians.
-async fn all_rows(target: &Path) -> Result<Vec<Row>, Failure> {
-    let time = Duration::from_secs_f64(setting("TASKREEL_BENCH_SECONDS", 1.0)?);
-    let rounds = setting("TASKREEL_BENCH_ROUNDS", 3_usize)?;
-    let mut rows = Vec::new();
+/// Rounds of all engines one after the other, so that a slow minute of the disk hits all of them.
+async fn all_rows(asked: Asked, report: &mut Report) -> Result<(), Failure> {
+    let time = Duration::from_secs_f64(setting("TASKREEL_BENCH_SECONDS", asked.size(1.0, 0.02))?);
+    let rounds = setting("TASKREEL_BENCH_ROUNDS", asked.size(3_usize, 1))?;
     let engines: Vec<&'static str> =
         ENGINES.into_iter().filter(|engine| wanted("TASKREEL_BENCH_ENGINES", engine)).collect();
-    for concurrency in CONCURRENCY {
-        if !wanted("TASKREEL_BENCH_CONCURRENCY", &concurrency.to_string()) {
-            continue;
-        }
+    for work in all_work() {
         let mut measured = vec![Vec::new(); engines.len()];
         for _ in 0..rounds.max(1) {
             for (engine, measured) in engines.iter().zip(&mut measured) {
-                measured.push(cell(target, engine, concurrency, time).await?);
+                measured.push(cell(support::scratch(), engine, work, time).await?);
             }
         }
         let raw = engines.iter().position(|engine| *engine == "raw");
         let raw = raw.and_then(|at| measured.get(at)).cloned();
         for (engine, measured) in engines.iter().zip(&measured) {
-            rows.push(row(engine, concurrency, measured, raw.as_deref()));
+            write_rows(report, engine, work, measured, raw.as_deref())?;
         }
     }
-    Ok(rows)
+    Ok(())
 }
 
-fn row(engine: &'static str, concurrency: usize, measured: &[Measured], raw: Option<&[Measured]>) -> Row {
+fn all_work() -> Vec<Work> {
+    let commands = COMMANDS.into_iter().filter(|(_, name, _)| wanted("TASKREEL_BENCH_COMMANDS", name));
+    let work = commands.flat_map(|(commands, name, targets)| {
+        let work = move |(concurrency, target)| Work { commands, name, concurrency, target };
+        CONCURRENCY.into_iter().zip(targets).map(work)
+    });
+    work.filter(|work| wanted("TASKREEL_BENCH_CONCURRENCY", &work.concurrency.to_string())).collect()
+}
+
+fn write_rows(
+    report: &mut Report,
+    engine: &str,
+    work: Work,
+    measured: &[Measured],
+    raw: Option<&[Measured]>,
+) -> Result<(), Failure> {
     let of = |what: fn(&Measured) -> f64| median(measured.iter().map(what).collect());
-    let ratios = raw.map(|raw| measured.iter().zip(raw).map(|(own, raw)| own.per_second / raw.per_second));
-    Row {
-        engine,
-        durability: "strict",
-        concurrency,
-        per_second: of(|measured| measured.per_second),
-        p50_ms: of(|measured| measured.p50_ms),
-        p99_ms: of(|measured| measured.p99_ms),
-        ratio_to_raw: ratios.map(|ratios| median(ratios.collect())),
+    let (p50, p99) = (of(|measured| measured.p50_ms), of(|measured| measured.p99_ms));
+    let name = format!("{engine}: lifecycles in {} appends, {} at a time", work.name, work.concurrency);
+    let mut row = Row::new(name, of(|measured| measured.per_second), "/s")
+        .more("engine", engine)
+        .more("appends", work.name)
+        .more("concurrency", work.concurrency)
+        .more("p50_ms", p50)
+        .more("p99_ms", p99);
+    if let Some(raw) = raw.filter(|_| engine != "raw") {
+        let ratios = measured.iter().zip(raw).map(|(own, raw)| own.per_second / raw.per_second);
+        row = row
+            .beside(median(raw.iter().map(|raw| raw.per_second).collect()))
+            .ratio(median(ratios.collect()));
     }
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
+    if engine == "sled" {
+        row = row.target(Target::RatioAtLeast(work.target));
+    }
+    report.row(&row)?;
+    if engine == "sled" && work.concurrency == 256 {
+        let tails = measured.iter().map(|measured| measured.p99_ms / measured.p50_ms);
+        let name = format!("sled: p99 over p50 in {} appends, 256 at a time", work.name);
+        let row = Row::new(name, median(tails.collect()), "times").target(Target::AtMost(3.0));
+        report.row(&row.more("p50_ms", p50).more("p99_ms", p99))?;
+    }
+    Ok(())
 }
 
 /// One engine under one load, on a log of its own; a fifth of the time warms it up.
-async fn cell(target: &Path, engine: &str, concurrency: usize, time: Duration) -> Result<Measured, Failure> {
+async fn cell(target: &Path, engine: &str, work: Work, time: Duration) -> Result<Measured, Failure> {
     let folder = tempfile::tempdir_in(target)?;
     let path: PathBuf = folder.path().join("log");
     let store: Arc<dyn EventStore> = match engine {
@@ -146,8 +152,8 @@ async fn cell(target: &Path, engine: &str, concurrency: usize, time: Duration) -
         _ => Arc::new(MemoryStore::new()),
     };
     let system = System::builder(path).store(store).start().await?;
-    load(&system, concurrency, time / 5, "warm").await?;
-    let (spent, mut laps) = load(&system, concurrency, time, "run").await?;
+    load(&system, work, time / 5, "warm").await?;
+    let (spent, mut laps) = load(&system, work, time, "run").await?;
     system.shutdown().await?;
     laps.sort_unstable();
     let at = |share: usize| laps.get((laps.len() * share / 100).min(laps.len().saturating_sub(1)));
@@ -163,20 +169,23 @@ async fn cell(target: &Path, engine: &str, concurrency: usize, time: Duration) -
 /// each lifecycle did.
 async fn load(
     system: &System,
-    concurrency: usize,
+    work: Work,
     time: Duration,
     name: &str,
 ) -> Result<(Duration, Vec<Duration>), Failure> {
     let number = Arc::new(AtomicU64::new(0));
     let begin = Instant::now();
-    let workers = (0..concurrency).map(|_| {
+    let workers = (0..work.concurrency).map(|_| {
         let (system, number, name) = (system.clone(), Arc::clone(&number), name.to_owned());
         tokio::spawn(async move {
             let mut laps = Vec::new();
-            while begin.elapsed() < time {
+            while begin.elapsed() < time || laps.is_empty() {
                 let id = format!("{name}_{:012}", number.fetch_add(1, Ordering::Relaxed));
                 let lap = Instant::now();
-                lifecycle(&system, &id).await?;
+                match work.commands {
+                    Commands::Five => in_five(&system, &id).await?,
+                    Commands::Two => in_two(&system, &id).await?,
+                }
                 laps.push(lap.elapsed());
             }
             Ok::<_, Failure>(laps)
@@ -189,16 +198,27 @@ async fn load(
     Ok((begin.elapsed(), laps))
 }
 
-async fn lifecycle(system: &System, id: &str) -> Result<(), Failure> {
+async fn in_five(system: &System, id: &str) -> Result<(), Failure> {
     let task = system.task(id)?;
     task.command(TaskCommand::Submit(Box::new(posted(id)))).await?;
-    for n in 1..COMMANDS {
+    for n in 1..EVENTS {
         let end = task.command(TaskCommand::AppendMessage(message(id, n))).await?;
-        if end.version().0 != n + 1 {
-            return Err(format!("{id} has {} events after command {}", end.version(), n + 1).into());
-        }
+        check_end(id, end.version().0, n + 1)?;
     }
     Ok(())
+}
+
+async fn in_two(system: &System, id: &str) -> Result<(), Failure> {
+    let task = system.task(id)?;
+    task.command(TaskCommand::Submit(Box::new(posted(id)))).await?;
+    let mut longer = posted(id);
+    longer.messages.extend((1..EVENTS).map(|n| message(id, n)));
+    let end = task.command(TaskCommand::Submit(Box::new(longer))).await?;
+    check_end(id, end.version().0, EVENTS)
+}
+
+fn check_end(id: &str, found: u64, expected: u64) -> Result<(), Failure> {
+    if found == expected { Ok(()) } else { Err(format!("{id} has {found} events, not {expected}").into()) }
 }
 
 /// A text that fills an event up to its length. Made once: what is measured is the system, not its caller.
@@ -243,18 +263,4 @@ fn check_sizes() -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn print(rows: &[Row]) {
-    println!(
-        "{:<8} {:>11} {:>12} {:>9} {:>9} {:>7}",
-        "engine", "concurrency", "lifecycles/s", "p50 ms", "p99 ms", "to raw"
-    );
-    for row in rows {
-        let ratio = row.ratio_to_raw.map_or("-".to_owned(), |ratio| format!("{ratio:.2}"));
-        println!(
-            "{:<8} {:>11} {:>12.0} {:>9.2} {:>9.2} {:>7}",
-            row.engine, row.concurrency, row.per_second, row.p50_ms, row.p99_ms, ratio
-        );
-    }
 }

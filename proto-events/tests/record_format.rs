@@ -7,7 +7,7 @@
 
 use proptest::prelude::*;
 use proto_events::codec::record::{
-    Body, EncodedRecord, EventBody, Record, RecordDraft, RecordError, RecordView,
+    Body, EncodedRecord, EventBody, EventView, Record, RecordDraft, RecordError, RecordView,
 };
 use proto_events::envelope::{Basis, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, StreamId, Version};
@@ -120,6 +120,17 @@ fn every_flipped_bit_beside_the_hashed_part_is_noticed_and_leaves_the_leaf_hash(
 }
 
 #[test]
+fn the_number_of_events_is_found_without_the_rest_and_never_where_it_is_cut_off() {
+    assert_eq!(RecordView::count_events(GOLDEN), Ok(2));
+    assert_eq!(RecordView::count_events(&GOLDEN[..188]), Ok(2));
+    for length in 0..188 {
+        let cut = RecordView::count_events(&GOLDEN[..length]);
+        assert!(matches!(cut, Err(RecordError::Cut { .. })), "{length}");
+    }
+    assert_eq!(RecordView::count_events(&[2]), Err(RecordError::UnknownFormat { found: 2 }));
+}
+
+#[test]
 fn every_cut_is_an_error_and_so_is_one_byte_more() {
     for length in 0..GOLDEN.len() {
         assert!(matches!(Record::decode(&GOLDEN[..length]), Err(RecordError::Cut { .. })), "{length}");
@@ -138,6 +149,38 @@ fn another_format_and_a_reserved_place_are_errors_of_their_own() {
         bytes[266] = place;
         assert_eq!(Record::decode(&bytes), Err(RecordError::UnknownPlace { event: 0, place }));
         assert!(RecordView::peek(&bytes).is_ok(), "the header can be read all the same");
+    }
+}
+
+/// What a view of these bytes says of them, and what reading the whole record says.
+fn both(bytes: &[u8]) -> (Result<(), RecordError>, Result<(), RecordError>) {
+    let viewed =
+        RecordView::peek(bytes).and_then(|view| view.events().try_for_each(|event| event.map(|_| ())));
+    (viewed, Record::decode(bytes).map(|_| ()))
+}
+
+#[test]
+fn a_view_finds_the_same_faults_as_reading_the_whole_and_no_body_that_stands_outside() {
+    let view = RecordView::peek(CHUNKED).unwrap();
+    let bodies: Vec<_> = view.events().map(|event| event.unwrap().body).collect();
+    assert_eq!(bodies, [Some(&b"first body"[..]), None]);
+    assert!(
+        view.events().all(|event| event.is_ok_and(|event| event.matches_digest() == event.body.is_some()))
+    );
+    for golden in [GOLDEN, CHUNKED] {
+        for length in 0..golden.len() {
+            let (viewed, read) = both(&golden[..length]);
+            assert_eq!(viewed, read, "cut at {length}");
+        }
+        for bit in 0..golden.len() * 8 {
+            let mut bad = golden.to_vec();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let (viewed, read) = both(&bad);
+            // The stream's name is the one thing that a view does not look at.
+            if !matches!(read, Err(RecordError::Stream(_))) {
+                assert_eq!(viewed, read, "bit {bit}");
+            }
+        }
     }
 }
 
@@ -278,6 +321,16 @@ fn draft_of(record: &Record) -> RecordDraft {
     }
 }
 
+fn bodies_of(events: &[EventView<'_>]) -> Vec<EventBody> {
+    let body = |event: &EventView<'_>| EventBody {
+        kind: event.kind,
+        schema: event.schema,
+        salt: event.salt.try_into().unwrap(),
+        body: event.body.unwrap().to_vec(),
+    };
+    events.iter().map(body).collect()
+}
+
 prop_compose! {
     fn any_event()(
         kind: u16, schema: u8, salt: [u8; 16], body in prop::collection::vec(any::<u8>(), 0..200),
@@ -320,6 +373,11 @@ proptest! {
         let record = Record::decode(encoded.bytes()).unwrap();
         record.check_bodies().unwrap();
         prop_assert_eq!(record.last_version(), encoded.last_version());
+        let view = RecordView::peek(encoded.bytes()).unwrap();
+        let seen: Vec<_> = view.events().map(Result::unwrap).collect();
+        prop_assert!(seen.iter().all(EventView::matches_digest));
+        prop_assert_eq!(&bodies_of(&seen), &draft.events);
+        prop_assert_eq!(RecordView::count_events(encoded.bytes()), Ok(encoded.event_count()));
         prop_assert_eq!(&draft_of(&record), &draft);
         let view = RecordView::peek(encoded.bytes()).unwrap();
         for (event, stored) in view.events().zip(&record.events) {

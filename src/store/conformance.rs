@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use super::EventStore;
 
+pub use super::index::{IndexAlone, index_alone};
 pub use sketch::{Author, draft, id, ok, stream};
 
 /// Puts a store through the suite. `make` gives an empty one each time; its directory must outlive it.

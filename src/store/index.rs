@@ -5,6 +5,8 @@
 //! A stream costs 24 bytes, its name and 4 to 10 bytes of hash table; a record costs 6, a value 4. So a stream of ten
 //! commits costs about 95 bytes and its name. Memory grows in chunks, so that nothing is ever doubled.
 
+#[cfg(any(test, feature = "testing"))]
+mod alone;
 mod chunked;
 mod remembered;
 mod streams;
@@ -13,6 +15,8 @@ use std::collections::HashSet;
 
 use proto_events::id::{Digest, Position, StreamId, Version};
 
+#[cfg(any(test, feature = "testing"))]
+pub use self::alone::{IndexAlone, index_alone};
 use self::chunked::Chunked;
 use self::remembered::Remembered;
 use self::streams::{Stream, Streams};

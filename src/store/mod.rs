@@ -20,6 +20,7 @@ mod memory;
 pub mod open_work;
 mod reading;
 mod runs;
+mod scanning;
 mod sled;
 mod spacer;
 mod subscription;
@@ -38,6 +39,7 @@ pub use error::{AppendError, CloseError, OpenError, ReadError};
 pub use head::{Frontier, Head};
 pub use holder::Holder;
 pub use memory::MemoryStore;
+pub use scanning::{Compare, Look, Scanned};
 pub use subscription::{Delivery, Feed, FeedError, Subscription};
 
 /// A record with its place in the log.
@@ -123,7 +125,7 @@ struct SetPart {
 pub type AppendFuture = Pin<Box<dyn Future<Output = Result<Appended, AppendError>> + Send>>;
 
 /// The reading half of the log. Only what is durable is ever read. Every record that is given out has been
-/// compared with its checksum, its leaf hash and its bodies' digests.
+/// compared with its leaf hash and its bodies' digests; what is read in log order, with its value's checksum too.
 pub trait EventReader: Send + Sync {
     /// The records of `stream` that hold events from version `from` on, in order, at most `limit`. The first
     /// may begin before `from`. None, if the stream is unknown or ends before.
@@ -142,6 +144,22 @@ pub trait EventReader: Send + Sync {
     /// # Errors
     /// [`ReadError`] at the first record that cannot be read.
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError>;
+
+    /// Shows `look` the records of all streams that hold events from position `from` on, in order, where they
+    /// stand: what goes through a whole log copies none of it. Ends when `look` says so.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read, or that `look` answers.
+    fn scan(
+        &self,
+        from: Position,
+        compare: Compare,
+        look: &mut dyn FnMut(&Scanned<'_>) -> Look,
+    ) -> Result<(), ReadError> {
+        // Pages are compared in any case.
+        let _ = compare;
+        scanning::scan_pages(self, from, look)
+    }
 
     /// The last durable position; 0 if the log is empty.
     ///

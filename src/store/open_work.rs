@@ -2,16 +2,14 @@
 //! resumed at the start, all others wake at their first command.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 
-use proto_events::codec::record::RecordView;
+use proto_events::codec::record::{EventView, RecordView, StoredEvent};
 use proto_events::codec::{kind, state_after};
 use proto_events::id::{Position, StreamId};
 use proto_events::model::TaskState;
 
-use crate::store::{EventReader, ReadError, StoredRecord};
-
-/// Records read at a time.
-const PAGE_RECORDS: usize = 1_024;
+use crate::store::{Compare, EventReader, ReadError, Scanned};
 
 /// What a record says of its stream's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,50 +47,59 @@ pub(super) fn work_of(view: &RecordView<'_>) -> Work {
 const TASKS: &str = "task-";
 
 /// The task streams whose lifecycle stands at `working`, in order of their names. One pass over the log; only
-/// the few events that change a lifecycle are decoded.
+/// the few events that change a lifecycle are looked at, and those are compared with their digests.
 ///
 /// # Errors
 /// [`ReadError`] if the log cannot be read.
 pub fn open_work<R: EventReader + ?Sized>(reader: &R) -> Result<Vec<StreamId>, ReadError> {
-    let mut open = HashSet::new();
-    let mut from = Position(1);
-    loop {
-        let page = reader.read_all(from, PAGE_RECORDS)?;
-        let Some(last) = page.last() else { break };
-        from = Position(last.last_position().0 + 1);
-        for stored in &page {
-            match last_state(stored)? {
-                Some(TaskState::Working) => {
-                    open.insert(stored.record.stream.clone());
-                }
-                Some(_) => {
-                    open.remove(&stored.record.stream);
-                }
-                None => {}
+    let mut open: HashSet<String> = HashSet::new();
+    reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
+        match last_state(reader, scanned)? {
+            Some(TaskState::Working) => {
+                open.insert(scanned.record.stream.to_owned());
             }
+            Some(_) => {
+                open.remove(scanned.record.stream);
+            }
+            None => {}
         }
-    }
-    let mut open: Vec<_> = open.into_iter().collect();
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let wrong = |error: proto_events::id::IdError| ReadError::corrupt(error.to_string(), None);
+    let mut open =
+        open.iter().map(|name| StreamId::parse(name).map_err(wrong)).collect::<Result<Vec<_>, _>>()?;
     open.sort();
     Ok(open)
 }
 
 /// The state that a record leaves its task in, if it says.
-fn last_state(stored: &StoredRecord) -> Result<Option<TaskState>, ReadError> {
-    let tells = |event: &&proto_events::codec::record::StoredEvent| {
-        matches!(event.kind, kind::SUBMITTED | kind::STATE_CHANGED)
+fn last_state<R: EventReader + ?Sized>(
+    reader: &R,
+    scanned: &Scanned<'_>,
+) -> Result<Option<TaskState>, ReadError> {
+    let mut last: Option<(usize, EventView<'_>)> = None;
+    for (number, event) in scanned.record.events().enumerate() {
+        let event = event.map_err(|error| scanned.corrupt(error.to_string()))?;
+        if matches!(event.kind, kind::SUBMITTED | kind::STATE_CHANGED) {
+            last = Some((number, event));
+        }
+    }
+    let Some((number, event)) = last else { return Ok(None) };
+    let EventView { kind, schema, .. } = event;
+    let decoded = match event.body {
+        Some(body) if event.matches_digest() => state_after(kind, schema, body),
+        Some(_) => {
+            let what = "the body of an event does not have the digest that the record holds for it";
+            return Err(scanned.corrupt(what));
+        }
+        // A large task as it was posted: it stands outside its record.
+        None => {
+            let read = reader.read_all(scanned.position, 1)?;
+            let event = read.first().and_then(|stored| stored.record.events.get(number));
+            let body = event.and_then(StoredEvent::body);
+            let body = body.ok_or_else(|| scanned.corrupt("a body is not in the log any more"))?;
+            state_after(kind, schema, body)
+        }
     };
-    let Some(event) = stored.record.events.iter().rev().find(tells) else {
-        return Ok(None);
-    };
-    let Some(body) = event.body() else {
-        return Ok(None);
-    };
-    let damaged = |what: String| ReadError::Corrupt {
-        what,
-        stream: Some(stored.record.stream.clone()),
-        version: Some(stored.record.first_version),
-        position: Some(stored.position),
-    };
-    state_after(event.kind, event.schema, body).map_err(|error| damaged(error.to_string()))
+    decoded.map_err(|error| scanned.corrupt(error.to_string()))
 }

@@ -1,4 +1,8 @@
-//! Reading records out of values: every one is compared with its checksum, its leaf hash and its bodies' digests.
+//! Reading records out of values: every one that is given out is compared with its leaf hash and its bodies' digests,
+//! and what is read in log order with its value's checksum too.
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -54,12 +58,12 @@ impl Located<'_> {
     }
 
     /// The whole record with all of its bodies, checked.
-    fn stored<V: Values>(&self, values: &V) -> Result<StoredRecord, ReadError> {
+    pub(super) fn stored<V: Values>(&self, values: &V) -> Result<StoredRecord, ReadError> {
         if self.view.leaf_hash() != self.entry.hash {
             return Err(self.corrupt("the record's leaf hash is not the one stored with it"));
         }
         let wrong = |error: proto_events::codec::record::RecordError| self.corrupt(error.to_string());
-        let mut record = Record::decode(self.entry.bytes).map_err(wrong)?;
+        let mut record = Record::of_view(&self.view).map_err(wrong)?;
         chunks::fill(values, &mut record, self.position).map_err(|error| match error {
             ReadError::Corrupt { what, .. } => self.corrupt(what),
             other => other,
@@ -120,7 +124,8 @@ impl<'a> Iterator for Walk<'a> {
     }
 }
 
-/// Looks at the record in a slot.
+/// Looks at the record in a slot. It is reached by the lengths of those before it: the value's checksum would have
+/// all 60 KiB read for one record, and what is given out is compared with that record's own hashes.
 fn at_slot<V: Values, R>(
     values: &V,
     slot: Slot,
@@ -128,14 +133,26 @@ fn at_slot<V: Values, R>(
 ) -> Result<R, ReadError> {
     let ordinal = u64::from(slot.ordinal);
     let bytes = values.require(ordinal)?;
-    for located in walk(bytes.as_ref(), ordinal)? {
-        let located = located?;
-        if located.entry.offset == slot.offset {
-            return look(&located);
+    let bytes = bytes.as_ref();
+    let wrong = |what| ReadError::corrupt(format!("value {ordinal}: {what}"), first_position(bytes));
+    look(&locate(bytes, slot.offset).map_err(wrong)?)
+}
+
+/// The record that begins at this byte of a value.
+fn locate(bytes: &[u8], offset: u16) -> Result<Located<'_>, String> {
+    let value = Value::unchecked(bytes)?;
+    let mut position = value.first;
+    for entry in value.entries() {
+        let entry = entry?;
+        if entry.offset == offset {
+            let view = RecordView::peek(entry.bytes).map_err(|error| error.to_string())?;
+            return Ok(Located { position, entry, view });
         }
+        let events = RecordView::count_events(entry.bytes).map_err(|error| error.to_string())?;
+        let next = position.0.checked_add(events.into());
+        position = Position(next.ok_or("its positions run over")?);
     }
-    let what = format!("value {ordinal} has no record at byte {}", slot.offset);
-    Err(ReadError::corrupt(what, None))
+    Err(format!("it has no record at byte {offset}"))
 }
 
 /// The number of the slot whose record holds the version, or would if the stream went so far.
@@ -202,7 +219,7 @@ pub(super) fn from_position<V: Values>(
 }
 
 /// The last value that begins at or before a position.
-fn nearest<V: Values>(values: &V, from: Position, around: (u64, u64)) -> Result<u64, ReadError> {
+pub(super) fn nearest<V: Values>(values: &V, from: Position, around: (u64, u64)) -> Result<u64, ReadError> {
     let (mut low, mut high) = around;
     while low < high {
         let middle = u64::midpoint(low, high);

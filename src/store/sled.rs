@@ -21,8 +21,8 @@ use tokio::sync::{mpsc, oneshot};
 use self::sink::Trees;
 use super::writer::{Job, Shared};
 use super::{
-    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, Holder,
-    OpenError, ReadError, StoredRecord, StreamInfo, check, reading,
+    Append, AppendError, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence,
+    Holder, Look, OpenError, ReadError, Scanned, StoredRecord, StreamInfo, check, reading, scanning,
 };
 
 pub use self::dir::blob_files;
@@ -155,6 +155,25 @@ impl EventReader for SledStore {
             let (around, end) = self.index(|index| (index.around(from), index.next_ordinal()));
             reading::from_position(trees, from, around, end, limit)
         })
+    }
+
+    fn scan(
+        &self,
+        from: Position,
+        compare: Compare,
+        look: &mut dyn FnMut(&Scanned<'_>) -> Look,
+    ) -> Result<(), ReadError> {
+        let (around, end) = self.index(|index| (index.around(from), index.next_ordinal()));
+        let first = self.read(|trees| reading::nearest(trees, from, around))?;
+        // The guard is given back between values: closing need not wait for a long scan, and who looks may read.
+        let whole = |located: &reading::Located<'_>| self.read(|trees| located.stored(trees).map(drop));
+        for ordinal in first..end {
+            let bytes = self.read(|trees| reading::Values::require(trees, ordinal))?;
+            if scanning::scan_value((ordinal, &bytes), from, compare, &whole, look)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     fn head(&self) -> Result<Position, ReadError> {

@@ -86,7 +86,7 @@ impl ValueBuilder {
     }
 }
 
-/// A value whose checksum is right.
+/// A value, its header read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Value<'a> {
     /// Position of its first event.
@@ -114,6 +114,12 @@ impl<'a> Value<'a> {
         if stored != found {
             return Err(format!("its checksum is {found:08x}, but {stored:08x} was stored with it"));
         }
+        Self::unchecked(bytes)
+    }
+
+    /// Reads the header without comparing the checksum, which would read the whole value for one of its records.
+    pub(super) fn unchecked(bytes: &'a [u8]) -> Result<Self, String> {
+        let (_, rest) = bytes.split_first_chunk::<CRC_BYTES>().ok_or_else(short)?;
         let (first, rest) = rest.split_first_chunk::<8>().ok_or_else(short)?;
         let (count, records) = rest.split_first_chunk::<4>().ok_or_else(short)?;
         Ok(Self { first: Position(u64::from_be_bytes(*first)), count: u32::from_be_bytes(*count), records })

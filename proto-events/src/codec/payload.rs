@@ -2,8 +2,7 @@
 //! `serde_json::Value`, tagged or untagged enums, `skip_serializing_if` or `flatten`: all of these encode
 //! and then cannot be decoded.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::limits::PAYLOAD_BYTES_MAX;
 
@@ -21,13 +20,15 @@ pub(super) fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
 }
 
 /// Reads the first fields of a storage struct; what follows them is not looked at.
-pub(super) fn read_front<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    let (value, _) = bincode::serde::decode_from_slice(body, CONFIG).map_err(|error| error.to_string())?;
+pub(super) fn read_front<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
+    let (value, _) =
+        bincode::serde::borrow_decode_from_slice(body, CONFIG).map_err(|error| error.to_string())?;
     Ok(value)
 }
 
-/// Reads a storage struct; all bytes must be used.
-pub(super) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
-    let (value, used) = bincode::serde::decode_from_slice(body, CONFIG).map_err(|error| error.to_string())?;
+/// Reads a storage struct, which may borrow from the bytes; all of them must be used.
+pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, String> {
+    let read = bincode::serde::borrow_decode_from_slice(body, CONFIG);
+    let (value, used) = read.map_err(|error| error.to_string())?;
     if used == body.len() { Ok(value) } else { Err(format!("{} bytes are left over", body.len() - used)) }
 }

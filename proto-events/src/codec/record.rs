@@ -33,6 +33,7 @@
 mod chunk;
 mod decode;
 mod encode;
+mod event_view;
 mod view;
 
 use std::sync::Arc;
@@ -42,7 +43,8 @@ use crate::id::{Digest, IdError, StreamId, Version};
 use crate::limits::{EVENTS_PER_APPEND_MAX, PAYLOAD_BYTES_MAX};
 
 pub use chunk::Detached;
-pub use view::{EventView, Events, RecordView};
+pub use event_view::{EventView, Events};
+pub use view::RecordView;
 
 /// The only format version there is.
 pub const FORMAT: u8 = 1;

@@ -1,4 +1,5 @@
-//! Storage structs of the models that events carry. Free-form JSON is text here; nothing else may be.
+//! Storage structs of the models that events carry. Free-form JSON is text here; nothing else may be. Texts are borrowed,
+//! from the model when writing and from the bytes when reading, so that neither copies one twice.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,65 +9,87 @@ use crate::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, Tas
 use crate::turn::TurnMessage;
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct PartV1 {
-    kind: String,
-    content: String,
+pub(super) struct PartV1<'a> {
+    kind: &'a str,
+    content: &'a str,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct MessageV1 {
-    id: Option<String>,
-    role: Option<String>,
-    parts: Vec<PartV1>,
-    timestamp: Option<String>,
+pub(super) struct MessageV1<'a> {
+    #[serde(borrow)]
+    id: Option<&'a str>,
+    #[serde(borrow)]
+    role: Option<&'a str>,
+    #[serde(borrow)]
+    parts: Vec<PartV1<'a>>,
+    #[serde(borrow)]
+    timestamp: Option<&'a str>,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct ArtifactV1 {
-    id: Option<String>,
-    parts: Vec<PartV1>,
-    metadata: ObjectV1,
-    timestamp: Option<String>,
-    kind: String,
-    name: Option<String>,
-    uri: Option<String>,
-    media_type: Option<String>,
-    action_id: Option<String>,
+pub(super) struct ArtifactV1<'a> {
+    #[serde(borrow)]
+    id: Option<&'a str>,
+    #[serde(borrow)]
+    parts: Vec<PartV1<'a>>,
+    #[serde(borrow)]
+    metadata: ObjectV1<'a>,
+    #[serde(borrow)]
+    timestamp: Option<&'a str>,
+    kind: &'a str,
+    #[serde(borrow)]
+    name: Option<&'a str>,
+    #[serde(borrow)]
+    uri: Option<&'a str>,
+    #[serde(borrow)]
+    media_type: Option<&'a str>,
+    #[serde(borrow)]
+    action_id: Option<&'a str>,
 }
 
 /// A JSON object as pairs, so that merging needs no parsing.
 #[derive(Serialize, Deserialize)]
-pub(super) struct ObjectV1(Vec<(String, String)>);
+pub(super) struct ObjectV1<'a>(#[serde(borrow)] Vec<(&'a str, &'a str)>);
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct PostedTaskV1 {
-    id: String,
+pub(super) struct PostedTaskV1<'a> {
+    id: &'a str,
     state: u8,
-    messages: Vec<MessageV1>,
-    artifacts: Vec<ArtifactV1>,
-    metadata: ObjectV1,
-    flow_state: String,
-    created_at: Option<String>,
+    #[serde(borrow)]
+    messages: Vec<MessageV1<'a>>,
+    #[serde(borrow)]
+    artifacts: Vec<ArtifactV1<'a>>,
+    #[serde(borrow)]
+    metadata: ObjectV1<'a>,
+    flow_state: &'a str,
+    #[serde(borrow)]
+    created_at: Option<&'a str>,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct LlmMessageV1 {
+pub(super) struct LlmMessageV1<'a> {
     role: u8,
-    content: String,
-    name: Option<String>,
-    metadata: ObjectV1,
-    id: String,
-    created_at: String,
-    tool_calls: String,
-    tool_name: Option<String>,
+    content: &'a str,
+    #[serde(borrow)]
+    name: Option<&'a str>,
+    #[serde(borrow)]
+    metadata: ObjectV1<'a>,
+    id: &'a str,
+    created_at: &'a str,
+    tool_calls: &'a str,
+    #[serde(borrow)]
+    tool_name: Option<&'a str>,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct TurnMessageV1 {
-    message: LlmMessageV1,
+pub(super) struct TurnMessageV1<'a> {
+    #[serde(borrow)]
+    message: LlmMessageV1<'a>,
     part: u32,
-    infer_call: Option<String>,
-    origin: Option<String>,
+    #[serde(borrow)]
+    infer_call: Option<&'a str>,
+    #[serde(borrow)]
+    origin: Option<&'a str>,
 }
 
 type Read<T> = Result<T, FieldError>;
@@ -101,141 +124,143 @@ pub(super) fn state_of(code: u8) -> Read<TaskState> {
     coded(&STATES, code)
 }
 
+fn owned(text: Option<&str>) -> Option<String> {
+    text.map(str::to_owned)
+}
+
 pub(super) fn json(text: &str) -> Read<JsonText> {
     Ok(JsonText::parse_stored(text)?)
 }
 
-impl ObjectV1 {
-    pub(super) fn of(object: &JsonObject) -> Self {
-        Self(object.iter().map(|(key, value)| (key.to_owned(), value.as_str().to_owned())).collect())
+impl<'a> ObjectV1<'a> {
+    pub(super) fn of(object: &'a JsonObject) -> Self {
+        Self(object.iter().map(|(key, value)| (key, value.as_str())).collect())
     }
 
     pub(super) fn read(self) -> Read<JsonObject> {
-        self.0.into_iter().map(|(key, value)| Ok((key, json(&value)?))).collect()
+        self.0.into_iter().map(|(key, value)| Ok((key.to_owned(), json(value)?))).collect()
     }
 }
 
-fn parts_of(parts: &[Part]) -> Vec<PartV1> {
-    let part =
-        |part: &Part| PartV1 { kind: part.kind().to_owned(), content: part.content().as_str().to_owned() };
-    parts.iter().map(part).collect()
+fn parts_of(parts: &[Part]) -> Vec<PartV1<'_>> {
+    parts.iter().map(|part| PartV1 { kind: part.kind(), content: part.content().as_str() }).collect()
 }
 
-fn read_parts(parts: Vec<PartV1>) -> Read<Vec<Part>> {
-    parts.into_iter().map(|part| Ok(Part::new(part.kind, json(&part.content)?))).collect()
+fn read_parts(parts: Vec<PartV1<'_>>) -> Read<Vec<Part>> {
+    parts.into_iter().map(|part| Ok(Part::new(part.kind, json(part.content)?))).collect()
 }
 
-impl MessageV1 {
-    pub(super) fn of(message: &Message) -> Self {
+impl<'a> MessageV1<'a> {
+    pub(super) fn of(message: &'a Message) -> Self {
         Self {
-            id: message.id.clone(),
-            role: message.role.clone(),
+            id: message.id.as_deref(),
+            role: message.role.as_deref(),
             parts: parts_of(&message.parts),
-            timestamp: message.timestamp.clone(),
+            timestamp: message.timestamp.as_deref(),
         }
     }
 
     pub(super) fn read(self) -> Read<Message> {
         Ok(Message {
-            id: self.id,
-            role: self.role,
+            id: owned(self.id),
+            role: owned(self.role),
             parts: read_parts(self.parts)?,
-            timestamp: self.timestamp,
+            timestamp: owned(self.timestamp),
         })
     }
 }
 
-impl ArtifactV1 {
-    pub(super) fn of(artifact: &Artifact) -> Self {
+impl<'a> ArtifactV1<'a> {
+    pub(super) fn of(artifact: &'a Artifact) -> Self {
         Self {
-            id: artifact.id.clone(),
+            id: artifact.id.as_deref(),
             parts: parts_of(&artifact.parts),
             metadata: ObjectV1::of(&artifact.metadata),
-            timestamp: artifact.timestamp.clone(),
-            kind: artifact.kind.clone(),
-            name: artifact.name.clone(),
-            uri: artifact.uri.clone(),
-            media_type: artifact.media_type.clone(),
-            action_id: artifact.action_id.clone(),
+            timestamp: artifact.timestamp.as_deref(),
+            kind: &artifact.kind,
+            name: artifact.name.as_deref(),
+            uri: artifact.uri.as_deref(),
+            media_type: artifact.media_type.as_deref(),
+            action_id: artifact.action_id.as_deref(),
         }
     }
 
     pub(super) fn read(self) -> Read<Artifact> {
         Ok(Artifact {
-            id: self.id,
+            id: owned(self.id),
             parts: read_parts(self.parts)?,
             metadata: self.metadata.read()?,
-            timestamp: self.timestamp,
-            kind: self.kind,
-            name: self.name,
-            uri: self.uri,
-            media_type: self.media_type,
-            action_id: self.action_id,
+            timestamp: owned(self.timestamp),
+            kind: self.kind.to_owned(),
+            name: owned(self.name),
+            uri: owned(self.uri),
+            media_type: owned(self.media_type),
+            action_id: owned(self.action_id),
         })
     }
 }
 
-impl PostedTaskV1 {
-    pub(super) fn of(task: &PostedTask) -> Self {
+impl<'a> PostedTaskV1<'a> {
+    pub(super) fn of(task: &'a PostedTask) -> Self {
         Self {
-            id: task.id.clone(),
+            id: &task.id,
             state: state_code(task.state),
             messages: task.messages.iter().map(MessageV1::of).collect(),
             artifacts: task.artifacts.iter().map(ArtifactV1::of).collect(),
             metadata: ObjectV1::of(&task.metadata),
-            flow_state: task.flow_state.as_str().to_owned(),
-            created_at: task.created_at.clone(),
+            flow_state: task.flow_state.as_str(),
+            created_at: task.created_at.as_deref(),
         }
     }
 
     pub(super) fn read(self) -> Read<PostedTask> {
         Ok(PostedTask {
-            id: self.id,
+            id: self.id.to_owned(),
             state: state_of(self.state)?,
             messages: self.messages.into_iter().map(MessageV1::read).collect::<Read<_>>()?,
             artifacts: self.artifacts.into_iter().map(ArtifactV1::read).collect::<Read<_>>()?,
             metadata: self.metadata.read()?,
-            flow_state: json(&self.flow_state)?,
-            created_at: self.created_at,
+            flow_state: json(self.flow_state)?,
+            created_at: owned(self.created_at),
         })
     }
 }
 
-impl LlmMessageV1 {
-    pub(super) fn of(message: &LlmMessage) -> Self {
+impl<'a> LlmMessageV1<'a> {
+    pub(super) fn of(message: &'a LlmMessage) -> Self {
         Self {
             role: code(&ROLES, &message.role),
-            content: message.content.clone(),
-            name: message.name.clone(),
+            content: &message.content,
+            name: message.name.as_deref(),
             metadata: ObjectV1::of(&message.metadata),
-            id: message.id.clone(),
-            created_at: message.created_at.clone(),
-            tool_calls: message.tool_calls.as_str().to_owned(),
-            tool_name: message.tool_name.clone(),
+            id: &message.id,
+            created_at: &message.created_at,
+            tool_calls: message.tool_calls.as_str(),
+            tool_name: message.tool_name.as_deref(),
         }
     }
 
     pub(super) fn read(self) -> Read<LlmMessage> {
         Ok(LlmMessage {
             role: coded(&ROLES, self.role)?,
-            content: self.content,
-            name: self.name,
+            content: self.content.to_owned(),
+            name: owned(self.name),
             metadata: self.metadata.read()?,
-            id: self.id,
-            created_at: self.created_at,
-            tool_calls: json(&self.tool_calls)?,
-            tool_name: self.tool_name,
+            id: self.id.to_owned(),
+            created_at: self.created_at.to_owned(),
+            tool_calls: json(self.tool_calls)?,
+            tool_name: owned(self.tool_name),
         })
     }
 }
 
-impl TurnMessageV1 {
-    pub(super) fn of(message: &TurnMessage) -> Self {
+impl<'a> TurnMessageV1<'a> {
+    pub(super) fn of(message: &'a TurnMessage) -> Self {
         Self {
             message: LlmMessageV1::of(&message.message),
             part: message.part,
-            infer_call: message.infer_call.clone(),
-            origin: message.origin.clone(),
+            infer_call: message.infer_call.as_deref(),
+            origin: message.origin.as_deref(),
         }
     }
 
@@ -243,8 +268,8 @@ impl TurnMessageV1 {
         Ok(TurnMessage {
             message: self.message.read()?,
             part: self.part,
-            infer_call: self.infer_call,
-            origin: self.origin,
+            infer_call: owned(self.infer_call),
+            origin: owned(self.origin),
         })
     }
 }

@@ -29,24 +29,27 @@ struct TurnAbortedV1 {
     reason: String,
 }
 
-first_version!(OpenedV1, LlmMessageV1, TurnStartedV1, TurnCommittedV1, TurnAbortedV1);
+first_version!(OpenedV1, LlmMessageV1<'a>, TurnStartedV1, TurnCommittedV1, TurnAbortedV1);
 
 impl Storable for SessionEvent {
     const CATEGORY: &'static str = "session";
 
     fn encode(&self) -> Result<Payload, CodecError> {
-        match self.clone() {
-            Self::Opened { session_id } => write(kind::OPENED, &OpenedV1 { session_id }),
-            Self::SystemPromptSet(prompt) => write(kind::SYSTEM_PROMPT_SET, &LlmMessageV1::of(&prompt)),
+        match self {
+            Self::Opened { session_id } => write(kind::OPENED, &OpenedV1 { session_id: session_id.clone() }),
+            Self::SystemPromptSet(prompt) => write(kind::SYSTEM_PROMPT_SET, &LlmMessageV1::of(prompt)),
             Self::TurnStarted { turn_id, task } => {
-                write(kind::TURN_STARTED, &TurnStartedV1 { turn_id, task })
+                write(kind::TURN_STARTED, &TurnStartedV1 { turn_id: turn_id.clone(), task: task.clone() })
             }
             Self::MessageAppended(message) => {
-                write(kind::SESSION_MESSAGE_APPENDED, &TurnMessageV1::of(&message))
+                write(kind::SESSION_MESSAGE_APPENDED, &TurnMessageV1::of(message))
             }
-            Self::TurnCommitted { turn_id } => write(kind::TURN_COMMITTED, &TurnCommittedV1 { turn_id }),
+            Self::TurnCommitted { turn_id } => {
+                write(kind::TURN_COMMITTED, &TurnCommittedV1 { turn_id: turn_id.clone() })
+            }
             Self::TurnAborted { turn_id, reason } => {
-                write(kind::TURN_ABORTED, &TurnAbortedV1 { turn_id, reason })
+                let stored = TurnAbortedV1 { turn_id: turn_id.clone(), reason: reason.clone() };
+                write(kind::TURN_ABORTED, &stored)
             }
         }
     }
@@ -59,7 +62,7 @@ impl Storable for SessionEvent {
                 Self::Opened { session_id }
             }
             kind::SYSTEM_PROMPT_SET => {
-                let stored: LlmMessageV1 = read(kind, schema, body)?;
+                let stored: LlmMessageV1<'_> = read(kind, schema, body)?;
                 Self::SystemPromptSet(stored.read().map_err(damaged)?)
             }
             kind::TURN_STARTED => {

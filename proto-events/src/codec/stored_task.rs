@@ -17,8 +17,9 @@ struct StateChangedV1 {
 }
 
 #[derive(Serialize, Deserialize)]
-struct ArtifactAppendedV1 {
-    artifact: ArtifactV1,
+struct ArtifactAppendedV1<'a> {
+    #[serde(borrow)]
+    artifact: ArtifactV1<'a>,
     part: Option<u32>,
 }
 
@@ -28,13 +29,13 @@ struct CancelRequestedV1 {
 }
 
 first_version!(
-    PostedTaskV1,
+    PostedTaskV1<'a>,
     StateChangedV1,
-    MessageV1,
-    ArtifactAppendedV1,
-    ObjectV1,
+    MessageV1<'a>,
+    ArtifactAppendedV1<'a>,
+    ObjectV1<'a>,
     CancelRequestedV1,
-    TurnMessageV1
+    TurnMessageV1<'a>
 );
 
 /// The state in which a task is after an event of its stream, if the event says; cheap, since of a posted task only
@@ -83,7 +84,7 @@ impl Storable for TaskEvent {
         let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
         Ok(match kind {
             kind::SUBMITTED => {
-                let stored: PostedTaskV1 = read(kind, schema, body)?;
+                let stored: PostedTaskV1<'_> = read(kind, schema, body)?;
                 Self::Submitted(Box::new(stored.read().map_err(damaged)?))
             }
             kind::STATE_CHANGED => {
@@ -92,16 +93,16 @@ impl Storable for TaskEvent {
                 Self::StateChanged { from, to: state_of(stored.to).map_err(damaged)? }
             }
             kind::TASK_MESSAGE_APPENDED => {
-                let stored: MessageV1 = read(kind, schema, body)?;
+                let stored: MessageV1<'_> = read(kind, schema, body)?;
                 Self::MessageAppended(stored.read().map_err(damaged)?)
             }
             kind::ARTIFACT_APPENDED => {
-                let stored: ArtifactAppendedV1 = read(kind, schema, body)?;
+                let stored: ArtifactAppendedV1<'_> = read(kind, schema, body)?;
                 let artifact = stored.artifact.read().map_err(damaged)?;
                 Self::ArtifactAppended { artifact, part: stored.part }
             }
             kind::METADATA_MERGED => {
-                let stored: ObjectV1 = read(kind, schema, body)?;
+                let stored: ObjectV1<'_> = read(kind, schema, body)?;
                 Self::MetadataMerged(stored.read().map_err(damaged)?)
             }
             kind::CANCEL_REQUESTED => {
@@ -109,7 +110,7 @@ impl Storable for TaskEvent {
                 Self::CancelRequested { reason }
             }
             kind::INFER_MESSAGE_APPENDED => {
-                let stored: TurnMessageV1 = read(kind, schema, body)?;
+                let stored: TurnMessageV1<'_> = read(kind, schema, body)?;
                 Self::InferMessageAppended(stored.read().map_err(damaged)?)
             }
             _ if kind::is_call(kind) => Self::Call(stored_call::decode(kind, schema, body)?),

@@ -1,18 +1,17 @@
 //! Old schema versions made new while reading, one step at a time: v1 to v2 to v3. The domain knows only
 //! the newest. A new field is a new version with its own struct, its `upcast`, and a golden file.
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::{CodecError, Payload, payload};
 use crate::limits::PAYLOAD_BYTES_MAX;
 
-/// One schema version of one event's body.
-pub(super) trait Schema: Serialize + DeserializeOwned {
+/// One schema version of one event's body; it may borrow its texts from the bytes.
+pub(super) trait Schema<'a>: Serialize + Deserialize<'a> {
     /// Its number; the first is 1.
     const VERSION: u8;
     /// The version before; the first names itself.
-    type Previous: Schema;
+    type Previous: Schema<'a>;
     /// Makes the version before into this one. Never called on the first.
     fn upcast(previous: Self::Previous) -> Self;
 }
@@ -20,7 +19,7 @@ pub(super) trait Schema: Serialize + DeserializeOwned {
 /// Declares storage structs that have only their first version.
 macro_rules! first_version {
     ($($name:ty),* $(,)?) => {
-        $(impl $crate::codec::upcast::Schema for $name {
+        $(impl<'a> $crate::codec::upcast::Schema<'a> for $name {
             const VERSION: u8 = 1;
             type Previous = Self;
             fn upcast(previous: Self) -> Self { previous }
@@ -30,7 +29,7 @@ macro_rules! first_version {
 pub(super) use first_version;
 
 /// Reads the body of `kind`, written in version `schema`, as the newest version.
-pub(super) fn read<T: Schema>(kind: u16, schema: u8, body: &[u8]) -> Result<T, CodecError> {
+pub(super) fn read<'a, T: Schema<'a>>(kind: u16, schema: u8, body: &'a [u8]) -> Result<T, CodecError> {
     if schema == T::VERSION {
         return payload::read(body).map_err(|why| CodecError::Damaged { kind, why });
     }
@@ -41,7 +40,7 @@ pub(super) fn read<T: Schema>(kind: u16, schema: u8, body: &[u8]) -> Result<T, C
 }
 
 /// Writes a body in the newest version.
-pub(super) fn write<T: Schema>(kind: u16, value: &T) -> Result<Payload, CodecError> {
+pub(super) fn write<'a, T: Schema<'a>>(kind: u16, value: &T) -> Result<Payload, CodecError> {
     let body = payload::write(value).map_err(|why| CodecError::Damaged { kind, why })?;
     if body.len() > PAYLOAD_BYTES_MAX {
         return Err(CodecError::TooLarge { bytes: body.len(), limit: PAYLOAD_BYTES_MAX });
@@ -52,7 +51,6 @@ pub(super) fn write<T: Schema>(kind: u16, value: &T) -> Result<Payload, CodecErr
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
 
     #[derive(Serialize, Deserialize)]
     struct NameV1 {
@@ -70,7 +68,7 @@ mod tests {
         title: Option<String>,
     }
     first_version!(NameV1);
-    impl Schema for NameV2 {
+    impl Schema<'_> for NameV2 {
         const VERSION: u8 = 2;
         type Previous = NameV1;
         fn upcast(previous: NameV1) -> Self {
@@ -78,7 +76,7 @@ mod tests {
             Self { first: first.to_owned(), last: last.to_owned() }
         }
     }
-    impl Schema for NameV3 {
+    impl Schema<'_> for NameV3 {
         const VERSION: u8 = 3;
         type Previous = NameV2;
         fn upcast(previous: NameV2) -> Self {

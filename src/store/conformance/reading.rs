@@ -1,19 +1,21 @@
 //! Rules of reading.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use proto_events::codec::record::Record;
 use proto_events::id::{Digest, Position, StreamId, Version};
 
-use crate::store::{EventStore, StoredRecord};
+use crate::store::{Compare, EventStore, ReadError, Scanned, StoredRecord};
 
 use super::{Author, ok, stream};
 
 pub(super) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
     what_was_appended_is_read_back(make()).await;
     any_page_of_any_size_gives_the_same_log(make()).await;
+    a_scan_shows_what_the_pages_hold(make()).await;
     reading_a_stream_begins_with_the_record_that_holds_the_version(make()).await;
     streams_are_listed_in_order_by_prefix_and_page(make()).await;
 }
@@ -106,6 +108,33 @@ async fn any_page_of_any_size_gives_the_same_log(store: Arc<dyn EventStore>) {
     assert!(ok(store.read_all(Position(901), 1)).is_empty());
     assert!(ok(store.read_all(Position(u64::MAX), 1)).is_empty());
     assert!(ok(store.read_all(Position(1), 0)).is_empty());
+}
+
+async fn a_scan_shows_what_the_pages_hold(store: Arc<dyn EventStore>) {
+    fill(&*store).await;
+    for compare in [Compare::Checksums, Compare::Hashes] {
+        for from in [0, 1, 2, 450, 899, 900, 901, u64::MAX] {
+            let mut seen = Vec::new();
+            let mut look = |scanned: &Scanned<'_>| {
+                assert!(scanned.last_position() >= Position(from));
+                let record = ok(Record::of_view(&scanned.record));
+                seen.push((scanned.position, scanned.hash, record));
+                Ok(ControlFlow::Continue(()))
+            };
+            ok(store.scan(Position(from), compare, &mut look));
+            let all = ok(store.read_all(Position(from), usize::MAX));
+            let all: Vec<_> = all.into_iter().map(|read| (read.position, read.hash, read.record)).collect();
+            assert_eq!(seen, all, "from {from}");
+        }
+        let mut shown = 0;
+        let ended = store.scan(Position(1), compare, &mut |_| {
+            shown += 1;
+            Ok(if shown == 5 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        });
+        assert_eq!((ended, shown), (Ok(()), 5), "it ends when it is told to");
+        let stop = ReadError::Closed;
+        assert_eq!(store.scan(Position(1), compare, &mut |_| Err(stop.clone())), Err(ReadError::Closed));
+    }
 }
 
 async fn reading_a_stream_begins_with_the_record_that_holds_the_version(store: Arc<dyn EventStore>) {

@@ -14,7 +14,14 @@ impl Record {
     /// # Errors
     /// [`RecordError`] saying what is wrong with the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
-        let view = RecordView::peek(bytes)?;
+        Self::of_view(&RecordView::peek(bytes)?)
+    }
+
+    /// The rest of a record whose header was read.
+    ///
+    /// # Errors
+    /// [`RecordError`] saying what is wrong with the bytes.
+    pub fn of_view(view: &RecordView<'_>) -> Result<Self, RecordError> {
         Ok(Self {
             stream: StreamId::parse(view.stream)?,
             first_version: view.first_version,
@@ -23,9 +30,9 @@ impl Record {
             parts: view.parts,
             partition: view.partition,
             epoch: view.epoch,
-            metadata: metadata(&view),
+            metadata: metadata(view),
             previous: view.previous,
-            events: events(&view)?,
+            events: events(view)?,
         })
     }
 
@@ -100,10 +107,16 @@ fn body(from: &mut Cursor<'_>, event: usize, body_len: u32) -> Result<Body, Reco
 /// Salt and digests of a body that stands outside: as many chunks as its length takes.
 fn chunked(from: &mut Cursor<'_>, bytes: usize) -> Result<Body, RecordError> {
     let salt = from.array("salt")?;
+    let count = chunk_count(from, bytes)?;
+    let digests = (0..count).map(|_| from.array("chunk digest").map(Digest));
+    Ok(Body::Chunked { salt, chunks: digests.collect::<Result<_, _>>()?, bytes: None })
+}
+
+/// How many chunks a body stands in: as many as its length takes.
+pub(super) fn chunk_count(from: &mut Cursor<'_>, bytes: usize) -> Result<u16, RecordError> {
     let count = from.u16("number of chunks")?;
     if count == 0 || usize::from(count) != bytes.div_ceil(CHUNK_BYTES) {
         return Err(RecordError::Value { field: "number of chunks", value: count.into() });
     }
-    let digests = (0..count).map(|_| from.array("chunk digest").map(Digest));
-    Ok(Body::Chunked { salt, chunks: digests.collect::<Result<_, _>>()?, bytes: None })
+    Ok(count)
 }

@@ -4,7 +4,10 @@ use crate::envelope::{Basis, Timestamp};
 use crate::id::{Digest, Version};
 use crate::limits::EVENTS_PER_APPEND_MAX;
 
-use super::{CHUNKED, EVENT_ENTRY_BYTES, FORMAT, INLINE, LEAF, RecordError};
+use super::{EVENT_ENTRY_BYTES, FORMAT, LEAF, RecordError};
+
+/// Bytes of the fields from first version to time.
+const BETWEEN_STREAM_AND_COMMAND: usize = 8 + 16 + 2 + 2 + 4 + 8 + 8;
 
 /// A record's header, borrowed from its bytes. Bodies are not looked at, and the stream id is only known to
 /// be UTF-8: [`Record::decode`](super::Record::decode) checks the rest.
@@ -54,10 +57,7 @@ impl<'a> RecordView<'a> {
     /// [`RecordError`] if the hashed part is not whole or holds what cannot be.
     pub fn peek(bytes: &'a [u8]) -> Result<Self, RecordError> {
         let mut from = Cursor::at(0, bytes);
-        let [format] = from.array("format version")?;
-        if format != FORMAT {
-            return Err(RecordError::UnknownFormat { found: format });
-        }
+        format_of(&mut from)?;
         let mut view = Self {
             stream: from.text("stream id")?,
             first_version: Version(from.u64("first version")?),
@@ -85,14 +85,22 @@ impl<'a> RecordView<'a> {
         Ok(view)
     }
 
-    /// Its events in order, borrowed. After an error nothing follows.
-    pub fn events(&self) -> Events<'a> {
-        Events {
-            entries: Cursor::at(self.hashed.len() - self.entries.len(), self.entries),
-            beside: Cursor::at(self.hashed.len(), self.beside),
-            next: 0,
-            left: self.event_count,
-        }
+    /// How many events the record has, and nothing else of it: for whoever only has to get past it.
+    ///
+    /// # Errors
+    /// [`RecordError`] if the bytes end before that number, or are of another format.
+    pub fn count_events(bytes: &[u8]) -> Result<u16, RecordError> {
+        let mut from = Cursor::at(0, bytes);
+        format_of(&mut from)?;
+        from.skip_text("stream id")?;
+        from.take("place and time", BETWEEN_STREAM_AND_COMMAND)?;
+        from.skip_text("command id")?;
+        from.take("command digest", 32)?;
+        from.skip_text("causation id")?;
+        from.skip_text("correlation id")?;
+        from.skip_text("principal")?;
+        from.take("basis and previous hash", 1 + 32)?;
+        from.u16("event count")
     }
 
     /// SHA-256(0x00 ‖ hashed part).
@@ -121,66 +129,10 @@ impl<'a> RecordView<'a> {
     }
 }
 
-/// One event of a record, borrowed from its bytes.
-#[derive(Debug, Clone, Copy)]
-pub struct EventView<'a> {
-    /// Kind, one number for each variant of each event type.
-    pub kind: u16,
-    /// Schema version of that kind.
-    pub schema: u8,
-    /// Length of the body in bytes, also when the body is not here.
-    pub body_len: u32,
-    /// SHA-256(salt ‖ body).
-    pub digest: Digest,
-    /// What was put before the body when its digest was taken.
-    pub salt: &'a [u8; 16],
-    /// The body, if it stands in the record itself.
-    pub body: Option<&'a [u8]>,
-}
-
-/// Iterates over the events of a [`RecordView`].
-#[derive(Debug)]
-pub struct Events<'a> {
-    entries: Cursor<'a>,
-    beside: Cursor<'a>,
-    next: usize,
-    left: u16,
-}
-
-impl<'a> Events<'a> {
-    fn take(&mut self) -> Result<EventView<'a>, RecordError> {
-        let kind = self.entries.u16("event kind")?;
-        let [schema] = self.entries.array("schema version")?;
-        let body_len = self.entries.u32("body length")?;
-        let digest = Digest(self.entries.array("body digest")?);
-        let event = self.next;
-        self.next += 1;
-        let bytes = usize::try_from(body_len).unwrap_or(usize::MAX);
-        let [place] = self.beside.array("place")?;
-        let salt = self.beside.array_ref("salt")?;
-        let body = match place {
-            INLINE => Some(self.beside.take("body", bytes)?),
-            CHUNKED => {
-                let count = self.beside.u16("number of chunks")?;
-                self.beside.take("chunk digest", usize::from(count) * 32)?;
-                None
-            }
-            place => return Err(RecordError::UnknownPlace { event, place }),
-        };
-        Ok(EventView { kind, schema, body_len, digest, salt, body })
-    }
-}
-
-impl<'a> Iterator for Events<'a> {
-    type Item = Result<EventView<'a>, RecordError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let event = self.take();
-        if event.is_err() {
-            self.left = 0;
-        }
-        Some(event)
+fn format_of(from: &mut Cursor<'_>) -> Result<(), RecordError> {
+    match from.array("format version")? {
+        [FORMAT] => Ok(()),
+        [found] => Err(RecordError::UnknownFormat { found }),
     }
 }
 
@@ -235,12 +187,6 @@ impl<'a> Cursor<'a> {
         taken.try_into().map_err(|_| RecordError::Cut { field, at })
     }
 
-    fn array_ref<const N: usize>(&mut self, field: &'static str) -> Result<&'a [u8; N], RecordError> {
-        let at = self.at;
-        let taken = self.take(field, N)?;
-        taken.try_into().map_err(|_| RecordError::Cut { field, at })
-    }
-
     pub(super) fn u16(&mut self, field: &'static str) -> Result<u16, RecordError> {
         self.array(field).map(u16::from_be_bytes)
     }
@@ -257,6 +203,11 @@ impl<'a> Cursor<'a> {
         let length = self.u16(field)?;
         let bytes = self.take(field, length.into())?;
         std::str::from_utf8(bytes).map_err(|_| RecordError::NotUtf8 { field })
+    }
+
+    fn skip_text(&mut self, field: &'static str) -> Result<(), RecordError> {
+        let length = self.u16(field)?;
+        self.take(field, length.into()).map(|_| ())
     }
 
     pub(super) fn left(&self) -> usize {

@@ -17,6 +17,7 @@ use taskreel::store::{
     Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence,
     MemoryStore, ReadError, StoredRecord, StreamInfo,
 };
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 const FENCE: Fence = Fence { partition: 0, epoch: 1 };
@@ -157,9 +158,16 @@ impl EventStore for RawStore {
     fn append(&self, append: Append) -> AppendFuture {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (reply, answer) = oneshot::channel();
+        // The place in the queue is taken at the call, as in the store that this is compared with.
+        let sent = queue.map(|queue| queue.try_send(Job { append, reply }).map_err(|error| (queue, error)));
         Box::pin(async move {
-            let queue = queue.ok_or(AppendError::Closed)?;
-            queue.send(Job { append, reply }).await.map_err(|_| AppendError::Closed)?;
+            match sent.ok_or(AppendError::Closed)? {
+                Ok(()) => {}
+                Err((queue, TrySendError::Full(job))) => {
+                    queue.send(job).await.map_err(|_| AppendError::Closed)?;
+                }
+                Err((_, TrySendError::Closed(_))) => return Err(AppendError::Closed),
+            }
             answer.await.unwrap_or(Err(AppendError::Closed))
         })
     }

@@ -1,0 +1,141 @@
+//! Opening a log: cold, and where the time goes. Beside it the same file is read once from beginning to end, cold,
+//! with a checksum over it: nothing that looks at every byte can be faster.
+
+mod support;
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use taskreel::store::open_work::open_work;
+use taskreel::store::{EventReader as _, EventStore as _, SledStore};
+
+use crate::support::log::{Shape, fill};
+use crate::support::{Asked, Failure, Report, Row, Target, machine, median, setting};
+
+const HELP: &str = "\
+cargo bench --bench open: opening a log of 1,000,000 events of 300 bytes in 100,000 streams
+
+  first   the first opening after the log was written: the database replays its own log
+  next    the openings after it
+  cold    the kernel has forgotten the files; needs root, else it is left out
+  warm    they are in its cache
+  the baseline reads the database's file once, with a checksum over it
+
+  TASKREEL_BENCH_STREAMS (100000)  streams of ten events each
+  TASKREEL_BENCH_ROUNDS (3)        openings of each kind; figures are medians";
+
+/// Events of each stream.
+const EVENTS_EACH: usize = 10;
+
+fn main() -> Result<(), Failure> {
+    let Some(asked) = Asked::read("open", HELP) else { return Ok(()) };
+    let mut report = Report::begin("open", asked)?;
+    let streams = setting("TASKREEL_BENCH_STREAMS", asked.size(100_000_usize, 300))?;
+    let rounds = setting("TASKREEL_BENCH_ROUNDS", asked.size(3_usize, 1))?.max(1);
+    let folder = tempfile::tempdir_in(support::scratch())?;
+    let dir = folder.path().join("log");
+    make(&dir, Shape { streams, events_each: EVENTS_EACH, body_bytes: 300 })?;
+    rows(&mut report, &dir, rounds)?;
+    report.end();
+    Ok(())
+}
+
+fn make(dir: &Path, shape: Shape) -> Result<(), Failure> {
+    let store = SledStore::open(dir)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(fill(&store, shape))?;
+    Ok(store.close()?)
+}
+
+fn rows(report: &mut Report, dir: &Path, rounds: usize) -> Result<(), Failure> {
+    let may_forget = machine::forget_files();
+    if may_forget {
+        let (first, read) = (open(dir)?, cold(dir, read_file)?);
+        report.row(&row("first opening, cold", &[first], &[read]).target(Target::AtMost(0.6)))?;
+        let (mut opened, mut read) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            opened.push(cold(dir, open)?);
+            read.push(cold(dir, read_file)?);
+        }
+        report.row(&row("next openings, cold", &opened, &read).target(Target::AtMost(0.6)))?;
+    }
+    let (mut opened, mut read) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        opened.push(open(dir)?);
+        read.push(read_file(dir)?);
+    }
+    report.row(&row("next openings, warm", &opened, &read))?;
+    let parts = (0..rounds).map(|_| parts(dir)).collect::<Result<Vec<_>, _>>()?;
+    for (at, name) in PARTS.into_iter().enumerate() {
+        let times: Vec<Duration> = parts.iter().filter_map(|times| times.get(at)).copied().collect();
+        report.row(&row(name, &times, &[]))?;
+    }
+    Ok(())
+}
+
+fn row(what: &str, times: &[Duration], baseline: &[Duration]) -> Row {
+    let of = |times: &[Duration]| median(times.iter().map(Duration::as_secs_f64).collect());
+    let row = Row::new(what, of(times), "s").more("openings", times.len());
+    if baseline.is_empty() { row } else { row.beside(of(baseline)) }
+}
+
+/// Does it with the files forgotten.
+fn cold(dir: &Path, what: fn(&Path) -> Result<Duration, Failure>) -> Result<Duration, Failure> {
+    machine::forget_files();
+    what(dir)
+}
+
+fn open(dir: &Path) -> Result<Duration, Failure> {
+    let begin = Instant::now();
+    let store = SledStore::open(dir)?;
+    let spent = begin.elapsed();
+    store.close()?;
+    Ok(spent)
+}
+
+fn read_file(dir: &Path) -> Result<Duration, Failure> {
+    let begin = Instant::now();
+    let mut file = File::open(dir.join("db"))?;
+    let (mut buffer, mut checksum) = (vec![0; 1 << 20], 0);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            count => checksum = crc32c::crc32c_append(checksum, buffer.get(..count).unwrap_or_default()),
+        }
+    }
+    std::hint::black_box(checksum);
+    Ok(begin.elapsed())
+}
+
+const PARTS: [&str; 4] = [
+    "of it, warm: the database's own opening",
+    "of it, warm: the database's keys and values, once",
+    "after it, warm: finding open work",
+    "after it, warm: listing the first stream",
+];
+
+/// What an opening is made of, each part on its own.
+fn parts(dir: &Path) -> Result<[Duration; 4], Failure> {
+    let begin = Instant::now();
+    let database = sled::Config::new().path(dir).segment_size(4 * 1024 * 1024).flush_every_ms(None).open()?;
+    let opened = begin.elapsed();
+    let begin = Instant::now();
+    let mut bytes = 0;
+    for item in &database.open_tree("log")? {
+        bytes += item?.1.len();
+    }
+    std::hint::black_box(bytes);
+    let iterated = begin.elapsed();
+    drop(database);
+    let store = SledStore::open(dir)?;
+    let begin = Instant::now();
+    std::hint::black_box(open_work(&store)?);
+    let found = begin.elapsed();
+    let begin = Instant::now();
+    std::hint::black_box(store.list_streams("", None, 1)?);
+    let listed = begin.elapsed();
+    store.close()?;
+    Ok([opened, iterated, found, listed])
+}

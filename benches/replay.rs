@@ -1,0 +1,220 @@
+//! Reading a log back: going through all of it, decoding every event, and waking one task. Beside it the same records
+//! are read from a raw file, in order, with the same decoding and hashing.
+
+mod support;
+
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::time::Instant;
+
+use proto_events::codec::AnyEvent;
+use proto_events::codec::record::RecordView;
+use proto_events::id::Position;
+use proto_events::task::{Task, TaskEvent};
+use taskreel::store::fold::{decode_record, fold_stream};
+use taskreel::store::{Compare, EventReader, EventStore as _, SledStore};
+
+use crate::support::log::{Dice, Shape, fill, stream};
+use crate::support::raw::RawStore;
+use crate::support::{Asked, Failure, Report, Row, Target, machine, median, percentile, rate, setting};
+
+const HELP: &str = "\
+cargo bench --bench replay: reading 1,000,000 events of 300 bytes in 100,000 streams, and waking one of them
+
+  scan   every event decoded, records borrowed from the log; `hashes`: every leaf hash and every body's digest compared
+  pages  the same by read_all: records of their own, every hash compared
+  wake   a task's ten records read, compared, decoded and folded: read lately; first read after opening; from the disk
+         (needs root, else it is left out)
+  the baseline reads the same records in order from one raw file, with the same checksums, hashes and decoding
+
+  TASKREEL_BENCH_STREAMS (100000)  streams of ten events each
+  TASKREEL_BENCH_ROUNDS (3)        rounds; figures are medians";
+
+/// Events of each stream.
+const EVENTS_EACH: usize = 10;
+
+/// Streams woken from memory.
+const WAKES: usize = 2_000;
+
+/// Streams woken from the disk: few, so that what is read for one is not what another needs.
+const COLD_WAKES: usize = 40;
+
+fn main() -> Result<(), Failure> {
+    let Some(asked) = Asked::read("replay", HELP) else { return Ok(()) };
+    let mut report = Report::begin("replay", asked)?;
+    let streams = setting("TASKREEL_BENCH_STREAMS", asked.size(100_000_usize, 300))?;
+    let rounds = setting("TASKREEL_BENCH_ROUNDS", asked.size(3_usize, 1))?.max(1);
+    let shape = Shape { streams, events_each: EVENTS_EACH, body_bytes: 300 };
+    let folder = tempfile::tempdir_in(support::scratch())?;
+    let (dir, raw) = (folder.path().join("log"), folder.path().join("raw"));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    {
+        let (store, file) = (SledStore::open(&dir)?, RawStore::create(&raw)?);
+        runtime.block_on(fill(&store, shape))?;
+        runtime.block_on(fill(&file, shape))?;
+        store.close()?;
+        file.close()?;
+    }
+    scans(&mut report, &dir, &raw, shape, rounds)?;
+    wakes(&mut report, &dir, streams)?;
+    report.end();
+    Ok(())
+}
+
+fn scans(report: &mut Report, dir: &Path, raw: &Path, shape: Shape, rounds: usize) -> Result<(), Failure> {
+    let store = SledStore::open(dir)?;
+    let timed = |work: &dyn Fn() -> Result<u64, Failure>| {
+        let rounds = (0..=rounds).map(|_| {
+            let begin = Instant::now();
+            let events = work()?;
+            let speed = rate(events, begin.elapsed());
+            if events == shape.events() {
+                Ok(speed)
+            } else {
+                Err(format!("{events} events were read").into())
+            }
+        });
+        // The first round warms up.
+        Ok::<_, Failure>(median(rounds.collect::<Result<Vec<_>, Failure>>()?.split_off(1)))
+    };
+    for (compare, name, target) in [
+        (Compare::Checksums, "scan, every event decoded, checksums compared", 2e6),
+        (Compare::Hashes, "scan, every event decoded, every hash compared", 1.2e6),
+    ] {
+        let baseline = timed(&|| read_raw(raw, compare))?;
+        let scan = timed(&|| scan(&store, compare))?;
+        let row = Row::new(name, scan, "events/s").beside(baseline).target(Target::AtLeast(target));
+        report.row(&row.more("events", shape.events()))?;
+    }
+    report.row(&Row::new(
+        "scan, nothing decoded, checksums compared",
+        timed(&|| headers(&store))?,
+        "events/s",
+    ))?;
+    let row =
+        Row::new("pages, every event decoded, every hash compared", timed(&|| pages(&store))?, "events/s");
+    report.row(&row)?;
+    Ok(store.close()?)
+}
+
+/// Decodes the events of a record; answers how many.
+fn decode(record: &RecordView<'_>) -> Result<u64, String> {
+    let category = record.stream.split_once('-').map_or("", |(category, _)| category);
+    for event in record.events() {
+        let event = event.map_err(|error| error.to_string())?;
+        let body = event.body.ok_or("a body stands in chunks")?;
+        let event = AnyEvent::decode(category, event.kind, event.schema, body);
+        std::hint::black_box(event.map_err(|error| error.to_string())?);
+    }
+    Ok(record.event_count.into())
+}
+
+fn scan(store: &SledStore, compare: Compare) -> Result<u64, Failure> {
+    let mut events = 0;
+    store.scan(Position(1), compare, &mut |scanned| {
+        events += decode(&scanned.record).map_err(|what| scanned.corrupt(what))?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(events)
+}
+
+fn headers(store: &SledStore) -> Result<u64, Failure> {
+    let mut events = 0;
+    store.scan(Position(1), Compare::Checksums, &mut |scanned| {
+        events += u64::from(scanned.record.event_count);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(events)
+}
+
+fn pages(store: &SledStore) -> Result<u64, Failure> {
+    let (mut next, mut events) = (Position(1), 0);
+    loop {
+        let page = store.read_all(next, 256)?;
+        let Some(last) = page.last() else { return Ok(events) };
+        next = Position(last.last_position().0 + 1);
+        for stored in &page {
+            events += u64::try_from(std::hint::black_box(decode_record::<TaskEvent>(stored)?).len())?;
+        }
+    }
+}
+
+/// The raw file: groups of checksum, first position and number of records, then length, leaf hash and bytes of each.
+fn read_raw(path: &Path, compare: Compare) -> Result<u64, Failure> {
+    let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
+    let (mut events, mut group, mut header) = (0, Vec::new(), [0; 16]);
+    while file.read_exact(&mut header).is_ok() {
+        let (stored, rest) = header.split_first_chunk::<4>().ok_or("no header")?;
+        let mut checksum = crc32c::crc32c(rest);
+        let records = u32::from_be_bytes(*rest.last_chunk::<4>().ok_or("no count")?);
+        for _ in 0..records {
+            let mut frame = [0; 36];
+            file.read_exact(&mut frame)?;
+            let (length, hash) = frame.split_first_chunk::<4>().ok_or("no frame")?;
+            group.resize(usize::try_from(u32::from_be_bytes(*length))?, 0);
+            file.read_exact(&mut group)?;
+            checksum = crc32c::crc32c_append(crc32c::crc32c_append(checksum, &frame), &group);
+            let record = RecordView::peek(&group)?;
+            if compare == Compare::Hashes {
+                check(&record, hash)?;
+            }
+            events += decode(&record)?;
+        }
+        if checksum != u32::from_be_bytes(*stored) {
+            return Err("the raw file's checksum is wrong".into());
+        }
+    }
+    Ok(events)
+}
+
+fn check(record: &RecordView<'_>, hash: &[u8]) -> Result<(), Failure> {
+    let mut same = record.leaf_hash().0 == hash;
+    for event in record.events() {
+        same &= event?.matches_digest();
+    }
+    if same { Ok(()) } else { Err("a hash in the raw file is wrong".into()) }
+}
+
+fn wakes(report: &mut Report, dir: &Path, streams: usize) -> Result<(), Failure> {
+    let mut dice = Dice(0x2545_f491_4f6c_dd1d);
+    let mut some = |count: usize| (0..count.min(streams)).map(|_| dice.below(streams)).collect::<Vec<_>>();
+    let store = SledStore::open(dir)?;
+    let lately = some(WAKES);
+    let first = wake(&store, &lately)?;
+    let again = wake(&store, &lately)?;
+    report.row(&wake_row("wake of a ten-event task, read lately", again, 50.0))?;
+    report.row(&wake_row("wake of a ten-event task, first after opening", first, 200.0))?;
+    store.close()?;
+    let store = SledStore::open(dir)?;
+    if machine::forget_files() {
+        let disk = wake(&store, &some(COLD_WAKES))?;
+        report.row(&wake_row("wake of a ten-event task, from the disk", disk, 5_000.0))?;
+    }
+    Ok(store.close()?)
+}
+
+fn wake_row(what: &str, mut micros: Vec<f64>, target: f64) -> Row {
+    micros.sort_by(f64::total_cmp);
+    Row::new(what, percentile(&micros, 50), "us p50")
+        .target(Target::AtMost(target))
+        .more("p99_us", percentile(&micros, 99))
+        .more("wakes", micros.len())
+}
+
+/// Microseconds that each of these tasks takes to be read and folded.
+fn wake(store: &dyn EventReader, numbers: &[usize]) -> Result<Vec<f64>, Failure> {
+    let wake = |number: &usize| {
+        let stream = stream(*number)?;
+        let begin = Instant::now();
+        let folded = fold_stream::<Task>(store, &stream, None)?;
+        let spent = begin.elapsed().as_secs_f64() * 1e6;
+        if folded.state.messages().len() == EVENTS_EACH {
+            Ok(spent)
+        } else {
+            Err(format!("{stream} has {} messages", folded.state.messages().len()).into())
+        }
+    };
+    numbers.iter().map(wake).collect()
+}

@@ -1,0 +1,31 @@
+//! What the machine says of this process: bytes written, disk used, memory held; and how to make it forget files.
+
+use std::path::Path;
+
+use super::Failure;
+
+/// Bytes that this process has had written to disks so far, as the kernel counts them.
+pub(crate) fn bytes_written() -> Result<u64, Failure> {
+    let text = std::fs::read_to_string("/proc/self/io")?;
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    Ok(line.ok_or("/proc/self/io does not count written bytes here")?.trim().parse()?)
+}
+
+/// Bytes that the files below a directory take on the disk.
+pub(crate) fn disk_used(dir: &Path) -> Result<u64, Failure> {
+    use std::os::unix::fs::MetadataExt as _;
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { disk_used(&entry.path())? } else { metadata.blocks() * 512 };
+    }
+    Ok(bytes)
+}
+
+/// Makes the kernel forget the contents of files, so that the next reading comes from the disk. Answers whether it
+/// may: only root is allowed to.
+pub(crate) fn forget_files() -> bool {
+    let synced = std::process::Command::new("sync").status().is_ok_and(|status| status.success());
+    synced && std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok()
+}
