@@ -1,5 +1,5 @@
-//! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after`, a
-//! tool's policy its timeout; the others are fixed so far. Bounds of the vocabulary are in
+//! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after` and
+//! `live_actors`, a tool's policy its timeout; the others are fixed so far. Bounds of the vocabulary are in
 //! `proto_events::limits`.
 
 use std::time::Duration;
@@ -22,6 +22,14 @@ pub const GROUP_VALUE_BYTES: usize = 60 * 1024;
 
 /// Idle time after which an actor is put to sleep.
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
+
+/// Actors that are awake at once, tasks and sessions together: at a few KiB each, tens of MiB. More than that are
+/// awake only while they have open work: an actor that has a run, a turn to give or somebody waiting is never put to sleep.
+pub const LIVE_ACTORS: usize = 10_000;
+
+/// When there are too many, one in so many of the bound is put to sleep beyond need, so that the next ones
+/// find room without a look at all of them.
+pub const LIVE_ACTORS_SPARE: usize = 16;
 
 /// Longest attempt of one call, unless its policy says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);

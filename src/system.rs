@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
 use crate::actors::router::{Drain, Router};
 use crate::actors::shared::Parts;
-use crate::actors::supervisor::{Settle, Supervisor};
+use crate::actors::supervisor::{CountLive, Settle, Supervisor};
 use crate::error::Error;
 use crate::limits::DOOR_COMMANDS;
 use crate::store::fold::fold_stream;
@@ -199,12 +199,24 @@ impl System {
         let _an_arbiter_that_is_gone_is_settled = settled.await;
     }
 
-    /// How many tasks are awake: at work, or used a moment ago.
+    /// How many tasks are awake: at work, or used a moment ago. Those asleep cost no memory but the log's index.
     ///
     /// # Errors
     /// [`Error::Stopped`] after a shutdown.
     pub async fn live_tasks(&self) -> Result<usize, Error> {
-        self.inner.supervisor.send(crate::actors::supervisor::CountLive).await.map_err(|_| Error::Stopped)
+        Ok(self.count_live().await?.0)
+    }
+
+    /// How many sessions are awake: somebody has the turn or waits for it, or had it a moment ago.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] after a shutdown.
+    pub async fn live_sessions(&self) -> Result<usize, Error> {
+        Ok(self.count_live().await?.1)
+    }
+
+    async fn count_live(&self) -> Result<(usize, usize), Error> {
+        self.inner.supervisor.send(CountLive).await.map_err(|_| Error::Stopped)
     }
 
     /// Sends an operation to a task's actor and waits for its answer. A caller that goes away cancels

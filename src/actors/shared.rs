@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actix::Recipient;
 
-use crate::actors::messages::{Abort, AcquireTurn, Idle, Order, Stopped, ToTask};
+use crate::actors::messages::{Abort, AcquireTurn, Order, Rested, Stopped, ToTask};
 use crate::agent::Agent;
 use crate::ports::Ports;
 use crate::store::EventStore;
@@ -20,6 +20,7 @@ pub(crate) struct Parts {
     /// Where tools and models run; never the arbiter.
     pub(crate) calls: tokio::runtime::Handle,
     pub(crate) passivate_after: Duration,
+    pub(crate) live_actors: usize,
     /// Set once: no new work from then on.
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -35,9 +36,10 @@ pub(crate) struct Shared {
     /// The supervisor, which finds whom it concerns.
     pub(crate) to_task: Recipient<ToTask>,
     pub(crate) acquire: Recipient<AcquireTurn>,
-    pub(crate) idle: Recipient<Idle>,
+    pub(crate) rested: Recipient<Rested>,
     pub(crate) stopped: Recipient<Stopped>,
-    pub(crate) passivate_after: Duration,
+    /// More actors are awake than should be, so that whoever comes to rest says so.
+    pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
 }
 

@@ -15,7 +15,7 @@ use crate::agent::into_tool::IntoTool;
 use crate::agent::policy::ToolPolicy;
 use crate::agent::registry::RegisteredTool;
 use crate::error::Error;
-use crate::limits::PASSIVATE_AFTER;
+use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::ports::Ports;
 use crate::store::{EventStore, SledStore};
 
@@ -39,6 +39,7 @@ pub struct Builder {
     ports: Ports,
     calls: Calls,
     passivate_after: Duration,
+    live_actors: usize,
 }
 
 impl std::fmt::Debug for Builder {
@@ -56,6 +57,7 @@ impl Builder {
             ports: Ports::default(),
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
+            live_actors: LIVE_ACTORS,
         }
     }
 
@@ -121,10 +123,20 @@ impl Builder {
         self
     }
 
-    /// Idle time after which a task's actor is put to sleep; 60 s if nothing is said.
+    /// Idle time after which the actor of a task or a session is put to sleep; 60 s if nothing is said.
     #[must_use]
     pub fn passivate_after(mut self, idle: Duration) -> Self {
         self.passivate_after = idle.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How many actors of tasks and sessions may be awake at once; 10,000 if nothing is said. When there are
+    /// more, those that have been at rest longest are put to sleep at once; the log keeps them, and the next
+    /// command wakes them. An actor with open work (a run, a turn that is being waited for, a caller who waits for the
+    /// end) is never put to sleep, so that so much open work may exceed the bound.
+    #[must_use]
+    pub fn live_actors(mut self, bound: usize) -> Self {
+        self.live_actors = bound.max(1);
         self
     }
 
@@ -171,6 +183,7 @@ impl Builder {
             ports: self.ports,
             calls,
             passivate_after: self.passivate_after,
+            live_actors: self.live_actors,
             stopping: Arc::new(AtomicBool::new(false)),
         };
         let epoch = parts.store.fence().epoch;

@@ -95,7 +95,6 @@ impl TaskCore {
         let Some(mut held) = self.seat.take() else { return };
         let after = held.session.version();
         let events: Vec<SessionEvent> = held.session.settle(committed, hash, metadata);
-        let stream = held.session.stream().clone();
         let Held { turn_id, session, closed, lease } = held;
         let tell = lease.settled.clone();
         if closed {
@@ -104,7 +103,7 @@ impl TaskCore {
         } else {
             self.seat = Some(Held { turn_id, session, closed, lease: Arc::clone(&lease) });
         }
-        tell.do_send(Settled { stream, after, committed, hash, events, metadata: metadata.clone() });
+        tell.do_send(Settled { after, committed, hash, events, metadata: metadata.clone() });
     }
 
     /// Forgets what could not be written, by reading the streams again.
