@@ -127,3 +127,43 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use actix::{ActorContext, Context};
+
+    use super::*;
+
+    struct Sleeper;
+
+    impl Actor for Sleeper {
+        type Context = Context<Self>;
+    }
+
+    impl Handler<Passivate> for Sleeper {
+        type Result = ();
+
+        fn handle(&mut self, _: Passivate, ctx: &mut Self::Context) {
+            ctx.stop();
+        }
+    }
+
+    #[test]
+    fn an_actor_that_was_sent_something_is_not_put_to_sleep_before_it_has_carried_it_out() {
+        actix_rt::System::new().block_on(async {
+            let (stream, rest) = (StreamId::task("agent", "t").unwrap(), Rc::new(Rest::default()));
+            let mut awake = Awake::new();
+            awake.insert(stream.clone(), 1, Sleeper.start(), Rc::clone(&rest));
+            awake.put_to_sleep(&stream);
+            assert_eq!(awake.len(), 1, "it has not said that it is at rest");
+            rest.note(true);
+            awake.sent(&stream);
+            awake.put_to_sleep(&stream);
+            assert_eq!((awake.len(), awake.resting().count()), (1, 0), "a message is on its way to it");
+            rest.carried_out();
+            assert_eq!(awake.resting_for(Duration::MAX).count(), 0);
+            awake.put_to_sleep(&stream);
+            assert_eq!(awake.len(), 0);
+        });
+    }
+}
