@@ -22,7 +22,7 @@ use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::store::MemoryStore;
 use taskreel::system::Builder;
 use taskreel::tool::ToolContext;
-use taskreel::{JsonSchema, Part, System, TaskState};
+use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
 
 /// A model that answers everything with the same word, however often it is asked.
 #[derive(Clone, Default)]
@@ -124,7 +124,7 @@ async fn open_work_is_never_put_to_sleep_and_goes_beyond_the_bound() {
         let live = system.live_tasks().await.unwrap();
         assert!((40..=42).contains(&live), "{live} tasks are awake");
     }
-    let waiting: Vec<_> = open.iter().map(|task| task.finished()).collect();
+    let waiting: Vec<_> = open.iter().map(TaskHandle::finished).collect();
     let cancels = join_all(open.iter().map(|task| task.cancel(Some("enough"))));
     let (ended, canceled) = tokio::join!(join_all(waiting), cancels);
     for (ended, canceled) in ended.into_iter().zip(canceled) {
@@ -168,7 +168,7 @@ async fn requests_for_a_turn_that_race_with_going_to_sleep_are_all_granted_once(
                 let task = session.send(Part::infer(format!("{asker}.{round}"))).await.unwrap();
                 assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
                 session.history().await.unwrap();
-                if (asker + round) % 3 == 0 {
+                if (asker + round).is_multiple_of(3) {
                     tokio::time::sleep(brief).await;
                 }
             }
