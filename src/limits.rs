@@ -62,5 +62,12 @@ pub const RECORD_BYTES_MAX: usize = 56 * 1024;
 /// Newest appends whose set ids the writer knows at once; older ones are found in the log.
 pub const APPENDS_REMEMBERED: usize = 8_192;
 
+/// Appends in doubt that a reopening resolves by name: all that the writer can have had in its hands.
+pub const DOUBTFUL_APPENDS: usize = WRITER_QUEUE_APPENDS + GROUP_APPENDS;
+
+/// Longest wait for calls in flight to end when the system is opened anew. One that hears no interruption is left
+/// behind, as by a process that died.
+pub const HALT_WITHIN: Duration = Duration::from_secs(5);
+
 /// Longest time that `HEAD` may lag behind the log: what is cut off within it cannot be noticed.
 pub const HEAD_REWRITE_EVERY: Duration = Duration::from_secs(1);

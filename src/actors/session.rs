@@ -153,8 +153,8 @@ impl SessionActor {
         let (fence, seed) = (shared.store.fence(), Seed(shared.ports.ids.random()));
         let part = entity.part(fence, SetPlace { seed, part: 0, parts: 1 }, &metadata)?;
         let hash = part.record.hash();
-        let appended =
-            shared.store.append(Append { fence, set_id: seed.set_id(), parts: vec![part] }).await?;
+        let append = Append { fence, set_id: seed.set_id(), parts: vec![part] };
+        let appended = shared.append(append, &metadata.command_id).await?;
         if let Some(committed) = appended.parts.first() {
             entity.settle(*committed, hash, &metadata);
         }

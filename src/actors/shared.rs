@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use actix::Recipient;
 
+use crate::actors::doubtful::Doubtful;
 use crate::actors::messages::{Abort, AcquireTurn, Order, Rested, Stopped, ToTask};
 use crate::agent::Agent;
 use crate::ports::Ports;
@@ -21,6 +22,7 @@ pub(crate) struct Parts {
     pub(crate) calls: tokio::runtime::Handle,
     pub(crate) passivate_after: Duration,
     pub(crate) live_actors: usize,
+    pub(crate) doubtful: Arc<Doubtful>,
     /// Set once: no new work from then on.
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -38,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) acquire: Recipient<AcquireTurn>,
     pub(crate) rested: Recipient<Rested>,
     pub(crate) stopped: Recipient<Stopped>,
+    pub(crate) doubtful: Arc<Doubtful>,
     /// More actors are awake than should be, so that whoever comes to rest says so.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,

@@ -262,6 +262,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         acquire: supervisor.clone().recipient(),
         rested: supervisor.clone().recipient(),
         stopped: supervisor.clone().recipient(),
+        doubtful: parts.doubtful,
         crowded: AtomicBool::new(false),
         stopping: parts.stopping,
     })

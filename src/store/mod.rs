@@ -206,4 +206,14 @@ pub trait EventStore: EventReader {
     /// # Errors
     /// [`CloseError`] if something could not be finished. What was acknowledged is durable all the same.
     fn close(&self) -> Result<(), CloseError>;
+
+    /// Closes this store, if it is not closed yet, and opens the same log anew, under the next epoch: what to do when
+    /// a write has failed. This store stays closed. Blocks: call it from the blocking pool. After an error it may
+    /// be called again, once the cause is removed.
+    ///
+    /// # Errors
+    /// [`OpenError`], as at any opening; [`OpenError::NotReopened`] from a store that cannot do it.
+    fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        Err(OpenError::NotReopened { why: "this kind of store does not say how".to_owned() })
+    }
 }

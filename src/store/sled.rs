@@ -75,7 +75,8 @@ impl Default for SledOptions {
 /// A log in a directory. Dropping it closes it.
 pub struct SledStore {
     dir: PathBuf,
-    durability: Durability,
+    /// With the log's own durability. A log that is gone is not made again in its place.
+    options: SledOptions,
     shared: Arc<Shared>,
     queue: mpsc::Sender<Job>,
     trees: RwLock<Option<Trees>>,
@@ -117,7 +118,7 @@ impl SledStore {
 
     /// What an acknowledged append has survived, as the log's header says.
     pub fn durability(&self) -> Durability {
-        self.durability
+        self.options.durability
     }
 
     fn read<R>(&self, look: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {
@@ -234,6 +235,14 @@ impl EventStore for SledStore {
             (None, Err(why)) => Err(CloseError::Head { why }),
             (None, Ok(())) => Ok(()),
         }
+    }
+
+    fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        if let Err(error) = self.close() {
+            // After a failed write it says so once more; opening tells what is durable.
+            tracing::warn!(%error, "closing the log to open it anew");
+        }
+        Ok(Arc::new(Self::open_with(&self.dir, self.options)?))
     }
 }
 

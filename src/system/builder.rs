@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use proto_events::id::check_id;
 
-use crate::actors::messages::{Cause, TaskOp, ToTask};
 use crate::actors::shared::Parts;
 use crate::agent::Agent;
 use crate::agent::infer::InferBackend;
@@ -19,6 +18,7 @@ use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::ports::Ports;
 use crate::store::{EventStore, SledStore};
 
+use super::reopen::own_open_work;
 use super::{System, assemble, blocking};
 
 /// Where calls run.
@@ -166,17 +166,16 @@ impl Builder {
             check_id(name).map_err(|error| Error::Builder(format!("tool `{name}`: {error}")))?;
         }
         let (calls, own_runtime) = runtime(self.calls)?;
-        let (path, given) = (self.path, self.store);
-        let (store, open) = blocking(move || {
+        let (path, given, name) = (self.path, self.store, self.agent.name.clone());
+        let (store, open, name) = blocking(move || {
             let store = match given {
                 Some(store) => store,
                 None => Arc::new(SledStore::open(&path)?) as Arc<dyn EventStore>,
             };
-            let open = store.open_work()?;
-            Ok::<_, Error>((store, open))
+            let open = own_open_work(store.as_ref(), &name)?;
+            Ok::<_, Error>((store, open, name))
         })
         .await??;
-        let name = self.agent.name.clone();
         let parts = Parts {
             agent: Arc::new(self.agent),
             store,
@@ -184,16 +183,10 @@ impl Builder {
             calls,
             passivate_after: self.passivate_after,
             live_actors: self.live_actors,
+            doubtful: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
         };
-        let epoch = parts.store.fence().epoch;
-        let system = assemble(name.clone(), parts, own_runtime)?;
-        for stream in open.into_iter().filter(|stream| stream.agent() == name) {
-            let cause = Cause::own(format!("resume:{epoch}"), "start");
-            let resume = ToTask { stream, op: TaskOp::Resume, cause, reply: None };
-            system.inner.supervisor.do_send(resume);
-        }
-        Ok(system)
+        assemble(name, parts, open, own_runtime)
     }
 }
 

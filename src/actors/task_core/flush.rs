@@ -79,7 +79,8 @@ impl TaskCore {
             encoded.push(self.entity.part(fence, SetPlace { seed, part: parts - 1, parts }, metadata)?);
         }
         let hashes: Vec<_> = encoded.iter().map(|part| part.record.hash()).collect();
-        let appended = shared.store.append(Append { fence, set_id, parts: encoded }).await?;
+        let append = Append { fence, set_id, parts: encoded };
+        let appended = shared.append(append, &metadata.command_id).await?;
         let mut places = appended.parts.into_iter().zip(hashes);
         if with_session && let Some((committed, hash)) = places.next() {
             self.settle_session(committed, hash, metadata);
