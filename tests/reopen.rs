@@ -13,6 +13,7 @@ mod faulty;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use faulty::{Fault, Faults, Faulty};
 use futures_util::future::join_all;
@@ -106,14 +107,18 @@ impl Drop for Run {
     }
 }
 
-/// Its first run ends only when it is interrupted, and takes that for success; later ones end at once.
+/// Its first run ends only when it is interrupted, and takes that for success; later ones end at once. It keeps its
+/// thread, so that nobody can end it but itself, and takes its time.
 async fn first_hangs(cx: ToolContext, watch: Watch) -> Result<&'static str, Infallible> {
     let others = watch.at_once.fetch_add(1, Ordering::SeqCst);
     let _run = Run(watch.clone());
     assert_eq!(others, 0, "the attempt before had not ended");
     if watch.runs.fetch_add(1, Ordering::SeqCst) == 0 {
         watch.begun.notify_one();
-        cx.cancellation().canceled().await;
+        while !cx.cancellation().is_canceled() {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(Duration::from_millis(50));
         return Ok("interrupted");
     }
     Ok("done")
@@ -126,6 +131,7 @@ async fn tool_across_a_reopening(policy: ToolPolicy) -> (taskreel::TaskSnapshot,
     let system = System::builder("-")
         .store(Arc::new(MemoryStore::new()))
         .tool_with("hang", "Hangs", tool, policy)
+        .own_runtime(2)
         .start()
         .await
         .unwrap();
