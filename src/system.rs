@@ -340,9 +340,9 @@ fn assemble(
     open: Vec<StreamId>,
     own_runtime: Option<tokio::runtime::Runtime>,
 ) -> Result<System, Error> {
-    let (ports, stopping) = (parts.ports.clone(), Arc::clone(&parts.stopping));
+    let (doors, stopping) = (parts.ports.clone(), Arc::clone(&parts.stopping));
     let running = RwLock::new(Arc::new(Running::start(parts, open)?));
     let (gate, changing) = (tokio::sync::RwLock::new(()), tokio::sync::Mutex::new(()));
-    let inner = Inner { agent, ports, running, gate, changing, stopping, own_runtime };
+    let inner = Inner { agent, ports: doors, running, gate, changing, stopping, own_runtime };
     Ok(System { inner: Arc::new(inner) })
 }
