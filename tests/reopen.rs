@@ -113,6 +113,7 @@ async fn first_hangs(cx: ToolContext, watch: Watch) -> Result<&'static str, Infa
     let others = watch.at_once.fetch_add(1, Ordering::SeqCst);
     let _run = Run(watch.clone());
     assert_eq!(others, 0, "the attempt before had not ended");
+    tokio::task::yield_now().await;
     if watch.runs.fetch_add(1, Ordering::SeqCst) == 0 {
         watch.begun.notify_one();
         while !cx.cancellation().is_canceled() {
