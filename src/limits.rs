@@ -69,5 +69,15 @@ pub const DOUBTFUL_APPENDS: usize = WRITER_QUEUE_APPENDS + GROUP_APPENDS;
 /// behind, as by a process that died.
 pub const HALT_WITHIN: Duration = Duration::from_secs(5);
 
+/// Largest snapshot that is kept, in bytes (56 KiB), so that 17 of them stay below what sled moves to a blob file. Of
+/// a larger state there is none: all its events are folded.
+pub const SNAPSHOT_BYTES_MAX: usize = 56 * 1024;
+
+/// Newest commands whose ids stand in a snapshot; older ones are found in the log.
+pub const SNAPSHOT_COMMANDS: usize = 128;
+
+/// Snapshots that are made at once; a stream whose turn it would be meanwhile gets one the next time.
+pub const SNAPSHOTS_AT_ONCE: usize = 4;
+
 /// Longest time that `HEAD` may lag behind the log: what is cut off within it cannot be noticed.
 pub const HEAD_REWRITE_EVERY: Duration = Duration::from_secs(1);

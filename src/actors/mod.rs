@@ -24,6 +24,7 @@ pub(crate) mod messages;
 pub(crate) mod router;
 pub(crate) mod session;
 pub(crate) mod shared;
+pub(crate) mod snapshots;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;

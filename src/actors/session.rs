@@ -287,9 +287,10 @@ impl Handler<Settled> for SessionActor {
             .entity
             .as_mut()
             .is_some_and(|entity| entity.follow(after, &events, &metadata, committed, hash));
-        if !follows {
+        match &self.entity {
+            Some(entity) if follows => self.shared.keep(entity, after),
             // Something was missed: the log knows.
-            self.entity = None;
+            _ => self.entity = None,
         }
         self.with_entity(|_, recovered, _| {
             if let Err(error) = recovered {

@@ -12,7 +12,7 @@ use crate::limits::SUBSCRIBER_BUFFER;
 use super::writer::stored;
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, OpenError,
-    ReadError, SetPart, StoredRecord, StreamInfo, check,
+    ReadError, SetPart, Snapshot, StoredRecord, StreamInfo, check,
 };
 
 /// A log in memory.
@@ -38,6 +38,7 @@ struct Log {
     /// Numbers of each stream's records.
     streams: BTreeMap<StreamId, Vec<usize>>,
     sets: HashMap<[u8; 16], Vec<SetPart>>,
+    snapshots: HashMap<StreamId, Snapshot>,
     feed: broadcast::Sender<Arc<StoredRecord>>,
 }
 
@@ -54,6 +55,7 @@ impl MemoryStore {
             records: Vec::new(),
             streams: BTreeMap::new(),
             sets: HashMap::new(),
+            snapshots: HashMap::new(),
             feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
         };
         Self { log: Mutex::new(Place::Open(log)), fence: Fence { partition: 0, epoch: 1 } }
@@ -69,6 +71,7 @@ impl MemoryStore {
             records: log.records.clone(),
             streams: log.streams.clone(),
             sets: log.sets.clone(),
+            snapshots: log.snapshots.clone(),
             feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
         })?;
         Ok(self.next(log))
@@ -232,6 +235,17 @@ impl EventStore for MemoryStore {
             other => other,
         };
         Ok(())
+    }
+
+    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), String> {
+        if let (Some(_), Some(log)) = (snapshot.to_bytes(), self.lock().open()) {
+            log.snapshots.insert(snapshot.stream.clone(), snapshot.clone());
+        }
+        Ok(())
+    }
+
+    fn get_snapshot(&self, stream: &StreamId) -> Result<Option<Snapshot>, String> {
+        self.read(|log| log.snapshots.get(stream).cloned()).map_err(|error| error.to_string())
     }
 
     fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {

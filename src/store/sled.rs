@@ -9,6 +9,7 @@ mod index;
 mod open;
 mod scan;
 mod sink;
+mod snapshots;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,7 @@ use self::sink::Trees;
 use super::writer::{Job, Shared};
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, Holder,
-    OpenError, ReadError, StoredRecord, StreamInfo, check, reading,
+    OpenError, ReadError, Snapshot, StoredRecord, StreamInfo, check, reading,
 };
 
 pub use self::dir::blob_files;
@@ -235,6 +236,17 @@ impl EventStore for SledStore {
             (None, Err(why)) => Err(CloseError::Head { why }),
             (None, Ok(())) => Ok(()),
         }
+    }
+
+    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), String> {
+        if self.shared.poisoned.get().is_some() {
+            return Err("the log takes nothing more".to_owned());
+        }
+        self.read(|trees| Ok(snapshots::put(trees, snapshot))).map_err(|error| error.to_string())?
+    }
+
+    fn get_snapshot(&self, stream: &StreamId) -> Result<Option<Snapshot>, String> {
+        self.read(|trees| Ok(snapshots::get(trees, stream))).map_err(|error| error.to_string())?
     }
 
     fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {

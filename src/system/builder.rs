@@ -8,6 +8,7 @@ use std::time::Duration;
 use proto_events::id::check_id;
 
 use crate::actors::shared::Parts;
+use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
@@ -40,6 +41,7 @@ pub struct Builder {
     calls: Calls,
     passivate_after: Duration,
     live_actors: usize,
+    snapshots: Option<Snapshots>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -58,6 +60,7 @@ impl Builder {
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
+            snapshots: None,
         }
     }
 
@@ -140,6 +143,16 @@ impl Builder {
         self
     }
 
+    /// Keep a snapshot of a task or session whenever it has grown by so many events, so that it wakes without folding
+    /// all of them again. Off unless asked for: folding is quick, and snapshots pay for streams of thousands of events
+    /// only. A snapshot is a cache: made beside the commands, ignored and reported if it does not fit the log, and not
+    /// made of a state that is larger than 56 KiB.
+    #[must_use]
+    pub fn snapshots_every(mut self, events: u64) -> Self {
+        self.snapshots = Some(Snapshots::every(events));
+        self
+    }
+
     /// Another clock and other ids, for tests.
     #[must_use]
     pub fn ports(mut self, ports: Ports) -> Self {
@@ -184,6 +197,7 @@ impl Builder {
             passivate_after: self.passivate_after,
             live_actors: self.live_actors,
             doubtful: Arc::default(),
+            snapshots: self.snapshots,
             stopping: Arc::new(AtomicBool::new(false)),
         };
         assemble(name, parts, open, own_runtime)

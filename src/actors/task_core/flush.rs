@@ -86,7 +86,9 @@ impl TaskCore {
             self.settle_session(committed, hash, metadata);
         }
         if let Some((committed, hash)) = places.next() {
+            let before = self.entity.version();
             self.entity.settle(committed, hash, metadata);
+            shared.keep(&self.entity, before);
         }
         Ok(())
     }

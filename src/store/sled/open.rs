@@ -52,6 +52,7 @@ fn start(
 ) -> Result<SledStore, OpenError> {
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, runs, meta) = (tree("log")?, tree("chunks")?, tree("runs")?, tree("meta")?);
+    let snapshots = tree("snapshots")?;
     let kept = kept_index(dir, &meta, &runs, &log)?;
     let mut scan = scan(dir, &log, kept, head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
@@ -90,7 +91,8 @@ fn start(
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };
     let options = SledOptions { durability, create: false, ..options };
-    spawn((dir, options), Trees { log, chunks }, sink, Shared::new(fence, scan.index), tail)
+    let trees = Trees { log, chunks, snapshots };
+    spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 
 /// The index as it was kept, unless there is none or it does not fit.
