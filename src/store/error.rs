@@ -183,6 +183,12 @@ pub enum OpenError {
         /// What was found.
         what: String,
     },
+    /// The store cannot open its log anew by itself.
+    #[error("the log cannot be opened anew in place: {why}; open it as at the start")]
+    NotReopened {
+        /// The reason.
+        why: String,
+    },
     /// The operating system refused.
     #[error("{}: {what}: {source}", .path.display())]
     Io {

@@ -9,6 +9,7 @@ mod index;
 mod open;
 mod scan;
 mod sink;
+mod snapshots;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,7 +23,8 @@ use self::sink::Trees;
 use super::writer::{Job, Shared};
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence,
-    Holder, Look, OpenError, ReadError, Scanned, StoredRecord, StreamInfo, check, reading, scanning,
+    Holder, Look, OpenError, ReadError, Scanned, Snapshot, StoredRecord, StreamInfo, check, reading,
+    scanning,
 };
 
 pub use self::dir::blob_files;
@@ -75,7 +77,8 @@ impl Default for SledOptions {
 /// A log in a directory. Dropping it closes it.
 pub struct SledStore {
     dir: PathBuf,
-    durability: Durability,
+    /// With the log's own durability. A log that is gone is not made again in its place.
+    options: SledOptions,
     shared: Arc<Shared>,
     queue: mpsc::Sender<Job>,
     trees: RwLock<Option<Trees>>,
@@ -117,7 +120,7 @@ impl SledStore {
 
     /// What an acknowledged append has survived, as the log's header says.
     pub fn durability(&self) -> Durability {
-        self.durability
+        self.options.durability
     }
 
     fn read<R>(&self, look: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {
@@ -253,6 +256,25 @@ impl EventStore for SledStore {
             (None, Err(why)) => Err(CloseError::Head { why }),
             (None, Ok(())) => Ok(()),
         }
+    }
+
+    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), String> {
+        if self.shared.poisoned.get().is_some() {
+            return Err("the log takes nothing more".to_owned());
+        }
+        self.read(|trees| Ok(snapshots::put(trees, snapshot))).map_err(|error| error.to_string())?
+    }
+
+    fn get_snapshot(&self, stream: &StreamId) -> Result<Option<Snapshot>, String> {
+        self.read(|trees| Ok(snapshots::get(trees, stream))).map_err(|error| error.to_string())?
+    }
+
+    fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        if let Err(error) = self.close() {
+            // After a failed write it says so once more; opening tells what is durable.
+            tracing::warn!(%error, "closing the log to open it anew");
+        }
+        Ok(Arc::new(Self::open_with(&self.dir, self.options)?))
     }
 }
 

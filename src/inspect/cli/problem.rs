@@ -133,6 +133,9 @@ impl Problem {
                 format!("its database keeps {count} blob file(s), which are never synced"),
                 "restore it from a copy".to_owned(),
             ),
+            OpenError::NotReopened { why } => {
+                (EXIT_LOG, why.clone(), "run the command again: that opens the log from the start".to_owned())
+            }
             OpenError::Io { path, what, source } => (
                 EXIT_LOG,
                 format!("{}: {what}: {source}", path.display()),

@@ -35,7 +35,7 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let durability = dir::claim(dir, options)?;
     refuse_blobs(dir)?;
     let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
-    let opened = open_database(dir, options).and_then(|db| start(dir, durability, head, db));
+    let opened = open_database(dir, options).and_then(|db| start(dir, options, durability, head, db));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
         let _ = dir::await_release(dir);
@@ -43,9 +43,16 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     opened
 }
 
-fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Result<SledStore, OpenError> {
+fn start(
+    dir: &Path,
+    options: SledOptions,
+    durability: Durability,
+    head: Option<Head>,
+    db: Db,
+) -> Result<SledStore, OpenError> {
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, runs, meta) = (tree("log")?, tree("chunks")?, tree("runs")?, tree("meta")?);
+    let snapshots = tree("snapshots")?;
     let kept = kept_index(dir, &meta, &runs, &log)?;
     let mut scan = scan(dir, &log, kept, head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
@@ -83,7 +90,9 @@ fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Resu
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };
-    spawn(dir, Trees { log, chunks }, sink, Shared::new(fence, scan.index), tail)
+    let options = SledOptions { durability, create: false, ..options };
+    let trees = Trees { log, chunks, snapshots };
+    spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 
 /// The index as it was kept, unless there is none or it does not fit.
@@ -117,14 +126,13 @@ fn last_spaced(tree: &Tree) -> Result<Option<u64>, ::sled::Error> {
 }
 
 fn spawn(
-    dir: &Path,
+    (dir, options): (&Path, SledOptions),
     trees: Trees,
     sink: SledSink,
     shared: Shared,
     tail: Tail,
 ) -> Result<SledStore, OpenError> {
     let shared = Arc::new(shared);
-    let durability = sink.durability;
     let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(io_error(dir, "the writer could not be prepared"))?;
@@ -133,7 +141,7 @@ fn spawn(
     let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
         dir: dir.to_owned(),
-        durability,
+        options,
         shared,
         queue,
         trees: RwLock::new(Some(trees)),
