@@ -59,8 +59,8 @@ impl Durability {
 /// How to open a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SledOptions {
-    /// What an acknowledged append has survived; of a log that exists, its own holds.
-    pub durability: Durability,
+    /// What an acknowledged append must have survived. `None` takes a log as it is, and makes a new one strict.
+    pub durability: Option<Durability>,
     /// Whether to make a log where there is none: in a new or an empty directory.
     pub create: bool,
     /// Cache of the database in bytes. It is a wish: with values of this size sled keeps more.
@@ -68,9 +68,9 @@ pub struct SledOptions {
 }
 
 impl Default for SledOptions {
-    /// Strict, making the log if there is none, 64 MiB.
+    /// As the log is, strict if it is new, making the log if there is none, 64 MiB.
     fn default() -> Self {
-        Self { durability: Durability::Strict, create: true, cache_bytes: 64 * 1024 * 1024 }
+        Self { durability: None, create: true, cache_bytes: 64 * 1024 * 1024 }
     }
 }
 
@@ -120,7 +120,7 @@ impl SledStore {
 
     /// What an acknowledged append has survived, as the log's header says.
     pub fn durability(&self) -> Durability {
-        self.options.durability
+        self.options.durability.unwrap_or_default()
     }
 
     fn read<R>(&self, look: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {

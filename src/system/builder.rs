@@ -17,7 +17,7 @@ use crate::agent::registry::RegisteredTool;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::ports::Ports;
-use crate::store::{EventStore, SledStore};
+use crate::store::{Durability, EventStore, SledOptions, SledStore};
 
 use super::reopen::own_open_work;
 use super::{System, assemble, blocking};
@@ -36,6 +36,7 @@ enum Calls {
 pub struct Builder {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,
+    durability: Option<Durability>,
     agent: Agent,
     ports: Ports,
     calls: Calls,
@@ -55,6 +56,7 @@ impl Builder {
         Self {
             path,
             store: None,
+            durability: None,
             agent: Agent::new("agent"),
             ports: Ports::default(),
             calls: Calls::Current,
@@ -153,6 +155,14 @@ impl Builder {
         self
     }
 
+    /// What an acknowledged command must have survived. A new log is strict if nothing is said; one that exists keeps
+    /// its own, and is refused where another is asked for.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
+        self
+    }
+
     /// Another clock and other ids, for tests.
     #[must_use]
     pub fn ports(mut self, ports: Ports) -> Self {
@@ -180,10 +190,11 @@ impl Builder {
         }
         let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
+        let options = SledOptions { durability: self.durability, ..SledOptions::default() };
         let (store, open, name) = blocking(move || {
             let store = match given {
                 Some(store) => store,
-                None => Arc::new(SledStore::open(&path)?) as Arc<dyn EventStore>,
+                None => Arc::new(SledStore::open_with(&path, options)?) as Arc<dyn EventStore>,
             };
             let open = own_open_work(store.as_ref(), &name)?;
             Ok::<_, Error>((store, open, name))

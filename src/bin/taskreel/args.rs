@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taskreel::TaskState;
 use taskreel::inspect::cli::ColorWish;
+use taskreel::store::Durability;
 
 /// Durable, replayable AI-agent tasks: run them, watch them, kill them, go on, replay the log.
 #[derive(Debug, Parser)]
@@ -116,9 +117,32 @@ pub(crate) struct RunArgs {
     /// each step. Without a script `infer` parts end in an error of code `no_llm`.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+    /// What a log that is made promises: `strict` survives a power failure, `os` the end of the process only
+    ///
+    /// A log keeps the durability that it was made with, and every command that opens it says so if it is not strict.
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub(crate) durability: Option<DurabilityMode>,
     /// Keep no conversations: every infer part begins with an empty history
     #[arg(long)]
     pub(crate) stateless: bool,
+}
+
+/// What a log promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityMode {
+    /// Acknowledged is on disk, past fdatasync [default of a new log]
+    Strict,
+    /// Acknowledged is with the operating system
+    Os,
+}
+
+impl From<DurabilityMode> for Durability {
+    fn from(mode: DurabilityMode) -> Self {
+        match mode {
+            DurabilityMode::Strict => Self::Strict,
+            DurabilityMode::Os => Self::Os,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

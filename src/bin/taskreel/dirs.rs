@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use taskreel::inspect::cli::Problem;
-use taskreel::store::{SledOptions, SledStore};
+use taskreel::store::{Durability, SledOptions, SledStore};
 
 use crate::args::Global;
 
@@ -75,8 +75,8 @@ pub(crate) fn open_existing(dir: &Path) -> Result<SledStore, Problem> {
 }
 
 /// Opens a log, making it where there is none.
-pub(crate) fn open_or_make(dir: &Path) -> Result<SledStore, Problem> {
-    open(dir, SledOptions::default())
+pub(crate) fn open_or_make(dir: &Path, durability: Option<Durability>) -> Result<SledStore, Problem> {
+    open(dir, SledOptions { durability, ..SledOptions::default() })
 }
 
 fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {

@@ -102,6 +102,11 @@ impl Problem {
                 format!("it was made with durability `{found}`, which this program does not know"),
                 "use the release of taskreel that made it, or a newer one".to_owned(),
             ),
+            OpenError::OtherDurability { found, asked, .. } => (
+                EXIT_USAGE,
+                format!("it was made with durability {}, not {}, and keeps it", found.name(), asked.name()),
+                "leave `--durability` out to take the log as it is, or name a new directory".to_owned(),
+            ),
             OpenError::Held { holder: Some(holder), .. } => (
                 EXIT_HELD,
                 format!(

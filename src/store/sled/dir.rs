@@ -50,6 +50,9 @@ pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
     };
     if let Some(text) = marker {
         let durability = read_marker(dir, &text)?;
+        if let Some(asked) = options.durability.filter(|asked| *asked != durability) {
+            return Err(OpenError::OtherDurability { path: dir.to_owned(), found: durability, asked });
+        }
         // Left to itself, the database would begin an empty one in the place of the one that is gone.
         if dir.join(HEAD_FILE).exists() && !dir.join(DATA_FILE).exists() {
             return Err(not_a_log("its database file `db` is gone, and its HEAD says that there was one"));
@@ -62,10 +65,11 @@ pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
     if !options.create {
         return Err(not_a_log("it is empty"));
     }
-    let text = format!("{TITLE}\nformat {FORMAT}\ndurability {}\n", options.durability.name());
+    let durability = options.durability.unwrap_or_default();
+    let text = format!("{TITLE}\nformat {FORMAT}\ndurability {}\n", durability.name());
     files::replace(dir, FORMAT_FILE, &text)
         .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))?;
-    Ok(options.durability)
+    Ok(durability)
 }
 
 fn create(dir: &Path) -> Result<(), OpenError> {

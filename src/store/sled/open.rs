@@ -90,7 +90,7 @@ fn start(
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };
-    let options = SledOptions { durability, create: false, ..options };
+    let options = SledOptions { durability: Some(durability), create: false, ..options };
     let trees = Trees { log, chunks, snapshots };
     spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
