@@ -247,11 +247,17 @@ async fn no_command_waits_for_a_snapshot_and_none_is_made_unless_asked_for() {
     let store = Arc::new(Holding::around(Arc::new(MemoryStore::new())));
     let system = builder(store.clone()).snapshots_every(1).start().await.unwrap();
     store.hold(true);
-    let task = system.submit(Part::text("hello")).await.unwrap();
-    for n in 0..50 {
-        let said = tokio::time::timeout(Duration::from_secs(20), says_more(&task, &n.to_string())).await;
-        assert!(said.is_ok() || !store.hold(false), "a command waits for a snapshot");
-    }
+    let work = async {
+        let task = system.submit(Part::text("hello")).await.unwrap();
+        for n in 0..50 {
+            says_more(&task, &n.to_string()).await;
+        }
+        task
+    };
+    let Ok(task) = tokio::time::timeout(Duration::from_secs(20), work).await else {
+        store.hold(false);
+        panic!("a command waits for a snapshot");
+    };
     let before = task.snapshot().await.unwrap();
     assert_eq!(before.state(), TaskState::Completed);
     assert!(store.get_snapshot(task.stream()).unwrap().is_none());

@@ -35,7 +35,9 @@ use proto_events::codec::record::{EncodedRecord, Record};
 use proto_events::envelope::Committed;
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
-pub use self::sled::{Durability, SledOptions, SledStore, blob_files};
+pub use self::sled::{
+    Durability, LogHeader, SledOptions, SledStore, SnapshotHealth, TreeSize, blob_files, log_header,
+};
 pub use error::{AppendError, CloseError, OpenError, ReadError};
 pub use head::{Frontier, Head};
 pub use holder::Holder;

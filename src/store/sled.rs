@@ -9,6 +9,7 @@ mod index;
 mod open;
 mod scan;
 mod sink;
+mod sizes;
 mod snapshots;
 
 use std::fmt;
@@ -27,7 +28,8 @@ use super::{
     scanning,
 };
 
-pub use self::dir::blob_files;
+pub use self::dir::{LogHeader, blob_files, log_header};
+pub use self::sizes::{SnapshotHealth, TreeSize};
 
 /// What an acknowledged append has survived. Chosen when a log is created and written into its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,6 +49,16 @@ impl Durability {
         match self {
             Self::Strict => "strict",
             Self::Os => "os",
+        }
+    }
+
+    /// What is to be known of a log that promises less than [`Durability::Strict`].
+    pub fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::Strict => None,
+            Self::Os => Some(
+                "durability os: what was acknowledged survives this process, the last second of it no power failure",
+            ),
         }
     }
 

@@ -19,9 +19,8 @@ impl Holding {
         Self { inner, held: AtomicBool::new(false) }
     }
 
-    /// Answers whether it was held before.
-    pub(crate) fn hold(&self, held: bool) -> bool {
-        self.held.swap(held, Ordering::SeqCst)
+    pub(crate) fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::SeqCst);
     }
 }
 

@@ -82,6 +82,10 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Check that the log hangs together: hashes, versions, lifecycles, calls; exit 1 on any fault
     Verify,
+    /// Examine the log: format, durability, holder, sizes, cost of a sync, HEAD, chain; what to do about each finding
+    ///
+    /// Works while another process has the log open, and then says what it could not look at. Exit 1 on any finding.
+    Doctor,
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
     Export,
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use taskreel::inspect::cli::Problem;
+use taskreel::inspect::cli::screen::note;
 use taskreel::store::{Durability, SledOptions, SledStore};
 
 use crate::args::Global;
@@ -64,14 +65,19 @@ fn quoted(word: &str) -> String {
 
 /// Opens a log that must be there already. Where none is, nothing is made.
 pub(crate) fn open_existing(dir: &Path) -> Result<SledStore, Problem> {
+    refuse_nothing(dir)?;
+    open(dir, SledOptions { create: false, ..SledOptions::default() })
+}
+
+/// Refuses a directory that is not there, or empty.
+pub(crate) fn refuse_nothing(dir: &Path) -> Result<(), Problem> {
     match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Problem::no_log(dir, "the directory does not exist"));
+            Err(Problem::no_log(dir, "the directory does not exist"))
         }
-        Ok(true) => return Err(Problem::no_log(dir, "the directory is empty")),
-        _ => {}
+        Ok(true) => Err(Problem::no_log(dir, "the directory is empty")),
+        _ => Ok(()),
     }
-    open(dir, SledOptions { create: false, ..SledOptions::default() })
 }
 
 /// Opens a log, making it where there is none.
@@ -80,7 +86,12 @@ pub(crate) fn open_or_make(dir: &Path, durability: Option<Durability>) -> Result
 }
 
 fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
-    SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))
+    let store = SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))?;
+    // Whoever looks at a log that promises less is told so, whatever the command.
+    if let Some(warning) = store.durability().warning() {
+        note(&format!("note: {warning}"));
+    }
+    Ok(store)
 }
 
 /// The durability that the log's own header names.

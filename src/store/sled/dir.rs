@@ -72,6 +72,24 @@ pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
     Ok(durability)
 }
 
+/// What a log says of itself before it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogHeader {
+    /// Its format.
+    pub format: u32,
+    /// What an acknowledged append has survived.
+    pub durability: Durability,
+}
+
+/// Reads what the log in `dir` says of itself. Nothing is made, changed or locked.
+///
+/// # Errors
+/// [`OpenError`] if there is no log that this program knows.
+pub fn log_header(dir: &Path) -> Result<LogHeader, OpenError> {
+    let options = SledOptions { create: false, ..SledOptions::default() };
+    Ok(LogHeader { format: FORMAT, durability: claim(dir, options)? })
+}
+
 fn create(dir: &Path) -> Result<(), OpenError> {
     std::fs::create_dir_all(dir).map_err(io_error(dir, "the directory could not be made"))?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());

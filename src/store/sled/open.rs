@@ -91,7 +91,7 @@ fn start(
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };
     let options = SledOptions { durability: Some(durability), create: false, ..options };
-    let trees = Trees { log, chunks, snapshots };
+    let trees = Trees { log, chunks, runs: sink.runs.clone(), snapshots };
     spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 

@@ -25,7 +25,7 @@ pub(super) fn get(trees: &Trees, stream: &StreamId) -> Result<Option<Snapshot>, 
 }
 
 /// sled panics at some kinds of damage; a cache must not end whoever asks it.
-fn guarded<T>(work: impl FnOnce() -> Result<T, ::sled::Error>) -> Result<T, String> {
+pub(super) fn guarded<T>(work: impl FnOnce() -> Result<T, ::sled::Error>) -> Result<T, String> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.map_err(|_| "the database gave up".to_owned())?.map_err(|error| error.to_string())
 }
