@@ -40,8 +40,15 @@ fn load(author: &mut Author) -> Vec<Vec<Append>> {
         number += 1;
         (stream(&format!("of-{number}")), vec![body(number, bytes)])
     };
-    let shapes: [(usize, usize, usize); 7] =
-        [(6, 1, 100), (3, 1, LARGEST), (1, 64, 300), (1, 40, LARGEST), (2, 1, 3_000), (1, 12, 20_000), (4, 1, 10)];
+    let shapes: [(usize, usize, usize); 7] = [
+        (6, 1, 100),
+        (3, 1, LARGEST),
+        (1, 64, 300),
+        (1, 40, LARGEST),
+        (2, 1, 3_000),
+        (1, 12, 20_000),
+        (4, 1, 10),
+    ];
     let mut rounds = Vec::new();
     for (times, at_once, bytes) in shapes {
         for _ in 0..times {
@@ -164,12 +171,17 @@ fn assert_the_check_can_fail(calls: Vec<Call>) {
     let without: Vec<_> = calls.iter().filter(|call| !is_sync(call)).cloned().collect();
     check(&without).unwrap_err();
     let mut noticed = 0;
-    let places: Vec<_> = calls.iter().enumerate().filter(|(_, call)| is_sync(call)).map(|(at, _)| at).collect();
+    let places: Vec<_> =
+        calls.iter().enumerate().filter(|(_, call)| is_sync(call)).map(|(at, _)| at).collect();
     for place in &places {
         let mut without = calls.clone();
         without.remove(*place);
         noticed += usize::from(check(&without).is_err());
     }
     // Opening and closing sync too, and nobody is told of anything after those.
-    assert!(noticed + 4 >= places.len() && noticed > 10, "{noticed} of {} missing syncs noticed", places.len());
+    assert!(
+        noticed + 4 >= places.len() && noticed > 10,
+        "{noticed} of {} missing syncs noticed",
+        places.len()
+    );
 }

@@ -17,6 +17,7 @@ mod holder;
 mod index;
 mod keys;
 mod memory;
+mod note;
 pub mod open_work;
 mod reading;
 mod runs;
@@ -40,6 +41,7 @@ pub use head::{Frontier, Head};
 pub use holder::Holder;
 pub use memory::MemoryStore;
 pub use scanning::{Compare, Look, Scanned};
+pub use note::OpenNote;
 pub use subscription::{Delivery, Feed, FeedError, Subscription};
 
 /// A record with its place in the log.

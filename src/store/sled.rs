@@ -6,6 +6,7 @@
 
 mod dir;
 mod index;
+mod guard;
 mod open;
 mod scan;
 mod sink;
@@ -22,7 +23,7 @@ use self::sink::Trees;
 use super::writer::{Job, Shared};
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence,
-    Holder, Look, OpenError, ReadError, Scanned, StoredRecord, StreamInfo, check, reading, scanning,
+    Holder, Look, OpenError, OpenNote, ReadError, Scanned, StoredRecord, StreamInfo, check, reading, scanning,
 };
 
 pub use self::dir::blob_files;
@@ -76,6 +77,7 @@ impl Default for SledOptions {
 pub struct SledStore {
     dir: PathBuf,
     durability: Durability,
+    notes: Vec<OpenNote>,
     shared: Arc<Shared>,
     queue: mpsc::Sender<Job>,
     trees: RwLock<Option<Trees>>,
@@ -118,6 +120,22 @@ impl SledStore {
     /// What an acknowledged append has survived, as the log's header says.
     pub fn durability(&self) -> Durability {
         self.durability
+    }
+
+    /// What opening it met that its owner should know of; empty after a clean close.
+    pub fn notes(&self) -> &[OpenNote] {
+        &self.notes
+    }
+
+    /// Adds to the notes that the log was not closed, if a holder had stayed behind.
+    fn with_notes(mut self, notes: Vec<OpenNote>, before: Option<Holder>, proven: Option<Position>) -> Self {
+        self.notes = notes;
+        if let Some(holder) = before {
+            let end = self.index(super::index::Index::head);
+            let proven = proven.unwrap_or_default();
+            self.notes.push(OpenNote::NotClosed { holder: Some(holder), proven, end });
+        }
+        self
     }
 
     fn read<R>(&self, look: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {

@@ -93,7 +93,18 @@ impl Damage {
     pub(crate) fn cuts(base: &Base, count: u64, dice: &mut Dice) -> Vec<Self> {
         let bytes = used(&base.dir.join("db"));
         let mut at: Vec<u64> = (0..count).map(|_| dice.below(bytes / 512 + 1) * 512).collect();
-        at.extend([0, 1, 19, 20, 21, 511, 512, bytes - 1, bytes.saturating_sub(33), bytes / SEGMENT * SEGMENT]);
+        at.extend([
+            0,
+            1,
+            19,
+            20,
+            21,
+            511,
+            512,
+            bytes - 1,
+            bytes.saturating_sub(33),
+            bytes / SEGMENT * SEGMENT,
+        ]);
         at.extend((0..count / 4).map(|_| dice.below(bytes)));
         at.into_iter().map(|at| Self::new(base, How::Cut, "db", at)).collect()
     }

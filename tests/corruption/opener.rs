@@ -24,7 +24,8 @@ pub(crate) fn work() {
     let root = Path::new(&root);
     for line in std::io::stdin().lines() {
         let damage: Damage = line.unwrap().parse().unwrap();
-        let (dir, told) = (root.join("damaged"), fs::read_to_string(root.join(format!("{}.hashes", damage.base))));
+        let (dir, told) =
+            (root.join("damaged"), fs::read_to_string(root.join(format!("{}.hashes", damage.base))));
         let told = told.unwrap();
         let (proven, hashes) = told.split_once('\n').unwrap();
         let hashes: Vec<String> = hashes.lines().map(str::to_owned).collect();
@@ -32,7 +33,9 @@ pub(crate) fn work() {
         damage.inflict(&root.join(format!("{}-earlier", damage.base)), &dir);
         let outcome = outcome::of(&dir, &hashes, proven.parse().unwrap());
         let mut out = std::io::stdout().lock();
-        out.write_all(format!("\nOUTCOME {}\n", outcome.line()).as_bytes()).and_then(|()| out.flush()).unwrap();
+        out.write_all(format!("\nOUTCOME {}\n", outcome.line()).as_bytes())
+            .and_then(|()| out.flush())
+            .unwrap();
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) fn read(trace: &[u8], dir: &Path) -> Vec<Call> {
     let dir = dir.to_str().unwrap();
     let trace = std::str::from_utf8(trace).unwrap();
     let mut places = Places::default();
-    let mut calls: Vec<Call> = raw_calls(trace).iter().filter_map(|raw| understood(raw, dir, &mut places)).collect();
+    let mut calls: Vec<Call> =
+        raw_calls(trace).iter().filter_map(|raw| understood(raw, dir, &mut places)).collect();
     calls.sort_by_key(|call| call.ended);
     calls
 }
@@ -116,7 +117,8 @@ fn string(bytes: &[u8], mut at: usize) -> (Vec<u8>, usize) {
             b'"' => break,
             b'\\' => {
                 at += 1;
-                let octal = bytes[at..].iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+                let octal =
+                    bytes[at..].iter().take(3).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
                 if octal > 0 {
                     let digits = &bytes[at..at + octal];
                     let value = digits.iter().fold(0_u32, |sum, digit| sum * 8 + u32::from(digit - b'0'));

@@ -54,7 +54,9 @@ pub(crate) fn strace_works() -> bool {
     let ci = std::env::var("CI").is_ok_and(|ci| ci == "true");
     assert!(works || !ci, "strace is missing or may not watch; with CI=true that is a failure");
     if !works {
-        eprintln!("NOT CHECKED: strace is missing or may not watch, so nothing is known of syncs and lost writes");
+        eprintln!(
+            "NOT CHECKED: strace is missing or may not watch, so nothing is known of syncs and lost writes"
+        );
     }
     works
 }

@@ -18,6 +18,7 @@ use crate::store::writer::{Shared, Sink as _, Tail, Writer};
 use crate::store::{Fence, Holder, OpenError};
 
 use super::dir::{self, DATA_FILE, FORMAT, blob_files, io_error};
+use super::guard;
 use super::index::{self, Kept};
 use super::scan::{Scan, ScanError};
 use super::sink::{SledSink, Trees, sync_all};
@@ -25,7 +26,7 @@ use super::{Durability, SledOptions, SledStore};
 
 /// Bytes of sled's segments: a quarter of one is the largest that sled keeps out of blob files, and 17 values stay
 /// below that. Fixed when a log is created.
-const SEGMENT_BYTES: usize = 4 * 1024 * 1024;
+pub(super) const SEGMENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// The partition of every log that stands alone.
 const PARTITION: u32 = 0;
@@ -35,7 +36,11 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let durability = dir::claim(dir, options)?;
     refuse_blobs(dir)?;
     let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
+    let before = Holder::read(dir);
+    let proven = head.as_ref().map(|head| head.position);
+    let guarded = guard::look(dir, head.as_ref())?;
     let opened = open_database(dir, options).and_then(|db| start(dir, durability, head, db));
+    let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
         let _ = dir::await_release(dir);
@@ -136,6 +141,7 @@ fn spawn(
         durability,
         shared,
         queue,
+        notes: Vec::new(),
         trees: RwLock::new(Some(trees)),
         writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer could not be started"))?)),
     })
