@@ -1,5 +1,6 @@
 //! What became of a damaged log: it is opened and read whole, and compared with what it held.
 
+use std::fs;
 use std::path::Path;
 
 use proto_events::id::Position;
@@ -22,8 +23,42 @@ pub(crate) enum Outcome {
     Lied(String),
 }
 
-/// Opens the log and reads it, twice: what was told once must not be needed again.
+/// Opens the log and reads it. What is not whole any more must still be there to be looked at: in the database, or
+/// set aside.
 pub(crate) fn of(dir: &Path, hashes: &[String], proven: usize) -> Outcome {
+    let before = fs::read(dir.join("db")).unwrap_or_default();
+    let outcome = opened(dir, hashes, proven);
+    if matches!(outcome, Outcome::Intact | Outcome::Repaired(_)) {
+        return outcome;
+    }
+    match lost_evidence(dir, &before) {
+        Some(at) => Outcome::Lied(format!("byte {at} of db is nowhere any more: {outcome:?}")),
+        None => outcome,
+    }
+}
+
+/// Bytes of a filler's header at most: sled puts one at the end of a segment, and it holds nothing.
+const FILLER: usize = 32;
+
+/// The first byte of the database that is gone.
+fn lost_evidence(dir: &Path, before: &[u8]) -> Option<usize> {
+    let mut kept = fs::read(dir.join("db")).unwrap_or_default();
+    kept.resize(before.len().max(kept.len()), 0);
+    for entry in fs::read_dir(dir.join("damaged")).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
+        if let Some(at) = name.strip_prefix("db-") {
+            let at: usize = at.parse().unwrap();
+            let piece = fs::read(path).unwrap();
+            kept[at..at + piece.len()].copy_from_slice(&piece);
+        }
+    }
+    let is_gone = |(_, (before, kept)): &(usize, (&u8, &u8))| **before != 0 && before != kept;
+    let gone: Vec<usize> = before.iter().zip(&kept).enumerate().filter(is_gone).map(|(at, _)| at).collect();
+    gone.first().copied().filter(|_| gone.len() > FILLER)
+}
+
+fn opened(dir: &Path, hashes: &[String], proven: usize) -> Outcome {
     let store = match SledStore::open(dir) {
         Ok(store) => store,
         Err(error) => return Outcome::Refused(error.to_string()),

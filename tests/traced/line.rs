@@ -180,6 +180,10 @@ fn deed(raw: &Raw<'_>, dir: &str, places: &mut Places) -> Option<Deed> {
             *at += u64::try_from(raw.answer).unwrap();
             Some(wrote(raw, file, from))
         }
+        "lseek" => {
+            places.at.insert(descriptor(0), u64::try_from(raw.answer).unwrap());
+            None
+        }
         "pwrite64" => Some(wrote(raw, behind(0)?, number(3))),
         "ftruncate" => Some(Deed::Cut { file: behind(0)?, bytes: number(1) }),
         "rename" => Some(Deed::Renamed { from: named(0)?, to: named(1)? }),

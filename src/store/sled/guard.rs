@@ -34,8 +34,10 @@ pub(super) fn look(dir: &Path, head: Option<&Head>) -> Result<Guarded, OpenError
     let mut guarded = Guarded::default();
     let db = match OpenOptions::new().read(true).write(true).open(&path) {
         Ok(db) => db,
-        // A log that is being made.
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(guarded),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            cache::forget_half_made(dir)?;
+            return Ok(guarded);
+        }
         Err(error) => return Err(io_error(&path, "the database's file could not be opened")(error)),
     };
     if !lock(&db, &path)? {

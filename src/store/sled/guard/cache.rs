@@ -9,6 +9,9 @@ use crate::store::{OpenError, OpenNote};
 use super::super::dir::io_error;
 use super::aside;
 
+/// Name of the file with the parameters that a database was made with.
+const CONF: &str = "conf";
+
 /// What sled's snapshots begin with. Nothing else may, or sled would take it for one.
 const SNAPSHOT: &str = "snap.";
 
@@ -21,19 +24,31 @@ pub(super) fn look(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<u64, OpenErr
     snapshot(dir, notes)
 }
 
-fn conf(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<(), OpenError> {
-    let path = dir.join("conf");
-    let bytes = match fs::read(&path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(io_error(&path, "it could not be read")(error)),
-    };
-    let whole =
-        bytes.split_last_chunk::<4>().is_some_and(|(text, crc)| crc32fast::hash(text).to_le_bytes() == *crc);
-    if !whole {
-        set_aside(dir, "conf", "is not whole", notes)?;
+/// Takes away what making a log had begun before the power went: without a database nothing rests on it.
+pub(super) fn forget_half_made(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join(CONF);
+    match conf_is_whole(&path)? {
+        true => Ok(()),
+        false => fs::remove_file(&path).map_err(io_error(&path, "it could not be removed")),
     }
-    Ok(())
+}
+
+fn conf(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<(), OpenError> {
+    match conf_is_whole(&dir.join(CONF))? {
+        true => Ok(()),
+        false => set_aside(dir, CONF, "is not whole", notes),
+    }
+}
+
+/// A text, then its CRC32. An absent one is made by sled.
+fn conf_is_whole(path: &Path) -> Result<bool, OpenError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(io_error(path, "it could not be read")(error)),
+    };
+    let parts = bytes.split_last_chunk::<4>();
+    Ok(parts.is_some_and(|(text, crc)| !text.is_empty() && crc32fast::hash(text).to_le_bytes() == *crc))
 }
 
 /// The newest snapshot that is whole counts. sled takes the last by name, and gives up if it is not whole.

@@ -8,7 +8,6 @@ use std::path::Path;
 use proto_events::id::Position;
 
 use crate::store::head::Head;
-use crate::store::keys::{Key, parse};
 use crate::store::reading::walk;
 use crate::store::value::Value;
 use crate::store::{OpenError, OpenNote};
@@ -27,6 +26,8 @@ struct Segment {
     offset: u64,
     /// Its header cannot be read: sled would pass over it.
     headless: bool,
+    /// Its header is neither whole nor empty. A header stands in one sector, so that no crash tears it.
+    bad: bool,
 }
 
 /// The log is not whole from here on.
@@ -54,17 +55,16 @@ pub(super) fn find(db: &File, from: u64, head: Option<&Head>) -> io::Result<Opti
     let ends = ends(db, &segments)?;
     for (number, (segment, end)) in segments.iter().zip(&ends).enumerate() {
         let rest = segments.get(number..).unwrap_or_default();
-        let follows = rest
-            .get(1)
-            .is_some_and(|next| !end.full || next.lsn != segment.lsn + SEGMENT_LSN && lost(segment, next));
+        let follows = rest.get(1).is_some_and(|next| !end.full || lost(segment, next));
         if !segment.headless && (end.full || !end.leftover) && !follows {
             continue;
         }
         let whole_before = segments.get(..number).unwrap_or_default();
         let before = before(db, whole_before, *segment, end.at)?;
         let after = after(db, rest, end.at)?;
-        let snapshot = (segment.lsn + end.at as u64) < from;
-        let proof = if snapshot {
+        let proof = if let Some(bad) = rest.iter().find(|segment| segment.bad) {
+            Some(format!("the header of its segment at byte {} is damaged", bad.offset))
+        } else if segment.lsn.saturating_add(end.at as u64) < from {
             Some("the database had been opened since that was written".to_owned())
         } else {
             proof(before, &after, head)
@@ -77,7 +77,8 @@ pub(super) fn find(db: &File, from: u64, head: Option<&Head>) -> io::Result<Opti
 /// Whether segments are missing between two, of which the file has the place still: sled would give a freed segment
 /// to a later part of the log, not clear it.
 fn lost(segment: &Segment, next: &Segment) -> bool {
-    next.offset.checked_sub(segment.offset) == next.lsn.checked_sub(segment.lsn)
+    let apart = (next.lsn.checked_sub(segment.lsn), next.offset.checked_sub(segment.offset));
+    apart.0 != Some(SEGMENT_LSN) && apart.0 == apart.1
 }
 
 /// The segments from this lsn on, in the log's order.
@@ -89,32 +90,32 @@ fn segments(db: &File, from: u64) -> io::Result<Vec<Segment>> {
         if read_up_to(db, &mut head, offset)? < HEADER_BYTES {
             continue;
         }
-        let (lsn, headless) = match header(&head) {
-            Header::Good(lsn) => (Some(lsn), false),
-            // What was written there tells to which part of the log it belongs.
-            Header::Blank | Header::Bad => {
-                let segment = read(db, offset)?;
-                (
-                    search(&segment, HEADER_BYTES, None)
-                        .map(|(_, number)| number.saturating_mul(SEGMENT_LSN)),
-                    true,
-                )
-            }
+        let state = header(&head);
+        let lsn = match state {
+            Header::Good(lsn) => Some(lsn),
+            Header::Blank | Header::Bad => part_of(&read(db, offset)?, state, offset),
         };
         if let Some(lsn) = lsn.filter(|lsn| *lsn >= from) {
-            let segment = Segment { lsn, offset, headless };
+            let headless = !matches!(state, Header::Good(_));
+            let segment = Segment { lsn, offset, headless, bad: state == Header::Bad };
             // Of two, the one with a header is the segment.
-            found
-                .entry(lsn)
-                .and_modify(|known: &mut Segment| {
-                    if !headless {
-                        *known = segment
-                    }
-                })
-                .or_insert(segment);
+            let known = found.entry(lsn).or_insert(segment);
+            if !headless {
+                *known = segment;
+            }
         }
     }
     Ok(found.into_values().collect())
+}
+
+/// To which part of the log a segment without a header belongs, by what was written there. What cannot be told comes
+/// behind all else; `None` if it was cleared.
+fn part_of(segment: &[u8], state: Header, offset: u64) -> Option<u64> {
+    if state == Header::Blank && segment.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    let number = search(segment, HEADER_BYTES, None).map(|(_, number)| number);
+    Some(number.and_then(|number| number.checked_mul(SEGMENT_LSN)).unwrap_or(u64::MAX - offset))
 }
 
 /// How a segment ends.
@@ -195,11 +196,13 @@ fn values(segment: &[u8], number: u64, from: usize) -> Vec<Seen> {
     Messages::of(segment, number, from).filter_map(|message| seen(message.set()?)).collect()
 }
 
-/// A value of the tree `log`, if it is one.
+/// A value of the tree `log`, if it is one. Of its key sled leaves out what all keys of the page begin with.
 fn seen((key, bytes): (&[u8], &[u8])) -> Option<Seen> {
-    let Some(Key::Value(ordinal)) = parse(key) else { return None };
+    if *key.last()? != 0 {
+        return None;
+    }
     let value = Value::open(bytes).ok()?;
-    let mut records = walk(bytes, ordinal).ok()?;
+    let mut records = walk(bytes, 0).ok()?;
     let whole = records.by_ref().all(|record| record.is_ok());
     (whole && records.next_position() > value.first).then(|| Seen {
         first: value.first,
