@@ -45,7 +45,7 @@ fn bases(root: &std::path::Path) -> Vec<Base> {
 
 #[test]
 fn a_damaged_log_is_intact_or_says_what_is_damaged_and_where() {
-    let root = tempfile::tempdir().unwrap();
+    let root = store_support::quick_dir();
     let bases = bases(root.path());
     let seed = number("TASKREEL_SEED").unwrap_or_else(|| std::hash::RandomState::new().hash_one("seed"));
     let flips = number("TASKREEL_FLIPS").unwrap_or(100);

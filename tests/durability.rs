@@ -17,12 +17,14 @@ use std::path::Path;
 use futures_util::future::join_all;
 use store_support::runtime;
 use taskreel::store::conformance::{Author, stream};
-use taskreel::store::{Append, EventStore as _, SledStore, blob_files};
+use taskreel::store::{Append, Durability, EventStore as _, SledOptions, SledStore, blob_files};
 
 use traced::{Call, Deed};
 
-/// Bytes of the largest body that is appended.
-const LARGEST: usize = 55 * 1024;
+/// Bytes of a body that just fits its record.
+const LARGE: usize = 55 * 1024;
+/// Bytes of the largest body there is: it stands in chunks.
+const LARGEST: usize = 16 * 1024 * 1024;
 
 /// A body that can be told in a trace, wherever it is cut.
 fn body(number: usize, bytes: usize) -> Vec<u8> {
@@ -40,7 +42,7 @@ fn load(author: &mut Author) -> Vec<Vec<Append>> {
         number += 1;
         (stream(&format!("of-{number}")), vec![body(number, bytes)])
     };
-    let shapes: [(usize, usize, usize); 7] = [
+    let shapes: [(usize, usize, usize); 9] = [
         (6, 1, 100),
         (3, 1, LARGEST),
         (1, 64, 300),
@@ -55,7 +57,7 @@ fn load(author: &mut Author) -> Vec<Vec<Append>> {
             rounds.push((0..at_once).map(|_| author.many(&[next(bytes)])).collect());
         }
     }
-    let many: Vec<_> = (0..30).map(|_| next(LARGEST)).collect();
+    let many: Vec<_> = (0..30).map(|_| next(LARGE)).collect();
     rounds.push(vec![author.many(&many)]);
     rounds
 }
@@ -69,10 +71,11 @@ fn numbers(append: &Append) -> Vec<String> {
 /// Not a test of its own: the process that the others watch.
 #[test]
 fn the_traced_child() {
-    let Some((dir, _work)) = traced::told() else {
+    let Some((dir, durability)) = traced::told() else {
         return;
     };
-    let store = SledStore::open(dir).unwrap();
+    let durability = Durability::of_name(&durability).unwrap();
+    let store = SledStore::open_with(dir, SledOptions { durability, ..SledOptions::default() }).unwrap();
     let mut author = Author::new(store.fence());
     runtime().block_on(async {
         for round in load(&mut author) {
@@ -139,10 +142,10 @@ fn marked(bytes: &[u8]) -> Vec<usize> {
     found
 }
 
-fn watched(dir: &Path) -> Vec<Call> {
+fn watched(dir: &Path, durability: Durability) -> Vec<Call> {
     let log = dir.join("log");
     std::fs::create_dir(&log).unwrap();
-    let calls = traced::watch(&log, "strict");
+    let calls = traced::watch(&log, durability.name());
     assert_eq!(blob_files(&log).unwrap(), Vec::<std::path::PathBuf>::new());
     let blobs = |call: &&Call| matches!(&call.deed, Deed::Made { file, .. } if file.starts_with("blobs/"));
     assert_eq!(calls.iter().filter(blobs).count(), 0, "a blob file came and went");
@@ -155,7 +158,7 @@ fn every_acknowledged_append_went_through_fdatasync_and_no_blob_file_is_made() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let calls = watched(dir.path());
+    let calls = watched(dir.path(), Durability::Strict);
     let seen = check(&calls).unwrap();
     let mut author = Author::new(taskreel::store::Fence { partition: 0, epoch: 1 });
     let expected: usize = load(&mut author).iter().flatten().map(|append| append.parts.len()).sum();
@@ -163,6 +166,16 @@ fn every_acknowledged_append_went_through_fdatasync_and_no_blob_file_is_made() {
     let syncs = calls.iter().filter(|call| call.deed == Deed::Synced { name: "db".into() }).count();
     eprintln!("durability: {seen} bodies acknowledged after {syncs} syncs of `db`, none before its own");
     assert_the_check_can_fail(calls);
+}
+
+#[test]
+fn durability_os_is_not_taken_for_strict() {
+    if !traced::strace_works() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let told = check(&watched(dir.path(), Durability::Os)).unwrap_err();
+    assert!(told.contains("not synced after its last write"), "{told}");
 }
 
 /// The same trace without one of its syncs, or with one that came too early or too late, is not accepted.

@@ -27,7 +27,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use dice::Dice;
 use disk::{Disk, Fate};
 use proto_events::id::Position;
-use store_support::append;
+use store_support::{append, quick_dir};
 use taskreel::store::conformance::{Author, stream};
 use taskreel::store::{EventReader as _, EventStore as _, SledStore};
 use traced::{Call, Deed};
@@ -91,6 +91,7 @@ fn moments(calls: &[Call], count: usize, dice: &mut Dice) -> Vec<Moment> {
             0 => Fate::Lost,
             1 => Fate::Kept,
             2 => Fate::Empty,
+            3 | 4 => Fate::OneLost,
             _ => Fate::Mixed,
         };
         moments.push(Moment { after, fate });
@@ -127,7 +128,7 @@ fn recorded(lives: &'static [&'static str]) -> Recorded {
 
 /// Tries the moments of one workload. Answers how many disks had something pending.
 fn try_out(Recorded { lives, calls, whole }: &Recorded, count: usize, dice: &mut Dice) -> usize {
-    let root = tempfile::tempdir().unwrap();
+    let root = quick_dir();
     let state = root.path().join("state");
     let (mut disk, mut taken, mut pending) = (Disk::default(), 0, 0);
     for Moment { after, fate } in moments(calls, count, dice) {

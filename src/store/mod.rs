@@ -40,8 +40,8 @@ pub use error::{AppendError, CloseError, OpenError, ReadError};
 pub use head::{Frontier, Head};
 pub use holder::Holder;
 pub use memory::MemoryStore;
-pub use scanning::{Compare, Look, Scanned};
 pub use note::OpenNote;
+pub use scanning::{Compare, Look, Scanned};
 pub use subscription::{Delivery, Feed, FeedError, Subscription};
 
 /// A record with its place in the log.

@@ -5,8 +5,8 @@
 //! far it went) and, while it is open, `holder` (by whom).
 
 mod dir;
-mod index;
 mod guard;
+mod index;
 mod open;
 mod scan;
 mod sink;
@@ -23,7 +23,8 @@ use self::sink::Trees;
 use super::writer::{Job, Shared};
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence,
-    Holder, Look, OpenError, OpenNote, ReadError, Scanned, StoredRecord, StreamInfo, check, reading, scanning,
+    Holder, Look, OpenError, OpenNote, ReadError, Scanned, StoredRecord, StreamInfo, check, reading,
+    scanning,
 };
 
 pub use self::dir::blob_files;

@@ -57,6 +57,8 @@ pub(crate) enum Fate {
     Kept,
     /// None of the data is there, but all of the names and lengths.
     Empty,
+    /// All of it is there but one write, which is there in part or not at all.
+    OneLost,
     /// Chance decides for each piece.
     Mixed,
 }
@@ -135,7 +137,7 @@ impl Disk {
         let mut names = self.synced_names.clone();
         let kept = match fate {
             Fate::Lost => 0,
-            Fate::Kept | Fate::Empty => self.pending_names.len(),
+            Fate::Kept | Fate::Empty | Fate::OneLost => self.pending_names.len(),
             Fate::Mixed => below(dice, self.pending_names.len() + 1),
         };
         // Sometimes one of them is late.
@@ -161,10 +163,12 @@ impl Disk {
 impl File {
     fn after(&self, fate: Fate, dice: &mut Dice) -> Vec<u8> {
         let mut bytes = self.synced.clone();
-        for (_, change) in &self.pending {
+        let lost = below(dice, self.pending.len().max(1));
+        for (number, (_, change)) in self.pending.iter().enumerate() {
             match (fate, change) {
+                (Fate::OneLost, change) if number == lost => maybe(&mut bytes, change, dice),
                 (Fate::Lost, _) => {}
-                (Fate::Kept, change) => apply(&mut bytes, change),
+                (Fate::Kept | Fate::OneLost, change) => apply(&mut bytes, change),
                 (Fate::Empty, Change::Write { at, bytes: written }) => {
                     bytes.resize(bytes.len().max(at + written.len()), 0);
                 }
