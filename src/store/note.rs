@@ -36,6 +36,11 @@ pub enum OpenNote {
         /// Where it is now.
         kept: PathBuf,
     },
+    /// The index that was kept beside the log did not fit it, and was built anew.
+    IndexRebuilt {
+        /// What was wrong with it.
+        why: String,
+    },
 }
 
 impl fmt::Display for OpenNote {
@@ -61,6 +66,7 @@ impl fmt::Display for OpenNote {
                 "{file} {why}; it was moved to {}, and what it held was made anew from the log",
                 kept.display()
             ),
+            Self::IndexRebuilt { why } => write!(f, "the index was built anew from the log ({why})"),
         }
     }
 }

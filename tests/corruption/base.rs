@@ -46,6 +46,10 @@ impl Base {
                 });
                 append(&store, author.many(&streams.collect::<Vec<_>>()));
             }
+            if *large > 50 {
+                // A body that stands in chunks.
+                append(&store, author.one(&stream("huge"), &vec![u8::try_from(round).unwrap(); 300_000]));
+            }
             fill(&store, &mut author, *small);
             let last = round + 1 == rounds.len();
             if last && name != "closed" {

@@ -168,11 +168,10 @@ impl File {
             match (fate, change) {
                 (Fate::OneLost, change) if number == lost => maybe(&mut bytes, change, dice),
                 (Fate::Lost, _) => {}
-                (Fate::Kept | Fate::OneLost, change) => apply(&mut bytes, change),
                 (Fate::Empty, Change::Write { at, bytes: written }) => {
                     bytes.resize(bytes.len().max(at + written.len()), 0);
                 }
-                (Fate::Empty, change @ Change::Cut(_)) => apply(&mut bytes, change),
+                (Fate::Kept | Fate::OneLost | Fate::Empty, change) => apply(&mut bytes, change),
                 (Fate::Mixed, change) => maybe(&mut bytes, change, dice),
             }
         }
@@ -183,26 +182,23 @@ impl File {
 /// A change that was made, or not, or in part.
 fn maybe(bytes: &mut Vec<u8>, change: &Change, dice: &mut Dice) {
     let Change::Write { at, bytes: written } = change else {
-        return if dice.below(2) == 0 {
-            apply(bytes, change)
+        if dice.below(2) == 0 {
+            apply(bytes, change);
+        }
+        return;
+    };
+    let all = at / SECTOR..(at + written.len()).div_ceil(SECTOR);
+    let place = all.start + below(dice, all.len());
+    let kind = dice.below(6);
+    for sector in all {
+        let there = match kind {
+            0 | 1 => true,
+            2 => false,
+            3 => sector < place,
+            4 => sector >= place,
+            _ => dice.below(3) > 0,
         };
-    };
-    let sectors = at / SECTOR..(at + written.len()).div_ceil(SECTOR);
-    let kept: Box<dyn Fn(usize, &mut Dice) -> bool> = match dice.below(6) {
-        0 | 1 => return apply(bytes, change),
-        2 => return,
-        3 => {
-            let end = sectors.start + below(dice, sectors.len());
-            Box::new(move |sector, _| sector < end)
-        }
-        4 => {
-            let start = sectors.start + below(dice, sectors.len());
-            Box::new(move |sector, _| sector >= start)
-        }
-        _ => Box::new(|_, dice| dice.below(3) > 0),
-    };
-    for sector in sectors {
-        if kept(sector, dice) {
+        if there {
             let from = (sector * SECTOR).max(*at);
             let to = ((sector + 1) * SECTOR).min(at + written.len());
             let piece = written[from - at..to - at].to_vec();

@@ -136,7 +136,12 @@ fn string(bytes: &[u8], mut at: usize) -> (Vec<u8>, usize) {
                     other => panic!("an escape that is not known: {}", char::from(other)),
                 });
             }
-            plain => out.push(plain),
+            _ => {
+                let plain = bytes[at..].iter().position(|byte| matches!(byte, b'"' | b'\\')).unwrap();
+                out.extend_from_slice(&bytes[at..at + plain]);
+                at += plain;
+                continue;
+            }
         }
         at += 1;
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use taskreel::inspect::cli::Problem;
+use taskreel::inspect::cli::screen::note;
 use taskreel::store::{SledOptions, SledStore};
 
 use crate::args::Global;
@@ -80,7 +81,11 @@ pub(crate) fn open_or_make(dir: &Path) -> Result<SledStore, Problem> {
 }
 
 fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
-    SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))
+    let store = SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))?;
+    for told in store.notes() {
+        note(&format!("note: {told}"));
+    }
+    Ok(store)
 }
 
 /// The durability that the log's own header names.

@@ -16,22 +16,25 @@ use std::path::Path;
 use crate::store::head::Head;
 use crate::store::{OpenError, OpenNote};
 
+use super::Durability;
 use super::dir::{DATA_FILE, io_error};
 
 /// What the guard has seen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Guarded {
     /// To be told to whoever opens the log.
     pub(super) notes: Vec<OpenNote>,
+    /// Whether all was as it should be, so that caches of the log may be used.
+    pub(super) trusted: bool,
 }
 
 /// Looks at the files in `dir` before sled does, and makes them such that sled loses nothing that counts.
 ///
 /// # Errors
 /// [`OpenError::Corrupt`] if something is damaged that had been durable; nothing was changed then.
-pub(super) fn look(dir: &Path, head: Option<&Head>) -> Result<Guarded, OpenError> {
+pub(super) fn look(dir: &Path, head: Option<&Head>, durability: Durability) -> Result<Guarded, OpenError> {
     let path = dir.join(DATA_FILE);
-    let mut guarded = Guarded::default();
+    let mut guarded = Guarded { notes: Vec::new(), trusted: true };
     let db = match OpenOptions::new().read(true).write(true).open(&path) {
         Ok(db) => db,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -46,10 +49,12 @@ pub(super) fn look(dir: &Path, head: Option<&Head>) -> Result<Guarded, OpenError
     }
     let from = cache::look(dir, &mut guarded.notes)?;
     if std::env::var_os("NOGUARD").is_none()
-        && let Some(tear) = tear::find(&db, from, head).map_err(io_error(&path, "it could not be read"))?
+        && let Some(tear) =
+            tear::find(&db, from, head, durability).map_err(io_error(&path, "it could not be read"))?
     {
         tear::mend(dir, &db, &tear, &mut guarded.notes)?;
     }
+    guarded.trusted = guarded.notes.is_empty();
     Ok(guarded)
 }
 

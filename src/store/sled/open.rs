@@ -15,10 +15,10 @@ use crate::store::head::{HEAD_FILE, Head};
 use crate::store::keys::{self, Key, value_key};
 use crate::store::spacer::Spacer;
 use crate::store::writer::{Shared, Sink as _, Tail, Writer};
-use crate::store::{Fence, Holder, OpenError};
+use crate::store::{Fence, Holder, OpenError, OpenNote};
 
 use super::dir::{self, DATA_FILE, FORMAT, blob_files, io_error};
-use super::guard;
+use super::guard::{self, Guarded};
 use super::index::{self, Kept};
 use super::scan::{Scan, ScanError};
 use super::sink::{SledSink, Trees, sync_all};
@@ -38,8 +38,8 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
     let before = Holder::read(dir);
     let proven = head.as_ref().map(|head| head.position);
-    let guarded = guard::look(dir, head.as_ref())?;
-    let opened = open_database(dir, options).and_then(|db| start(dir, durability, head, db));
+    let mut guarded = guard::look(dir, head.as_ref(), durability)?;
+    let opened = open_database(dir, options).and_then(|db| start(dir, durability, head, db, &mut guarded));
     let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
@@ -48,10 +48,16 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     opened
 }
 
-fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Result<SledStore, OpenError> {
+fn start(
+    dir: &Path,
+    durability: Durability,
+    head: Option<Head>,
+    db: Db,
+    guarded: &mut Guarded,
+) -> Result<SledStore, OpenError> {
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, runs, meta) = (tree("log")?, tree("chunks")?, tree("runs")?, tree("meta")?);
-    let kept = kept_index(dir, &meta, &runs, &log)?;
+    let kept = kept_index(dir, &meta, &runs, &log, guarded)?;
     let mut scan = scan(dir, &log, kept, head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
     let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
@@ -92,7 +98,17 @@ fn start(dir: &Path, durability: Durability, head: Option<Head>, db: Db) -> Resu
 }
 
 /// The index as it was kept, unless there is none or it does not fit.
-fn kept_index(dir: &Path, meta: &Tree, runs: &Tree, log: &Tree) -> Result<Option<Kept>, OpenError> {
+fn kept_index(
+    dir: &Path,
+    meta: &Tree,
+    runs: &Tree,
+    log: &Tree,
+    guarded: &mut Guarded,
+) -> Result<Option<Kept>, OpenError> {
+    if !guarded.trusted {
+        // The whole log is looked at then, its chains too.
+        return index::forget(meta, runs).map(|()| None).map_err(|error| sled_error(dir, &error));
+    }
     let load = AssertUnwindSafe(|| index::load(meta, runs, log));
     let loaded = catch_unwind(load).unwrap_or_else(|_| Err("the database gave up on it".to_owned()));
     match loaded {
@@ -101,6 +117,7 @@ fn kept_index(dir: &Path, meta: &Tree, runs: &Tree, log: &Tree) -> Result<Option
         missing => {
             let why = missing.err().unwrap_or_else(|| "its watermark is missing".to_owned());
             tracing::warn!(dir = %dir.display(), why, "the index is built anew from the log");
+            guarded.notes.push(OpenNote::IndexRebuilt { why });
             index::forget(meta, runs).map_err(|error| sled_error(dir, &error))?;
             Ok(None)
         }

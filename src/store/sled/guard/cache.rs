@@ -27,17 +27,17 @@ pub(super) fn look(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<u64, OpenErr
 /// Takes away what making a log had begun before the power went: without a database nothing rests on it.
 pub(super) fn forget_half_made(dir: &Path) -> Result<(), OpenError> {
     let path = dir.join(CONF);
-    match conf_is_whole(&path)? {
-        true => Ok(()),
-        false => fs::remove_file(&path).map_err(io_error(&path, "it could not be removed")),
+    if conf_is_whole(&path)? {
+        return Ok(());
     }
+    fs::remove_file(&path).map_err(io_error(&path, "it could not be removed"))
 }
 
 fn conf(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<(), OpenError> {
-    match conf_is_whole(&dir.join(CONF))? {
-        true => Ok(()),
-        false => set_aside(dir, CONF, "is not whole", notes),
+    if conf_is_whole(&dir.join(CONF))? {
+        return Ok(());
     }
+    set_aside(dir, CONF, "is not whole", notes)
 }
 
 /// A text, then its CRC32. An absent one is made by sled.

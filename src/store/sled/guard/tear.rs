@@ -12,6 +12,7 @@ use crate::store::reading::walk;
 use crate::store::value::Value;
 use crate::store::{OpenError, OpenNote};
 
+use super::super::Durability;
 use super::super::dir::{DATA_FILE, io_error};
 use super::aside;
 use super::segment::{HEADER_BYTES, Header, Messages, SEGMENT_BYTES, SEGMENT_LSN, header, search};
@@ -50,7 +51,12 @@ struct Seen {
 }
 
 /// Looks for a tear in what sled will read, which is the log from the segment of `from` on.
-pub(super) fn find(db: &File, from: u64, head: Option<&Head>) -> io::Result<Option<Tear>> {
+pub(super) fn find(
+    db: &File,
+    from: u64,
+    head: Option<&Head>,
+    durability: Durability,
+) -> io::Result<Option<Tear>> {
     let segments = segments(db, from / SEGMENT_LSN * SEGMENT_LSN)?;
     let ends = ends(db, &segments)?;
     for (number, (segment, end)) in segments.iter().zip(&ends).enumerate() {
@@ -67,7 +73,7 @@ pub(super) fn find(db: &File, from: u64, head: Option<&Head>) -> io::Result<Opti
         } else if segment.lsn.saturating_add(end.at as u64) < from {
             Some("the database had been opened since that was written".to_owned())
         } else {
-            proof(before, &after, head)
+            proof(before, &after, head, durability)
         };
         return Ok(Some(Tear { rest: rest.to_vec(), at: end.at, proof }));
     }
@@ -212,13 +218,22 @@ fn seen((key, bytes): (&[u8], &[u8])) -> Option<Seen> {
 }
 
 /// What shows that the log had been durable beyond the tear, if anything does.
-fn proof(before: Option<Position>, after: &[Seen], head: Option<&Head>) -> Option<String> {
+fn proof(
+    before: Option<Position>,
+    after: &[Seen],
+    head: Option<&Head>,
+    durability: Durability,
+) -> Option<String> {
     let proven = head.map_or(Position::default(), |head| head.position);
     let expected = before.unwrap_or(Position(proven.0 + 1));
     if proven >= expected || after.iter().any(|value| value.first <= proven && value.first >= expected) {
         return Some(format!("HEAD says that position {proven} was durable"));
     }
-    // What stands behind it already was moved there, and says nothing.
+    if durability != Durability::Strict {
+        // Nobody waited for the disk before the next group was written.
+        return None;
+    }
+    // What stands before it too was moved behind it, and says nothing.
     let mut new = after.iter().filter(|value| value.first >= expected).peekable();
     let next = new.peek()?;
     // A tear just before a group may be the group's own: its bodies are written before its first value.
