@@ -14,8 +14,6 @@ pub(crate) struct Base {
     pub(crate) name: &'static str,
     /// Its files.
     pub(crate) dir: PathBuf,
-    /// Its files at an earlier time.
-    pub(crate) earlier: PathBuf,
     /// The leaf hashes of its records, in order.
     pub(crate) hashes: Vec<String>,
     /// How many of them `HEAD` speaks for.
@@ -72,7 +70,7 @@ impl Base {
         let head = fs::read_to_string(dir.join("HEAD")).unwrap();
         let proven = head.lines().find_map(|line| line.strip_prefix("records ")).unwrap().parse().unwrap();
         let hashes = records.iter().map(|stored| stored.hash.to_string()).collect();
-        Self { name, dir, earlier, hashes, proven }
+        Self { name, dir, hashes, proven }
     }
 
     /// The names of its files.
