@@ -133,7 +133,7 @@ mod tests {
         for body in [vec![1; 10], vec![2; 20], vec![3; 2 * RECORD_BYTES_MAX]] {
             builder.push(&draft("task-a/b", 1, &body).encode_within(RECORD_BYTES_MAX).unwrap());
         }
-        builder.finish(Position(1)).to_vec()
+        builder.finish(Position(1), false).to_vec()
     }
 
     /// The lengths of the bodies that a scan shows, and how often it asked for a comparison with chunks.

@@ -5,6 +5,7 @@
 //! far it went) and, while it is open, `holder` (by whom).
 
 mod dir;
+mod guard;
 mod index;
 mod open;
 mod scan;
@@ -24,8 +25,8 @@ use self::sink::Trees;
 use super::writer::{Job, Shared};
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence,
-    Holder, Look, OpenError, ReadError, Scanned, Snapshot, StoredRecord, StreamInfo, check, reading,
-    scanning,
+    Holder, Look, OpenError, OpenNote, ReadError, Scanned, Snapshot, StoredRecord, StreamInfo, check,
+    reading, scanning,
 };
 
 pub use self::dir::{LogHeader, blob_files, log_header};
@@ -91,6 +92,7 @@ pub struct SledStore {
     dir: PathBuf,
     /// With the log's own durability. A log that is gone is not made again in its place.
     options: SledOptions,
+    notes: Vec<OpenNote>,
     shared: Arc<Shared>,
     queue: mpsc::Sender<Job>,
     trees: RwLock<Option<Trees>>,
@@ -133,6 +135,22 @@ impl SledStore {
     /// What an acknowledged append has survived, as the log's header says.
     pub fn durability(&self) -> Durability {
         self.options.durability.unwrap_or_default()
+    }
+
+    /// What opening it met that its owner should know of; empty after a clean close.
+    pub fn notes(&self) -> &[OpenNote] {
+        &self.notes
+    }
+
+    /// Adds to the notes that the log was not closed, if a holder had stayed behind.
+    fn with_notes(mut self, notes: Vec<OpenNote>, before: Option<Holder>, proven: Option<Position>) -> Self {
+        self.notes = notes;
+        if let Some(holder) = before {
+            let end = self.index(super::index::Index::head);
+            let proven = proven.unwrap_or_default();
+            self.notes.push(OpenNote::NotClosed { holder: Some(holder), proven, end });
+        }
+        self
     }
 
     fn read<R>(&self, look: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {

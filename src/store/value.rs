@@ -4,7 +4,7 @@
 //! |---|---|
 //! | 4 | CRC32C of all that follows |
 //! | 8 | position of the first event |
-//! | 4 | how many records: at least 1 |
+//! | 4 | how many records: at least 1; the highest bit is set if the value goes on with the group of the one before |
 //! | 4 + 32 + n each | for each record: length n, leaf hash, bytes |
 //!
 //! An append's records stand in one value. If they do not fit one, they stand in several that hold nothing else,
@@ -19,6 +19,10 @@ use crate::limits::GROUP_VALUE_BYTES;
 const CRC_BYTES: usize = 4;
 const HEADER_BYTES: usize = CRC_BYTES + 8 + 4;
 const ENTRY_HEADER_BYTES: usize = 4 + 32;
+
+/// Set in the count of a value that belongs to the same group as the one before it. A value without it proves that
+/// all before it was durable when it was written: that is how a torn last group is told from damage.
+const GOES_ON: u32 = 1 << 31;
 
 /// Bytes that records and their headers may take in one value.
 pub(super) const CAPACITY: usize = GROUP_VALUE_BYTES - HEADER_BYTES;
@@ -63,12 +67,13 @@ impl ValueBuilder {
         offset
     }
 
-    /// Fills in the header: the value is whole then.
-    pub(super) fn finish(&mut self, first: Position) -> &[u8] {
+    /// Fills in the header: the value is whole then. `goes_on` with the group of the value before it, or begins one.
+    pub(super) fn finish(&mut self, first: Position, goes_on: bool) -> &[u8] {
         let mut header = [0; HEADER_BYTES - CRC_BYTES];
         let (position, count) = header.split_at_mut(8);
         position.copy_from_slice(&first.0.to_be_bytes());
-        count.copy_from_slice(&self.count.to_be_bytes());
+        let flag = if goes_on { GOES_ON } else { 0 };
+        count.copy_from_slice(&(self.count | flag).to_be_bytes());
         if let Some(place) = self.bytes.get_mut(CRC_BYTES..HEADER_BYTES) {
             place.copy_from_slice(&header);
         }
@@ -91,6 +96,8 @@ impl ValueBuilder {
 pub(super) struct Value<'a> {
     /// Position of its first event.
     pub(super) first: Position,
+    /// Whether it belongs to the same group as the value before it.
+    pub(super) goes_on: bool,
     count: u32,
     records: &'a [u8],
 }
@@ -122,7 +129,13 @@ impl<'a> Value<'a> {
         let (_, rest) = bytes.split_first_chunk::<CRC_BYTES>().ok_or_else(short)?;
         let (first, rest) = rest.split_first_chunk::<8>().ok_or_else(short)?;
         let (count, records) = rest.split_first_chunk::<4>().ok_or_else(short)?;
-        Ok(Self { first: Position(u64::from_be_bytes(*first)), count: u32::from_be_bytes(*count), records })
+        let count = u32::from_be_bytes(*count);
+        Ok(Self {
+            first: Position(u64::from_be_bytes(*first)),
+            goes_on: count & GOES_ON != 0,
+            count: count & !GOES_ON,
+            records,
+        })
     }
 
     /// Its records in order. After an error nothing follows.
@@ -195,7 +208,7 @@ mod tests {
         let mut builder = ValueBuilder::new();
         let records = [record(10), record(2_000), record(0)];
         let offsets: Vec<u16> = records.iter().map(|record| builder.push(record)).collect();
-        let bytes = builder.finish(Position(9)).to_vec();
+        let bytes = builder.finish(Position(9), false).to_vec();
         let value = Value::open(&bytes).unwrap();
         assert_eq!((value.first, first_position(&bytes)), (Position(9), Some(Position(9))));
         let entries: Vec<_> = value.entries().map(Result::unwrap).collect();
@@ -209,7 +222,7 @@ mod tests {
     fn every_flipped_bit_is_noticed() {
         let mut builder = ValueBuilder::new();
         builder.push(&record(3));
-        let good = builder.finish(Position(1)).to_vec();
+        let good = builder.finish(Position(1), true).to_vec();
         for bit in 0..good.len() * 8 {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);

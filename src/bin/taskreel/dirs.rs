@@ -91,6 +91,9 @@ fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
     if let Some(warning) = store.durability().warning() {
         note(&format!("note: {warning}"));
     }
+    for told in store.notes() {
+        note(&format!("note: {told}"));
+    }
     Ok(store)
 }
 

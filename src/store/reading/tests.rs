@@ -27,7 +27,7 @@ fn value() -> (One, Vec<Slot>) {
         draft.events = vec![draft.events[0].clone(); events];
         Slot { ordinal: 0, offset: builder.push(&draft.encode().unwrap()) }
     });
-    (One(builder.finish(Position(7)).to_vec()), slots.to_vec())
+    (One(builder.finish(Position(7), false).to_vec()), slots.to_vec())
 }
 
 fn read(values: &One, slot: Slot, stream: &str) -> Result<StoredRecord, ReadError> {

@@ -15,9 +15,10 @@ use crate::store::head::{HEAD_FILE, Head};
 use crate::store::keys::{self, Key, value_key};
 use crate::store::spacer::Spacer;
 use crate::store::writer::{Shared, Sink as _, Tail, Writer};
-use crate::store::{Fence, Holder, OpenError};
+use crate::store::{Fence, Holder, OpenError, OpenNote};
 
 use super::dir::{self, DATA_FILE, FORMAT, blob_files, io_error};
+use super::guard::{self, Guarded};
 use super::index::{self, Kept};
 use super::scan::{Scan, ScanError};
 use super::sink::{SledSink, Trees, sync_all};
@@ -25,7 +26,7 @@ use super::{Durability, SledOptions, SledStore};
 
 /// Bytes of sled's segments: a quarter of one is the largest that sled keeps out of blob files, and 17 values stay
 /// below that. Fixed when a log is created.
-const SEGMENT_BYTES: usize = 4 * 1024 * 1024;
+pub(super) const SEGMENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// The partition of every log that stands alone.
 const PARTITION: u32 = 0;
@@ -33,9 +34,15 @@ const PARTITION: u32 = 0;
 /// Opens or makes the log in `dir`.
 pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
     let durability = dir::claim(dir, options)?;
+    // From here on the log's own. A log that is gone is not made again in its place.
+    let options = SledOptions { durability: Some(durability), create: false, ..options };
     refuse_blobs(dir)?;
     let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
-    let opened = open_database(dir, options).and_then(|db| start(dir, options, durability, head, db));
+    let before = Holder::read(dir);
+    let proven = head.as_ref().map(|head| head.position);
+    let mut guarded = guard::look(dir, head.as_ref(), durability)?;
+    let opened = open_database(dir, options).and_then(|db| start(dir, options, head, db, &mut guarded));
+    let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
         let _ = dir::await_release(dir);
@@ -46,14 +53,15 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
 fn start(
     dir: &Path,
     options: SledOptions,
-    durability: Durability,
     head: Option<Head>,
     db: Db,
+    guarded: &mut Guarded,
 ) -> Result<SledStore, OpenError> {
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, runs, meta) = (tree("log")?, tree("chunks")?, tree("runs")?, tree("meta")?);
     let snapshots = tree("snapshots")?;
-    let kept = kept_index(dir, &meta, &runs, &log)?;
+    let durability = options.durability.unwrap_or_default();
+    let kept = kept_index(dir, &meta, &runs, &log, guarded)?;
     let mut scan = scan(dir, &log, kept, head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
     let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
@@ -90,13 +98,22 @@ fn start(
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };
-    let options = SledOptions { durability: Some(durability), create: false, ..options };
     let trees = Trees { log, chunks, runs: sink.runs.clone(), snapshots };
     spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 
 /// The index as it was kept, unless there is none or it does not fit.
-fn kept_index(dir: &Path, meta: &Tree, runs: &Tree, log: &Tree) -> Result<Option<Kept>, OpenError> {
+fn kept_index(
+    dir: &Path,
+    meta: &Tree,
+    runs: &Tree,
+    log: &Tree,
+    guarded: &mut Guarded,
+) -> Result<Option<Kept>, OpenError> {
+    if !guarded.trusted {
+        // The whole log is looked at then, its chains too.
+        return index::forget(meta, runs).map(|()| None).map_err(|error| sled_error(dir, &error));
+    }
     let load = AssertUnwindSafe(|| index::load(meta, runs, log));
     let loaded = catch_unwind(load).unwrap_or_else(|_| Err("the database gave up on it".to_owned()));
     match loaded {
@@ -105,6 +122,7 @@ fn kept_index(dir: &Path, meta: &Tree, runs: &Tree, log: &Tree) -> Result<Option
         missing => {
             let why = missing.err().unwrap_or_else(|| "its watermark is missing".to_owned());
             tracing::warn!(dir = %dir.display(), why, "the index is built anew from the log");
+            guarded.notes.push(OpenNote::IndexRebuilt { why });
             index::forget(meta, runs).map_err(|error| sled_error(dir, &error))?;
             Ok(None)
         }
@@ -144,6 +162,7 @@ fn spawn(
         options,
         shared,
         queue,
+        notes: Vec::new(),
         trees: RwLock::new(Some(trees)),
         writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer could not be started"))?)),
     })

@@ -130,5 +130,7 @@ impl Sink for SledSink {
 pub(super) fn sync_all(sink: &SledSink) -> std::io::Result<()> {
     sink.db.flush().map_err(std::io::Error::other)?;
     sink.data.sync_all()?;
+    // sled never syncs it, and does not open without what stands in it.
+    std::fs::File::open(sink.dir.join("conf"))?.sync_all()?;
     files::sync_dir(&sink.dir)
 }

@@ -304,7 +304,8 @@ impl<S: Sink> Pack<'_, S> {
         self.values.push(self.first);
         let ordinal = self.ordinal;
         self.ordinal += 1;
-        let put = self.sink.put(ordinal, self.builder.finish(self.first));
+        let goes_on = self.values.len() > 1;
+        let put = self.sink.put(ordinal, self.builder.finish(self.first, goes_on));
         self.builder.clear();
         put
     }

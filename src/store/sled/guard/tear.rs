@@ -1,0 +1,321 @@
+//! Where the log is torn, whether that is what a crash leaves, and what is done then.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use proto_events::id::Position;
+
+use crate::store::head::Head;
+use crate::store::reading::walk;
+use crate::store::value::Value;
+use crate::store::{OpenError, OpenNote};
+
+use super::super::Durability;
+use super::super::dir::{DATA_FILE, io_error};
+use super::aside;
+use super::segment::{HEADER_BYTES, Header, Messages, SEGMENT_BYTES, SEGMENT_LSN, header, search};
+
+/// Threads that read segments at most: more do not read faster.
+const READERS_MAX: usize = 4;
+
+/// A segment of the part of the log that sled will read.
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    lsn: u64,
+    offset: u64,
+    /// Its header cannot be read: sled would pass over it.
+    headless: bool,
+    /// Its header is neither whole nor empty. A header stands in one sector, so that no crash tears it.
+    bad: bool,
+}
+
+/// The log is not whole from here on.
+#[derive(Debug)]
+pub(super) struct Tear {
+    /// The segments from the torn one on.
+    rest: Vec<Segment>,
+    /// Where in the first of them.
+    at: usize,
+    /// What shows that this had been durable.
+    proof: Option<String>,
+}
+
+/// A value of the tree `log` in the file.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    first: Position,
+    next: Position,
+    begins: bool,
+}
+
+/// Looks for a tear in what sled will read, which is the log from the segment of `from` on.
+pub(super) fn find(
+    db: &File,
+    from: u64,
+    head: Option<&Head>,
+    durability: Durability,
+) -> io::Result<Option<Tear>> {
+    let segments = segments(db, from / SEGMENT_LSN * SEGMENT_LSN)?;
+    let ends = ends(db, &segments)?;
+    for (number, (segment, end)) in segments.iter().zip(&ends).enumerate() {
+        let rest = segments.get(number..).unwrap_or_default();
+        let follows = rest.get(1).is_some_and(|next| !end.full || lost(segment, next));
+        if !segment.headless && (end.full || !end.leftover) && !follows {
+            continue;
+        }
+        let whole_before = segments.get(..number).unwrap_or_default();
+        let before = before(db, whole_before, *segment, end.at)?;
+        let after = after(db, rest, end.at)?;
+        let proof = if let Some(bad) = rest.iter().find(|segment| segment.bad) {
+            Some(format!("the header of its segment at byte {} is damaged", bad.offset))
+        } else if segment.lsn.saturating_add(end.at as u64) < from {
+            Some("the database had been opened since that was written".to_owned())
+        } else {
+            proof(before, &after, head, durability)
+        };
+        return Ok(Some(Tear { rest: rest.to_vec(), at: end.at, proof }));
+    }
+    Ok(None)
+}
+
+/// Whether segments are missing between two, of which the file has the place still: sled would give a freed segment
+/// to a later part of the log, not clear it.
+fn lost(segment: &Segment, next: &Segment) -> bool {
+    let apart = (next.lsn.checked_sub(segment.lsn), next.offset.checked_sub(segment.offset));
+    apart.0 != Some(SEGMENT_LSN) && apart.0 == apart.1
+}
+
+/// The segments from this lsn on, in the log's order.
+fn segments(db: &File, from: u64) -> io::Result<Vec<Segment>> {
+    let bytes = db.metadata()?.len();
+    let mut found = BTreeMap::new();
+    for offset in (0..bytes).step_by(SEGMENT_BYTES) {
+        let mut head = [0; HEADER_BYTES];
+        if read_up_to(db, &mut head, offset)? < HEADER_BYTES {
+            continue;
+        }
+        let state = header(&head);
+        let lsn = match state {
+            Header::Good(lsn) => Some(lsn),
+            Header::Blank | Header::Bad => part_of(&read(db, offset)?, state, offset),
+        };
+        if let Some(lsn) = lsn.filter(|lsn| *lsn >= from) {
+            let headless = !matches!(state, Header::Good(_));
+            let segment = Segment { lsn, offset, headless, bad: state == Header::Bad };
+            // Of two, the one with a header is the segment.
+            let known = found.entry(lsn).or_insert(segment);
+            if !headless {
+                *known = segment;
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// To which part of the log a segment without a header belongs, by what was written there. What cannot be told comes
+/// behind all else; `None` if it was cleared.
+fn part_of(segment: &[u8], state: Header, offset: u64) -> Option<u64> {
+    if state == Header::Blank && segment.iter().all(|byte| *byte == 0) {
+        return None;
+    }
+    let number = search(segment, HEADER_BYTES, None).map(|(_, number)| number);
+    Some(number.and_then(|number| number.checked_mul(SEGMENT_LSN)).unwrap_or(u64::MAX - offset))
+}
+
+/// How a segment ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct End {
+    /// Where its whole messages end.
+    at: usize,
+    /// Whether it is filled.
+    full: bool,
+    /// Whether anything was written behind them.
+    leftover: bool,
+}
+
+/// The ends of all segments. By far the most of the time of looking goes here.
+fn ends(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
+    let readers = std::thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
+    let share = segments.len().div_ceil(readers).max(1);
+    std::thread::scope(|scope| {
+        let shares: Vec<_> = segments.chunks(share).map(|share| scope.spawn(|| ends_of(db, share))).collect();
+        let mut ends = Vec::with_capacity(segments.len());
+        for share in shares {
+            ends.extend(share.join().unwrap_or_else(|_| Err(io::Error::other("reading it failed")))?);
+        }
+        Ok(ends)
+    })
+}
+
+fn ends_of(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
+    let mut buffer = vec![0; SEGMENT_BYTES];
+    let end = |segment: &Segment| {
+        if segment.headless {
+            return Ok(End::default());
+        }
+        let filled = read_up_to(db, &mut buffer, segment.offset)?;
+        let bytes = buffer.get(..filled).unwrap_or_default();
+        let mut messages = Messages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+        messages.by_ref().for_each(drop);
+        let behind = bytes.get(messages.at..).unwrap_or_default();
+        Ok(End { at: messages.at, full: messages.full, leftover: behind.iter().any(|byte| *byte != 0) })
+    };
+    segments.iter().map(end).collect()
+}
+
+/// Where the log's values end before the tear, if there is one among what is read.
+fn before(db: &File, whole: &[Segment], torn: Segment, at: usize) -> io::Result<Option<Position>> {
+    for (segment, end) in
+        std::iter::once((&torn, at)).chain(whole.iter().rev().map(|segment| (segment, SEGMENT_BYTES)))
+    {
+        let bytes = read(db, segment.offset)?;
+        let bytes = bytes.get(..end).unwrap_or(&bytes);
+        if let Some(last) = values(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES).last() {
+            return Ok(Some(last.next));
+        }
+    }
+    Ok(None)
+}
+
+/// The values behind the tear, in the log's order.
+fn after(db: &File, rest: &[Segment], at: usize) -> io::Result<Vec<Seen>> {
+    let mut found = Vec::new();
+    for (place, segment) in rest.iter().enumerate() {
+        let bytes = read(db, segment.offset)?;
+        let number = segment.lsn / SEGMENT_LSN;
+        let mut next = if place == 0 { at + 1 } else { HEADER_BYTES };
+        while let Some((whole, _)) = search(&bytes, next, Some(number)) {
+            let mut messages = Messages::of(&bytes, number, whole);
+            found.extend(messages.by_ref().filter_map(|message| seen(message.set()?)));
+            next = messages.at.max(whole) + 1;
+            if messages.full {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn values(segment: &[u8], number: u64, from: usize) -> Vec<Seen> {
+    Messages::of(segment, number, from).filter_map(|message| seen(message.set()?)).collect()
+}
+
+/// A value of the tree `log`, if it is one. Of its key sled leaves out what all keys of the page begin with.
+fn seen((key, bytes): (&[u8], &[u8])) -> Option<Seen> {
+    if *key.last()? != 0 {
+        return None;
+    }
+    let value = Value::open(bytes).ok()?;
+    let mut records = walk(bytes, 0).ok()?;
+    let whole = records.by_ref().all(|record| record.is_ok());
+    (whole && records.next_position() > value.first).then(|| Seen {
+        first: value.first,
+        next: records.next_position(),
+        begins: !value.goes_on,
+    })
+}
+
+/// What shows that the log had been durable beyond the tear, if anything does.
+fn proof(
+    before: Option<Position>,
+    after: &[Seen],
+    head: Option<&Head>,
+    durability: Durability,
+) -> Option<String> {
+    let proven = head.map_or(Position::default(), |head| head.position);
+    let expected = before.unwrap_or(Position(proven.0 + 1));
+    if proven >= expected || after.iter().any(|value| value.first <= proven && value.first >= expected) {
+        return Some(format!("HEAD says that position {proven} was durable"));
+    }
+    if durability != Durability::Strict {
+        // Nobody waited for the disk before the next group was written.
+        return None;
+    }
+    // What stands before it too was moved behind it, and says nothing.
+    let mut new = after.iter().filter(|value| value.first >= expected).peekable();
+    let next = new.peek()?;
+    // A tear just before a group may be the group's own: its bodies are written before its first value.
+    let of_the_torn = usize::from(next.begins && next.first == expected);
+    let later = new.filter(|value| value.begins).nth(of_the_torn)?;
+    Some(format!("what was written for position {} came after it was durable", later.first))
+}
+
+/// Refuses a log whose tear is damage. Cuts one that a crash has torn, and keeps what it cuts.
+pub(super) fn mend(dir: &Path, db: &File, tear: &Tear, notes: &mut Vec<OpenNote>) -> Result<(), OpenError> {
+    let Some(torn) = tear.rest.first() else { return Ok(()) };
+    let place = torn.offset + tear.at as u64;
+    if let Some(proof) = &tear.proof {
+        let what = format!("the file `{DATA_FILE}` is not whole from byte {place} on, and {proof}");
+        return Err(OpenError::Corrupt { path: dir.to_owned(), what });
+    }
+    let path = dir.join(DATA_FILE);
+    let failed = "what stands behind the log's end could not be set aside";
+    let (mut cut, mut kept) = (0, dir.to_owned());
+    for (number, segment) in tear.rest.iter().enumerate() {
+        let from = if number == 0 { tear.at } else { 0 };
+        let bytes = read(db, segment.offset).map_err(io_error(&path, failed))?;
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        if let Some(piece) = bytes.get(from..end).filter(|piece| !piece.is_empty()) {
+            let name = format!("{DATA_FILE}-{}", segment.offset + from as u64);
+            kept = aside::bytes(dir, &name, piece).map_err(io_error(&path, failed))?;
+            cut += piece.len() as u64;
+        }
+    }
+    clear(db, &tear.rest).map_err(io_error(&path, failed))?;
+    notes.push(OpenNote::TailSetAside { bytes: cut, kept });
+    Ok(())
+}
+
+/// Takes the headers of the segments behind the torn one, so that sled ends where the log does.
+fn clear(db: &File, rest: &[Segment]) -> io::Result<()> {
+    for segment in rest.iter().skip(1) {
+        write_at(db, &[0; HEADER_BYTES], segment.offset)?;
+    }
+    db.sync_data()
+}
+
+fn read(db: &File, offset: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; SEGMENT_BYTES];
+    let filled = read_up_to(db, &mut bytes, offset)?;
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+/// Reads as much as there is.
+fn read_up_to(db: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match read_at(db, rest, offset + filled as u64) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
+}
+
+#[cfg(unix)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    match std::os::windows::fs::FileExt::seek_write(file, bytes, offset)? {
+        written if written == bytes.len() => Ok(()),
+        _ => Err(io::ErrorKind::WriteZero.into()),
+    }
+}
