@@ -110,8 +110,7 @@ impl Problem {
             OpenError::NotEmpty { .. } => (
                 EXIT_USAGE,
                 "it is not empty; nothing in it was touched".to_owned(),
-                "name a new or an empty directory with --data-dir; a log is imported whole or not at all"
-                    .to_owned(),
+                "a log is imported whole: name a new or an empty directory with --data-dir".to_owned(),
             ),
             OpenError::NewerFormat { found, known, .. } => (
                 EXIT_LOG,
