@@ -14,7 +14,7 @@ mod sketch;
 
 use std::sync::Arc;
 
-use super::EventStore;
+use super::{EventReader, EventStore};
 
 pub use super::index::{IndexAlone, index_alone};
 pub use sketch::{Author, draft, id, ok, stream};
@@ -23,13 +23,22 @@ pub use sketch::{Author, draft, id, ok, stream};
 pub async fn run(make: impl Fn() -> Arc<dyn EventStore>) {
     appending::run(&make).await;
     large::run(&make).await;
-    reading::run(&make).await;
+    reading::run(&make, &|store| store).await;
     following::run(&make).await;
     reopening::run(&make).await;
 }
 
+/// Puts a reader through the reading part of the suite: `make` gives an empty store each time, and `open` makes the
+/// reader from the store once it is filled.
+pub async fn run_reader(
+    make: impl Fn() -> Arc<dyn EventStore>,
+    open: impl Fn(Arc<dyn EventStore>) -> Arc<dyn EventReader>,
+) {
+    reading::run(&make, &open).await;
+}
+
 /// Reads the whole log page by page and checks it: positions and versions follow one another, each record names
 /// the one before it in its stream, each append is whole. Answers how many events there are.
-pub fn check_log(store: &dyn EventStore) -> u64 {
+pub fn check_log(store: &dyn EventReader) -> u64 {
     reading::check_log(store)
 }

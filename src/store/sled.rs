@@ -4,8 +4,10 @@
 //! Beside sled's own files the directory holds `taskreel.format` (that it is a log, and of what kind), `HEAD` (how
 //! far it went) and, while it is open, `holder` (by whom).
 
+mod damaged;
 mod dir;
 mod guard;
+mod import;
 mod index;
 mod open;
 mod scan;
@@ -29,7 +31,9 @@ use super::{
     reading, scanning,
 };
 
+pub use self::damaged::SledDamaged;
 pub use self::dir::{LogHeader, blob_files, log_header};
+pub use self::import::SledImport;
 pub use self::sizes::{SnapshotHealth, TreeSize};
 
 /// What an acknowledged append has survived. Chosen when a log is created and written into its header.
@@ -228,6 +232,16 @@ impl EventReader for SledStore {
 
     fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
         self.read(|_| Ok(self.index(super::index::Index::open_work)))
+    }
+
+    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let gone_through = self.read(|trees| {
+            reading::survey(trees, self.index(super::index::Index::next_ordinal), show);
+            Ok(())
+        });
+        if let Err(error) = gone_through {
+            show(Err(error));
+        }
     }
 }
 

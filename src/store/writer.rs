@@ -198,6 +198,31 @@ impl<S: Sink> Writer<S> {
         }
     }
 
+    /// Writes appends of another log, each with the epoch that it was written in. For a log that nobody else has yet:
+    /// one that cannot be taken ends it all.
+    pub(super) fn adopt(&mut self, appends: Vec<Append>) -> Result<(), AppendError> {
+        let shared = Arc::clone(&self.shared);
+        let mut group = Group::of_another_log(&shared);
+        for append in appends {
+            match group.admit(append, &self.sink) {
+                Verdict::Admitted(_) => {}
+                Verdict::Known(_) => return Err(super::check::invalid("its set id was used before")),
+                Verdict::Refused(error) => return Err(error),
+            }
+        }
+        let written = group.write(&mut self.builder, &mut self.tail.next_chunk, &mut self.sink);
+        written.map_err(|why| AppendError::NotWritten { why })?;
+        self.commit(&group);
+        self.save_runs();
+        Ok(())
+    }
+
+    /// Writes `HEAD` and gives the sink back.
+    pub(super) fn end(mut self) -> Result<S, String> {
+        self.write_head()?;
+        Ok(self.sink)
+    }
+
     /// Shows a durable group: to the index, to subscribers. Callers are answered after that.
     fn commit(&mut self, group: &Group<'_>) {
         if group.is_empty() {

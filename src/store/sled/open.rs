@@ -29,7 +29,7 @@ use super::{Durability, SledOptions, SledStore};
 pub(super) const SEGMENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// The partition of every log that stands alone.
-const PARTITION: u32 = 0;
+pub(super) const PARTITION: u32 = 0;
 
 /// Opens or makes the log in `dir`.
 pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
@@ -168,13 +168,13 @@ fn spawn(
     })
 }
 
-fn refuse_blobs(dir: &Path) -> Result<(), OpenError> {
+pub(super) fn refuse_blobs(dir: &Path) -> Result<(), OpenError> {
     let path = dir.join("blobs");
     let count = blob_files(dir).map_err(io_error(&path, "the directory could not be read"))?.len();
     if count == 0 { Ok(()) } else { Err(OpenError::BlobsPresent { path, count }) }
 }
 
-fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
+pub(super) fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
     let config = ::sled::Config::new()
         .path(dir)
         .mode(Mode::HighThroughput)
@@ -192,7 +192,7 @@ fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
 /// sled tells that somebody else has the lock by this text only; the exact version is pinned and a test watches it.
 const LOCKED: &str = "could not acquire lock";
 
-fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
+pub(super) fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
     match error {
         ::sled::Error::Io(source) if source.to_string().contains(LOCKED) => {
             OpenError::Held { path: dir.to_owned(), holder: Holder::read(dir) }
@@ -209,11 +209,11 @@ fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
     }
 }
 
-fn damaged(dir: &Path, what: impl Into<String>) -> OpenError {
+pub(super) fn damaged(dir: &Path, what: impl Into<String>) -> OpenError {
     OpenError::Corrupt { path: dir.to_owned(), what: what.into() }
 }
 
-fn head_error(dir: &Path, why: String) -> OpenError {
+pub(super) fn head_error(dir: &Path, why: String) -> OpenError {
     io_error(&dir.join(HEAD_FILE), "it could not be written")(std::io::Error::other(why))
 }
 

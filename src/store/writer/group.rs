@@ -40,6 +40,8 @@ struct Admitted {
 /// The group.
 pub(super) struct Group<'a> {
     shared: &'a Shared,
+    /// Whether its appends keep the fences under which another log took them.
+    foreign: bool,
     admitted: Vec<Admitted>,
     sets: HashMap<[u8; 16], usize>,
     /// Ends of the streams that this group extends.
@@ -57,6 +59,7 @@ impl<'a> Group<'a> {
         let index = read(shared);
         Self {
             shared,
+            foreign: false,
             admitted: Vec::new(),
             sets: HashMap::new(),
             ends: HashMap::new(),
@@ -65,6 +68,11 @@ impl<'a> Group<'a> {
             next: Position(index.head().0 + 1),
             next_ordinal: index.next_ordinal(),
         }
+    }
+
+    /// The same for appends of another log.
+    pub(super) fn of_another_log(shared: &'a Shared) -> Self {
+        Self { foreign: true, ..Self::after(shared) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -91,7 +99,7 @@ impl<'a> Group<'a> {
         {
             return Ok(Some(known));
         }
-        if append.fence != self.shared.fence {
+        if append.fence != self.shared.fence && !self.foreign {
             return Err(AppendError::Fenced { presented: append.fence, current: self.shared.fence });
         }
         for part in &append.parts {
