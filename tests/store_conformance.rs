@@ -1,27 +1,64 @@
-//! Every store passes the same suite.
+//! Every store passes the same suite, also with faults around it.
 #![cfg(feature = "testing")]
 
 use std::cell::Cell;
+use std::path::Path;
 use std::sync::Arc;
 
-use taskreel::store::{MemoryStore, SledStore, blob_files, conformance};
+use taskreel::store::conformance::{self, Opener};
+use taskreel::store::{EventStore, Faults, FaultyStore, MemoryStore, SledStore, blob_files};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_conforms() {
     conformance::run(|| Arc::new(MemoryStore::new())).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sled_store_conforms_and_never_makes_a_blob_file() {
+/// Runs the suite over logs in directories, and looks for blob files in all of them.
+async fn in_directories(around: impl Fn(SledStore) -> Arc<dyn EventStore>) {
     let base = tempfile::tempdir().unwrap();
     let made = Cell::new(0);
+    let dir = |number: u32| base.path().join(number.to_string());
     conformance::run(|| {
         made.set(made.get() + 1);
-        Arc::new(SledStore::open(base.path().join(made.get().to_string())).unwrap())
+        around(SledStore::open(dir(made.get())).unwrap())
     })
     .await;
     assert!(made.get() > 10);
     for n in 1..=made.get() {
-        assert!(blob_files(&base.path().join(n.to_string())).unwrap().is_empty());
+        assert!(blob_files(&dir(n)).unwrap().is_empty());
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sled_store_conforms_and_never_makes_a_blob_file() {
+    in_directories(|store| Arc::new(store)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_with_no_fault_planned_is_the_store_itself() {
+    conformance::run(|| Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), Faults::none()))).await;
+    in_directories(|store| Arc::new(FaultyStore::new(Arc::new(store), Faults::none()))).await;
+}
+
+#[tokio::test]
+async fn the_memory_store_keeps_its_promises_when_its_disk_fails() {
+    conformance::run_with_faults(|| -> Opener {
+        let mut last: Option<Arc<MemoryStore>> = None;
+        Box::new(move || {
+            let opened = last.as_ref().map_or_else(MemoryStore::new, |last| last.reopened().unwrap());
+            let opened = Arc::new(opened);
+            last = Some(Arc::clone(&opened));
+            opened
+        })
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_sled_store_keeps_its_promises_when_its_disk_fails() {
+    conformance::run_with_faults(|| -> Opener {
+        let dir = tempfile::tempdir().unwrap();
+        Box::new(move || Arc::new(SledStore::open(Path::new(dir.path())).unwrap()))
+    })
+    .await;
 }

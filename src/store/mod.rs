@@ -2,14 +2,16 @@
 //!
 //! Audit and inspection take an [`EventReader`]: the signature itself shows that they cannot write. Reading is
 //! synchronous, so that it works without a runtime; actors read from the blocking pool. [`SledStore`] keeps
-//! the log in a directory, [`MemoryStore`] is the reference that every store must agree with, and
-//! [`conformance`] is the suite that compares them.
+//! the log in a directory, [`MemoryStore`] is the reference that every store must agree with,
+//! [`conformance`] is the suite that compares them, and [`faulty`] makes any of them fail as asked.
 
 mod check;
 mod chunks;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod error;
+#[cfg(any(test, feature = "testing"))]
+pub mod faulty;
 mod files;
 pub mod fold;
 mod head;
@@ -40,6 +42,8 @@ pub use self::sled::{
     Durability, LogHeader, SledOptions, SledStore, SnapshotHealth, TreeSize, blob_files, log_header,
 };
 pub use error::{AppendError, CloseError, OpenError, ReadError};
+#[cfg(any(test, feature = "testing"))]
+pub use faulty::{AppendFault, Faults, FaultyStore, ReadFault, Struck};
 pub use head::{Frontier, Head};
 pub use holder::Holder;
 pub use memory::MemoryStore;

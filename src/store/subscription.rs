@@ -16,8 +16,19 @@ const PAGE_RECORDS: usize = 256;
 
 /// Records that become durable, as the store publishes them. Most readers want a [`Subscription`] instead, which
 /// fills the gaps.
-#[derive(Debug)]
-pub struct Feed(broadcast::Receiver<Arc<StoredRecord>>);
+pub struct Feed {
+    records: broadcast::Receiver<Arc<StoredRecord>>,
+    only: Option<Only>,
+}
+
+/// Which records of a feed are handed out.
+type Only = Box<dyn Fn(&StoredRecord) -> bool + Send + Sync>;
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("waiting", &self.records.len()).finish_non_exhaustive()
+    }
+}
 
 /// Why a feed has no next record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +47,13 @@ pub enum FeedError {
 impl Feed {
     /// The feed of a store: what is sent must be durable, and in the order of the log.
     pub fn new(records: broadcast::Receiver<Arc<StoredRecord>>) -> Self {
-        Self(records)
+        Self { records, only: None }
+    }
+
+    /// The same feed without the records that `only` refuses.
+    #[must_use]
+    pub fn only(self, only: impl Fn(&StoredRecord) -> bool + Send + Sync + 'static) -> Self {
+        Self { only: Some(Box::new(only)), ..self }
     }
 
     /// Waits for the next record. Cancel-safe.
@@ -44,10 +61,15 @@ impl Feed {
     /// # Errors
     /// [`FeedError`] if records were missed, or none will come.
     pub async fn next(&mut self) -> Result<Arc<StoredRecord>, FeedError> {
-        self.0.recv().await.map_err(|error| match error {
-            RecvError::Lagged(missed) => FeedError::Lagged { missed },
-            RecvError::Closed => FeedError::Closed,
-        })
+        loop {
+            let record = self.records.recv().await.map_err(|error| match error {
+                RecvError::Lagged(missed) => FeedError::Lagged { missed },
+                RecvError::Closed => FeedError::Closed,
+            })?;
+            if self.only.as_ref().is_none_or(|only| only(&record)) {
+                return Ok(record);
+            }
+        }
     }
 }
 

@@ -1,0 +1,228 @@
+//! A store that fails as asked: put it around any other, and see what your agents make of a bad disk.
+//!
+//! It behaves as the real store does when a write fails: the caller hears what can be known of its append, nothing
+//! of a failed group is shown, later appends are refused as poisoned, and what was durable can still be read. Opening
+//! the log again ends that: make the inner store anew and wrap it with the same [`Faults`].
+//!
+//! ```
+//! use std::sync::Arc;
+//! use taskreel::store::conformance::{Author, stream};
+//! use taskreel::store::{AppendError, AppendFault, EventReader, EventStore, Faults, FaultyStore, MemoryStore};
+//!
+//! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+//! let faults = Faults::none();
+//! let disk = Arc::new(MemoryStore::new());
+//! let store = FaultyStore::new(disk.clone(), faults.clone());
+//! let append = Author::new(store.fence()).one(&stream("a"), b"paid");
+//! faults.at_next_append(AppendFault::AfterWrite);
+//! let answer = store.append(append.clone()).await;
+//! assert!(matches!(answer, Err(AppendError::Ambiguous { .. })));
+//! assert_eq!(store.head()?.0, 0, "nobody is shown what may be lost");
+//!
+//! let reopened = FaultyStore::new(Arc::new(disk.reopened()?), faults);
+//! assert!(reopened.resolve(append.set_id)?.is_some(), "it is there: it must not be done again");
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! # }).map_err(|error| error.to_string())?;
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A system is given one with `System::builder(..).store(Arc::new(store))`.
+
+mod plan;
+mod reads;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proto_events::id::{StreamId, Version};
+
+use super::{
+    Append, AppendError, AppendFuture, Appended, CloseError, EventReader as _, EventStore, Feed, Fence, check,
+};
+
+pub use self::plan::{AppendFault, Faults, ReadFault, Struck};
+
+/// A store around another that fails as asked; see the module.
+pub struct FaultyStore {
+    inner: Arc<dyn EventStore>,
+    faults: Faults,
+    state: Arc<Mutex<State>>,
+}
+
+/// What has happened since it was opened.
+#[derive(Debug, Default)]
+struct State {
+    /// Why no more appends are taken.
+    poisoned: Option<String>,
+    /// The group that is being torn: how many of its appends still land.
+    torn: Option<usize>,
+    /// Appends handed on as they should be.
+    sound: HashSet<[u8; 16]>,
+    /// Appends that may have landed and are shown to nobody.
+    hidden: Vec<Hidden>,
+}
+
+/// An append that is shown to nobody.
+#[derive(Debug, Clone)]
+struct Hidden {
+    set_id: [u8; 16],
+    /// Its streams, and where they ended before it.
+    streams: Vec<(StreamId, Version)>,
+}
+
+impl fmt::Debug for FaultyStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FaultyStore")
+            .field("faults", &self.faults)
+            .field("state", &self.lock())
+            .finish_non_exhaustive()
+    }
+}
+
+impl FaultyStore {
+    /// Puts faults around a store.
+    pub fn new(inner: Arc<dyn EventStore>, faults: Faults) -> Self {
+        Self { inner, faults, state: Arc::default() }
+    }
+
+    /// The plan.
+    pub fn faults(&self) -> &Faults {
+        &self.faults
+    }
+
+    /// Why the store takes no more appends, if a write has failed.
+    pub fn poisoned(&self) -> Option<String> {
+        self.lock().poisoned.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// Hands an append on, now; the place in the inner store's queue is taken in the order of calls.
+    fn hand_on(&self, state: &mut State, append: Append) -> AppendFuture {
+        state.sound.insert(append.set_id);
+        self.inner.append(append)
+    }
+
+    /// The write lands, and its caller hears that nobody knows. `shown`: it was the answer alone that was lost.
+    fn land(&self, state: &mut State, append: Append, why: &str, shown: bool) -> AppendFuture {
+        if state.sound.contains(&append.set_id) || matches!(self.inner.resolve(append.set_id), Ok(Some(_))) {
+            // A repeated append writes nothing, so that nothing of it can fail.
+            return self.hand_on(state, append);
+        }
+        if !shown {
+            state.hidden.push(Hidden::of(&append));
+        }
+        let answer = self.inner.append(append);
+        let (shared, why) = (Arc::clone(&self.state), why.to_owned());
+        Box::pin(async move {
+            let error = match answer.await {
+                Ok(_) => AppendError::Ambiguous { why: why.clone() },
+                // As in the real store: a refusal may rest on what the failed group did not write.
+                Err(AppendError::Conflict { .. } | AppendError::Fenced { .. }) => {
+                    AppendError::Poisoned { why: why.clone() }
+                }
+                Err(other) => other,
+            };
+            lock(&shared).poison(&why);
+            Err(error)
+        })
+    }
+
+    /// An append of the group that is being torn.
+    fn tear(&self, state: &mut State, append: Append, landing: usize) -> AppendFuture {
+        const WHY: &str = "the group was torn while it was written";
+        state.torn = Some(landing.saturating_sub(1));
+        if landing > 0 {
+            return self.land(state, append, WHY, false);
+        }
+        let shared = Arc::clone(&self.state);
+        Box::pin(async move {
+            lock(&shared).poison(WHY);
+            Err(AppendError::Ambiguous { why: WHY.to_owned() })
+        })
+    }
+
+    fn strike(&self, state: &mut State, append: Append, fault: AppendFault) -> AppendFuture {
+        let why = match fault {
+            AppendFault::TearGroup { landing } => return self.tear(state, append, landing),
+            AppendFault::BeforeWrite => "the disk refused the write",
+            AppendFault::AfterWrite => "the flush failed",
+            AppendFault::LoseAnswer => "the writer ended without an answer",
+            AppendFault::OutOfSpace => "no space left on the disk",
+        };
+        state.poison(why);
+        match fault {
+            AppendFault::AfterWrite => self.land(state, append, why, false),
+            AppendFault::LoseAnswer => self.land(state, append, why, true),
+            _ => refuse(AppendError::NotWritten { why: why.to_owned() }),
+        }
+    }
+}
+
+impl State {
+    fn poison(&mut self, why: &str) {
+        self.poisoned.get_or_insert_with(|| why.to_owned());
+    }
+}
+
+impl Hidden {
+    fn of(append: &Append) -> Self {
+        let streams = append.parts.iter().map(|part| (part.stream.clone(), part.expected.version()));
+        Self { set_id: append.set_id, streams: streams.collect() }
+    }
+}
+
+impl EventStore for FaultyStore {
+    fn fence(&self) -> Fence {
+        self.inner.fence()
+    }
+
+    fn append(&self, append: Append) -> AppendFuture {
+        if let Err(error) = check::agrees(&append) {
+            return refuse(error);
+        }
+        if self.inner.head().is_err() {
+            // Closed: nothing of it is ours to spoil.
+            return self.inner.append(append);
+        }
+        let mut state = self.lock();
+        if let Some(why) = &state.poisoned {
+            return refuse(AppendError::Poisoned { why: why.clone() });
+        }
+        if let Some(landing) = state.torn {
+            return self.tear(&mut state, append, landing);
+        }
+        match self.faults.next_append() {
+            Some(fault) => self.strike(&mut state, append, fault),
+            None => self.hand_on(&mut state, append),
+        }
+    }
+
+    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, super::ReadError> {
+        if self.lock().hides(set_id) { Ok(None) } else { self.inner.resolve(set_id) }
+    }
+
+    fn subscribe(&self) -> Feed {
+        let state = Arc::clone(&self.state);
+        self.inner.subscribe().only(move |stored| !lock(&state).hides(stored.record.set_id))
+    }
+
+    fn close(&self) -> Result<(), CloseError> {
+        self.inner.close()?;
+        match self.poisoned() {
+            Some(why) => Err(CloseError::Poisoned { why }),
+            None => Ok(()),
+        }
+    }
+}
+
+fn refuse(error: AppendError) -> AppendFuture {
+    Box::pin(std::future::ready(Err(error)))
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
