@@ -31,14 +31,14 @@
 mod plan;
 mod reads;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto_events::id::{StreamId, Version};
 
 use super::{
-    Append, AppendError, AppendFuture, Appended, CloseError, EventReader as _, EventStore, Feed, Fence, check,
+    Append, AppendError, AppendFuture, AppendPart, Appended, CloseError, EventStore, Feed, Fence, check,
 };
 
 pub use self::plan::{AppendFault, Faults, ReadFault, Struck};
@@ -59,6 +59,8 @@ struct State {
     torn: Option<usize>,
     /// Appends handed on as they should be.
     sound: HashSet<[u8; 16]>,
+    /// Where streams will end when what was handed on is written.
+    ends: HashMap<StreamId, Version>,
     /// Appends that may have landed and are shown to nobody.
     hidden: Vec<Hidden>,
 }
@@ -100,18 +102,39 @@ impl FaultyStore {
         lock(&self.state)
     }
 
-    /// Hands an append on, now; the place in the inner store's queue is taken in the order of calls.
+    /// Whether anything would be written: a repeated append and a refused one write nothing, so nothing can fail.
+    fn writes(&self, state: &State, append: &Append) -> bool {
+        let fits = |part: &AppendPart| {
+            let promised = state.ends.get(&part.stream).copied();
+            let end = self.inner.stream_version(&part.stream).unwrap_or_default();
+            part.expected.version() == promised.map_or(end, |promised| promised.max(end))
+        };
+        append.fence == self.inner.fence()
+            && !state.sound.contains(&append.set_id)
+            && append.parts.iter().all(fits)
+    }
+
+    /// Hands an append on as it should be. The place in the inner store's queue is taken now, in the order of calls.
     fn hand_on(&self, state: &mut State, append: Append) -> AppendFuture {
+        let ends = append.parts.iter().map(|part| (part.stream.clone(), part.record.last_version()));
+        let ends: Vec<_> = ends.collect();
         state.sound.insert(append.set_id);
-        self.inner.append(append)
+        state.ends.extend(ends.iter().cloned());
+        let (answer, shared) = (self.inner.append(append), Arc::clone(&self.state));
+        Box::pin(async move {
+            let answer = answer.await;
+            if answer.is_err() {
+                let mut state = lock(&shared);
+                for (stream, _) in &ends {
+                    state.ends.remove(stream);
+                }
+            }
+            answer
+        })
     }
 
     /// The write lands, and its caller hears that nobody knows. `shown`: it was the answer alone that was lost.
     fn land(&self, state: &mut State, append: Append, why: &str, shown: bool) -> AppendFuture {
-        if state.sound.contains(&append.set_id) || matches!(self.inner.resolve(append.set_id), Ok(Some(_))) {
-            // A repeated append writes nothing, so that nothing of it can fail.
-            return self.hand_on(state, append);
-        }
         if !shown {
             state.hidden.push(Hidden::of(&append));
         }
@@ -195,9 +218,15 @@ impl EventStore for FaultyStore {
         if let Some(landing) = state.torn {
             return self.tear(&mut state, append, landing);
         }
+        if !self.writes(&state, &append) {
+            return self.inner.append(append);
+        }
         match self.faults.next_append() {
-            Some(fault) => self.strike(&mut state, append, fault),
-            None => self.hand_on(&mut state, append),
+            // An id that is in the log already is refused or known, before anything is written.
+            Some(fault) if !matches!(self.inner.resolve(append.set_id), Ok(Some(_))) => {
+                self.strike(&mut state, append, fault)
+            }
+            _ => self.hand_on(&mut state, append),
         }
     }
 

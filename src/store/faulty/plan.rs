@@ -50,7 +50,7 @@ pub enum Struck {
 
 /// What is to go wrong: scripted by number, drawn from a seed, or both. A handle; its clones are the same plan,
 /// also for the stores that are opened later on the same log. Appends and readings are counted from 1, over all
-/// of these stores.
+/// of these stores; an append that writes nothing, since it is repeated or refused, does not count.
 #[derive(Debug, Clone, Default)]
 pub struct Faults(Arc<Mutex<Plan>>);
 
@@ -121,7 +121,7 @@ impl Faults {
         self.plan().full = false;
     }
 
-    /// How many appends have been asked for.
+    /// How many appends have counted.
     pub fn appends(&self) -> u64 {
         self.plan().appends
     }
