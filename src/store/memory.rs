@@ -2,10 +2,9 @@
 //! for tests. Nothing survives it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use proto_events::id::{Digest, Position, StreamId, Version};
-use tokio::sync::broadcast;
 
 use crate::limits::SUBSCRIBER_BUFFER;
 

@@ -6,8 +6,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use proto_events::id::{Position, StreamId, Version};
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
 use super::{EventStore, ReadError, StoredRecord};
 
@@ -211,7 +209,7 @@ impl Subscription {
             Filter::All => store.read_all(position, PAGE_RECORDS),
             Filter::Stream(stream) => store.read_stream(&stream, version, PAGE_RECORDS),
         };
-        let read = tokio::task::spawn_blocking(read).await;
+        let read = spawn_blocking(read).await;
         read.unwrap_or_else(|error| Err(ReadError::Io(format!("the reading task did not end: {error}"))))
     }
 

@@ -64,21 +64,27 @@ fn of_16_threads_at_one_version_exactly_one_wins(store: &Arc<dyn EventStore>) {
     assert_eq!(check_log(store.as_ref()), 10);
 }
 
-/// What a writer learns of a stream before it tries again.
-fn learn(store: &dyn EventStore, author: &mut Author, of: &StreamId) {
-    let end = ok(store.stream_version(of));
-    let last = ok(store.read_stream(of, end, usize::MAX));
-    last.last().into_iter().for_each(|stored| author.learn(stored));
+/// A writer that knows where these streams end now, and nothing of what it tried before.
+fn informed(store: &dyn EventStore, streams: &[StreamId], set: u64) -> Author {
+    let mut author = Author::new(store.fence()).with_sets_from(set);
+    for stream in streams {
+        let end = ok(store.stream_version(stream));
+        let last = ok(store.read_stream(stream, end, usize::MAX));
+        last.last().into_iter().for_each(|stored| author.learn(stored));
+    }
+    author
 }
 
 fn of_16_threads_that_try_again_each_version_has_one_winner(store: &Arc<dyn EventStore>) {
     const EACH: u64 = 15;
     let contended = stream("contended");
     let won = race(|number| {
-        let mut author = Author::new(store.fence()).with_sets_from(number * 1_000_000 + 1);
         let mut won = Vec::new();
-        while won.len() < usize::try_from(EACH).unwrap_or(0) {
-            learn(store.as_ref(), &mut author, &contended);
+        for set in number * 1_000_000 + 1.. {
+            if won.len() as u64 == EACH {
+                break;
+            }
+            let mut author = informed(store.as_ref(), std::slice::from_ref(&contended), set);
             match append(store.as_ref(), author.one(&contended, &number.to_be_bytes())) {
                 Ok(appended) => won.extend(appended.parts.first().map(|part| part.version)),
                 Err(AppendError::Conflict { .. }) => {}
@@ -99,14 +105,14 @@ fn appends_to_several_streams_race_as_wholes(store: &Arc<dyn EventStore>) {
     let acknowledged = Mutex::new(HashMap::new());
     let refused = Mutex::new(Vec::new());
     race(|number| {
-        let mut author = Author::new(store.fence()).with_sets_from(number * 1_000_000 + 1);
         for turn in 0..TRIES {
             // Two or three of the four, in another order each time.
             let first = usize::try_from(number + turn).unwrap_or(0);
             let count = 2 + first % 2;
             let chosen = streams.iter().cycle().skip(first % streams.len()).take(count);
-            let parts: Vec<_> = chosen.map(|stream| (stream.clone(), vec![vec![1]; count])).collect();
-            parts.iter().for_each(|(stream, _)| learn(store.as_ref(), &mut author, stream));
+            let chosen: Vec<_> = chosen.cloned().collect();
+            let mut author = informed(store.as_ref(), &chosen, number * 1_000_000 + turn + 1);
+            let parts: Vec<_> = chosen.into_iter().map(|stream| (stream, vec![vec![1]; count])).collect();
             let several = author.many(&parts);
             let set_id = several.set_id;
             match append(store.as_ref(), several) {

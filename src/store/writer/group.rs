@@ -1,7 +1,7 @@
 //! One group: which appends are admitted, in which values their records stand, and what their callers hear.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLockReadGuard};
+use std::sync::{Arc, PoisonError};
 
 use proto_events::codec::record::{EncodedRecord, Record, RecordError, RecordView};
 use proto_events::envelope::Committed;
