@@ -12,48 +12,35 @@ mod model;
 #[path = "store_model/subject.rs"]
 mod subject;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use proptest::test_runner::Config;
 use proptest_state_machine::{StateMachineTest, prop_state_machine};
-use taskreel::store::{EventStore, MemoryStore, SledStore};
+use taskreel::store::{MemoryStore, SledStore};
 
 use model::{Model, Step};
-use subject::{Disk, Subject};
+use subject::Subject;
 
 fn cases() -> Config {
     let cases = std::env::var("TASKREEL_MODEL_CASES").ok().and_then(|cases| cases.parse().ok());
     Config { cases: cases.unwrap_or(256), failure_persistence: None, ..Config::default() }
 }
 
-#[derive(Default)]
-struct InMemory(Option<Arc<MemoryStore>>);
-
-impl Disk for InMemory {
-    fn open(&mut self) -> Arc<dyn EventStore> {
-        let opened = self.0.as_ref().map_or_else(MemoryStore::new, |last| last.reopened().unwrap());
-        let opened = Arc::new(opened);
-        self.0 = Some(Arc::clone(&opened));
-        opened
-    }
-}
-
-struct InDirectory(tempfile::TempDir);
-
-impl Disk for InDirectory {
-    fn open(&mut self) -> Arc<dyn EventStore> {
-        Arc::new(SledStore::open(self.0.path()).unwrap())
-    }
+/// A folder in memory, where there is such a thing: what a disk does to syncs is not what this is about.
+fn in_memory() -> tempfile::TempDir {
+    let shared = Path::new("/dev/shm");
+    if shared.is_dir() { tempfile::tempdir_in(shared).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
 struct OfMemory;
 
 impl StateMachineTest for OfMemory {
-    type SystemUnderTest = Subject<InMemory>;
+    type SystemUnderTest = Subject;
     type Reference = Model;
 
     fn init_test(_: &Model) -> Self::SystemUnderTest {
-        Subject::new(InMemory::default())
+        Subject::new(Arc::new(MemoryStore::new()), None)
     }
 
     fn apply(mut subject: Self::SystemUnderTest, after: &Model, step: Step) -> Self::SystemUnderTest {
@@ -73,11 +60,12 @@ impl StateMachineTest for OfMemory {
 struct OfSled;
 
 impl StateMachineTest for OfSled {
-    type SystemUnderTest = Subject<InDirectory>;
+    type SystemUnderTest = Subject;
     type Reference = Model;
 
     fn init_test(_: &Model) -> Self::SystemUnderTest {
-        Subject::new(InDirectory(tempfile::tempdir().unwrap()))
+        let dir = in_memory();
+        Subject::new(Arc::new(SledStore::open(dir.path()).unwrap()), Some(dir))
     }
 
     fn apply(mut subject: Self::SystemUnderTest, after: &Model, step: Step) -> Self::SystemUnderTest {

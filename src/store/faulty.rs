@@ -2,7 +2,7 @@
 //!
 //! It behaves as the real store does when a write fails: the caller hears what can be known of its append, nothing
 //! of a failed group is shown, later appends are refused as poisoned, and what was durable can still be read. Opening
-//! the log again ends that: make the inner store anew and wrap it with the same [`Faults`].
+//! the log anew ends that ([`EventStore::reopen`]); the plan of faults goes along.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -11,15 +11,14 @@
 //!
 //! # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
 //! let faults = Faults::none();
-//! let disk = Arc::new(MemoryStore::new());
-//! let store = FaultyStore::new(disk.clone(), faults.clone());
+//! let store = FaultyStore::new(Arc::new(MemoryStore::new()), faults.clone());
 //! let append = Author::new(store.fence()).one(&stream("a"), b"paid");
 //! faults.at_next_append(AppendFault::AfterWrite);
 //! let answer = store.append(append.clone()).await;
 //! assert!(matches!(answer, Err(AppendError::Ambiguous { .. })));
 //! assert_eq!(store.head()?.0, 0, "nobody is shown what may be lost");
 //!
-//! let reopened = FaultyStore::new(Arc::new(disk.reopened()?), faults);
+//! let reopened = store.reopen()?;
 //! assert!(reopened.resolve(append.set_id)?.is_some(), "it is there: it must not be done again");
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! # }).map_err(|error| error.to_string())?;
@@ -38,7 +37,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use proto_events::id::{StreamId, Version};
 
 use super::{
-    Append, AppendError, AppendFuture, AppendPart, Appended, CloseError, EventStore, Feed, Fence, check,
+    Append, AppendError, AppendFuture, AppendPart, Appended, CloseError, EventStore, Feed, Fence, OpenError,
+    Snapshot, check,
 };
 
 pub use self::plan::{AppendFault, Faults, ReadFault, Struck};
@@ -245,6 +245,22 @@ impl EventStore for FaultyStore {
             Some(why) => Err(CloseError::Poisoned { why }),
             None => Ok(()),
         }
+    }
+
+    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), String> {
+        self.inner.put_snapshot(snapshot)
+    }
+
+    fn get_snapshot(&self, stream: &StreamId) -> Result<Option<Snapshot>, String> {
+        self.inner.get_snapshot(stream)
+    }
+
+    fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        if self.faults.refuses_opening() {
+            let _it_is_closed_all_the_same = self.close();
+            return Err(OpenError::NotReopened { why: "the disk is still gone".to_owned() });
+        }
+        Ok(Arc::new(Self::new(self.inner.reopen()?, self.faults.clone())))
     }
 }
 

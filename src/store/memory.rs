@@ -8,6 +8,7 @@ use proto_events::id::{Digest, Position, StreamId, Version};
 
 use crate::limits::SUBSCRIBER_BUFFER;
 
+use super::sync::{Mutex, MutexGuard, broadcast};
 use super::writer::stored;
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, OpenError,

@@ -24,10 +24,12 @@ pub mod open_work;
 mod reading;
 mod runs;
 mod scanning;
+#[cfg(not(shuttle))]
 mod sled;
 pub mod snapshot;
 mod spacer;
 mod subscription;
+mod sync;
 mod value;
 mod writer;
 
@@ -38,6 +40,7 @@ use proto_events::codec::record::{EncodedRecord, Record};
 use proto_events::envelope::Committed;
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
+#[cfg(not(shuttle))]
 pub use self::sled::{
     Durability, LogHeader, SledOptions, SledStore, SnapshotHealth, TreeSize, blob_files, log_header,
 };

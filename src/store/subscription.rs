@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use proto_events::id::{Position, StreamId, Version};
 
+use super::sync::{broadcast, spawn_blocking};
 use super::{EventStore, ReadError, StoredRecord};
 
 /// Records that are read from the log at once.
@@ -61,8 +62,8 @@ impl Feed {
     pub async fn next(&mut self) -> Result<Arc<StoredRecord>, FeedError> {
         loop {
             let record = self.records.recv().await.map_err(|error| match error {
-                RecvError::Lagged(missed) => FeedError::Lagged { missed },
-                RecvError::Closed => FeedError::Closed,
+                broadcast::error::RecvError::Lagged(missed) => FeedError::Lagged { missed },
+                broadcast::error::RecvError::Closed => FeedError::Closed,
             })?;
             if self.only.as_ref().is_none_or(|only| only(&record)) {
                 return Ok(record);

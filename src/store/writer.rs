@@ -20,6 +20,7 @@ use super::head::{Frontier, Head};
 use super::index::Index;
 use super::reading::Values;
 use super::runs::{RunBuilder, Watermark};
+use super::sync::{Instant, Mutex, Notify, RwLock, broadcast, mpsc, oneshot, sleep_until};
 use super::value::ValueBuilder;
 use super::{Append, AppendError, Appended, Feed, Fence, StoredRecord};
 

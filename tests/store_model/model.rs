@@ -122,6 +122,8 @@ pub(crate) struct Model {
     pub(crate) shown: usize,
     pub(crate) sets: Vec<Set>,
     pub(crate) poisoned: bool,
+    /// Before the last step.
+    pub(crate) was_poisoned: bool,
     pub(crate) full: bool,
     /// How many records were written.
     pub(crate) records: u64,
@@ -298,6 +300,7 @@ impl ReferenceStateMachine for Model {
     }
 
     fn apply(mut model: Self, step: &Step) -> Self {
+        model.was_poisoned = model.poisoned;
         model.answers = match step {
             Step::Append { parts, belief: Belief::Right, fault } => {
                 let mut landing = None;

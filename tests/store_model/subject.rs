@@ -6,23 +6,19 @@ use futures_util::future::join_all;
 use proto_events::id::{Position, StreamId, Version};
 use taskreel::store::conformance::{Author, id, stream};
 use taskreel::store::{
-    Append, AppendError, AppendFault, Appended, EventReader as _, EventStore, Faults, FaultyStore, Fence,
-    ReadError, ReadFault, StoredRecord,
+    Append, AppendError, AppendFault, Appended, EventStore, Faults, FaultyStore, Fence, ReadError, ReadFault,
+    StoredRecord,
 };
 
 use crate::model::{Answer, Belief, Body, Model, Part, Row, STREAMS, Set, Step};
 
-/// A log that can be opened again and again. The store that was opened before is closed by then.
-pub(crate) trait Disk {
-    fn open(&mut self) -> Arc<dyn EventStore>;
-}
-
-/// The store under test.
-pub(crate) struct Subject<D> {
-    disk: D,
+/// The store under test, with faults around it.
+pub(crate) struct Subject {
     faults: Faults,
-    store: Arc<FaultyStore>,
+    store: Arc<dyn EventStore>,
     runtime: tokio::runtime::Runtime,
+    /// Where its log is, if it is in a directory.
+    _dir: Option<tempfile::TempDir>,
 }
 
 pub(crate) fn name(number: u8) -> StreamId {
@@ -60,15 +56,16 @@ fn readable(mut row: Row) -> Row {
     row
 }
 
-impl<D: Disk> Subject<D> {
-    pub(crate) fn new(mut disk: D) -> Self {
+impl Subject {
+    pub(crate) fn new(store: Arc<dyn EventStore>, dir: Option<tempfile::TempDir>) -> Self {
         let faults = Faults::none();
-        let store = Arc::new(FaultyStore::new(disk.open(), faults.clone()));
+        let store = Arc::new(FaultyStore::new(store, faults.clone()));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        Self { disk, faults, store, runtime }
+        Self { faults, store, runtime, _dir: dir }
     }
 
     pub(crate) fn step(&mut self, after: &Model, step: &Step) {
+        let was_poisoned = after.was_poisoned;
         let sent = |answers: usize| &after.sets[after.sets.len() - answers..];
         match step {
             Step::Append { belief, fault, .. } => {
@@ -103,7 +100,7 @@ impl<D: Disk> Subject<D> {
             Step::SpoilReading { bit } => self.spoil(after, *bit),
             Step::FillDisk => self.faults.fill_disk(),
             Step::FreeSpace => self.faults.free_space(),
-            Step::Reopen => self.reopen(),
+            Step::Reopen => self.reopen(was_poisoned),
         }
     }
 
@@ -114,7 +111,6 @@ impl<D: Disk> Subject<D> {
             let version = self.store.stream_version(&name(stream)).unwrap();
             assert_eq!(version.0, model.version(stream), "stream {stream}");
         }
-        assert_eq!(self.store.poisoned().is_some(), model.poisoned);
         for set in &model.sets {
             let shown = set.done.clone().filter(|done| {
                 done.iter().all(|(_, position)| usize::try_from(*position).unwrap() <= model.shown)
@@ -126,7 +122,7 @@ impl<D: Disk> Subject<D> {
 
     /// What must hold at the end: the whole log, opened once more.
     pub(crate) fn finish(mut self, model: &Model) {
-        self.reopen();
+        self.reopen(model.poisoned);
         let whole = Model { shown: model.events.len(), poisoned: false, ..model.clone() };
         self.check(&whole);
         self.read_all(&whole, 0, usize::MAX);
@@ -218,9 +214,9 @@ impl<D: Disk> Subject<D> {
         self.read_all(model, 0, usize::MAX);
     }
 
-    fn reopen(&mut self) {
-        assert_eq!(self.store.close().is_err(), self.store.poisoned().is_some());
-        self.store = Arc::new(FaultyStore::new(self.disk.open(), self.faults.clone()));
+    fn reopen(&mut self, poisoned: bool) {
+        assert_eq!(self.store.close().is_err(), poisoned);
+        self.store = self.store.reopen().unwrap();
     }
 }
 

@@ -62,6 +62,7 @@ struct Plan {
     at_read: BTreeMap<u64, ReadFault>,
     drawn: Option<Drawn>,
     full: bool,
+    refuse_opening: bool,
     struck: Vec<Struck>,
 }
 
@@ -121,6 +122,11 @@ impl Faults {
         self.plan().full = false;
     }
 
+    /// The next opening anew fails, once.
+    pub fn refuse_next_opening(&self) {
+        self.plan().refuse_opening = true;
+    }
+
     /// How many appends have counted.
     pub fn appends(&self) -> u64 {
         self.plan().appends
@@ -159,6 +165,10 @@ impl Faults {
         let fault = scripted.or(drawn)?;
         plan.struck.push(Struck::Read(number, fault));
         Some(fault)
+    }
+
+    pub(super) fn refuses_opening(&self) -> bool {
+        std::mem::take(&mut self.plan().refuse_opening)
     }
 
     fn plan(&self) -> MutexGuard<'_, Plan> {

@@ -13,6 +13,7 @@ use crate::store::index::{Entered, Index, Slot, StreamEnd, tag};
 use crate::store::open_work::{Work, work_of};
 use crate::store::reading::{self, Values};
 use crate::store::runs::RunBuilder;
+use crate::store::sync::RwLockReadGuard;
 use crate::store::value::{CAPACITY, ValueBuilder, entry_bytes};
 use crate::store::{Append, AppendError, AppendPart, Appended, ReadError, SetPart, StoredRecord};
 
