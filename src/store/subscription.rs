@@ -199,7 +199,9 @@ impl Subscription {
 
     fn fall_behind(&mut self) -> Result<Option<Delivery>, ReadError> {
         self.stage = Stage::CatchingUp(None);
-        Ok(Some(Delivery::Lagged { from: self.next, to: self.store.head()? }))
+        let (from, to) = (self.next, self.store.head()?);
+        // What the feed no longer has may have been read from the log while it began: then nothing was missed.
+        Ok((from <= to).then_some(Delivery::Lagged { from, to }))
     }
 
     async fn read_page(&self) -> Result<Vec<StoredRecord>, ReadError> {

@@ -312,7 +312,7 @@ fn who_follows_one_stream_sees_each_of_its_records_once_and_hears_of_the_end() {
                 thread::spawn(move || append_each(&store, writer, 3).len())
             })
             .collect();
-        writing.into_iter().for_each(|thread| drop(thread.join().unwrap()));
+        writing.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), 3));
         store.close().unwrap();
         // It may have been cut short by the end, but not have missed one in the middle.
         assert!(following.join().unwrap() <= 4);

@@ -42,7 +42,7 @@ pub(crate) struct Sender<T>(Arc<Mutex<Ring<T>>>);
 
 /// A receiving half.
 #[derive(Debug)]
-pub(crate) struct Receiver<T> {
+pub struct Receiver<T> {
     ring: Arc<Mutex<Ring<T>>>,
     next: u64,
 }
