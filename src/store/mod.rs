@@ -3,13 +3,15 @@
 //! Audit and inspection take an [`EventReader`]: the signature itself shows that they cannot write. Reading is
 //! synchronous, so that it works without a runtime; actors read from the blocking pool. [`SledStore`] keeps
 //! the log in a directory, [`JsonLines`] reads an exported one, [`MemoryStore`] is the reference that every store
-//! must agree with, and [`conformance`] is the suite that compares them.
+//! must agree with, [`conformance`] is the suite that compares them, and [`faulty`] makes any of them fail as asked.
 
 mod check;
 mod chunks;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod error;
+#[cfg(any(test, feature = "testing"))]
+pub mod faulty;
 mod files;
 pub mod fold;
 mod head;
@@ -23,10 +25,12 @@ pub mod open_work;
 mod reading;
 mod runs;
 mod scanning;
+#[cfg(not(shuttle))]
 mod sled;
 pub mod snapshot;
 mod spacer;
 mod subscription;
+mod sync;
 mod value;
 mod writer;
 
@@ -37,11 +41,14 @@ use proto_events::codec::record::{EncodedRecord, Record};
 use proto_events::envelope::Committed;
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
+#[cfg(not(shuttle))]
 pub use self::sled::{
     Durability, LogHeader, SledDamaged, SledImport, SledOptions, SledStore, SnapshotHealth, TreeSize,
     blob_files, log_header,
 };
 pub use error::{AppendError, CloseError, OpenError, ReadError};
+#[cfg(any(test, feature = "testing"))]
+pub use faulty::{AppendFault, Faults, FaultyStore, ReadFault, Struck};
 pub use head::{Frontier, Head};
 pub use holder::Holder;
 pub use jsonl::JsonLines;

@@ -21,14 +21,13 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use proto_events::id::{Position, StreamId, Version};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use self::sink::Trees;
-use super::writer::{Job, Shared};
+use super::writer::{self, Job, Shared};
 use super::{
-    Append, AppendError, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence,
-    Holder, Look, OpenError, OpenNote, ReadError, Scanned, Snapshot, StoredRecord, StreamInfo, check,
-    reading, scanning,
+    Append, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence, Holder, Look,
+    OpenError, OpenNote, ReadError, Scanned, Snapshot, StoredRecord, StreamInfo, check, reading, scanning,
 };
 
 pub use self::damaged::SledDamaged;
@@ -251,23 +250,7 @@ impl EventStore for SledStore {
     }
 
     fn append(&self, append: Append) -> AppendFuture {
-        if let Err(error) = check::agrees(&append) {
-            return Box::pin(std::future::ready(Err(error)));
-        }
-        let (reply, answer) = oneshot::channel();
-        let job = Job { append, reply };
-        let shared = Arc::clone(&self.shared);
-        match self.queue.try_send(job) {
-            Ok(()) => Box::pin(await_answer(shared, answer)),
-            Err(mpsc::error::TrySendError::Closed(_)) => Box::pin(std::future::ready(Err(shared.refusal()))),
-            Err(mpsc::error::TrySendError::Full(job)) => {
-                let queue = self.queue.clone();
-                Box::pin(async move {
-                    queue.send(job).await.map_err(|_| shared.refusal())?;
-                    await_answer(shared, answer).await
-                })
-            }
-        }
+        writer::ask(&self.shared, &self.queue, append)
     }
 
     fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
@@ -328,16 +311,4 @@ impl Drop for SledStore {
             tracing::error!(%error, "the log was not closed cleanly");
         }
     }
-}
-
-async fn await_answer(
-    shared: Arc<Shared>,
-    answer: oneshot::Receiver<Result<Appended, AppendError>>,
-) -> Result<Appended, AppendError> {
-    answer.await.unwrap_or_else(|_| {
-        let why = shared.poisoned.get();
-        Err(AppendError::Ambiguous {
-            why: why.map_or_else(|| "the writer ended without an answer".to_owned(), Clone::clone),
-        })
-    })
 }

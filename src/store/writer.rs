@@ -2,23 +2,25 @@
 //! more, makes it one group with one flush, and answers when that is durable. After a failed write it takes
 //! nothing more: what the disk holds is unknown then, and only opening the log again tells.
 
+mod ask;
 mod group;
-#[cfg(test)]
+#[cfg(all(test, shuttle))]
+mod interleaved;
+#[cfg(all(test, not(shuttle)))]
 mod tests;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-
-use tokio::sync::{Notify, broadcast, mpsc, oneshot};
-use tokio::time::Instant;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::limits::{GROUP_APPENDS, HEAD_REWRITE_EVERY, SUBSCRIBER_BUFFER};
 
+pub(super) use self::ask::ask;
 pub(super) use self::group::stored;
 use self::group::{Group, Verdict};
 use super::head::{Frontier, Head};
 use super::index::Index;
 use super::reading::Values;
 use super::runs::{RunBuilder, Watermark};
+use super::sync::{Instant, Mutex, Notify, RwLock, broadcast, mpsc, oneshot, sleep_until};
 use super::value::ValueBuilder;
 use super::{Append, AppendError, Appended, Feed, Fence, StoredRecord};
 
@@ -152,7 +154,7 @@ impl<S: Sink> Writer<S> {
                     self.write_group(&mut jobs);
                 }
                 // Only reached when nothing is queued; under load the time is looked at after each group.
-                () = tokio::time::sleep_until(self.head_due), if self.head_stale => {}
+                () = sleep_until(self.head_due), if self.head_stale => {}
             }
             if self.head_stale && Instant::now() >= self.head_due {
                 self.rewrite_head();

@@ -166,7 +166,13 @@ impl Problem {
             OpenError::Io { path, what, source } => (
                 EXIT_LOG,
                 format!("{}: {what}: {source}", path.display()),
-                "see that the directory can be read and written".to_owned(),
+                match source.kind() {
+                    io::ErrorKind::StorageFull => {
+                        "make room on that disk, then run the same command again: what was acknowledged is kept"
+                    }
+                    _ => "see that the directory can be read and written",
+                }
+                .to_owned(),
             ),
         };
         Self::new(code, what, why, hint)
@@ -202,9 +208,11 @@ impl Problem {
                 format!("{bytes} bytes are over the limit of {limit}"),
                 "make it smaller, or split it into several tasks",
             ),
-            Error::Append(AppendError::Poisoned { .. } | AppendError::Ambiguous { .. }) => {
-                failed("see that the disk has room and works, then run the same command again")
-            }
+            Error::Append(
+                AppendError::Poisoned { .. } | AppendError::Ambiguous { .. } | AppendError::NotWritten { .. },
+            ) => failed(
+                "see that the disk works, make room on it if it is full, then run the same command again",
+            ),
             Error::TaskNotFound(_) => Self::new(
                 EXIT_UNKNOWN,
                 format!("no answer{about}"),

@@ -1,7 +1,7 @@
 //! One group: which appends are admitted, in which values their records stand, and what their callers hear.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLockReadGuard};
+use std::sync::{Arc, PoisonError};
 
 use proto_events::codec::record::{EncodedRecord, Record, RecordError, RecordView};
 use proto_events::envelope::Committed;
@@ -13,6 +13,7 @@ use crate::store::index::{Entered, Index, Slot, StreamEnd, tag};
 use crate::store::open_work::{Work, work_of};
 use crate::store::reading::{self, Values};
 use crate::store::runs::RunBuilder;
+use crate::store::sync::RwLockReadGuard;
 use crate::store::value::{CAPACITY, ValueBuilder, entry_bytes};
 use crate::store::{Append, AppendError, AppendPart, Appended, ReadError, SetPart, StoredRecord};
 
