@@ -155,6 +155,24 @@ fn a_line_that_is_missing_changed_or_in_another_place_is_named_and_nothing_is_im
     refused(&text.replacen(doubled, &format!("{doubled}\n\n"), 1), 5);
 }
 
+/// The record is whole, has the right hash, version and position: only the one behind it tells that it is another.
+#[test]
+fn a_record_that_was_exchanged_for_another_is_told_by_the_one_behind_it() {
+    let log = |second: &[u8]| {
+        let store = taskreel::store::MemoryStore::new();
+        let mut author = taskreel::store::conformance::Author::new(store.fence());
+        for body in [b"first", second, b"third"] {
+            append(&store, author.one(&stream("s"), body));
+        }
+        exported(&store, "strict")
+    };
+    let (ours, theirs) = (log(b"two"), log(b"TWO"));
+    let exchanged = ours.replacen(ours.lines().nth(2).unwrap(), theirs.lines().nth(2).unwrap(), 1);
+    assert_ne!(exchanged, ours);
+    refused(&exchanged, 4);
+    assert_eq!(faults(&verified(&exchanged)), [FindingKind::Chain]);
+}
+
 #[test]
 fn a_file_cut_anywhere_is_never_taken_for_a_shorter_log() {
     let text = sample();
