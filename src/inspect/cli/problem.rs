@@ -13,7 +13,7 @@ use super::screen::harmless;
 use crate::error::Error;
 use crate::inspect::find::FindError;
 use crate::store::jsonl::ExportError;
-use crate::store::{AppendError, CloseError, OpenError, ReadError};
+use crate::store::{AppendError, CloseError, Holder, OpenError, ReadError};
 
 /// The answer is "no".
 pub const EXIT_NO: u8 = 1;
@@ -129,19 +129,7 @@ impl Problem {
                 format!("it was made with durability {}, not {}, and keeps it", found.name(), asked.name()),
                 "leave `--durability` out to take the log as it is, or name a new directory".to_owned(),
             ),
-            OpenError::Held { holder: Some(holder), .. } => (
-                EXIT_HELD,
-                format!(
-                    "process {} ({}) has held it since {}; one process at a time can have it open",
-                    holder.pid, holder.program, holder.started
-                ),
-                format!("wait for its end, or stop it: kill -INT {}", holder.pid),
-            ),
-            OpenError::Held { holder: None, .. } => (
-                EXIT_HELD,
-                "another process holds it and has not written its name down".to_owned(),
-                "wait for its end; `fuser` or `lsof` on the file `db` in there names it".to_owned(),
-            ),
+            OpenError::Held { holder, .. } => held(holder.as_ref()),
             OpenError::EndsBeforeHead { head, log, .. } => (
                 EXIT_LOG,
                 format!(
@@ -229,6 +217,21 @@ impl Problem {
             _ => failed("run the same command again: what was acknowledged is kept, nothing is done twice"),
         }
     }
+}
+
+/// Code, reason and advice where another process holds the log.
+fn held(holder: Option<&Holder>) -> (u8, String, String) {
+    let Some(Holder { pid, program, started }) = holder else {
+        return (
+            EXIT_HELD,
+            "another process holds it and has not written its name down".to_owned(),
+            "wait for its end; `fuser` or `lsof` on the file `db` in there names it".to_owned(),
+        );
+    };
+    let why = format!(
+        "process {pid} ({program}) has held it since {started}; one process at a time can have it open"
+    );
+    (EXIT_HELD, why, format!("wait for its end, or stop it: kill -INT {pid}"))
 }
 
 fn next_states(from: TaskState) -> String {
