@@ -1,6 +1,12 @@
 //! `taskreel doctor`: what it says of a sound log, of each kind of fault, of a log that is held, and of what is no log;
 //! and that every command says when a log promises less than strict.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
 mod binary;
 
 use std::path::Path;

@@ -162,6 +162,42 @@ async fn a_call_that_may_not_be_repeated_is_unknown_after_reopening() {
     assert_eq!((end.state(), runs), (TaskState::InputRequired, 1));
 }
 
+#[tokio::test]
+async fn work_whose_outcome_could_not_be_written_goes_on_after_reopening() {
+    for (fault, landed) in [(Fault::AfterWriting, true), (Fault::BeforeWriting, false)] {
+        for (faults, store, _dir) in stores() {
+            let (runs, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+            let (counted, gate) = (Arc::clone(&runs), Arc::clone(&go));
+            let tool = move |_: Nothing| {
+                let (counted, gate) = (Arc::clone(&counted), Arc::clone(&gate));
+                async move {
+                    gate.notified().await;
+                    Ok::<_, Infallible>(counted.fetch_add(1, Ordering::SeqCst))
+                }
+            };
+            let system = System::builder("-")
+                .store(store)
+                .tool_with("count", "Counts", tool, ToolPolicy::read_only())
+                .start()
+                .await
+                .unwrap();
+            let task = system.submit(Part::tool_call("count", json!({})).unwrap()).await.unwrap();
+            faults.next(fault);
+            go.notify_one();
+            let stalled = task.finished().await.unwrap_err();
+            assert!(matches!(stalled, Error::Stalled { .. }), "{stalled}");
+            let report = system.reopen().await.unwrap();
+            let in_doubt = if landed { &report.landed } else { &report.not_written };
+            assert!(in_doubt.len() == 1 && in_doubt[0].starts_with("outcome:"), "{report:?}");
+            assert_eq!(report.resumed, usize::from(!landed), "what has its outcome is not done again");
+            go.notify_one();
+            assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
+            assert_eq!(runs.load(Ordering::SeqCst), if landed { 1 } else { 2 });
+            system.shutdown().await.unwrap();
+        }
+    }
+}
+
 /// A model that is silent when it is asked the first time.
 #[derive(Clone, Default)]
 struct SilentOnce(Watch);
