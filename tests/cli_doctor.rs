@@ -172,6 +172,22 @@ fn a_blob_file_and_damage_are_found() {
 }
 
 #[test]
+fn an_index_that_did_not_fit_is_found_once_and_then_made_anew() {
+    let place = small_log();
+    let report = finds(&place, &[]);
+    let dir = place.path().join(LOG);
+    let db = sled::Config::new().path(&dir).segment_size(4 * 1024 * 1024).open().unwrap();
+    db.open_tree("meta").unwrap().insert("index", "taskreel index 1").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    // Until the database's own threads have let go of the directory.
+    std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
+    let damaged = finds(&place, &["index"]);
+    assert_eq!(damaged["log"], report["log"], "nothing is lost");
+    finds(&place, &[]);
+}
+
+#[test]
 fn snapshots_that_do_not_fit_are_counted_and_those_of_another_revision_are_no_fault() {
     let place = small_log();
     let stream = StreamId::task("agent", "sum-0001").unwrap();
