@@ -168,8 +168,8 @@ fn look_at_files(found: &mut Examined) {
 fn look_inside(store: &SledStore, found: &mut Examined) {
     for note in store.notes() {
         match note {
-            // An ordinary end of a process that was killed.
-            OpenNote::NotClosed { .. } => found.notes.push(note.to_string()),
+            // As the ordinary end of a process that was killed leaves it.
+            OpenNote::NotClosed { .. } | OpenNote::TailSetAside { .. } => found.notes.push(note.to_string()),
             OpenNote::IndexRebuilt { .. } => {
                 found.find("index", note.to_string(), "nothing is lost; see whether the disk is sound");
             }
