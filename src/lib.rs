@@ -20,7 +20,7 @@ pub use error::Error;
 pub use proto_events;
 pub use proto_events::model::{Message, Part, PostedTask, TaskState};
 pub use schemars::JsonSchema;
-pub use system::{SessionHandle, System, TaskHandle, TaskSnapshot};
+pub use system::{Reopened, SessionHandle, System, TaskHandle, TaskSnapshot};
 
 /// Models: the trait of a backend, and the backends that are shipped.
 pub mod infer {

@@ -1,6 +1,12 @@
 //! `taskreel doctor`: what it says of a sound log, of each kind of fault, of a log that is held, and of what is no log;
 //! and that every command says when a log promises less than strict.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
 mod binary;
 
 use std::path::Path;
@@ -163,6 +169,22 @@ fn a_blob_file_and_damage_are_found() {
     });
     let ran = place.run("doctor --json").ended(1);
     assert!(!report_findings(&ran).is_empty());
+}
+
+#[test]
+fn an_index_that_did_not_fit_is_found_once_and_then_made_anew() {
+    let place = small_log();
+    let report = finds(&place, &[]);
+    let dir = place.path().join(LOG);
+    let db = sled::Config::new().path(&dir).segment_size(4 * 1024 * 1024).open().unwrap();
+    db.open_tree("meta").unwrap().insert("index", "taskreel index 1").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    // Until the database's own threads have let go of the directory.
+    std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
+    let damaged = finds(&place, &["index"]);
+    assert_eq!(damaged["log"], report["log"], "nothing is lost");
+    finds(&place, &[]);
 }
 
 #[test]

@@ -1,21 +1,18 @@
 //! A system whose store has failed: reads go on, reopening tells what became of each append in doubt, and
 //! everything goes on from what is on disk, through the handles that users hold.
 
+#![cfg(feature = "testing")]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
-#[path = "reopen/faulty.rs"]
-mod faulty;
-
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use faulty::{Fault, Faults, Faulty};
 use futures_util::future::join_all;
 use proto_events::id::Position;
 use proto_events::model::LlmRole;
@@ -24,19 +21,29 @@ use serde_json::json;
 use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::ports::Ports;
-use taskreel::store::{AppendError, Delivery, EventReader, EventStore, MemoryStore, SledStore};
+use taskreel::store::{
+    AppendError, AppendFault, Delivery, EventReader, EventStore, Faults, FaultyStore, MemoryStore, SledStore,
+};
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};
 use tokio::sync::Notify;
 
+/// In the log, and nobody can say so.
+const LANDS: AppendFault = AppendFault::AfterWrite;
+
+/// Not in the log, and nobody can say so.
+const IS_LOST: AppendFault = AppendFault::TearGroup { landing: 0 };
+
 /// A store of each kind, each able to fail; the directory is kept as long as the store is used.
 fn stores() -> Vec<(Faults, Arc<dyn EventStore>, Option<tempfile::TempDir>)> {
     let dir = tempfile::tempdir().unwrap();
+    let memory: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
     let sled = Arc::new(SledStore::open(dir.path()).unwrap());
-    let (one, two) = (Faults::default(), Faults::default());
-    let memory = Faulty::around(Arc::new(MemoryStore::new()), &one);
-    let sled = Faulty::around(sled, &two);
-    vec![(one, memory, None), (two, sled, Some(dir))]
+    let faulty = |store, dir| {
+        let faults = Faults::none();
+        (faults.clone(), Arc::new(FaultyStore::new(store, faults)) as Arc<dyn EventStore>, dir)
+    };
+    vec![faulty(memory, None), faulty(sled, Some(dir))]
 }
 
 fn note(text: &str) -> PostedTask {
@@ -55,11 +62,11 @@ async fn after_a_failed_write_reads_go_on_and_reopening_resolves_what_was_in_dou
     for (faults, store, _dir) in stores() {
         let system = System::builder("-").store(store).start().await.unwrap();
         let kept = system.submit(note("kept")).await.unwrap().finished().await.unwrap();
-        for (fault, landed) in [(Fault::AfterWriting, true), (Fault::BeforeWriting, false)] {
+        for (fault, landed) in [(LANDS, true), (IS_LOST, false)] {
             let epoch = system.log().fence().epoch;
             let (doubted, refused) = (note("in doubt"), note("refused"));
             let (one, two) = (format!("doubted in {epoch}"), format!("refused in {epoch}"));
-            faults.next(fault);
+            faults.at_next_append(fault);
             let answer = system.submit_once(&one, doubted.clone()).await;
             assert!(matches!(answer, Err(Error::Append(AppendError::Ambiguous { .. }))), "{answer:?}");
             let answer = system.submit_once(&two, refused.clone()).await;
@@ -162,6 +169,42 @@ async fn a_call_that_may_not_be_repeated_is_unknown_after_reopening() {
     assert_eq!((end.state(), runs), (TaskState::InputRequired, 1));
 }
 
+#[tokio::test]
+async fn work_whose_outcome_could_not_be_written_goes_on_after_reopening() {
+    for (fault, landed) in [(LANDS, true), (IS_LOST, false)] {
+        for (faults, store, _dir) in stores() {
+            let (runs, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+            let (counted, gate) = (Arc::clone(&runs), Arc::clone(&go));
+            let tool = move |_: Nothing| {
+                let (counted, gate) = (Arc::clone(&counted), Arc::clone(&gate));
+                async move {
+                    gate.notified().await;
+                    Ok::<_, Infallible>(counted.fetch_add(1, Ordering::SeqCst))
+                }
+            };
+            let system = System::builder("-")
+                .store(store)
+                .tool_with("count", "Counts", tool, ToolPolicy::read_only())
+                .start()
+                .await
+                .unwrap();
+            let task = system.submit(Part::tool_call("count", json!({})).unwrap()).await.unwrap();
+            faults.at_next_append(fault);
+            go.notify_one();
+            let stalled = task.finished().await.unwrap_err();
+            assert!(matches!(stalled, Error::Stalled { .. }), "{stalled}");
+            let report = system.reopen().await.unwrap();
+            let in_doubt = if landed { &report.landed } else { &report.not_written };
+            assert!(in_doubt.len() == 1 && in_doubt[0].starts_with("outcome:"), "{report:?}");
+            assert_eq!(report.resumed, usize::from(!landed), "what has its outcome is not done again");
+            go.notify_one();
+            assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
+            assert_eq!(runs.load(Ordering::SeqCst), if landed { 1 } else { 2 });
+            system.shutdown().await.unwrap();
+        }
+    }
+}
+
 /// A model that is silent when it is asked the first time.
 #[derive(Clone, Default)]
 struct SilentOnce(Watch);
@@ -223,9 +266,9 @@ async fn a_reopening_that_fails_is_told_and_can_be_tried_again() {
         let system = System::builder("-").store(store).start().await.unwrap();
         let kept = system.submit(note("kept")).await.unwrap();
         let before = kept.finished().await.unwrap();
-        faults.next(Fault::BeforeWriting);
+        faults.at_next_append(IS_LOST);
         system.submit_once("lost", note("lost")).await.unwrap_err();
-        faults.next(Fault::Opening);
+        faults.refuse_next_opening();
         let failed = system.reopen().await.unwrap_err();
         assert!(matches!(failed, Error::Open(_)), "{failed}");
         let refused = kept.snapshot().await.unwrap_err();
@@ -275,8 +318,8 @@ async fn under_load_nothing_is_lost_or_done_twice_however_often_the_log_is_opene
                 while acknowledged.load(Ordering::SeqCst) < n * AT_ONCE {
                     tokio::task::yield_now().await;
                 }
-                faults.next(if n % 2 == 0 { Fault::BeforeWriting } else { Fault::AfterWriting });
-                while faults.is_to_come() {
+                faults.at_next_append(if n % 2 == 0 { IS_LOST } else { LANDS });
+                while faults.struck().len() <= n {
                     tokio::task::yield_now().await;
                 }
                 system.reopen().await.unwrap();

@@ -64,20 +64,16 @@ impl<A: Actor> Awake<A> {
         self.0.len()
     }
 
-    /// The address of the stream's actor, if it is awake and has not broken.
-    pub(super) fn find(&self, stream: &StreamId) -> Option<Addr<A>> {
-        self.0.get(stream).filter(|entry| entry.addr.connected()).map(|entry| entry.addr.clone())
+    /// The stream's actor, if it is awake and has not broken, for whoever sends it a message, which is counted here.
+    pub(super) fn reach(&mut self, stream: &StreamId) -> Option<Addr<A>> {
+        let entry = self.0.get_mut(stream).filter(|entry| entry.addr.connected())?;
+        entry.sent += 1;
+        Some(entry.addr.clone())
     }
 
-    pub(super) fn insert(&mut self, stream: StreamId, number: u64, addr: Addr<A>, rest: Rc<Rest>) {
-        self.0.insert(stream, Entry { addr, number, sent: 0, rest });
-    }
-
-    /// Notes that the stream's actor was sent a message.
-    pub(super) fn sent(&mut self, stream: &StreamId) {
-        if let Some(entry) = self.0.get_mut(stream) {
-            entry.sent += 1;
-        }
+    /// Enters an actor that was started for a message, which is counted here.
+    pub(super) fn enter(&mut self, stream: StreamId, number: u64, addr: Addr<A>, rest: Rc<Rest>) {
+        self.0.insert(stream, Entry { addr, number, sent: 1, rest });
     }
 
     /// Notes that it was not sent after all.
@@ -153,11 +149,12 @@ mod tests {
         actix_rt::System::new().block_on(async {
             let (stream, rest) = (StreamId::task("agent", "t").unwrap(), Rc::new(Rest::default()));
             let mut awake = Awake::new();
-            awake.insert(stream.clone(), 1, Sleeper.start(), Rc::clone(&rest));
+            awake.enter(stream.clone(), 1, Sleeper.start(), Rc::clone(&rest));
+            rest.carried_out();
             awake.put_to_sleep(&stream);
             assert_eq!(awake.len(), 1, "it has not said that it is at rest");
             rest.note(true);
-            awake.sent(&stream);
+            assert!(awake.reach(&stream).is_some());
             awake.put_to_sleep(&stream);
             assert_eq!((awake.len(), awake.resting().count()), (1, 0), "a message is on its way to it");
             rest.carried_out();

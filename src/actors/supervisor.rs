@@ -64,32 +64,29 @@ impl Supervisor {
 
     /// The actor of a task, started if it is asleep. Whoever asks sends it one message, which is counted here.
     fn task(&mut self, stream: &StreamId) -> Addr<TaskActor> {
-        let addr = self.tasks.find(stream).unwrap_or_else(|| {
-            let (number, rest) = (self.number(), Rc::new(Rest::default()));
-            let started = TaskActor::create(|ctx| {
-                ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
-                TaskActor::new(Arc::clone(&self.shared), stream.clone(), number, Rc::clone(&rest))
-            });
-            self.tasks.insert(stream.clone(), number, started.clone(), rest);
-            self.make_room();
-            started
+        if let Some(known) = self.tasks.reach(stream) {
+            return known;
+        }
+        let (number, rest) = (self.number(), Rc::new(Rest::default()));
+        let started = TaskActor::create(|ctx| {
+            ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
+            TaskActor::new(Arc::clone(&self.shared), stream.clone(), number, Rc::clone(&rest))
         });
-        self.tasks.sent(stream);
-        addr
+        self.tasks.enter(stream.clone(), number, started.clone(), rest);
+        self.make_room();
+        started
     }
 
     /// The same for a session.
     fn session(&mut self, stream: &StreamId) -> Addr<SessionActor> {
-        let addr = self.sessions.find(stream).unwrap_or_else(|| {
-            let (number, rest) = (self.number(), Rc::new(Rest::default()));
-            let started =
-                SessionActor::new(Arc::clone(&self.shared), stream.clone(), Rc::clone(&rest)).start();
-            self.sessions.insert(stream.clone(), number, started.clone(), rest);
-            self.make_room();
-            started
-        });
-        self.sessions.sent(stream);
-        addr
+        if let Some(known) = self.sessions.reach(stream) {
+            return known;
+        }
+        let (number, rest) = (self.number(), Rc::new(Rest::default()));
+        let started = SessionActor::new(Arc::clone(&self.shared), stream.clone(), Rc::clone(&rest)).start();
+        self.sessions.enter(stream.clone(), number, started.clone(), rest);
+        self.make_room();
+        started
     }
 
     fn number(&mut self) -> u64 {

@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use crate::audit::{self, Verified};
 use crate::store::{
-    EventStore, Head, Holder, LogHeader, OpenError, SledOptions, SledStore, SnapshotHealth, TreeSize,
-    blob_files, log_header,
+    EventStore, Head, Holder, LogHeader, OpenError, OpenNote, SledOptions, SledStore, SnapshotHealth,
+    TreeSize, blob_files, log_header,
 };
 
 pub use disk::{PartSize, SyncCost};
@@ -62,6 +62,8 @@ pub struct Examined {
     pub blobs: usize,
     /// The trees of the database, if it could be opened.
     pub trees: Vec<TreeSize>,
+    /// What opening it met that is no fault: that it had not been closed, say.
+    pub notes: Vec<String>,
     /// Index and chain, if it could be opened.
     pub verified: Option<Verified>,
     /// The snapshots, if it could be opened.
@@ -85,6 +87,8 @@ impl Examined {
 
 const RESTORE: &str = "copy the directory before anything else; then restore the log from a copy, or export what can still be read";
 
+const SET_ASIDE: &str = "what was acknowledged is there; keep what was set aside until you know why, and see whether the disk is sound";
+
 /// Examines the log in `dir`. Where none is, nothing is made or changed. A log that nobody holds is opened for it.
 ///
 /// # Errors
@@ -101,6 +105,7 @@ pub fn examine(dir: &Path) -> Result<Examined, OpenError> {
         head: head_state(dir),
         blobs: 0,
         trees: Vec::new(),
+        notes: Vec::new(),
         verified: None,
         snapshots: None,
         findings: Vec::new(),
@@ -161,6 +166,16 @@ fn look_at_files(found: &mut Examined) {
 
 /// What opening and reading tells.
 fn look_inside(store: &SledStore, found: &mut Examined) {
+    for note in store.notes() {
+        match note {
+            // As the ordinary end of a process that was killed leaves it.
+            OpenNote::NotClosed { .. } | OpenNote::TailSetAside { .. } => found.notes.push(note.to_string()),
+            OpenNote::IndexRebuilt { .. } => {
+                found.find("index", note.to_string(), "nothing is lost; see whether the disk is sound");
+            }
+            _ => found.find("database", note.to_string(), SET_ASIDE),
+        }
+    }
     let verified = audit::verify(store);
     for finding in verified.findings.iter().take(5) {
         let place = finding.stream.as_ref().map_or_else(String::new, |stream| format!(" in {stream}"));

@@ -27,6 +27,10 @@ pub fn doctor(found: &Examined, screen: &mut Screen) -> Result<Verdict, Problem>
             screen.line(&format!("finding: {part}: {what}"))?;
             screen.line(&format!("  try: {advice}"))?;
         }
+        for what in &found.notes {
+            let what = screen.plain(what);
+            screen.line(&format!("note: {what}"))?;
+        }
         for what in &found.unchecked {
             screen.line(&format!("not checked: {what}"))?;
         }
@@ -56,7 +60,7 @@ fn lines(found: &Examined) -> Vec<(&'static str, String)> {
         let streams = count(verified.streams, "stream", "streams");
         let faults = count(verified.findings.len() as u64 + verified.more, "fault", "faults");
         lines.push(("log", format!("{events} in {records} of {streams}")));
-        lines.push(("chain", format!("chain and index against the log: {faults}")));
+        lines.push(("chain", format!("{faults}, the index against the log included")));
     }
     if !found.trees.is_empty() {
         let tree = |tree: &TreeSize| match tree.values {
@@ -194,6 +198,7 @@ fn report_json(found: &Examined) -> JsonText {
         ("head", head_json(&found.head)),
         ("blobs", number(found.blobs as u64)),
         ("log", maybe(verified)),
+        ("notes", JsonText::of_model(&found.notes)),
         ("snapshots", maybe(snapshots)),
         ("findings", list(found.findings.iter().map(advice))),
         ("not_checked", JsonText::of_model(&found.unchecked)),
