@@ -66,38 +66,44 @@ fn main() -> Result<(), Failure> {
 
 fn scans(report: &mut Report, dir: &Path, raw: &Path, shape: Shape, rounds: usize) -> Result<(), Failure> {
     let store = SledStore::open(dir)?;
-    let timed = |work: &dyn Fn() -> Result<u64, Failure>| {
-        let rounds = (0..=rounds).map(|_| {
-            let begin = Instant::now();
-            let events = work()?;
-            let speed = rate(events, begin.elapsed());
-            if events == shape.events() {
-                Ok(speed)
-            } else {
-                Err(format!("{events} events were read").into())
-            }
-        });
-        // The first round warms up.
-        Ok::<_, Failure>(median(rounds.collect::<Result<Vec<_>, Failure>>()?.split_off(1)))
-    };
+    let timed = |work: &dyn Fn() -> Result<u64, Failure>| timed(shape, rounds, work);
     for (compare, name, target) in [
         (Compare::Checksums, "scan, every event decoded, checksums compared", 2e6),
         (Compare::Hashes, "scan, every event decoded, every hash compared", 1.2e6),
     ] {
-        let baseline = timed(&|| read_raw(raw, compare))?;
-        let scan = timed(&|| scan(&store, compare))?;
-        let row = Row::new(name, scan, "events/s").beside(baseline).target(Target::AtLeast(target));
-        report.row(&row.more("events", shape.events()))?;
+        let (baseline, baseline_by_cpu) = timed(&|| read_raw(raw, compare))?;
+        let (scan, by_cpu) = timed(&|| scan(&store, compare))?;
+        let row =
+            Row::new(name, scan, "events/s").beside(baseline).by_cpu(by_cpu).target(Target::AtLeast(target));
+        report.row(&row.more("events", shape.events()).more("baseline_by_cpu", baseline_by_cpu))?;
     }
-    report.row(&Row::new(
-        "scan, nothing decoded, checksums compared",
-        timed(&|| headers(&store))?,
-        "events/s",
-    ))?;
-    let row =
-        Row::new("pages, every event decoded, every hash compared", timed(&|| pages(&store))?, "events/s");
-    report.row(&row)?;
+    let (scan, by_cpu) = timed(&|| headers(&store))?;
+    report.row(&Row::new("scan, nothing decoded, checksums compared", scan, "events/s").by_cpu(by_cpu))?;
+    let (read, by_cpu) = timed(&|| pages(&store))?;
+    report
+        .row(&Row::new("pages, every event decoded, every hash compared", read, "events/s").by_cpu(by_cpu))?;
     Ok(store.close()?)
+}
+
+/// Events a second, of the clock and of the processor: medians of rounds behind one that warms up.
+fn timed(
+    shape: Shape,
+    rounds: usize,
+    work: &dyn Fn() -> Result<u64, Failure>,
+) -> Result<(f64, f64), Failure> {
+    let (mut speeds, mut by_cpu) = (Vec::new(), Vec::new());
+    for round in 0..=rounds {
+        let (begin, cpu) = (Instant::now(), machine::cpu()?);
+        let events = work()?;
+        if events != shape.events() {
+            return Err(format!("{events} events were read").into());
+        }
+        if round > 0 {
+            speeds.push(rate(events, begin.elapsed()));
+            by_cpu.push(rate(events, machine::cpu()?.saturating_sub(cpu)));
+        }
+    }
+    Ok((median(speeds), median(by_cpu)))
 }
 
 /// Decodes the events of a record; answers how many.
@@ -185,27 +191,35 @@ fn wakes(report: &mut Report, dir: &Path, streams: usize) -> Result<(), Failure>
     let lately = some(setting("TASKREEL_BENCH_WAKES", WAKES)?);
     let first = wake(&store, &lately)?;
     let again = wake(&store, &lately)?;
-    report.row(&wake_row("wake of a ten-event task, read lately", again, 50.0))?;
-    report.row(&wake_row("wake of a ten-event task, first after opening", first, 200.0))?;
+    report.row(&wake_row("wake of a ten-event task, read lately", &again, 50.0))?;
+    report.row(&wake_row("wake of a ten-event task, first after opening", &first, 200.0))?;
     store.close()?;
     let store = SledStore::open(dir)?;
     if machine::forget_files() {
         let disk = wake(&store, &some(COLD_WAKES))?;
-        report.row(&wake_row("wake of a ten-event task, from the disk", disk, 5_000.0))?;
+        report.row(&wake_row("wake of a ten-event task, from the disk", &disk, 5_000.0))?;
     }
     Ok(store.close()?)
 }
 
-fn wake_row(what: &str, mut micros: Vec<f64>, target: f64) -> Row {
-    micros.sort_by(f64::total_cmp);
-    Row::new(what, percentile(&micros, 50), "us p50")
+fn wake_row(what: &str, wakes: &Wakes, target: f64) -> Row {
+    Row::new(what, percentile(&wakes.micros, 50), "us p50")
+        .by_cpu(wakes.mean_cpu_micros)
         .target(Target::AtMost(target))
-        .more("p99_us", percentile(&micros, 99))
-        .more("wakes", micros.len())
+        .more("p99_us", percentile(&wakes.micros, 99))
+        .more("wakes", wakes.micros.len())
 }
 
-/// Microseconds that each of these tasks takes to be read and folded.
-fn wake(store: &dyn EventReader, numbers: &[usize]) -> Result<Vec<f64>, Failure> {
+/// What waking some tasks took.
+struct Wakes {
+    /// Microseconds of each, the quickest first.
+    micros: Vec<f64>,
+    mean_cpu_micros: f64,
+}
+
+/// Reads and folds each of these tasks.
+fn wake(store: &dyn EventReader, numbers: &[usize]) -> Result<Wakes, Failure> {
+    let cpu = machine::cpu()?;
     let wake = |number: &usize| {
         let stream = stream(*number)?;
         let begin = Instant::now();
@@ -217,5 +231,9 @@ fn wake(store: &dyn EventReader, numbers: &[usize]) -> Result<Vec<f64>, Failure>
             Err(format!("{stream} has {} messages", folded.state.messages().len()).into())
         }
     };
-    numbers.iter().map(wake).collect()
+    let mut micros = numbers.iter().map(wake).collect::<Result<Vec<f64>, Failure>>()?;
+    let spent = machine::cpu()?.saturating_sub(cpu).as_secs_f64() * 1e6;
+    micros.sort_by(f64::total_cmp);
+    let mean_cpu_micros = spent / f64::from(u32::try_from(micros.len().max(1))?);
+    Ok(Wakes { micros, mean_cpu_micros })
 }

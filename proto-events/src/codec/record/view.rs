@@ -6,8 +6,9 @@ use crate::limits::EVENTS_PER_APPEND_MAX;
 
 use super::{EVENT_ENTRY_BYTES, FORMAT, LEAF, RecordError};
 
-/// Bytes of the fields from first version to time.
-const BETWEEN_STREAM_AND_COMMAND: usize = 8 + 16 + 2 + 2 + 4 + 8 + 8;
+/// How many bytes of other fields stand behind each of the header's texts: stream id, command id, causation id,
+/// correlation id, principal.
+const BEHIND_TEXTS: [usize; 5] = [8 + 16 + 2 + 2 + 4 + 8 + 8, 32, 0, 0, 1 + 32];
 
 /// A record's header, borrowed from its bytes. Bodies are not looked at, and the stream id is only known to
 /// be UTF-8: [`Record::decode`](super::Record::decode) checks the rest.
@@ -90,17 +91,12 @@ impl<'a> RecordView<'a> {
     /// # Errors
     /// [`RecordError`] if the bytes end before that number, or are of another format.
     pub fn count_events(bytes: &[u8]) -> Result<u16, RecordError> {
-        let mut from = Cursor::at(0, bytes);
-        format_of(&mut from)?;
-        from.skip_text("stream id")?;
-        from.take("place and time", BETWEEN_STREAM_AND_COMMAND)?;
-        from.skip_text("command id")?;
-        from.take("command digest", 32)?;
-        from.skip_text("causation id")?;
-        from.skip_text("correlation id")?;
-        from.skip_text("principal")?;
-        from.take("basis and previous hash", 1 + 32)?;
-        from.u16("event count")
+        format_of(&mut Cursor::at(0, bytes))?;
+        let mut at = 1;
+        for fixed in BEHIND_TEXTS {
+            at += 2 + usize::from(u16_at(bytes, at)?) + fixed;
+        }
+        u16_at(bytes, at)
     }
 
     /// SHA-256(0x00 ‖ hashed part).
@@ -127,6 +123,11 @@ impl<'a> RecordView<'a> {
         check_part(self.part, self.parts)?;
         check_versions(self.first_version, self.event_count)
     }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Result<u16, RecordError> {
+    let found = bytes.get(at..).and_then(<[u8]>::first_chunk::<2>);
+    found.map(|found| u16::from_be_bytes(*found)).ok_or(RecordError::Cut { field: "header", at })
 }
 
 fn format_of(from: &mut Cursor<'_>) -> Result<(), RecordError> {
@@ -212,11 +213,6 @@ impl<'a> Cursor<'a> {
         let length = self.u16(field)?;
         let bytes = self.take(field, length.into())?;
         std::str::from_utf8(bytes).map_err(|_| RecordError::NotUtf8 { field })
-    }
-
-    fn skip_text(&mut self, field: &'static str) -> Result<(), RecordError> {
-        let length = self.u16(field)?;
-        self.take(field, length.into()).map(|_| ())
     }
 
     pub(super) fn left(&self) -> usize {
