@@ -166,13 +166,7 @@ impl Problem {
             OpenError::Io { path, what, source } => (
                 EXIT_LOG,
                 format!("{}: {what}: {source}", path.display()),
-                match source.kind() {
-                    io::ErrorKind::StorageFull => {
-                        "make room on that disk, then run the same command again: what was acknowledged is kept"
-                    }
-                    _ => "see that the directory can be read and written",
-                }
-                .to_owned(),
+                after_refusal(source.kind()).to_owned(),
             ),
         };
         Self::new(code, what, why, hint)
@@ -228,6 +222,16 @@ impl Problem {
             Error::Open(error) => Self::open(error, Path::new("(the data directory)")),
             _ => failed("run the same command again: what was acknowledged is kept, nothing is done twice"),
         }
+    }
+}
+
+/// What to do when the operating system refused to open a log.
+fn after_refusal(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::StorageFull => {
+            "make room on that disk, then run the same command again: what was acknowledged is kept"
+        }
+        _ => "see that the directory can be read and written",
     }
 }
 

@@ -1,5 +1,10 @@
 //! The writer, those who ask it and those who follow it, under many orders of what they do. Built by the crate
 //! `interleavings` only, where locks, channels and tasks are scheduled by `shuttle`.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
 
 use std::collections::BTreeMap;
 
@@ -206,7 +211,9 @@ fn what_is_acknowledged_can_be_read_at_once(places: usize) {
             })
         })
         .collect();
-    writers.into_iter().for_each(|writer| writer.join().unwrap());
+    for writer in writers {
+        writer.join().unwrap();
+    }
     assert_eq!(ok(store.head()), Position(12));
     store.close().unwrap();
 }
@@ -271,7 +278,9 @@ fn who_joins_while_others_write_sees_each_record_once() {
             .map(|writer| {
                 let store = Arc::clone(&store);
                 thread::spawn(move || {
-                    append_each(&store, writer, 4).into_iter().for_each(|(_, answer)| drop(ok(answer)));
+                    for (_, answer) in append_each(&store, writer, 4) {
+                        ok(answer);
+                    }
                 })
             })
             .collect();
@@ -312,7 +321,9 @@ fn who_follows_one_stream_sees_each_of_its_records_once_and_hears_of_the_end() {
                 thread::spawn(move || append_each(&store, writer, 3).len())
             })
             .collect();
-        writing.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), 3));
+        for thread in writing {
+            assert_eq!(thread.join().unwrap(), 3);
+        }
         store.close().unwrap();
         // It may have been cut short by the end, but not have missed one in the middle.
         assert!(following.join().unwrap() <= 4);
@@ -392,7 +403,9 @@ fn a_store_that_shows_before_it_is_durable_would_be_found() {
                 assert_eq!(handed, 0, "something was handed over and is not durable yet");
             })
         };
-        append_each(&store, 1, 2).into_iter().for_each(|(_, answer)| drop(ok(answer)));
+        for (_, answer) in append_each(&store, 1, 2) {
+            ok(answer);
+        }
         reading.join().unwrap();
         store.close().unwrap();
     }));
