@@ -211,7 +211,8 @@ fn long_tasks(count: usize) -> String {
             {"type": "tool_call", "content": {"tool_name": "add", "args": {"a": n, "b": 1}, "call_id": "c"}},
         ]}]})
     };
-    (0..count).map(|n| format!("{}\n", task(n))).collect()
+    let lines: Vec<_> = (0..count).map(|n| task(n).to_string()).collect();
+    lines.join("\n")
 }
 
 fn output(mut command: Command) -> Ran {

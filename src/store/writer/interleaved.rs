@@ -59,13 +59,13 @@ impl Sink for Disk {
     }
 
     fn sync(&mut self) -> Result<(), String> {
-        let mut shelf = self.0.lock().unwrap();
-        shelf.syncs += 1;
-        if shelf.fail_at == Some(shelf.syncs) {
+        let mut inside = self.0.lock().unwrap();
+        inside.syncs += 1;
+        if inside.fail_at == Some(inside.syncs) {
             return Err("the disk is gone".to_owned());
         }
-        let handed = std::mem::take(&mut shelf.handed);
-        shelf.durable.extend(handed);
+        let synced = std::mem::take(&mut inside.handed);
+        inside.durable.extend(synced);
         Ok(())
     }
 
