@@ -392,7 +392,7 @@ fn after_a_failed_sync_nobody_waits_and_nobody_is_told_of_what_is_not_there() {
 }
 
 #[test]
-fn a_store_that_shows_before_it_is_durable_would_be_found() {
+fn a_reader_does_come_between_handing_over_and_the_end_of_a_sync() {
     assert!(is_found(|| {
         // The reader comes between handing over and the end of the sync.
         let store = Store::open(2, None);
