@@ -44,8 +44,8 @@ use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
 #[cfg(not(shuttle))]
 pub use self::sled::{
-    LogHeader, SledDamaged, SledImport, SledOptions, SledStore, SnapshotHealth, TreeSize,
-    blob_files, log_header,
+    LogHeader, SledDamaged, SledImport, SledOptions, SledStore, SnapshotHealth, TreeSize, blob_files,
+    log_header,
 };
 pub use durability::Durability;
 pub use error::{AppendError, CloseError, OpenError, ReadError};
