@@ -18,7 +18,7 @@ use crate::store::{
     AppendFuture, AppendPart, CloseError, Delivery, EventReader, EventStore, ReadError, StreamInfo,
     Subscription, check, reading,
 };
-use crate::trying::{is_found, try_interleavings};
+use crate::trying::try_interleavings;
 
 const FENCE: Fence = Fence { partition: 0, epoch: 1 };
 
@@ -389,24 +389,4 @@ fn after_a_failed_sync_nobody_waits_and_nobody_is_told_of_what_is_not_there() {
         assert!(store.shared.poisoned.get().is_some());
         store.close().unwrap();
     });
-}
-
-#[test]
-fn a_reader_does_come_between_handing_over_and_the_end_of_a_sync() {
-    assert!(is_found(|| {
-        // The reader comes between handing over and the end of the sync.
-        let store = Store::open(2, None);
-        let reading = {
-            let store = Arc::clone(&store);
-            thread::spawn(move || {
-                let handed = store.disk.0.lock().unwrap().handed.len();
-                assert_eq!(handed, 0, "something was handed over and is not durable yet");
-            })
-        };
-        for (_, answer) in append_each(&store, 1, 2) {
-            ok(answer);
-        }
-        reading.join().unwrap();
-        store.close().unwrap();
-    }));
 }
