@@ -198,7 +198,7 @@ async fn a_system_whose_store_runs_out_of_space_answers_everybody_and_goes_on_wi
         System::builder("unused").store(store).start().await.unwrap()
     };
     let system = start(memory.clone()).await;
-    let again = async || start(Arc::new(memory.reopened().unwrap())).await;
+    let again = async || start(memory.reopen().unwrap()).await;
     a_system_on_a_full_disk(system, "a text", || faults.free_space(), again).await;
 }
 
@@ -211,7 +211,8 @@ fn long_tasks(count: usize) -> String {
             {"type": "tool_call", "content": {"tool_name": "add", "args": {"a": n, "b": 1}, "call_id": "c"}},
         ]}]})
     };
-    (0..count).map(|n| format!("{}\n", task(n))).collect()
+    let lines: Vec<_> = (0..count).map(|n| task(n).to_string()).collect();
+    lines.join("\n")
 }
 
 fn output(mut command: Command) -> Ran {

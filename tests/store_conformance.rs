@@ -1,5 +1,6 @@
 //! Every store passes the same suite, also with faults around it.
 #![cfg(feature = "testing")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::cell::Cell;
 use std::sync::Arc;

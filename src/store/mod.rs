@@ -9,6 +9,7 @@ mod check;
 mod chunks;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
+mod durability;
 mod error;
 #[cfg(any(test, feature = "testing"))]
 pub mod faulty;
@@ -43,9 +44,10 @@ use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
 #[cfg(not(shuttle))]
 pub use self::sled::{
-    Durability, LogHeader, SledDamaged, SledImport, SledOptions, SledStore, SnapshotHealth, TreeSize,
-    blob_files, log_header,
+    LogHeader, SledDamaged, SledImport, SledOptions, SledStore, SnapshotHealth, TreeSize, blob_files,
+    log_header,
 };
+pub use durability::Durability;
 pub use error::{AppendError, CloseError, OpenError, ReadError};
 #[cfg(any(test, feature = "testing"))]
 pub use faulty::{AppendFault, Faults, FaultyStore, ReadFault, Struck};

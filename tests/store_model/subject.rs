@@ -66,10 +66,10 @@ impl Subject {
 
     pub(crate) fn step(&mut self, after: &Model, step: &Step) {
         let was_poisoned = after.was_poisoned;
-        let sent = |answers: usize| &after.sets[after.sets.len() - answers..];
+        let newest = |answers: usize| &after.sets[after.sets.len() - answers..];
         match step {
             Step::Append { belief, fault, .. } => {
-                let set = &sent(1)[0];
+                let set = &newest(1)[0];
                 let append = self.encode(set, *belief);
                 if *belief == Belief::Right && after.answers[0] != Answer::Poisoned {
                     self.plan(*fault);
@@ -80,7 +80,7 @@ impl Subject {
                 if after.answers[0] != Answer::Poisoned {
                     self.plan(*fault);
                 }
-                let appends = self.encode_group(sent(appends.len()));
+                let appends = self.encode_group(newest(appends.len()));
                 self.send(appends, after);
             }
             Step::Repeat { which } => {
@@ -130,7 +130,9 @@ impl Subject {
     }
 
     fn plan(&self, fault: Option<AppendFault>) {
-        fault.into_iter().for_each(|fault| self.faults.at_next_append(fault));
+        if let Some(fault) = fault {
+            self.faults.at_next_append(fault);
+        }
     }
 
     fn author(&self, set: u64) -> Author {
@@ -141,7 +143,9 @@ impl Subject {
     fn learn(&self, author: &mut Author, stream: u8, end: u64) {
         let records = self.store.read_stream(&name(stream), Version(1), usize::MAX).unwrap();
         let last = records.iter().rfind(|stored| stored.record.last_version().0 <= end);
-        last.into_iter().for_each(|last| author.learn(last));
+        if let Some(last) = last {
+            author.learn(last);
+        }
     }
 
     fn encode(&self, set: &Set, belief: Belief) -> Append {

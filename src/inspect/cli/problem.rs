@@ -154,13 +154,7 @@ impl Problem {
             OpenError::Io { path, what, source } => (
                 EXIT_LOG,
                 format!("{}: {what}: {source}", path.display()),
-                match source.kind() {
-                    io::ErrorKind::StorageFull => {
-                        "make room on that disk, then run the same command again: what was acknowledged is kept"
-                    }
-                    _ => "see that the directory can be read and written",
-                }
-                .to_owned(),
+                after_refusal(source.kind()).to_owned(),
             ),
         };
         Self::new(code, what, why, hint)
@@ -232,6 +226,16 @@ fn held(holder: Option<&Holder>) -> (u8, String, String) {
         "process {pid} ({program}) has held it since {started}; one process at a time can have it open"
     );
     (EXIT_HELD, why, format!("wait for its end, or stop it: kill -INT {pid}"))
+}
+
+/// What to do when the operating system refused to open a log.
+fn after_refusal(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::StorageFull => {
+            "make room on that disk, then run the same command again: what was acknowledged is kept"
+        }
+        _ => "see that the directory can be read and written",
+    }
 }
 
 fn next_states(from: TaskState) -> String {

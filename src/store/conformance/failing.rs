@@ -83,7 +83,9 @@ async fn after_a_failed_write_the_log_says_what_it_holds(
     assert_eq!(check_log(store.as_ref()), 12, "{fault:?}: it is there once");
     let mut author = author.with_fence(store.fence());
     let last = ok(store.read_stream(&stream("a"), Version(3), 1));
-    last.iter().for_each(|last| author.learn(last));
+    for last in &last {
+        author.learn(last);
+    }
     ok(store.append(author.one(&stream("a"), b"on it goes")).await);
     assert_eq!(ok(store.stream_version(&stream("a"))), Version(4));
     ok(store.close());
