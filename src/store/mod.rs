@@ -12,6 +12,7 @@ pub mod conformance;
 mod error;
 mod files;
 pub mod fold;
+mod halt;
 mod head;
 mod holder;
 mod index;
