@@ -87,8 +87,8 @@ pub enum Error {
         /// Whose actor.
         stream: String,
     },
-    /// Something that the task waits for could not be written, so it will not come to an end by itself. Start
-    /// the system again: the task goes on from what is on disk.
+    /// Something that the task waits for could not be written, so it will not come to an end by itself. Remove the
+    /// cause and reopen the system, or start it again: the task goes on from what is on disk.
     #[error("{stream} cannot go on: {why}")]
     Stalled {
         /// The task's stream.

@@ -1,5 +1,5 @@
-//! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after`, a
-//! tool's policy its timeout; the others are fixed so far. Bounds of the vocabulary are in
+//! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after` and
+//! `live_actors`, a tool's policy its timeout; the others are fixed so far. Bounds of the vocabulary are in
 //! `proto_events::limits`.
 
 use std::time::Duration;
@@ -22,6 +22,14 @@ pub const GROUP_VALUE_BYTES: usize = 60 * 1024;
 
 /// Idle time after which an actor is put to sleep.
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
+
+/// Actors that are awake at once, tasks and sessions together: at a few KiB each, tens of MiB. More than that are
+/// awake only while they have open work: an actor that has a run, a turn to give or somebody waiting is never put to sleep.
+pub const LIVE_ACTORS: usize = 10_000;
+
+/// When there are too many, one in so many of the bound is put to sleep beyond need, so that the next ones
+/// find room without a look at all of them.
+pub const LIVE_ACTORS_SPARE: usize = 16;
 
 /// Longest attempt of one call, unless its policy says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -53,6 +61,23 @@ pub const RECORD_BYTES_MAX: usize = 56 * 1024;
 
 /// Newest appends whose set ids the writer knows at once; older ones are found in the log.
 pub const APPENDS_REMEMBERED: usize = 8_192;
+
+/// Appends in doubt that a reopening resolves by name: all that the writer can have had in its hands.
+pub const DOUBTFUL_APPENDS: usize = WRITER_QUEUE_APPENDS + GROUP_APPENDS;
+
+/// Longest wait for calls in flight to end when the system is opened anew. One that hears no interruption is left
+/// behind, as by a process that died.
+pub const HALT_WITHIN: Duration = Duration::from_secs(5);
+
+/// Largest snapshot that is kept, in bytes (56 KiB), so that 17 of them stay below what sled moves to a blob file. Of
+/// a larger state there is none: all its events are folded.
+pub const SNAPSHOT_BYTES_MAX: usize = 56 * 1024;
+
+/// Newest commands whose ids stand in a snapshot; older ones are found in the log.
+pub const SNAPSHOT_COMMANDS: usize = 128;
+
+/// Snapshots that are made at once; a stream whose turn it would be meanwhile gets one the next time.
+pub const SNAPSHOTS_AT_ONCE: usize = 4;
 
 /// Longest time that `HEAD` may lag behind the log: what is cut off within it cannot be noticed.
 pub const HEAD_REWRITE_EVERY: Duration = Duration::from_secs(1);

@@ -3,16 +3,18 @@
 
 mod builder;
 mod handles;
+mod reopen;
+mod running;
 mod thread;
 
 pub use builder::Builder;
 pub use handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
+pub use reopen::Reopened;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
-use actix::Addr;
 use actix::prelude::SendError;
 use proto_events::id::{Mint, Position, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
@@ -21,13 +23,15 @@ use proto_events::task::{Task, TaskRejection};
 use tokio::sync::oneshot;
 
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
-use crate::actors::router::{Drain, Router};
+use crate::actors::router::Drain;
 use crate::actors::shared::Parts;
-use crate::actors::supervisor::{Settle, Supervisor};
+use crate::actors::supervisor::{CountLive, Settle};
 use crate::error::Error;
 use crate::limits::DOOR_COMMANDS;
 use crate::store::fold::fold_stream;
 use crate::store::{EventStore, Subscription};
+
+use self::running::{Actors, Running};
 
 /// How many ids are made for one task before the source of ids is held to be broken.
 const ID_TRIES: usize = 8;
@@ -43,12 +47,13 @@ pub struct System {
 
 struct Inner {
     agent: String,
-    store: Arc<dyn EventStore>,
     ports: crate::ports::Ports,
-    supervisor: Addr<Supervisor>,
-    router: Addr<Router>,
+    running: RwLock<Arc<Running>>,
+    /// Whoever sends something holds it for reading, reopening for writing.
+    gate: tokio::sync::RwLock<()>,
+    /// Held while the system is opened anew or shut down.
+    changing: tokio::sync::Mutex<()>,
     stopping: Arc<AtomicBool>,
-    thread: thread::ActorThread,
     own_runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -133,7 +138,7 @@ impl System {
 
     /// Follows the whole log from a position: 1 is the first event.
     pub fn subscribe(&self, from: Position) -> Subscription {
-        Subscription::all(Arc::clone(&self.inner.store), from)
+        Subscription::all(self.log(), from)
     }
 
     /// Follows one task from a version: 1 is its first event.
@@ -142,7 +147,7 @@ impl System {
     /// [`Error::Id`] if this cannot be an id.
     pub fn subscribe_task(&self, id: &str, from: Version) -> Result<Subscription, Error> {
         let stream = StreamId::task(&self.inner.agent, id)?;
-        Ok(Subscription::stream(Arc::clone(&self.inner.store), stream, from))
+        Ok(Subscription::stream(self.log(), stream, from))
     }
 
     /// A task as it was after its first `version` events, from the log alone.
@@ -151,7 +156,7 @@ impl System {
     /// [`Error::TaskNotFound`], [`Error::NoSuchVersion`], or what reading the log answers.
     pub async fn state_at(&self, id: &str, version: Version) -> Result<TaskSnapshot, Error> {
         let stream = StreamId::task(&self.inner.agent, id)?;
-        let store = Arc::clone(&self.inner.store);
+        let store = self.log();
         let read = move || fold_stream::<Task>(store.as_ref(), &stream, Some(version));
         let folded = blocking(read).await??;
         if !folded.state.exists() {
@@ -163,9 +168,10 @@ impl System {
         Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
     }
 
-    /// The log under this system, for reading: audit and inspection take nothing more.
+    /// The log under this system, for reading: audit and inspection take nothing more. After
+    /// [`System::reopen`] it is another.
     pub fn log(&self) -> Arc<dyn EventStore> {
-        Arc::clone(&self.inner.store)
+        self.inner.running().store()
     }
 
     /// Refuses new work, lets calls in flight end or reach their deadline, stops the actors, makes all that
@@ -178,33 +184,45 @@ impl System {
         if self.inner.stopping.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        // What was being written when the door closed may send calls off; their outcomes are to be written too.
-        self.settle().await;
-        let (reply, drained) = oneshot::channel();
-        self.inner.router.do_send(Drain { reply });
-        let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
-        self.settle().await;
-        let store = Arc::clone(&self.inner.store);
+        let _nobody_reopens_meanwhile = self.inner.changing.lock().await;
+        let running = self.inner.running();
+        if let Ok(actors) = running.actors() {
+            // What was being written when the door closed may send calls off; their outcomes are to be written too.
+            settle(actors).await;
+            let (reply, drained) = oneshot::channel();
+            actors.router.do_send(Drain { reply });
+            let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
+            settle(actors).await;
+        }
+        let store = running.store();
         let closed = blocking(move || store.close()).await?;
-        self.inner.thread.stop();
-        let inner = Arc::clone(&self.inner);
-        blocking(move || inner.thread.join()).await?;
+        if let Ok(actors) = running.actors() {
+            actors.thread.stop();
+        }
+        let _without_actors_there_is_no_thread =
+            blocking(move || running.actors().map(|actors| actors.thread.join())).await?;
         closed.map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// Waits until every task's actor has carried out what waits in its mailbox now.
-    async fn settle(&self) {
-        let (reply, settled) = oneshot::channel();
-        self.inner.supervisor.do_send(Settle { reply });
-        let _an_arbiter_that_is_gone_is_settled = settled.await;
-    }
-
-    /// How many tasks are awake: at work, or used a moment ago.
+    /// How many tasks are awake: at work, or used a moment ago. Those asleep cost no memory but the log's index.
     ///
     /// # Errors
     /// [`Error::Stopped`] after a shutdown.
     pub async fn live_tasks(&self) -> Result<usize, Error> {
-        self.inner.supervisor.send(crate::actors::supervisor::CountLive).await.map_err(|_| Error::Stopped)
+        Ok(self.count_live().await?.0)
+    }
+
+    /// How many sessions are awake: somebody has the turn or waits for it, or had it a moment ago.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] after a shutdown.
+    pub async fn live_sessions(&self) -> Result<usize, Error> {
+        Ok(self.count_live().await?.1)
+    }
+
+    async fn count_live(&self) -> Result<(usize, usize), Error> {
+        let running = self.inner.running();
+        running.actors()?.supervisor.send(CountLive).await.map_err(|_| Error::Stopped)
     }
 
     /// Sends an operation to a task's actor and waits for its answer. A caller that goes away cancels
@@ -215,9 +233,6 @@ impl System {
         op: TaskOp,
         mut cause: Cause,
     ) -> Result<TaskView, Error> {
-        if self.inner.stopping.load(Ordering::Acquire) {
-            return Err(Error::Stopped);
-        }
         let mut mint = self.inner.ports.clone();
         if cause.command_id.is_empty() {
             cause.command_id = mint.uuid();
@@ -225,37 +240,92 @@ impl System {
         if cause.correlation_id.is_empty() {
             cause.correlation_id.clone_from(&cause.command_id);
         }
-        let (reply, answer) = oneshot::channel();
-        let name = stream.to_string();
-        let message = ToTask { stream, op, cause, reply: Some(reply) };
-        match self.inner.supervisor.try_send(message) {
-            Ok(()) => {}
-            Err(SendError::Full(_)) => {
-                return Err(Error::Overloaded { waiting: DOOR_COMMANDS });
-            }
-            Err(SendError::Closed(_)) => return Err(Error::Stopped),
-        }
-        answer.await.map_err(|_| Error::Interrupted { stream: name })?
+        let is_query = op.is_query();
+        let mut kept = Some((op, cause));
+        let send = |actors: &Actors, reply| {
+            let said = if is_query { kept.clone() } else { kept.take() };
+            let (op, cause) = said.ok_or_else(|| Error::Internal("a command was sent twice".to_owned()))?;
+            let message = ToTask { stream: stream.clone(), op, cause, reply: Some(reply) };
+            actors.supervisor.try_send(message).map_err(|refused| match refused {
+                SendError::Full(_) => Error::Overloaded { waiting: DOOR_COMMANDS },
+                SendError::Closed(_) => Error::Stopped,
+            })
+        };
+        self.exchange(&stream, is_query, send).await
     }
 
     pub(crate) async fn look_at_session(&self, id: &str) -> Result<Session, Error> {
         let stream = StreamId::session(&self.inner.agent, id)?;
-        let (reply, answer) = oneshot::channel();
-        let name = stream.to_string();
-        self.inner.supervisor.do_send(LookAtSession { stream, reply });
-        let (session, _) = answer.await.map_err(|_| Error::Interrupted { stream: name })??;
+        let send = |actors: &Actors, reply| {
+            actors.supervisor.do_send(LookAtSession { stream: stream.clone(), reply });
+            Ok(())
+        };
+        let (session, _) = self.exchange(&stream, true, send).await?;
         Ok(session)
+    }
+
+    /// Sends something to the actors of the moment and waits for the answer. What only asks is asked again if the
+    /// log was opened anew before it was answered.
+    async fn exchange<T>(
+        &self,
+        stream: &StreamId,
+        is_query: bool,
+        mut send: impl FnMut(&Actors, oneshot::Sender<Result<T, Error>>) -> Result<(), Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let (reply, answer) = oneshot::channel();
+            let asked = {
+                self.refuse_if_stopping()?;
+                let _not_while_reopening = self.inner.gate.read().await;
+                self.refuse_if_stopping()?;
+                let running = self.inner.running();
+                send(running.actors()?, reply)?;
+                running
+            };
+            if let Ok(answer) = answer.await {
+                return answer;
+            }
+            let _reopening_is_over = self.inner.gate.read().await;
+            if !is_query || Arc::ptr_eq(&asked, &self.inner.running()) {
+                return Err(Error::Interrupted { stream: stream.to_string() });
+            }
+        }
+    }
+
+    fn refuse_if_stopping(&self) -> Result<(), Error> {
+        if self.inner.stopping.load(Ordering::Acquire) { Err(Error::Stopped) } else { Ok(()) }
+    }
+}
+
+impl Inner {
+    /// What runs at the moment.
+    fn running(&self) -> Arc<Running> {
+        Arc::clone(&self.running.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts another in its place.
+    fn put(&self, running: Running) {
+        *self.running.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(running);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
-        self.thread.stop();
+        if let Ok(actors) = self.running().actors() {
+            actors.thread.stop();
+        }
         if let Some(runtime) = self.own_runtime.take() {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Waits until every task's actor has carried out what waits in its mailbox now.
+async fn settle(actors: &Actors) {
+    let (reply, settled) = oneshot::channel();
+    actors.supervisor.do_send(Settle { reply });
+    let _an_arbiter_that_is_gone_is_settled = settled.await;
 }
 
 /// Runs what blocks where blocking is allowed.
@@ -263,16 +333,16 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.map_err(|panic| Error::Internal(panic.to_string()))
 }
 
-/// Starts the actors of a system.
+/// Starts a system.
 fn assemble(
     agent: String,
     parts: Parts,
+    open: Vec<StreamId>,
     own_runtime: Option<tokio::runtime::Runtime>,
 ) -> Result<System, Error> {
-    let store = Arc::clone(&parts.store);
-    let doors = parts.ports.clone();
-    let stopping = Arc::clone(&parts.stopping);
-    let (thread, supervisor, router) = thread::start(parts)?;
-    let inner = Inner { agent, store, ports: doors, supervisor, router, stopping, thread, own_runtime };
+    let (doors, stopping) = (parts.ports.clone(), Arc::clone(&parts.stopping));
+    let running = RwLock::new(Arc::new(Running::start(parts, open)?));
+    let (gate, changing) = (tokio::sync::RwLock::new(()), tokio::sync::Mutex::new(()));
+    let inner = Inner { agent, ports: doors, running, gate, changing, stopping, own_runtime };
     Ok(System { inner: Arc::new(inner) })
 }

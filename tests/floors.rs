@@ -19,7 +19,7 @@ const VOCABULARY: Floors = &[
     ("call", &["id", "json"]),
     ("task", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
-    ("codec", &["call", "envelope", "id", "json", "limits", "model", "session", "task", "turn"]),
+    ("codec", &["call", "decider", "envelope", "id", "json", "limits", "model", "session", "task", "turn"]),
 ];
 
 /// Those of `taskreel`.

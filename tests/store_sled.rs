@@ -15,7 +15,9 @@ use std::process::{Command, Stdio};
 use proto_events::id::Position;
 use store_support::{all, append, closed_log, fill, runtime};
 use taskreel::store::conformance::{Author, check_log, stream};
-use taskreel::store::{AppendError, EventReader as _, EventStore as _, OpenError, SledStore, blob_files};
+use taskreel::store::{
+    AppendError, Durability, EventReader as _, EventStore as _, OpenError, SledOptions, SledStore, blob_files,
+};
 
 #[test]
 fn a_log_opened_again_is_the_same_and_has_a_new_fence() {
@@ -59,6 +61,23 @@ fn a_store_dropped_without_closing_keeps_what_was_acknowledged() {
         }
         drop(store);
     }
+}
+
+#[test]
+fn a_log_keeps_the_durability_that_it_was_made_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let with =
+        |durability| SledStore::open_with(dir.path(), SledOptions { durability, ..SledOptions::default() });
+    let store = with(Some(Durability::Os)).unwrap();
+    let mut author = Author::new(store.fence());
+    fill(&store, &mut author, 30);
+    store.close().unwrap();
+    let header = std::fs::read_to_string(dir.path().join("taskreel.format")).unwrap();
+    assert!(header.ends_with("\ndurability os\n"), "{header}");
+    let refused = with(Some(Durability::Strict)).unwrap_err();
+    assert!(matches!(refused, OpenError::OtherDurability { .. }), "{refused}");
+    let store = with(None).unwrap();
+    assert_eq!((store.durability(), check_log(&store)), (Durability::Os, 30));
 }
 
 #[test]

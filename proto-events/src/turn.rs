@@ -20,7 +20,7 @@ pub struct TurnMessage {
 
 /// The messages of a turn, and whether every tool call among them has its answer.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Turn(Vec<TurnMessage>);
+pub struct Turn(pub(crate) Vec<TurnMessage>);
 
 impl Turn {
     /// All messages, oldest first.

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use proto_events::codec::record::{EventBody, RecordDraft};
+use proto_events::codec::state::Kept;
 use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{Committed, Metadata};
@@ -15,7 +16,8 @@ use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
 use crate::error::Error;
 use crate::limits::RECORD_BYTES_MAX;
-use crate::store::fold::{Folded, PAGE_RECORDS, fold_stream};
+use crate::store::fold::{Folded, PAGE_RECORDS};
+use crate::store::snapshot::fold_from_snapshot;
 use crate::store::{AppendPart, EventReader, EventStore, Fence, ReadError};
 
 /// One stream's state and what has been decided but not written yet.
@@ -62,7 +64,7 @@ pub(crate) struct SetPlace {
 
 impl<D> Entity<D>
 where
-    D: Decider + Default + Clone + Send + Sync + 'static,
+    D: Kept + Default + Clone + Send + Sync + 'static,
     D::Event: Storable + Send + 'static,
 {
     /// Step 4: reads the stream on the blocking pool and folds it. Of a new stream there is nothing to read.
@@ -73,7 +75,7 @@ where
         }
         let reader = Arc::clone(store);
         let name = stream.clone();
-        let read = move || fold_stream::<D>(reader.as_ref(), &name, None);
+        let read = move || fold_from_snapshot::<D>(reader.as_ref(), &name);
         let folded = tokio::task::spawn_blocking(read)
             .await
             .map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))??;
@@ -119,6 +121,11 @@ where
 
     pub(crate) fn position(&self) -> Position {
         self.folded.position
+    }
+
+    /// The fold as it is on disk, for somebody who may keep it; nothing may wait to be written.
+    pub(crate) fn folded(&self) -> Folded<Arc<D>> {
+        self.folded.clone()
     }
 
     /// What waits to be written.

@@ -197,7 +197,6 @@ pub(crate) struct Release {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Settled {
-    pub(crate) stream: StreamId,
     pub(crate) after: Version,
     pub(crate) committed: Committed,
     pub(crate) hash: Digest,
@@ -239,14 +238,14 @@ pub(crate) struct Abort {
 #[rtype(result = "()")]
 pub(crate) struct Stopped {
     pub(crate) stream: StreamId,
+    /// Which actor of the stream: another may have taken its place.
+    pub(crate) number: u64,
     pub(crate) orderly: bool,
 }
 
-/// A task's actor has nothing to do.
+/// An actor has come to rest while more are awake than should be.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Idle {
+pub(crate) struct Rested {
     pub(crate) stream: StreamId,
-    /// Which actor of the stream: another may have taken its place.
-    pub(crate) number: u64,
 }

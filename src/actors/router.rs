@@ -19,13 +19,20 @@ use crate::actors::shared::Parts;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
 use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
-use crate::limits::{DOOR_COMMANDS, ERROR_TEXT_BYTES, RETRY_AFTER_MAX};
+use crate::limits::{DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
 use crate::ports::Ports;
 
 /// Answer when no call is in flight any more.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Drain {
+    pub(crate) reply: tokio::sync::oneshot::Sender<()>,
+}
+
+/// Interrupt all calls, send none any more, and answer when the last one has ended.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Halt {
     pub(crate) reply: tokio::sync::oneshot::Sender<()>,
 }
 
@@ -46,6 +53,11 @@ pub(crate) struct Router {
     to_task: Recipient<ToTask>,
     in_flight: HashMap<Key, InFlight>,
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
+    /// Works that have not ended, those that were interrupted included.
+    working: usize,
+    /// Nothing is sent any more, and no outcome told: as if the process had died.
+    halted: bool,
+    halting: Option<Halt>,
 }
 
 impl Router {
@@ -57,6 +69,9 @@ impl Router {
             to_task,
             in_flight: HashMap::new(),
             draining: Vec::new(),
+            working: 0,
+            halted: false,
+            halting: None,
         }
     }
 
@@ -87,11 +102,29 @@ impl Router {
         if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
             self.in_flight.remove(key);
         }
+        if self.halted {
+            // It may have ended so because it was interrupted.
+            return;
+        }
         let (stream, call_id) = key.clone();
         let cause = Cause::own(format!("outcome:{call_id}:{attempt}"), &call_id);
         let op = TaskOp::Outcome { call_id, attempt, end };
         self.to_task.do_send(ToTask { stream, op, cause, reply: None });
         self.tell_drained();
+    }
+
+    /// One work has ended, however it did.
+    fn ended(&mut self) {
+        self.working -= 1;
+        if self.working == 0 {
+            self.tell_halted();
+        }
+    }
+
+    fn tell_halted(&mut self) {
+        if let Some(Halt { reply }) = self.halting.take() {
+            let _gone_is_fine = reply.send(());
+        }
     }
 
     fn tell_drained(&mut self) {
@@ -115,6 +148,9 @@ impl Handler<Order> for Router {
     type Result = ();
 
     fn handle(&mut self, order: Order, ctx: &mut Self::Context) {
+        if self.halted {
+            return;
+        }
         let key = (order.stream.clone(), order.request.call_id.clone());
         let attempt = order.attempt;
         let cancellation = Cancellation::new();
@@ -135,6 +171,8 @@ impl Handler<Order> for Router {
             if let (Some(known), Some(work)) = (actor.in_flight.get_mut(&key), &work) {
                 known.work = Some(work.abort_handle());
             }
+            let began_at_all = work.is_some();
+            actor.working += usize::from(began_at_all);
             let end = async move {
                 let mut work = work?;
                 match tokio::time::timeout(bound, &mut work).await {
@@ -149,9 +187,14 @@ impl Handler<Order> for Router {
                     }
                 }
             };
-            end.into_actor(actor).map(move |end, actor: &mut Self, _| match end {
-                Some(end) => actor.finish(&key, attempt, end),
-                None => actor.tell_drained(),
+            end.into_actor(actor).map(move |end, actor: &mut Self, _| {
+                match end {
+                    Some(end) => actor.finish(&key, attempt, end),
+                    None => actor.tell_drained(),
+                }
+                if began_at_all {
+                    actor.ended();
+                }
             })
         });
         ctx.spawn(work);
@@ -170,6 +213,30 @@ impl Handler<Abort> for Router {
             work.abort();
         }
         self.tell_drained();
+    }
+}
+
+impl Handler<Halt> for Router {
+    type Result = ();
+
+    fn handle(&mut self, message: Halt, ctx: &mut Self::Context) {
+        self.halted = true;
+        for (_, call) in self.in_flight.drain() {
+            call.cancellation.cancel();
+            if let Some(work) = call.work {
+                work.abort();
+            }
+        }
+        self.halting = Some(message);
+        if self.working == 0 {
+            self.tell_halted();
+        }
+        ctx.run_later(HALT_WITHIN, |router, _| {
+            if router.halting.is_some() {
+                tracing::warn!(calls = router.working, "calls that hear no interruption are left behind");
+            }
+            router.tell_halted();
+        });
     }
 }
 

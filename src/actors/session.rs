@@ -3,16 +3,21 @@
 //! whose task is over and cannot end it any more.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture};
+use actix::{
+    Actor, ActorContext, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture,
+};
 use proto_events::id::{Digest, StreamId};
 use proto_events::session::{Session, SessionCommand, SessionRejection};
 use tokio::sync::oneshot;
 
+use crate::actors::awake::{Passivate, Rest};
 use crate::actors::entity::{Entity, Seed, SetPlace};
 use crate::actors::messages::{
-    AcquireTurn, Cause, Lease, LookAtSession, Release, Settled, TaskOp, ToTask, TurnGrant,
+    AcquireTurn, Cause, Lease, LookAtSession, Release, Rested, Settled, TaskOp, ToTask, TurnGrant,
 };
 use crate::actors::shared::Shared;
 use crate::error::Error;
@@ -29,6 +34,8 @@ struct Asked {
 /// The actor of one session's stream.
 pub(crate) struct SessionActor {
     shared: Arc<Shared>,
+    stream: StreamId,
+    rest: Rc<Rest>,
     entity: Option<Entity<Session>>,
     /// The task that was handed the turn, and the turn's id.
     reserved: Option<(StreamId, String)>,
@@ -41,14 +48,24 @@ pub(crate) struct SessionActor {
 #[derive(Message)]
 #[rtype(result = "()")]
 struct Doubt {
-    session: StreamId,
     turn_id: String,
     runs: bool,
 }
 
 impl SessionActor {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, entity: None, reserved: None, waiting: VecDeque::new(), doubted: None }
+    pub(super) fn new(shared: Arc<Shared>, stream: StreamId, rest: Rc<Rest>) -> Self {
+        let waiting = VecDeque::new();
+        Self { shared, stream, rest, entity: None, reserved: None, waiting, doubted: None }
+    }
+
+    /// Notes whether it can be put to sleep: nobody has its turn or waits for it, and no task was asked whether it
+    /// still runs. What was appended while somebody had the turn is in the mailbox before the turn comes back.
+    fn note_rest(&self) {
+        let at_rest = self.reserved.is_none() && self.waiting.is_empty() && self.doubted.is_none();
+        self.rest.note(at_rest);
+        if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
+            self.shared.rested.do_send(Rested { stream: self.stream.clone() });
+        }
     }
 
     /// Takes a request in: refused at once if its task holds the turn already, else in its place.
@@ -107,12 +124,11 @@ impl SessionActor {
 
     /// Others wait for a turn that nobody here holds: asks its task whether it still runs.
     fn doubt(&mut self, task: &str, turn_id: String, ctx: &mut Context<Self>) {
-        let (Some(entity), Ok(stream)) = (&self.entity, StreamId::parse(task)) else { return };
+        let Ok(stream) = StreamId::parse(task) else { return };
         if self.doubted.as_ref() == Some(&turn_id) {
             return;
         }
         self.doubted = Some(turn_id.clone());
-        let session = entity.stream().clone();
         let (reply, answer) = oneshot::channel();
         let cause = Cause::default();
         self.shared.to_task.do_send(ToTask { stream, op: TaskOp::Look, cause, reply: Some(reply) });
@@ -124,7 +140,7 @@ impl SessionActor {
                 // Not known: whoever asks for the turn next asks again.
                 Ok(Err(_)) | Err(_) => true,
             };
-            own.do_send(Doubt { session, turn_id, runs });
+            own.do_send(Doubt { turn_id, runs });
         });
     }
 
@@ -137,8 +153,8 @@ impl SessionActor {
         let (fence, seed) = (shared.store.fence(), Seed(shared.ports.ids.random()));
         let part = entity.part(fence, SetPlace { seed, part: 0, parts: 1 }, &metadata)?;
         let hash = part.record.hash();
-        let appended =
-            shared.store.append(Append { fence, set_id: seed.set_id(), parts: vec![part] }).await?;
+        let append = Append { fence, set_id: seed.set_id(), parts: vec![part] };
+        let appended = shared.append(append, &metadata.command_id).await?;
         if let Some(committed) = appended.parts.first() {
             entity.settle(*committed, hash, &metadata);
         }
@@ -148,23 +164,25 @@ impl SessionActor {
     /// Runs `then` on the recovered session.
     fn with_entity(
         &mut self,
-        stream: StreamId,
         then: impl FnOnce(&mut Self, Result<(), Error>, &mut Context<Self>) + 'static,
     ) -> AtomicResponse<Self, ()> {
         let known = self.entity.take();
-        let store = Arc::clone(&self.shared.store);
+        let (store, stream) = (Arc::clone(&self.shared.store), self.stream.clone());
         let recover = async move {
             match known {
                 Some(entity) => Ok(entity),
                 None => Entity::recover(&store, stream).await,
             }
         };
-        let work = recover.into_actor(self).map(move |recovered, actor: &mut Self, ctx| match recovered {
-            Ok(entity) => {
-                actor.entity = Some(entity);
-                then(actor, Ok(()), ctx);
+        let work = recover.into_actor(self).map(move |recovered, actor: &mut Self, ctx| {
+            match recovered {
+                Ok(entity) => {
+                    actor.entity = Some(entity);
+                    then(actor, Ok(()), ctx);
+                }
+                Err(error) => then(actor, Err(error), ctx),
             }
-            Err(error) => then(actor, Err(error), ctx),
+            actor.note_rest();
         });
         AtomicResponse::new(Box::pin(work))
     }
@@ -182,14 +200,17 @@ impl Handler<AcquireTurn> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: AcquireTurn, _: &mut Self::Context) -> Self::Result {
-        let AcquireTurn { session, task, turn_id, reply } = message;
-        self.with_entity(session, move |actor, recovered, ctx| match recovered {
-            Ok(()) => {
-                actor.ask(Asked { task, turn_id, reply });
-                actor.grant_next(ctx);
-            }
-            Err(error) => {
-                let _gone_is_fine = reply.send(Err(error));
+        let AcquireTurn { session: _, task, turn_id, reply } = message;
+        self.with_entity(move |actor, recovered, ctx| {
+            actor.rest.carried_out();
+            match recovered {
+                Ok(()) => {
+                    actor.ask(Asked { task, turn_id, reply });
+                    actor.grant_next(ctx);
+                }
+                Err(error) => {
+                    let _gone_is_fine = reply.send(Err(error));
+                }
             }
         })
     }
@@ -203,6 +224,15 @@ impl Handler<Release> for SessionActor {
             self.reserved = None;
         }
         self.grant_next(ctx);
+        self.note_rest();
+    }
+}
+
+impl Handler<Passivate> for SessionActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Passivate, ctx: &mut Self::Context) {
+        ctx.stop();
     }
 }
 
@@ -210,15 +240,15 @@ impl Handler<Doubt> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: Doubt, _: &mut Self::Context) -> Self::Result {
-        let Doubt { session, turn_id, runs } = message;
+        let Doubt { turn_id, runs } = message;
         self.doubted = None;
         let known = self.entity.take();
         let reserved = self.reserved.is_some();
-        let shared = Arc::clone(&self.shared);
+        let (shared, session) = (Arc::clone(&self.shared), self.stream.clone());
         let work = async move {
             let mut entity = match known {
                 Some(entity) => entity,
-                None => Entity::recover(&shared.store, session.clone()).await?,
+                None => Entity::recover(&shared.store, session).await?,
             };
             let still_open = entity.state().open_turn().is_some_and(|open| open.turn_id == turn_id);
             if !runs && !reserved && still_open {
@@ -226,19 +256,23 @@ impl Handler<Doubt> for SessionActor {
             }
             Ok::<_, Error>(entity)
         };
-        let work = work.into_actor(self).map(move |ended, actor: &mut Self, ctx| match ended {
-            Ok(entity) => {
-                actor.entity = Some(entity);
-                if !runs {
-                    return actor.grant_next(ctx);
+        let work = work.into_actor(self).map(move |ended, actor: &mut Self, ctx| {
+            match ended {
+                Ok(entity) => {
+                    actor.entity = Some(entity);
+                    if runs {
+                        // It is waited for: the task asks for the turn and ends it, or is over one day.
+                        ctx.run_later(DOUBT_AGAIN_AFTER, Self::grant_next);
+                    } else {
+                        actor.grant_next(ctx);
+                    }
                 }
-                // A turn whose task runs is waited for: it asks for the turn and ends it, or is over one day.
-                ctx.run_later(DOUBT_AGAIN_AFTER, Self::grant_next);
+                Err(error) => {
+                    tracing::error!(%error, "a turn without an owner could not be ended");
+                    ctx.run_later(DOUBT_AGAIN_AFTER, Self::grant_next);
+                }
             }
-            Err(error) => {
-                tracing::error!(%error, "a turn without an owner could not be ended");
-                ctx.run_later(DOUBT_AGAIN_AFTER, Self::grant_next);
-            }
+            actor.note_rest();
         });
         AtomicResponse::new(Box::pin(work))
     }
@@ -248,16 +282,17 @@ impl Handler<Settled> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: Settled, _: &mut Self::Context) -> Self::Result {
-        let Settled { stream, after, committed, hash, events, metadata } = message;
+        let Settled { after, committed, hash, events, metadata } = message;
         let follows = self
             .entity
             .as_mut()
             .is_some_and(|entity| entity.follow(after, &events, &metadata, committed, hash));
-        if !follows {
+        match &self.entity {
+            Some(entity) if follows => self.shared.keep(entity, after),
             // Something was missed: the log knows.
-            self.entity = None;
+            _ => self.entity = None,
         }
-        self.with_entity(stream, |_, recovered, _| {
+        self.with_entity(|_, recovered, _| {
             if let Err(error) = recovered {
                 tracing::error!(%error, "a session could not be read again");
             }
@@ -269,8 +304,9 @@ impl Handler<LookAtSession> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: LookAtSession, _: &mut Self::Context) -> Self::Result {
-        let LookAtSession { stream, reply } = message;
-        self.with_entity(stream, move |actor, recovered, _| {
+        let LookAtSession { stream: _, reply } = message;
+        self.with_entity(move |actor, recovered, _| {
+            actor.rest.carried_out();
             let view = recovered.and_then(|()| {
                 let entity = actor.entity.as_ref();
                 let entity = entity.ok_or_else(|| Error::Internal("a session was lost".to_owned()))?;

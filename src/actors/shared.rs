@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use actix::Recipient;
 
-use crate::actors::messages::{Abort, AcquireTurn, Idle, Order, Stopped, ToTask};
+use crate::actors::doubtful::Doubtful;
+use crate::actors::messages::{Abort, AcquireTurn, Order, Rested, Stopped, ToTask};
+use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
 use crate::ports::Ports;
 use crate::store::EventStore;
@@ -20,6 +22,9 @@ pub(crate) struct Parts {
     /// Where tools and models run; never the arbiter.
     pub(crate) calls: tokio::runtime::Handle,
     pub(crate) passivate_after: Duration,
+    pub(crate) live_actors: usize,
+    pub(crate) doubtful: Arc<Doubtful>,
+    pub(crate) snapshots: Option<Snapshots>,
     /// Set once: no new work from then on.
     pub(crate) stopping: Arc<AtomicBool>,
 }
@@ -35,9 +40,12 @@ pub(crate) struct Shared {
     /// The supervisor, which finds whom it concerns.
     pub(crate) to_task: Recipient<ToTask>,
     pub(crate) acquire: Recipient<AcquireTurn>,
-    pub(crate) idle: Recipient<Idle>,
+    pub(crate) rested: Recipient<Rested>,
     pub(crate) stopped: Recipient<Stopped>,
-    pub(crate) passivate_after: Duration,
+    pub(crate) doubtful: Arc<Doubtful>,
+    pub(crate) snapshots: Option<Snapshots>,
+    /// More actors are awake than should be, so that whoever comes to rest says so.
+    pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
 }
 

@@ -1,17 +1,17 @@
 //! A task's actor: takes operations one at a time, carries them out with its core, answers, and sets the
 //! effects going. It holds no rule of its own.
 
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
-use actix::{
-    Actor, ActorContext, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture,
-};
+use actix::{Actor, ActorContext, ActorFutureExt, AtomicResponse, Context, Handler, WrapFuture};
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
 
-use crate::actors::messages::{Abort, AcquireTurn, Cause, Idle, Stopped, TaskOp, TaskView, ToTask};
+use crate::actors::awake::{Passivate, Rest};
+use crate::actors::messages::{Abort, AcquireTurn, Cause, Rested, Stopped, TaskOp, TaskView, ToTask};
 use crate::actors::shared::Shared;
 use crate::actors::task_core::{Effect, TaskCore};
 use crate::error::Error;
@@ -24,7 +24,7 @@ pub(crate) struct TaskActor {
     stream: StreamId,
     core: Option<TaskCore>,
     waiters: Vec<oneshot::Sender<Answer>>,
-    last_used: Instant,
+    rest: Rc<Rest>,
     orderly: bool,
     number: u64,
     /// Why what the task waits for is lost, until something is written again.
@@ -44,29 +44,14 @@ struct Asked {
     reply: Option<oneshot::Sender<Answer>>,
 }
 
-/// Stop: nothing is queued behind this message.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct Passivate;
-
 impl TaskActor {
-    pub(crate) fn new(shared: Arc<Shared>, stream: StreamId, number: u64) -> Self {
-        Self {
-            shared,
-            stream,
-            core: None,
-            waiters: Vec::new(),
-            last_used: Instant::now(),
-            orderly: false,
-            number,
-            stalled: None,
-        }
+    pub(super) fn new(shared: Arc<Shared>, stream: StreamId, number: u64, rest: Rc<Rest>) -> Self {
+        Self { shared, stream, core: None, waiters: Vec::new(), rest, orderly: false, number, stalled: None }
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
     fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<(), Error>) {
         self.core = core;
-        self.last_used = Instant::now();
         match (done, asked.reply) {
             (Ok(()), reply) => {
                 if matches!(asked.what, What::Done) {
@@ -85,6 +70,19 @@ impl TaskActor {
                 let _gone_is_fine = waiter.send(Ok(view.clone()));
             }
         }
+        self.rest.carried_out();
+        let at_rest = self.is_at_rest();
+        self.rest.note(at_rest);
+        if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
+            self.shared.rested.do_send(Rested { stream: self.stream.clone() });
+        }
+    }
+
+    /// Whether it can be put to sleep: no run, nobody who waits for one to end, and nothing that only this
+    /// actor knows.
+    fn is_at_rest(&self) -> bool {
+        let core_rests = self.core.as_ref().map_or(self.stalled.is_none(), TaskCore::is_at_rest);
+        core_rests && self.waiters.is_empty()
     }
 
     fn answer(&mut self, asked: Asked) {
@@ -159,19 +157,9 @@ impl TaskActor {
 impl Actor for TaskActor {
     type Context = Context<Self>;
 
-    fn started(&mut self, ctx: &mut Self::Context) {
-        let idle: Duration = self.shared.passivate_after;
-        ctx.run_interval(idle / 2, move |actor, _| {
-            let at_rest = actor.core.as_ref().is_some_and(TaskCore::is_at_rest) && actor.waiters.is_empty();
-            if at_rest && actor.last_used.elapsed() >= idle {
-                actor.shared.idle.do_send(Idle { stream: actor.stream.clone(), number: actor.number });
-            }
-        });
-    }
-
     fn stopped(&mut self, _: &mut Self::Context) {
-        let stopped = Stopped { stream: self.stream.clone(), orderly: self.orderly };
-        self.shared.stopped.do_send(stopped);
+        let (stream, number, orderly) = (self.stream.clone(), self.number, self.orderly);
+        self.shared.stopped.do_send(Stopped { stream, number, orderly });
     }
 }
 
@@ -180,11 +168,6 @@ impl Handler<Passivate> for TaskActor {
 
     fn handle(&mut self, _: Passivate, ctx: &mut Self::Context) {
         self.orderly = true;
-        // Whoever came to wait for the end meanwhile waits at the next actor.
-        for reply in self.waiters.drain(..) {
-            let (stream, op, cause) = (self.stream.clone(), TaskOp::AwaitEnd, Cause::default());
-            self.shared.to_task.do_send(ToTask { stream, op, cause, reply: Some(reply) });
-        }
         ctx.stop();
     }
 }

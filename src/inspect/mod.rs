@@ -4,6 +4,7 @@
 
 #[cfg(feature = "cli")]
 pub mod cli;
+pub mod doctor;
 pub mod find;
 pub mod summary;
 pub mod view;

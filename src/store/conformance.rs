@@ -9,6 +9,7 @@ mod appending;
 mod following;
 mod large;
 mod reading;
+mod reopening;
 mod sketch;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub async fn run(make: impl Fn() -> Arc<dyn EventStore>) {
     large::run(&make).await;
     reading::run(&make).await;
     following::run(&make).await;
+    reopening::run(&make).await;
 }
 
 /// Reads the whole log page by page and checks it: positions and versions follow one another, each record names

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use proto_events::id::{ExpectedVersion, Position, StreamId, Version};
 
-use super::{Fence, Holder};
+use super::{Durability, Fence, Holder};
 
 /// Why an append was not acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -146,6 +146,16 @@ pub enum OpenError {
         /// The name found.
         found: String,
     },
+    /// The log was made with another durability than the one that was asked for. It was not touched.
+    #[error("{} was made with durability {}, not {}, and keeps it; ask for that, or make a new log", .path.display(), .found.name(), .asked.name())]
+    OtherDurability {
+        /// The path.
+        path: PathBuf,
+        /// The log's own.
+        found: Durability,
+        /// The one asked for.
+        asked: Durability,
+    },
     /// Another process, or this one, has it open.
     #[error("{} is open already, {}; stop that one first, or name another directory", .path.display(), holder_text(.holder.as_ref()))]
     Held {
@@ -182,6 +192,12 @@ pub enum OpenError {
         path: PathBuf,
         /// What was found.
         what: String,
+    },
+    /// The store cannot open its log anew by itself.
+    #[error("the log cannot be opened anew in place: {why}; open it as at the start")]
+    NotReopened {
+        /// The reason.
+        why: String,
     },
     /// The operating system refused.
     #[error("{}: {what}: {source}", .path.display())]

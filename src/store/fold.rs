@@ -15,7 +15,7 @@ use crate::store::{EventReader, ReadError, StoredRecord};
 pub(crate) const PAGE_RECORDS: usize = 256;
 
 /// What a command appended, remembered so that its repetition gets the first answer.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// The command's id.
     pub command_id: String,
@@ -26,7 +26,7 @@ pub struct Answered {
 }
 
 /// A stream as folded.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Folded<D> {
     /// The state.
     pub state: D,
@@ -87,16 +87,20 @@ where
     D: Decider + Default,
     D::Event: Storable,
 {
-    let mut folded = Folded {
-        state: D::default(),
-        version: Version(0),
-        position: Position(0),
-        last_hash: Digest::default(),
-        answered: Vec::new(),
-        correlation_id: String::new(),
-        forgotten: false,
-    };
-    let end = up_to.unwrap_or(Version(u64::MAX));
+    fold_on(reader, stream, Folded::default(), up_to.unwrap_or(Version(u64::MAX)))
+}
+
+/// Goes on with a fold, up to a version.
+pub(crate) fn fold_on<D>(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    mut folded: Folded<D>,
+    end: Version,
+) -> Result<Folded<D>, ReadError>
+where
+    D: Decider,
+    D::Event: Storable,
+{
     loop {
         let page = reader.read_stream(stream, Version(folded.version.0 + 1), PAGE_RECORDS)?;
         let last_page = page.len() < PAGE_RECORDS;

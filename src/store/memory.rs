@@ -11,15 +11,25 @@ use crate::limits::SUBSCRIBER_BUFFER;
 
 use super::writer::stored;
 use super::{
-    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
-    SetPart, StoredRecord, StreamInfo, check,
+    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, OpenError,
+    ReadError, SetPart, Snapshot, StoredRecord, StreamInfo, check,
 };
 
 /// A log in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
-    log: Mutex<Option<Log>>,
+    log: Mutex<Place>,
     fence: Fence,
+}
+
+/// Where the log is.
+#[derive(Debug)]
+enum Place {
+    Open(Log),
+    /// Kept for whoever opens it anew.
+    Closed(Log),
+    /// In the store that was opened anew.
+    Gone,
 }
 
 #[derive(Debug)]
@@ -28,6 +38,7 @@ struct Log {
     /// Numbers of each stream's records.
     streams: BTreeMap<StreamId, Vec<usize>>,
     sets: HashMap<[u8; 16], Vec<SetPart>>,
+    snapshots: HashMap<StreamId, Snapshot>,
     feed: broadcast::Sender<Arc<StoredRecord>>,
 }
 
@@ -44,12 +55,14 @@ impl MemoryStore {
             records: Vec::new(),
             streams: BTreeMap::new(),
             sets: HashMap::new(),
+            snapshots: HashMap::new(),
             feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
         };
-        Self { log: Mutex::new(Some(log)), fence: Fence { partition: 0, epoch: 1 } }
+        Self { log: Mutex::new(Place::Open(log)), fence: Fence { partition: 0, epoch: 1 } }
     }
 
-    /// What a new process would find: the same records, under the next epoch.
+    /// What a new process would find if this one died now: a copy of the records, under the next epoch. This store
+    /// goes on.
     ///
     /// # Errors
     /// [`ReadError::Closed`] after closing.
@@ -58,18 +71,33 @@ impl MemoryStore {
             records: log.records.clone(),
             streams: log.streams.clone(),
             sets: log.sets.clone(),
+            snapshots: log.snapshots.clone(),
             feed: broadcast::Sender::new(SUBSCRIBER_BUFFER),
         })?;
-        let fence = Fence { epoch: self.fence.epoch + 1, ..self.fence };
-        Ok(Self { log: Mutex::new(Some(log)), fence })
+        Ok(self.next(log))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Log>> {
+    /// The next store of this log.
+    fn next(&self, log: Log) -> Self {
+        let fence = Fence { epoch: self.fence.epoch + 1, ..self.fence };
+        Self { log: Mutex::new(Place::Open(log)), fence }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Place> {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read<R>(&self, look: impl FnOnce(&Log) -> R) -> Result<R, ReadError> {
-        self.lock().as_ref().map(look).ok_or(ReadError::Closed)
+        self.lock().open().map(|log| look(log)).ok_or(ReadError::Closed)
+    }
+}
+
+impl Place {
+    fn open(&mut self) -> Option<&mut Log> {
+        match self {
+            Self::Open(log) => Some(log),
+            Self::Closed(_) | Self::Gone => None,
+        }
     }
 }
 
@@ -182,8 +210,8 @@ impl EventStore for MemoryStore {
 
     fn append(&self, append: Append) -> AppendFuture {
         let answer = check::agrees(&append).and_then(|()| {
-            let mut log = self.lock();
-            log.as_mut().ok_or(AppendError::Closed)?.append(&append, self.fence)
+            let mut place = self.lock();
+            place.open().ok_or(AppendError::Closed)?.append(&append, self.fence)
         });
         Box::pin(std::future::ready(answer))
     }
@@ -193,11 +221,39 @@ impl EventStore for MemoryStore {
     }
 
     fn subscribe(&self) -> Feed {
-        Feed::new(self.lock().as_ref().map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()))
+        Feed::new(self.lock().open().map_or_else(|| broadcast::channel(1).1, |log| log.feed.subscribe()))
     }
 
     fn close(&self) -> Result<(), CloseError> {
-        self.lock().take();
+        let mut place = self.lock();
+        *place = match std::mem::replace(&mut *place, Place::Gone) {
+            Place::Open(mut log) => {
+                // Whoever follows the old feed is told by its end.
+                log.feed = broadcast::Sender::new(SUBSCRIBER_BUFFER);
+                Place::Closed(log)
+            }
+            other => other,
+        };
         Ok(())
+    }
+
+    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), String> {
+        if let (Some(_), Some(log)) = (snapshot.to_bytes(), self.lock().open()) {
+            log.snapshots.insert(snapshot.stream.clone(), snapshot.clone());
+        }
+        Ok(())
+    }
+
+    fn get_snapshot(&self, stream: &StreamId) -> Result<Option<Snapshot>, String> {
+        self.read(|log| log.snapshots.get(stream).cloned()).map_err(|error| error.to_string())
+    }
+
+    fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        // Closing a log in memory cannot fail.
+        let _ = self.close();
+        match std::mem::replace(&mut *self.lock(), Place::Gone) {
+            Place::Open(log) | Place::Closed(log) => Ok(Arc::new(self.next(log))),
+            Place::Gone => Err(OpenError::NotReopened { why: "it was opened anew already".to_owned() }),
+        }
     }
 }

@@ -24,6 +24,7 @@ mod reading;
 mod runs;
 mod scanning;
 mod sled;
+pub mod snapshot;
 mod spacer;
 mod subscription;
 mod value;
@@ -36,13 +37,16 @@ use proto_events::codec::record::{EncodedRecord, Record};
 use proto_events::envelope::Committed;
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
-pub use self::sled::{Durability, SledOptions, SledStore, blob_files};
+pub use self::sled::{
+    Durability, LogHeader, SledOptions, SledStore, SnapshotHealth, TreeSize, blob_files, log_header,
+};
 pub use error::{AppendError, CloseError, OpenError, ReadError};
 pub use head::{Frontier, Head};
 pub use holder::Holder;
 pub use memory::MemoryStore;
 pub use note::OpenNote;
 pub use scanning::{Compare, Look, Scanned};
+pub use snapshot::Snapshot;
 pub use subscription::{Delivery, Feed, FeedError, Subscription};
 
 /// A record with its place in the log.
@@ -227,4 +231,31 @@ pub trait EventStore: EventReader {
     /// # Errors
     /// [`CloseError`] if something could not be finished. What was acknowledged is durable all the same.
     fn close(&self) -> Result<(), CloseError>;
+
+    /// Keeps a snapshot in the place of the stream's last one, unless it is too large. It is a cache: not durable at
+    /// once, and nothing waits for it. May block: call it from the blocking pool.
+    ///
+    /// # Errors
+    /// What refused. Nothing is lost.
+    fn put_snapshot(&self, _snapshot: &Snapshot) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// The snapshot of a stream, if one is kept. Whether it fits the log is for the caller to see.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn get_snapshot(&self, _stream: &StreamId) -> Result<Option<Snapshot>, String> {
+        Ok(None)
+    }
+
+    /// Closes this store, if it is not closed yet, and opens the same log anew, under the next epoch: what to do when
+    /// a write has failed. This store stays closed. Blocks: call it from the blocking pool. After an error it may
+    /// be called again, once the cause is removed.
+    ///
+    /// # Errors
+    /// [`OpenError`], as at any opening; [`OpenError::NotReopened`] from a store that cannot do it.
+    fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        Err(OpenError::NotReopened { why: "this kind of store does not say how".to_owned() })
+    }
 }

@@ -10,6 +10,8 @@ mod index;
 mod open;
 mod scan;
 mod sink;
+mod sizes;
+mod snapshots;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -23,11 +25,12 @@ use self::sink::Trees;
 use super::writer::{Job, Shared};
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence,
-    Holder, Look, OpenError, OpenNote, ReadError, Scanned, StoredRecord, StreamInfo, check, reading,
-    scanning,
+    Holder, Look, OpenError, OpenNote, ReadError, Scanned, Snapshot, StoredRecord, StreamInfo, check,
+    reading, scanning,
 };
 
-pub use self::dir::blob_files;
+pub use self::dir::{LogHeader, blob_files, log_header};
+pub use self::sizes::{SnapshotHealth, TreeSize};
 
 /// What an acknowledged append has survived. Chosen when a log is created and written into its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,6 +53,16 @@ impl Durability {
         }
     }
 
+    /// What is to be known of a log that promises less than [`Durability::Strict`].
+    pub fn warning(self) -> Option<&'static str> {
+        match self {
+            Self::Strict => None,
+            Self::Os => Some(
+                "durability os: what was acknowledged survives this process, the last second of it no power failure",
+            ),
+        }
+    }
+
     /// The durability of this name.
     pub fn of_name(name: &str) -> Option<Self> {
         [Self::Strict, Self::Os].into_iter().find(|durability| durability.name() == name)
@@ -59,8 +72,8 @@ impl Durability {
 /// How to open a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SledOptions {
-    /// What an acknowledged append has survived; of a log that exists, its own holds.
-    pub durability: Durability,
+    /// What an acknowledged append must have survived. `None` takes a log as it is, and makes a new one strict.
+    pub durability: Option<Durability>,
     /// Whether to make a log where there is none: in a new or an empty directory.
     pub create: bool,
     /// Cache of the database in bytes. It is a wish: with values of this size sled keeps more.
@@ -68,17 +81,18 @@ pub struct SledOptions {
 }
 
 impl Default for SledOptions {
-    /// Strict, making the log if there is none, 64 MiB.
+    /// As the log is, strict if it is new, making the log if there is none, 64 MiB.
     fn default() -> Self {
-        Self { durability: Durability::Strict, create: true, cache_bytes: 64 * 1024 * 1024 }
+        Self { durability: None, create: true, cache_bytes: 64 * 1024 * 1024 }
     }
 }
 
 /// A log in a directory. Dropping it closes it.
 pub struct SledStore {
     dir: PathBuf,
-    durability: Durability,
     notes: Vec<OpenNote>,
+    /// With the log's own durability. A log that is gone is not made again in its place.
+    options: SledOptions,
     shared: Arc<Shared>,
     queue: mpsc::Sender<Job>,
     trees: RwLock<Option<Trees>>,
@@ -120,7 +134,7 @@ impl SledStore {
 
     /// What an acknowledged append has survived, as the log's header says.
     pub fn durability(&self) -> Durability {
-        self.durability
+        self.options.durability.unwrap_or_default()
     }
 
     /// What opening it met that its owner should know of; empty after a clean close.
@@ -272,6 +286,25 @@ impl EventStore for SledStore {
             (None, Err(why)) => Err(CloseError::Head { why }),
             (None, Ok(())) => Ok(()),
         }
+    }
+
+    fn put_snapshot(&self, snapshot: &Snapshot) -> Result<(), String> {
+        if self.shared.poisoned.get().is_some() {
+            return Err("the log takes nothing more".to_owned());
+        }
+        self.read(|trees| Ok(snapshots::put(trees, snapshot))).map_err(|error| error.to_string())?
+    }
+
+    fn get_snapshot(&self, stream: &StreamId) -> Result<Option<Snapshot>, String> {
+        self.read(|trees| Ok(snapshots::get(trees, stream))).map_err(|error| error.to_string())?
+    }
+
+    fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        if let Err(error) = self.close() {
+            // After a failed write it says so once more; opening tells what is durable.
+            tracing::warn!(%error, "closing the log to open it anew");
+        }
+        Ok(Arc::new(Self::open_with(&self.dir, self.options)?))
     }
 }
 

@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use proto_events::id::check_id;
 
-use crate::actors::messages::{Cause, TaskOp, ToTask};
 use crate::actors::shared::Parts;
+use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
 use crate::agent::policy::ToolPolicy;
 use crate::agent::registry::RegisteredTool;
 use crate::error::Error;
-use crate::limits::PASSIVATE_AFTER;
+use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::ports::Ports;
-use crate::store::{EventStore, SledStore};
+use crate::store::{Durability, EventStore, SledOptions, SledStore};
 
+use super::reopen::own_open_work;
 use super::{System, assemble, blocking};
 
 /// Where calls run.
@@ -35,10 +36,13 @@ enum Calls {
 pub struct Builder {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,
+    durability: Option<Durability>,
     agent: Agent,
     ports: Ports,
     calls: Calls,
     passivate_after: Duration,
+    live_actors: usize,
+    snapshots: Option<Snapshots>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -52,10 +56,13 @@ impl Builder {
         Self {
             path,
             store: None,
+            durability: None,
             agent: Agent::new("agent"),
             ports: Ports::default(),
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
+            live_actors: LIVE_ACTORS,
+            snapshots: None,
         }
     }
 
@@ -121,10 +128,38 @@ impl Builder {
         self
     }
 
-    /// Idle time after which a task's actor is put to sleep; 60 s if nothing is said.
+    /// Idle time after which the actor of a task or a session is put to sleep; 60 s if nothing is said.
     #[must_use]
     pub fn passivate_after(mut self, idle: Duration) -> Self {
         self.passivate_after = idle.max(Duration::from_millis(1));
+        self
+    }
+
+    /// How many actors of tasks and sessions may be awake at once; 10,000 if nothing is said. When there are
+    /// more, those that have been at rest longest are put to sleep at once; the log keeps them, and the next
+    /// command wakes them. An actor with open work (a run, a turn that is being waited for, a caller who waits for the
+    /// end) is never put to sleep, so that so much open work may exceed the bound.
+    #[must_use]
+    pub fn live_actors(mut self, bound: usize) -> Self {
+        self.live_actors = bound.max(1);
+        self
+    }
+
+    /// Keep a snapshot of a task or session whenever it has grown by so many events, so that it wakes without folding
+    /// all of them again. Off unless asked for: folding is quick, and snapshots pay for streams of thousands of events
+    /// only. A snapshot is a cache: made beside the commands, ignored and reported if it does not fit the log, and not
+    /// made of a state that is larger than 56 KiB.
+    #[must_use]
+    pub fn snapshots_every(mut self, events: u64) -> Self {
+        self.snapshots = Some(Snapshots::every(events));
+        self
+    }
+
+    /// What an acknowledged command must have survived. A new log is strict if nothing is said; one that exists keeps
+    /// its own, and is refused where another is asked for.
+    #[must_use]
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = Some(durability);
         self
     }
 
@@ -154,33 +189,29 @@ impl Builder {
             check_id(name).map_err(|error| Error::Builder(format!("tool `{name}`: {error}")))?;
         }
         let (calls, own_runtime) = runtime(self.calls)?;
-        let (path, given) = (self.path, self.store);
-        let (store, open) = blocking(move || {
+        let (path, given, name) = (self.path, self.store, self.agent.name.clone());
+        let options = SledOptions { durability: self.durability, ..SledOptions::default() };
+        let (store, open, name) = blocking(move || {
             let store = match given {
                 Some(store) => store,
-                None => Arc::new(SledStore::open(&path)?) as Arc<dyn EventStore>,
+                None => Arc::new(SledStore::open_with(&path, options)?) as Arc<dyn EventStore>,
             };
-            let open = store.open_work()?;
-            Ok::<_, Error>((store, open))
+            let open = own_open_work(store.as_ref(), &name)?;
+            Ok::<_, Error>((store, open, name))
         })
         .await??;
-        let name = self.agent.name.clone();
         let parts = Parts {
             agent: Arc::new(self.agent),
             store,
             ports: self.ports,
             calls,
             passivate_after: self.passivate_after,
+            live_actors: self.live_actors,
+            doubtful: Arc::default(),
+            snapshots: self.snapshots,
             stopping: Arc::new(AtomicBool::new(false)),
         };
-        let epoch = parts.store.fence().epoch;
-        let system = assemble(name.clone(), parts, own_runtime)?;
-        for stream in open.into_iter().filter(|stream| stream.agent() == name) {
-            let cause = Cause::own(format!("resume:{epoch}"), "start");
-            let resume = ToTask { stream, op: TaskOp::Resume, cause, reply: None };
-            system.inner.supervisor.do_send(resume);
-        }
-        Ok(system)
+        assemble(name, parts, open, own_runtime)
     }
 }
 

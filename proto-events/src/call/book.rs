@@ -63,7 +63,7 @@ pub struct Call {
 
 /// All calls of one stream, in the order of their intents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallBook(Vec<Call>);
+pub struct CallBook(pub(crate) Vec<Call>);
 
 impl CallBook {
     /// The call with this id.

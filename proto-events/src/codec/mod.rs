@@ -1,13 +1,16 @@
 //! Events as bytes and back. [`record`] is the commit record that hashes and carries event bodies;
 //! [`kind`] numbers the events; `payload` is the only file that names bincode; `upcast` brings old schema
-//! versions up to date, step by step, while reading; the `stored_*` files are the storage structs.
+//! versions up to date, step by step, while reading; the `stored_*` files are the storage structs; [`state`] keeps
+//! whole states for snapshots.
 
 pub mod kind;
 mod payload;
 pub mod record;
+pub mod state;
 mod stored_call;
 mod stored_model;
 mod stored_session;
+mod stored_state;
 mod stored_task;
 mod upcast;
 

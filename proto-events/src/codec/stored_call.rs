@@ -19,7 +19,7 @@ const CLASSES: [FailureClass; 4] =
 const STAGES: [CancelStage; 2] = [CancelStage::Requested, CancelStage::InFlight];
 
 #[derive(Serialize, Deserialize)]
-struct RequestedV1 {
+pub(super) struct RequestedV1 {
     call_id: String,
     kind: u8,
     target: String,
@@ -187,8 +187,20 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
     })
 }
 
+/// A failure as a snapshot keeps it: class, type and message.
+pub(super) fn failure_of(failure: &CallFailure) -> (u8, String, String) {
+    let CallFailure { class, error_type, message } = failure;
+    (code(&CLASSES, class), error_type.clone(), message.clone())
+}
+
+pub(super) fn read_failure(
+    (class, error_type, message): (u8, String, String),
+) -> Result<CallFailure, FieldError> {
+    Ok(CallFailure { class: coded(&CLASSES, class)?, error_type, message })
+}
+
 impl RequestedV1 {
-    fn of(request: CallRequested) -> Self {
+    pub(super) fn of(request: CallRequested) -> Self {
         Self {
             call_id: request.call_id,
             kind: code(&CALL_KINDS, &request.kind),
@@ -208,7 +220,7 @@ impl RequestedV1 {
         }
     }
 
-    fn read(self) -> Result<CallRequested, FieldError> {
+    pub(super) fn read(self) -> Result<CallRequested, FieldError> {
         Ok(CallRequested {
             call_id: self.call_id,
             kind: coded(&CALL_KINDS, self.kind)?,

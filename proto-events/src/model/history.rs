@@ -21,7 +21,7 @@ pub struct ProviderMessage<'a> {
 
 /// The messages of a conversation, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ConversationHistory(Vec<LlmMessage>);
+pub struct ConversationHistory(pub(crate) Vec<LlmMessage>);
 
 impl ConversationHistory {
     /// No message.

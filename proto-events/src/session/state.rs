@@ -23,11 +23,11 @@ pub struct OpenTurn {
 /// A conversation: the fold of its stream.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Session {
-    id: String,
-    history: Arc<ConversationHistory>,
-    digest: Digest,
-    open: Option<OpenTurn>,
-    commits: u64,
+    pub(crate) id: String,
+    pub(crate) history: Arc<ConversationHistory>,
+    pub(crate) digest: Digest,
+    pub(crate) open: Option<OpenTurn>,
+    pub(crate) commits: u64,
 }
 
 impl Session {

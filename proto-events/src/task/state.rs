@@ -39,21 +39,21 @@ pub struct Run {
 /// A task: the fold of its stream.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Task {
-    id: String,
-    state: Option<TaskState>,
-    messages: Vec<Message>,
-    artifacts: Vec<Artifact>,
-    metadata: JsonObject,
-    flow_state: JsonText,
-    created_at: Option<String>,
-    history: Vec<StateChange>,
-    last: Option<ItemRef>,
-    calls: CallBook,
-    turn: Turn,
-    run: Option<Run>,
-    runs: u32,
+    pub(crate) id: String,
+    pub(crate) state: Option<TaskState>,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) metadata: JsonObject,
+    pub(crate) flow_state: JsonText,
+    pub(crate) created_at: Option<String>,
+    pub(crate) history: Vec<StateChange>,
+    pub(crate) last: Option<ItemRef>,
+    pub(crate) calls: CallBook,
+    pub(crate) turn: Turn,
+    pub(crate) run: Option<Run>,
+    pub(crate) runs: u32,
     /// Which artifacts are outputs of the current run.
-    outputs: Vec<usize>,
+    pub(crate) outputs: Vec<usize>,
 }
 
 impl Task {

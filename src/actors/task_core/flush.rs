@@ -79,13 +79,16 @@ impl TaskCore {
             encoded.push(self.entity.part(fence, SetPlace { seed, part: parts - 1, parts }, metadata)?);
         }
         let hashes: Vec<_> = encoded.iter().map(|part| part.record.hash()).collect();
-        let appended = shared.store.append(Append { fence, set_id, parts: encoded }).await?;
+        let append = Append { fence, set_id, parts: encoded };
+        let appended = shared.append(append, &metadata.command_id).await?;
         let mut places = appended.parts.into_iter().zip(hashes);
         if with_session && let Some((committed, hash)) = places.next() {
             self.settle_session(committed, hash, metadata);
         }
         if let Some((committed, hash)) = places.next() {
+            let before = self.entity.version();
             self.entity.settle(committed, hash, metadata);
+            shared.keep(&self.entity, before);
         }
         Ok(())
     }
@@ -95,7 +98,6 @@ impl TaskCore {
         let Some(mut held) = self.seat.take() else { return };
         let after = held.session.version();
         let events: Vec<SessionEvent> = held.session.settle(committed, hash, metadata);
-        let stream = held.session.stream().clone();
         let Held { turn_id, session, closed, lease } = held;
         let tell = lease.settled.clone();
         if closed {
@@ -104,7 +106,7 @@ impl TaskCore {
         } else {
             self.seat = Some(Held { turn_id, session, closed, lease: Arc::clone(&lease) });
         }
-        tell.do_send(Settled { stream, after, committed, hash, events, metadata: metadata.clone() });
+        tell.do_send(Settled { after, committed, hash, events, metadata: metadata.clone() });
     }
 
     /// Forgets what could not be written, by reading the streams again.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use taskreel::TaskState;
 use taskreel::inspect::cli::ColorWish;
+use taskreel::store::Durability;
 
 /// Durable, replayable AI-agent tasks: run them, watch them, kill them, go on, replay the log.
 #[derive(Debug, Parser)]
@@ -81,6 +82,10 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// Check that the log hangs together: hashes, versions, lifecycles, calls; exit 1 on any fault
     Verify,
+    /// Examine the log: format, durability, holder, sizes, cost of a sync, HEAD, chain; what to do about each finding
+    ///
+    /// Works while another process has the log open, and then says what it could not look at. Exit 1 on any finding.
+    Doctor,
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
     Export,
 }
@@ -116,9 +121,32 @@ pub(crate) struct RunArgs {
     /// each step. Without a script `infer` parts end in an error of code `no_llm`.
     #[arg(long, value_name = "FILE")]
     pub(crate) script: Option<PathBuf>,
+    /// What a log that is made promises: `strict` survives a power failure, `os` the end of the process only
+    ///
+    /// A log keeps the durability that it was made with, and every command that opens it says so if it is not strict.
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub(crate) durability: Option<DurabilityMode>,
     /// Keep no conversations: every infer part begins with an empty history
     #[arg(long)]
     pub(crate) stateless: bool,
+}
+
+/// What a log promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityMode {
+    /// Acknowledged is on disk, past fdatasync [default of a new log]
+    Strict,
+    /// Acknowledged is with the operating system
+    Os,
+}
+
+impl From<DurabilityMode> for Durability {
+    fn from(mode: DurabilityMode) -> Self {
+        match mode {
+            DurabilityMode::Strict => Self::Strict,
+            DurabilityMode::Os => Self::Os,
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -33,7 +33,7 @@ const DEFAULT: Plan = Plan { seed: 7, tasks: 12 };
 
 pub(crate) fn demo(args: &DemoArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
     let dir = dirs::to_write(global, DEMO_DIR);
-    let store = if args.resume { dirs::open_existing(&dir)? } else { dirs::open_or_make(&dir)? };
+    let store = if args.resume { dirs::open_existing(&dir)? } else { dirs::open_or_make(&dir, None)? };
     let begun = begun(&store, args, &dir)?;
     let plan = begun.unwrap_or(Plan {
         seed: args.seed.unwrap_or(DEFAULT.seed),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use taskreel::inspect::cli::Problem;
 use taskreel::inspect::cli::screen::note;
-use taskreel::store::{SledOptions, SledStore};
+use taskreel::store::{Durability, SledOptions, SledStore};
 
 use crate::args::Global;
 
@@ -65,25 +65,34 @@ fn quoted(word: &str) -> String {
 
 /// Opens a log that must be there already. Where none is, nothing is made.
 pub(crate) fn open_existing(dir: &Path) -> Result<SledStore, Problem> {
-    match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Err(Problem::no_log(dir, "the directory does not exist"));
-        }
-        Ok(true) => return Err(Problem::no_log(dir, "the directory is empty")),
-        _ => {}
-    }
+    refuse_nothing(dir)?;
     open(dir, SledOptions { create: false, ..SledOptions::default() })
 }
 
+/// Refuses a directory that is not there, or empty.
+pub(crate) fn refuse_nothing(dir: &Path) -> Result<(), Problem> {
+    match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Problem::no_log(dir, "the directory does not exist"))
+        }
+        Ok(true) => Err(Problem::no_log(dir, "the directory is empty")),
+        _ => Ok(()),
+    }
+}
+
 /// Opens a log, making it where there is none.
-pub(crate) fn open_or_make(dir: &Path) -> Result<SledStore, Problem> {
-    open(dir, SledOptions::default())
+pub(crate) fn open_or_make(dir: &Path, durability: Option<Durability>) -> Result<SledStore, Problem> {
+    open(dir, SledOptions { durability, ..SledOptions::default() })
 }
 
 fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
     let store = SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))?;
     for told in store.notes() {
         note(&format!("note: {told}"));
+    }
+    // Whoever looks at a log that promises less is told so, whatever the command.
+    if let Some(warning) = store.durability().warning() {
+        note(&format!("note: {warning}"));
     }
     Ok(store)
 }

@@ -4,6 +4,7 @@
 mod args;
 mod demo;
 mod dirs;
+mod doctor;
 mod look;
 mod run;
 mod running;
@@ -67,6 +68,7 @@ fn carry_out(cli: &Cli) -> Result<Verdict, Problem> {
         Command::State(args) => look::state(args, global, &mut screen(true)),
         Command::Replay(args) => look::replay(args, global, &mut screen(true)),
         Command::Verify => look::verify(global, &mut screen(true)),
+        Command::Doctor => doctor::doctor(global, &mut screen(true)),
         Command::Export => look::export(global, &mut screen(true)),
     }
 }

@@ -12,7 +12,7 @@ use taskreel::infer::Scripted;
 use taskreel::inspect::cli::problem::{EXIT_UNKNOWN, EXIT_USAGE};
 use taskreel::inspect::cli::screen::note;
 use taskreel::inspect::cli::{Problem, Screen, Verdict};
-use taskreel::store::EventStore;
+use taskreel::store::{Durability, EventStore};
 use taskreel::{Error, System, TaskHandle, TaskSnapshot};
 
 use self::input::read_tasks;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Resul
     let inputs = read_tasks(&read_text(&args.file)?, &name_of(&args.file))?;
     let script = args.script.as_deref().map(read_script).transpose()?;
     let dir = dirs::to_write(global, LOG_DIR);
-    let store = Arc::new(dirs::open_or_make(&dir)?);
+    let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
     let runtime = runtime()?;
     let work = Work { dir: &dir, inputs, script, stateless: args.stateless };
     let answer = runtime.block_on(work.run(store, screen));

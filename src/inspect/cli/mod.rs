@@ -3,6 +3,7 @@
 //! are in [`screen`], the form of errors in [`problem`].
 
 mod audit;
+mod doctor;
 mod events;
 mod list;
 pub mod problem;
@@ -11,6 +12,7 @@ mod show;
 mod time;
 
 pub use audit::{export_log, replay, verify_log};
+pub use doctor::doctor;
 pub use events::{EventLines, EventsOf, events};
 pub use list::{ListOptions, sessions, task_table, tasks};
 pub use problem::Problem;

@@ -102,6 +102,11 @@ impl Problem {
                 format!("it was made with durability `{found}`, which this program does not know"),
                 "use the release of taskreel that made it, or a newer one".to_owned(),
             ),
+            OpenError::OtherDurability { found, asked, .. } => (
+                EXIT_USAGE,
+                format!("it was made with durability {}, not {}, and keeps it", found.name(), asked.name()),
+                "leave `--durability` out to take the log as it is, or name a new directory".to_owned(),
+            ),
             OpenError::Held { holder: Some(holder), .. } => (
                 EXIT_HELD,
                 format!(
@@ -133,6 +138,9 @@ impl Problem {
                 format!("its database keeps {count} blob file(s), which are never synced"),
                 "restore it from a copy".to_owned(),
             ),
+            OpenError::NotReopened { why } => {
+                (EXIT_LOG, why.clone(), "run the command again: that opens the log from the start".to_owned())
+            }
             OpenError::Io { path, what, source } => (
                 EXIT_LOG,
                 format!("{}: {what}: {source}", path.display()),

@@ -50,6 +50,9 @@ pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
     };
     if let Some(text) = marker {
         let durability = read_marker(dir, &text)?;
+        if let Some(asked) = options.durability.filter(|asked| *asked != durability) {
+            return Err(OpenError::OtherDurability { path: dir.to_owned(), found: durability, asked });
+        }
         // Left to itself, the database would begin an empty one in the place of the one that is gone.
         if dir.join(HEAD_FILE).exists() && !dir.join(DATA_FILE).exists() {
             return Err(not_a_log("its database file `db` is gone, and its HEAD says that there was one"));
@@ -62,10 +65,29 @@ pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
     if !options.create {
         return Err(not_a_log("it is empty"));
     }
-    let text = format!("{TITLE}\nformat {FORMAT}\ndurability {}\n", options.durability.name());
+    let durability = options.durability.unwrap_or_default();
+    let text = format!("{TITLE}\nformat {FORMAT}\ndurability {}\n", durability.name());
     files::replace(dir, FORMAT_FILE, &text)
         .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))?;
-    Ok(options.durability)
+    Ok(durability)
+}
+
+/// What a log says of itself before it is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogHeader {
+    /// Its format.
+    pub format: u32,
+    /// What an acknowledged append has survived.
+    pub durability: Durability,
+}
+
+/// Reads what the log in `dir` says of itself. Nothing is made, changed or locked.
+///
+/// # Errors
+/// [`OpenError`] if there is no log that this program knows.
+pub fn log_header(dir: &Path) -> Result<LogHeader, OpenError> {
+    let options = SledOptions { create: false, ..SledOptions::default() };
+    Ok(LogHeader { format: FORMAT, durability: claim(dir, options)? })
 }
 
 fn create(dir: &Path) -> Result<(), OpenError> {

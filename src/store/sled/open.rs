@@ -40,7 +40,8 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let proven = head.as_ref().map(|head| head.position);
     let mut guarded = guard::look(dir, head.as_ref(), durability)?;
     halt::pass("guarded");
-    let opened = open_database(dir, options).and_then(|db| start(dir, durability, head, db, &mut guarded));
+    let opened =
+        open_database(dir, options).and_then(|db| start(dir, options, durability, head, db, &mut guarded));
     let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
@@ -51,6 +52,7 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
 
 fn start(
     dir: &Path,
+    options: SledOptions,
     durability: Durability,
     head: Option<Head>,
     db: Db,
@@ -59,6 +61,7 @@ fn start(
     halt::pass("database open");
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, runs, meta) = (tree("log")?, tree("chunks")?, tree("runs")?, tree("meta")?);
+    let snapshots = tree("snapshots")?;
     let kept = kept_index(dir, &meta, &runs, &log, guarded)?;
     let mut scan = scan(dir, &log, kept, head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
@@ -99,7 +102,9 @@ fn start(
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };
-    spawn(dir, Trees { log, chunks }, sink, Shared::new(fence, scan.index), tail)
+    let options = SledOptions { durability: Some(durability), create: false, ..options };
+    let trees = Trees { log, chunks, runs: sink.runs.clone(), snapshots };
+    spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 
 /// The index as it was kept, unless there is none or it does not fit.
@@ -144,14 +149,13 @@ fn last_spaced(tree: &Tree) -> Result<Option<u64>, ::sled::Error> {
 }
 
 fn spawn(
-    dir: &Path,
+    (dir, options): (&Path, SledOptions),
     trees: Trees,
     sink: SledSink,
     shared: Shared,
     tail: Tail,
 ) -> Result<SledStore, OpenError> {
     let shared = Arc::new(shared);
-    let durability = sink.durability;
     let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(io_error(dir, "the writer could not be prepared"))?;
@@ -160,7 +164,7 @@ fn spawn(
     let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
         dir: dir.to_owned(),
-        durability,
+        options,
         shared,
         queue,
         notes: Vec::new(),

@@ -21,6 +21,8 @@ use super::index::WATERMARK;
 pub(super) struct Trees {
     pub(super) log: Tree,
     pub(super) chunks: Tree,
+    pub(super) runs: Tree,
+    pub(super) snapshots: Tree,
 }
 
 /// The handles that the writer uses.

@@ -1,0 +1,183 @@
+//! Actors are put to sleep when they are idle or too many, nothing is lost between one and the next, and open
+//! work is never put to sleep.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use futures_util::stream::{self, StreamExt};
+use proto_events::model::LlmRole;
+use serde::Deserialize;
+use serde_json::json;
+use taskreel::agent::tool::BoxFuture;
+use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
+use taskreel::store::MemoryStore;
+use taskreel::system::Builder;
+use taskreel::tool::ToolContext;
+use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
+
+/// A model that answers everything with the same word, however often it is asked.
+#[derive(Clone, Default)]
+struct Yes {
+    asked: Arc<AtomicUsize>,
+}
+
+impl InferBackend for Yes {
+    fn backend(&self) -> &'static str {
+        "yes"
+    }
+
+    fn model(&self) -> &'static str {
+        "yes"
+    }
+
+    fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let content = r#"{"type":"final","content":"yes"}"#.to_owned();
+        Box::pin(async { Ok(InferReply { content, usage: None, model: "yes".to_owned() }) })
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+async fn forever(cx: ToolContext, _: Nothing) -> Result<(), Infallible> {
+    cx.cancellation().canceled().await;
+    Ok(())
+}
+
+fn builder() -> Builder {
+    System::builder("-").store(Arc::new(MemoryStore::new()))
+}
+
+async fn live(system: &System) -> usize {
+    system.live_tasks().await.unwrap() + system.live_sessions().await.unwrap()
+}
+
+/// Waits until so few are awake.
+async fn await_live(system: &System, most: usize) {
+    let since = Instant::now();
+    while live(system).await > most {
+        assert!(since.elapsed() < Duration::from_secs(20), "{} are still awake", live(system).await);
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+/// How many turns a conversation has: each ends with one answer.
+async fn turns(system: &System, session: &str) -> usize {
+    let history = system.session(session).history().await.unwrap();
+    history.as_slice().iter().filter(|message| message.role == LlmRole::Assistant).count()
+}
+
+const BOUND: usize = 16;
+const AT_ONCE: usize = 24;
+const SESSIONS: usize = 200;
+const TASKS: usize = 1_000;
+
+#[tokio::test]
+async fn a_thousand_tasks_of_two_hundred_sessions_go_through_a_bound_of_sixteen() {
+    let model = Yes::default();
+    let system = builder().live_actors(BOUND).infer(model.clone()).start().await.unwrap();
+    let (tasks, sessions) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = stream::iter(0..TASKS).for_each_concurrent(AT_ONCE, |n| {
+        let (system, most_tasks, most_sessions) = (&system, &tasks, &sessions);
+        async move {
+            let session = system.session(&format!("s{}", n % SESSIONS));
+            let task = session.send(Part::infer(format!("question {n}"))).await.unwrap();
+            assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
+            most_tasks.fetch_max(system.live_tasks().await.unwrap(), Ordering::SeqCst);
+            most_sessions.fetch_max(system.live_sessions().await.unwrap(), Ordering::SeqCst);
+        }
+    });
+    work.await;
+    // At each moment, at most so many had open work: a task, and the session whose turn it has.
+    let (tasks, sessions) = (tasks.into_inner(), sessions.into_inner());
+    assert!(tasks <= BOUND + AT_ONCE, "{tasks} tasks were awake at once");
+    assert!(sessions <= BOUND + AT_ONCE, "{sessions} sessions were awake at once");
+    await_live(&system, BOUND).await;
+    for n in 0..SESSIONS {
+        assert_eq!(turns(&system, &format!("s{n}")).await, TASKS / SESSIONS, "session s{n}");
+        assert!(live(&system).await <= BOUND, "asking woke more than may be awake");
+    }
+    assert_eq!(model.asked.load(Ordering::SeqCst), TASKS, "no question was asked twice");
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn open_work_is_never_put_to_sleep_and_goes_beyond_the_bound() {
+    let system = builder().live_actors(2).tool("forever", "Waits", forever).start().await.unwrap();
+    let call = || Part::tool_call("forever", json!({})).unwrap();
+    let mut open = Vec::new();
+    for _ in 0..40 {
+        open.push(system.submit(call()).await.unwrap());
+    }
+    for _ in 0..40 {
+        system.submit(Part::text("a note")).await.unwrap().finished().await.unwrap();
+        let live = system.live_tasks().await.unwrap();
+        assert!((40..=42).contains(&live), "{live} tasks are awake");
+    }
+    let waiting: Vec<_> = open.iter().map(TaskHandle::finished).collect();
+    let cancels = join_all(open.iter().map(|task| task.cancel(Some("enough"))));
+    let (ended, canceled) = tokio::join!(join_all(waiting), cancels);
+    for (ended, canceled) in ended.into_iter().zip(canceled) {
+        assert_eq!(canceled.unwrap().state(), TaskState::Canceled);
+        assert_eq!(ended.unwrap().task().calls().iter().map(|call| call.attempts).sum::<u32>(), 1);
+    }
+    // Nobody new comes: those who come to rest must say so themselves.
+    await_live(&system, 2).await;
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_slept_between_two_turns_goes_on_with_its_history() {
+    let system =
+        builder().passivate_after(Duration::from_millis(2)).infer(Yes::default()).start().await.unwrap();
+    for turn in 1..=5 {
+        let task = system.session("s").send(Part::infer("and?")).await.unwrap();
+        let done = task.finished().await.unwrap();
+        assert_eq!(done.state(), TaskState::Completed);
+        await_live(&system, 0).await;
+        assert_eq!(turns(&system, "s").await, turn);
+        await_live(&system, 0).await;
+        assert_eq!(task.snapshot().await.unwrap().version(), done.version(), "a task wakes as it was");
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn requests_for_a_turn_that_race_with_going_to_sleep_are_all_granted_once() {
+    const ASKERS: usize = 6;
+    const ROUNDS: usize = 60;
+    let model = Yes::default();
+    let brief = Duration::from_millis(1);
+    let system = builder().live_actors(1).passivate_after(brief).infer(model.clone()).start().await.unwrap();
+    // Two sessions that push each other out, by the bound and by the clock, while somebody looks at them.
+    let ask = |asker: usize| {
+        let system = system.clone();
+        async move {
+            for round in 0..ROUNDS {
+                let session = system.session(&format!("s{}", (asker + round) % 2));
+                let task = session.send(Part::infer(format!("{asker}.{round}"))).await.unwrap();
+                assert_eq!(task.finished().await.unwrap().state(), TaskState::Completed);
+                session.history().await.unwrap();
+                if (asker + round).is_multiple_of(3) {
+                    tokio::time::sleep(brief).await;
+                }
+            }
+        }
+    };
+    let all = join_all((0..ASKERS).map(ask));
+    tokio::time::timeout(Duration::from_secs(60), all).await.expect("a request was lost");
+    assert_eq!(turns(&system, "s0").await + turns(&system, "s1").await, ASKERS * ROUNDS);
+    assert_eq!(model.asked.load(Ordering::SeqCst), ASKERS * ROUNDS);
+    await_live(&system, 0).await;
+    system.shutdown().await.unwrap();
+}
