@@ -76,7 +76,9 @@ fn the_traced_child() {
         return;
     };
     let durability = Durability::of_name(&durability).unwrap();
-    let store = SledStore::open_with(dir, SledOptions { durability, ..SledOptions::default() }).unwrap();
+    let store =
+        SledStore::open_with(dir, SledOptions { durability: Some(durability), ..SledOptions::default() })
+            .unwrap();
     let mut author = Author::new(store.fence());
     runtime().block_on(async {
         for round in load(&mut author) {
