@@ -30,12 +30,13 @@ cargo bench --bench replay: reading 1,000,000 events of 300 bytes in 100,000 str
   the baseline reads the same records in order from one raw file, with the same checksums, hashes and decoding
 
   TASKREEL_BENCH_STREAMS (100000)  streams of ten events each
-  TASKREEL_BENCH_ROUNDS (3)        rounds; figures are medians";
+  TASKREEL_BENCH_ROUNDS (3)        rounds; figures are medians
+  TASKREEL_BENCH_WAKES (2000)      tasks woken from memory";
 
 /// Events of each stream.
 const EVENTS_EACH: usize = 10;
 
-/// Streams woken from memory.
+/// Tasks woken from memory, unless the environment says otherwise.
 const WAKES: usize = 2_000;
 
 /// Streams woken from the disk: few, so that what is read for one is not what another needs.
@@ -181,7 +182,7 @@ fn wakes(report: &mut Report, dir: &Path, streams: usize) -> Result<(), Failure>
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     let mut some = |count: usize| (0..count.min(streams)).map(|_| dice.below(streams)).collect::<Vec<_>>();
     let store = SledStore::open(dir)?;
-    let lately = some(WAKES);
+    let lately = some(setting("TASKREEL_BENCH_WAKES", WAKES)?);
     let first = wake(&store, &lately)?;
     let again = wake(&store, &lately)?;
     report.row(&wake_row("wake of a ten-event task, read lately", again, 50.0))?;

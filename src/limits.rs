@@ -81,3 +81,10 @@ pub const SNAPSHOTS_AT_ONCE: usize = 4;
 
 /// Longest time that `HEAD` may lag behind the log: what is cut off within it cannot be noticed.
 pub const HEAD_REWRITE_EVERY: Duration = Duration::from_secs(1);
+
+/// Longest line of an export that is read, in bytes (512 MiB): fourteen bodies of the largest size, each in its bytes
+/// and in words. A file without line ends must not fill the memory.
+pub const EXPORT_LINE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// Bytes of imported records that are made durable together (16 MiB): what waits is held in memory.
+pub const IMPORT_GROUP_BYTES: usize = 16 * 1024 * 1024;

@@ -133,6 +133,9 @@ fn a_closed_pipe_ends_every_command_quietly_with_0() {
         "state sum-0001",
         "replay --all",
         "verify",
+        "diff sum-0001 1 8",
+        "diff sum-0001 1 8 --patch",
+        "explain sum-0001",
         "export",
     ];
     for line in lines {
@@ -148,7 +151,10 @@ fn a_closed_pipe_ends_every_command_quietly_with_0() {
 fn every_command_has_help_and_wrong_usage_ends_with_2() {
     let place = Place::new();
     assert!(place.run("--help").ended(0).out().contains("Exit codes"));
-    for command in ["demo", "run", "ls", "show", "events", "state", "replay", "verify", "export"] {
+    for command in [
+        "demo", "run", "ls", "show", "events", "state", "replay", "verify", "diff", "explain", "export",
+        "import",
+    ] {
         let help = place.run(&format!("{command} --help")).ended(0).out();
         assert!(help.contains("Usage: taskreel") && help.contains("--data-dir"), "{help}");
         place.run(&format!("{command} --no-such-flag")).ended(2);

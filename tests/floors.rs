@@ -26,7 +26,8 @@ const VOCABULARY: Floors = &[
 const LIBRARY: Floors = &[
     ("limits", &[]),
     ("ports", &[]),
-    ("store", &["limits", "ports"]),
+    // `modelled` and `trying` are there in the crate `interleavings` only.
+    ("store", &["limits", "modelled", "ports", "trying"]),
     ("agent", &["limits"]),
     ("audit", &["limits", "ports", "store"]),
     ("inspect", &["audit", "error", "limits", "ports", "store"]),

@@ -7,18 +7,21 @@
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallKind, CallStatus, Recovery};
-use proto_events::codec::record::EncodedRecord;
-use proto_events::id::{ExpectedVersion, Position, Version};
+use proto_events::codec::record::{EncodedRecord, EventBody, RecordDraft};
+use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
 use serde::Deserialize;
+use taskreel::audit::explain::{Explained, Found, explain};
+use taskreel::audit::words::does;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::ports::Ports;
 use taskreel::store::fold::{decode_record, fold_stream};
@@ -138,6 +141,44 @@ fn check_every_prefix(store: &dyn EventReader) {
     assert!(waiting.is_none());
 }
 
+/// What was explained is what recovery then did: for each call that was open, the next event of it in the log is the one
+/// that was foretold, in the same words; and no call that was not open got an event of an attempt that is not new.
+fn check_explained(store: &dyn EventReader, task: &StreamId, explained: &Explained, cut: &str) {
+    let Found::Task { calls, .. } = &explained.found else { panic!("{cut}: it is a task") };
+    let after = store.read_stream(task, Version(explained.version.0 + 1), usize::MAX).unwrap();
+    let after: Vec<CallEvent> = after
+        .iter()
+        .flat_map(|stored| decode_record::<TaskEvent>(stored).unwrap())
+        .filter_map(|recorded| match recorded.event {
+            TaskEvent::Call(event) => Some(event),
+            _ => None,
+        })
+        .collect();
+    for fate in calls {
+        let id = fate.call.request.call_id.as_str();
+        let done =
+            after.iter().find(|event| event.call_id() == id).unwrap_or_else(|| panic!("{cut}: nothing"));
+        assert_eq!(fate.words, does(done, &fate.call.request), "{cut}");
+        assert!(!fate.words.starts_with("nothing"), "{cut}: {}", fate.words);
+        // Field by field too, but for the epoch, which only the next process knows.
+        let [foretold] = fate.events.as_slice() else { panic!("{cut}: {:?}", fate.events) };
+        assert_eq!(without_epoch(foretold), without_epoch(done), "{cut}");
+    }
+    let first = after.first().map(CallEvent::call_id);
+    if let (Some(fate), Some(first)) = (calls.first(), first) {
+        assert_eq!(fate.call.request.call_id, first, "{cut}: an open call comes before everything else");
+    }
+}
+
+fn without_epoch(event: &CallEvent) -> CallEvent {
+    match event.clone() {
+        CallEvent::Dispatched { call_id, attempt, delay_ms, cause, .. } => {
+            CallEvent::Dispatched { call_id, attempt, epoch: 0, delay_ms, cause }
+        }
+        other => other,
+    }
+}
+
 #[tokio::test]
 async fn a_run_cut_after_every_append_goes_on_as_each_calls_mode_allows() {
     cut_everywhere(true).await;
@@ -167,10 +208,12 @@ async fn cut_everywhere(conversation: bool) {
         let task = proto_events::id::StreamId::task("agent", "t").unwrap();
         let before = fold_stream::<Task>(store.as_ref(), &task, None).unwrap().state;
         let open = before.calls().open().next().cloned();
+        let explained = explain(store.as_ref(), &task, store.stream_version(&task).unwrap()).unwrap();
         let ledger = Ledger::default();
         let system = start(Arc::clone(&store), &ledger, conversation).await;
         let end = system.task("t").unwrap().finished().await.unwrap();
         let sent = ledger.lock().unwrap().clone();
+        check_explained(store.as_ref(), &task, &explained, &format!("cut {cut}"));
         match open {
             Some(open) if open.request.recovery == Recovery::Manual => {
                 assert_eq!(end.state(), TaskState::InputRequired, "cut {cut}: {}", end.to_json());
@@ -228,4 +271,114 @@ async fn what_waits_for_a_person_goes_on_with_the_persons_message() {
     let end = system.submit(answered).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
     system.shutdown().await.unwrap();
+}
+
+/// A run in which every status of an open call comes about: attempts that never end, of tools that may be repeated, that may
+/// not, and of one that never answers at all.
+const SLOW_TASK: &str = r#"{"id":"t","created_at":"x","messages":[{"id":"m","parts":[
+    {"type":"tool_call","content":{"tool_name":"late","args":{},"call_id":"p1"}},
+    {"type":"tool_call","content":{"tool_name":"never","args":{},"call_id":"p2"}},
+    {"type":"tool_call","content":{"tool_name":"lost","args":{},"call_id":"p3"}}]}]}"#;
+
+async fn start_slow(store: Arc<MemoryStore>) -> System {
+    let bound = Duration::from_millis(40);
+    // The first attempt never ends; any other answers at once.
+    let late = |cx: ToolContext, _: Nothing| async move {
+        if cx.attempt() == 1 {
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, Infallible>("done")
+    };
+    let never = |_: ToolContext, _: Nothing| std::future::pending::<Result<&str, Infallible>>();
+    System::builder("in memory")
+        .store(store)
+        .tool_with("late", "Answers late", late, ToolPolicy::idempotent().timeout(bound))
+        .tool_with("never", "Answers never", never, ToolPolicy::read_only().timeout(bound))
+        .tool_with("lost", "Gets lost", never, ToolPolicy::manual().timeout(bound))
+        .start()
+        .await
+        .unwrap()
+}
+
+/// The same log, each event an append of its own: so that a process may die behind every single one.
+async fn event_by_event(records: &[StoredRecord]) -> Vec<Vec<StoredRecord>> {
+    let store = Arc::new(MemoryStore::new());
+    let mut previous: HashMap<StreamId, Digest> = HashMap::new();
+    let mut set = 0_u128;
+    for stored in records {
+        let record = &stored.record;
+        for (event, version) in record.events.iter().zip(record.first_version.0..) {
+            set += 1;
+            let body = event.body().unwrap().to_vec();
+            let draft = RecordDraft {
+                stream: record.stream.clone(),
+                first_version: Version(version),
+                set_id: set.to_be_bytes(),
+                part: 0,
+                parts: 1,
+                partition: 0,
+                epoch: 1,
+                metadata: record.metadata.clone(),
+                previous: previous.get(&record.stream).copied().unwrap_or_default(),
+                events: vec![EventBody { kind: event.kind, schema: event.schema, salt: [1; 16], body }],
+            };
+            let encoded = draft.encode().unwrap();
+            previous.insert(record.stream.clone(), encoded.hash());
+            let expected = ExpectedVersion::at(Version(version - 1));
+            let part = AppendPart { stream: record.stream.clone(), expected, record: encoded };
+            let append = Append { fence: store.fence(), set_id: set.to_be_bytes(), parts: vec![part] };
+            store.append(append).await.unwrap();
+        }
+    }
+    appends(store.as_ref())
+}
+
+#[tokio::test]
+async fn what_is_explained_is_what_recovery_does_behind_every_single_event() {
+    let whole = Arc::new(MemoryStore::new());
+    let system = start_slow(Arc::clone(&whole)).await;
+    let posted = PostedTask::parse(SLOW_TASK, &mut Ports::default()).unwrap();
+    let end = system.submit(posted).await.unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::InputRequired, "{}", end.to_json());
+    let sets = event_by_event(&whole.read_all(Position(1), usize::MAX).unwrap()).await;
+    system.shutdown().await.unwrap();
+    let task = StreamId::task("agent", "t").unwrap();
+
+    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for cut in 1..sets.len() {
+        let store = copy(&sets[..cut]).await;
+        let at = store.stream_version(&task).unwrap();
+        let explained = explain(store.as_ref(), &task, at).unwrap();
+        assert_eq!(explained.version, at, "every event is an append of its own");
+        let Found::Task { state, calls } = &explained.found else { panic!("it is a task") };
+        if *state != TaskState::Working {
+            assert!(calls.is_empty(), "cut {cut}");
+            continue;
+        }
+        for fate in calls {
+            let [event] = fate.events.as_slice() else { panic!("cut {cut}: {:?}", fate.events) };
+            let does = match event {
+                CallEvent::Dispatched { attempt: 1, .. } => "first",
+                CallEvent::Dispatched { .. } => "again",
+                CallEvent::OutcomeUnknown { .. } => "unknown",
+                CallEvent::Failed { .. } => "fails",
+                other => panic!("cut {cut}: {other:?}"),
+            };
+            seen.insert((fate.call.status.as_str(), does));
+        }
+        let system = start_slow(Arc::clone(&store)).await;
+        system.task("t").unwrap().finished().await.unwrap();
+        check_explained(store.as_ref(), &task, &explained, &format!("cut {cut}"));
+        system.shutdown().await.unwrap();
+    }
+    let all = [
+        ("in-flight", "again"),
+        ("in-flight", "fails"),
+        ("in-flight", "unknown"),
+        ("requested", "first"),
+        ("timed-out", "again"),
+        ("timed-out", "fails"),
+        ("timed-out", "unknown"),
+    ];
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), all, "every row of R7 that a tool can come to");
 }

@@ -1,6 +1,7 @@
 //! What the machine says of this process: bytes written, disk used, memory held; and how to make it forget files.
 
 use std::path::Path;
+use std::time::Duration;
 
 use super::Failure;
 
@@ -9,6 +10,13 @@ pub(crate) fn bytes_written() -> Result<u64, Failure> {
     let text = std::fs::read_to_string("/proc/self/io")?;
     let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
     Ok(line.ok_or("/proc/self/io does not count written bytes here")?.trim().parse()?)
+}
+
+/// How long this thread has been on a processor so far. What neighbours take away is not in it.
+pub(crate) fn cpu() -> Result<Duration, Failure> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
+    let nanos = text.split_whitespace().next().ok_or("the kernel does not tell this thread's time")?;
+    Ok(Duration::from_nanos(nanos.parse()?))
 }
 
 /// Bytes that the files below a directory take on the disk.

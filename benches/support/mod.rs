@@ -93,6 +93,9 @@ pub(crate) struct Row {
     /// Value over baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<f64>,
+    /// The value by the time that the thread was on a processor: what a quiet machine would show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) by_cpu: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<Target>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,7 +108,14 @@ pub(crate) struct Row {
 impl Row {
     pub(crate) fn new(what: impl Into<String>, value: f64, unit: &'static str) -> Self {
         let more = serde_json::Map::new();
-        Self { what: what.into(), value, unit, baseline: None, ratio: None, target: None, met: None, more }
+        let what = what.into();
+        Self { what, value, unit, baseline: None, ratio: None, by_cpu: None, target: None, met: None, more }
+    }
+
+    /// With the same figure by the processor's time.
+    pub(crate) fn by_cpu(mut self, value: f64) -> Self {
+        self.by_cpu = Some(value);
+        self
     }
 
     /// Beside what the yardstick did.
@@ -143,6 +153,7 @@ impl Row {
             _ => format!("{number:.1}"),
         };
         let (baseline, ratio) = (self.baseline.map(number), self.ratio.map(|ratio| format!("{ratio:.2}")));
+        let by_cpu = self.by_cpu.map(number);
         let target = self.target.map(|target| match target {
             Target::AtLeast(bound) => format!("≥ {bound}"),
             Target::AtMost(bound) => format!("≤ {bound}"),
@@ -150,12 +161,13 @@ impl Row {
         });
         let met = self.met.map_or("", |met| if met { "met" } else { "MISSED" });
         println!(
-            "{:<58} {:>12} {:<10} {:>12} {:>6}  {:<13} {}",
+            "{:<58} {:>12} {:<10} {:>12} {:>6} {:>12}  {:<13} {}",
             self.what,
             number(self.value),
             self.unit,
             baseline.as_deref().unwrap_or("-"),
             ratio.as_deref().unwrap_or("-"),
+            by_cpu.as_deref().unwrap_or("-"),
             target.as_deref().unwrap_or(""),
             met
         );
@@ -179,8 +191,8 @@ impl Report {
             println!("a quick run: it shows that everything works; its figures mean nothing");
         }
         println!(
-            "{:<58} {:>12} {:<10} {:>12} {:>6}  {:<13}",
-            "what", "value", "unit", "baseline", "ratio", "target"
+            "{:<58} {:>12} {:<10} {:>12} {:>6} {:>12}  {:<13}",
+            "what", "value", "unit", "baseline", "ratio", "by cpu", "target"
         );
         Ok(Self { path, file })
     }

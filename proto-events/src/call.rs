@@ -6,6 +6,8 @@ use crate::id::{Digest, Version};
 use crate::json::JsonText;
 
 mod book;
+pub mod recovery;
+
 pub use book::{Call, CallBook, CallStatus};
 
 /// What kind of work a call is.

@@ -239,6 +239,11 @@ impl Digest {
 
     /// The digest of the parts, one after another.
     pub fn of_parts(parts: &[&[u8]]) -> Self {
+        Self::of_all(parts.iter().copied())
+    }
+
+    /// The digest of whatever parts come, one after another.
+    pub fn of_all<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         use sha2::Digest as _;
         let mut hasher = sha2::Sha256::new();
         for part in parts {

@@ -325,7 +325,7 @@ fn bodies_of(events: &[EventView<'_>]) -> Vec<EventBody> {
     let body = |event: &EventView<'_>| EventBody {
         kind: event.kind,
         schema: event.schema,
-        salt: event.salt.try_into().unwrap(),
+        salt: *event.salt,
         body: event.body.unwrap().to_vec(),
     };
     events.iter().map(body).collect()

@@ -47,9 +47,9 @@ impl Seed {
     }
 
     fn derive(self, what: &[&[u8]]) -> [u8; 16] {
-        let parts: Vec<&[u8]> = std::iter::once(&self.0[..]).chain(what.iter().copied()).collect();
         let mut sixteen = [0; 16];
-        sixteen.iter_mut().zip(Digest::of_parts(&parts).0).for_each(|(to, from)| *to = from);
+        let digest = Digest::of_all(std::iter::once(&self.0[..]).chain(what.iter().copied()));
+        sixteen.iter_mut().zip(digest.0).for_each(|(to, from)| *to = from);
         sixteen
     }
 }
@@ -235,11 +235,19 @@ where
     }
 
     /// The pending events as one part of an append: encoded, hashed and length-checked here, before the
-    /// writer sees them.
-    pub(crate) fn part(&self, fence: Fence, set: SetPlace, metadata: &Metadata) -> Result<AppendPart, Error> {
-        let events = self.payloads.iter().enumerate().map(|(at, payload)| {
-            let Payload { kind, schema, body } = payload.clone();
-            EventBody { kind, schema, salt: set.seed.salt(&self.stream, at), body }
+    /// writer sees them. Once for each decision: if it cannot be appended, it is dropped by reading the stream.
+    pub(crate) fn part(
+        &mut self,
+        fence: Fence,
+        set: SetPlace,
+        metadata: &Metadata,
+    ) -> Result<AppendPart, Error> {
+        let events = std::mem::take(&mut self.payloads).into_iter().enumerate();
+        let events = events.map(|(at, Payload { kind, schema, body })| EventBody {
+            kind,
+            schema,
+            salt: set.seed.salt(&self.stream, at),
+            body,
         });
         let draft = RecordDraft {
             stream: self.stream.clone(),
@@ -269,7 +277,6 @@ where
         self.folded.position = committed.position;
         self.folded.last_hash = hash;
         self.folded.remember(metadata);
-        self.payloads.clear();
         std::mem::take(&mut self.pending)
     }
 }

@@ -1,6 +1,7 @@
 //! The log as NDJSON: one line for each record, in order of position, with its events in words and the very
 //! bytes that are stored, so that whoever gets the file can check every hash without this program.
 
+use proto_events::codec::record::{Body, StoredEvent};
 use proto_events::codec::{AnyEvent, kind};
 use proto_events::id::Position;
 use proto_events::json::JsonText;
@@ -8,10 +9,8 @@ use proto_events::model::TaskState;
 
 use super::for_each_record;
 use super::json::{event_json, number, object, one_line, text};
+use crate::store::jsonl::{DETACHED, SCHEMA, hex};
 use crate::store::{EventReader, ReadError, StoredRecord};
-
-/// Name of the format, the first thing in the first line.
-pub const SCHEMA: &str = "taskreel.export/1";
 
 /// How much was exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -81,7 +80,19 @@ pub fn record_json(stored: &StoredRecord) -> JsonText {
         ("hash", text(&stored.hash.to_string())),
         ("events", JsonText::of_model(&events)),
         ("bytes", text(&hex(&stored.bytes))),
+        (DETACHED, JsonText::of_model(&detached(stored))),
     ])
+}
+
+/// The bodies that do not stand in the record's own bytes, by the number of their event within it, from 0.
+fn detached(stored: &StoredRecord) -> Vec<JsonText> {
+    let outside = |event: &StoredEvent| match &event.place {
+        Body::Chunked { bytes, .. } => bytes.as_deref().map(hex),
+        _ => None,
+    };
+    let line = |(event, body): (u64, String)| object([("event", number(event)), ("body", text(&body))]);
+    let numbered = (0..).zip(&stored.record.events);
+    numbered.filter_map(|(number, event)| Some((number, outside(event)?))).map(line).collect()
 }
 
 /// The word for how far the principal's name may be trusted.
@@ -95,7 +106,7 @@ pub fn basis(stored: &StoredRecord) -> &'static str {
 fn events_json(stored: &StoredRecord) -> Vec<JsonText> {
     let record = &stored.record;
     let places = (stored.position.0..).zip(record.first_version.0..);
-    let one = |(event, (position, version)): (&proto_events::codec::record::StoredEvent, (u64, u64))| {
+    let one = |(event, (position, version)): (&StoredEvent, (u64, u64))| {
         let category = record.stream.category();
         let decoded = event.body().map(|body| {
             AnyEvent::decode(category, event.kind, event.schema, body).map_err(|error| error.to_string())
@@ -117,14 +128,4 @@ fn events_json(stored: &StoredRecord) -> Vec<JsonText> {
         ])
     };
     record.events.iter().zip(places).map(one).collect()
-}
-
-/// Bytes in hexadecimal.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

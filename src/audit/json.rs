@@ -97,7 +97,8 @@ fn turn_message(message: &TurnMessage) -> JsonText {
     ])
 }
 
-fn call_event(event: &CallEvent) -> JsonText {
+/// The fields of a call's event.
+pub fn call_event(event: &CallEvent) -> JsonText {
     let id = ("call_id", text(event.call_id()));
     match event {
         CallEvent::Requested(request) => requested(request),

@@ -1,15 +1,24 @@
 //! Floor 3, reading only: what can be shown from the log alone. Everything here takes an
 //! [`EventReader`] and knows no actor, so that it cannot perform a call.
 
+pub mod claims;
+pub mod diff;
 pub mod difference;
+pub mod explain;
 pub mod export;
+pub mod import;
 pub mod json;
+pub mod patch;
 pub mod replay;
 pub mod verify;
+pub mod words;
 
+pub use explain::{Explained, explain};
 pub use export::export;
+pub use import::{ImportError, Imported, import};
+pub use patch::patch;
 pub use replay::{Mismatch, Replayed, replay_all, replay_stream};
-pub use verify::{Finding, FindingKind, Verified, verify};
+pub use verify::{Finding, FindingKind, Progress, Scope, Verified, verify, verify_within};
 
 use proto_events::id::Position;
 

@@ -1,7 +1,8 @@
-//! Does the log hang together? Goes through it once and names every fault by stream, version and position.
-//! What a log cannot show about itself is said as well.
+//! Does the log hang together? Goes through it once and names every fault by stream, version and position; behind a
+//! piece that cannot be read it goes on. What a log cannot show about itself is said as well.
 
 mod calls;
+mod ends;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -10,9 +11,10 @@ use std::fmt;
 use proto_events::codec::record::RecordView;
 use proto_events::id::{Position, StreamId, Version};
 
+use self::ends::HeadCheck;
 use self::stream::StreamCheck;
-use super::for_each_record;
-use crate::store::{EventReader, ReadError, StoredRecord};
+use super::claims::contradiction;
+use crate::store::{EventReader, Head, JsonLines, ReadError, StoredRecord};
 
 /// Findings that are kept; of a log that is wrong everywhere the first ones tell enough.
 const FINDINGS_MAX: usize = 1_000;
@@ -21,7 +23,9 @@ const FINDINGS_MAX: usize = 1_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// A record cannot be read; nothing behind it was looked at.
+    /// The log cannot be opened.
+    Open,
+    /// A record cannot be read.
     Unreadable,
     /// Positions of the log have a gap or an overlap.
     Position,
@@ -43,12 +47,17 @@ pub enum FindingKind {
     Turn,
     /// The index and the log disagree.
     Index,
+    /// `HEAD` and the log disagree.
+    Head,
+    /// An exported line says in words what its bytes do not say.
+    Words,
 }
 
 impl FindingKind {
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Open => "open",
             Self::Unreadable => "unreadable",
             Self::Position => "position",
             Self::Version => "version",
@@ -60,6 +69,8 @@ impl FindingKind {
             Self::Call => "call",
             Self::Turn => "turn",
             Self::Index => "index",
+            Self::Head => "head",
+            Self::Words => "words",
         }
     }
 }
@@ -94,18 +105,25 @@ pub struct Verified {
     pub records: u64,
     /// Events.
     pub events: u64,
+    /// Bytes of records and bodies that were hashed.
+    pub bytes: u64,
     /// The faults, in the order of the log; the first 1,000.
     pub findings: Vec<Finding>,
     /// Faults that were found and not kept.
     pub more: u64,
     /// What could not be checked, in words.
-    pub unchecked: Vec<&'static str>,
+    pub unchecked: Vec<String>,
 }
 
 impl Verified {
     /// Whether nothing was found.
     pub fn is_sound(&self) -> bool {
         self.findings.is_empty()
+    }
+
+    /// How many faults were found.
+    pub fn faults(&self) -> u64 {
+        self.findings.len() as u64 + self.more
     }
 
     fn add(&mut self, finding: Finding) {
@@ -117,41 +135,91 @@ impl Verified {
     }
 }
 
+/// What to verify, and what to hold it against.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scope<'a> {
+    /// Only this stream.
+    pub only: Option<&'a StreamId>,
+    /// What `HEAD` said before the log was opened.
+    pub head: Option<&'a Head>,
+    /// The file, if it is an exported log: its words are held against its bytes. It has no index to be checked.
+    pub file: Option<&'a JsonLines>,
+    /// Why the log cannot be opened, if it cannot: a fault in itself. It has no index then.
+    pub refused: Option<&'a str>,
+}
+
+impl Scope<'_> {
+    fn has_index(&self) -> bool {
+        self.file.is_none() && self.refused.is_none()
+    }
+}
+
+/// How far verifying has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Position of the last event seen; of one stream, its version.
+    pub at: u64,
+    /// Where it ends.
+    pub of: u64,
+    /// Bytes hashed so far.
+    pub bytes: u64,
+}
+
 /// What no log can show about itself.
-const UNCHECKED: [&str; 3] = [
-    "events cut off at the end that were written after HEAD was last rewritten (it lags up to a second while a process writes)",
+const UNCHECKED: [&str; 2] = [
     "a log rewritten as a whole, hashes included: nothing outside the directory vouches for it yet",
     "whether tools and models really did what the log says that they answered",
 ];
 
+/// What is cut off within a second of being written leaves no trace in `HEAD`.
+const BEHIND_HEAD: &str = "events cut off at the end that were written after HEAD was last rewritten (it lags up to a second while a process writes)";
+
 /// Goes through the whole log.
 pub fn verify(reader: &dyn EventReader) -> Verified {
-    let mut verifier = Verifier::default();
-    let read = for_each_record(reader, Position(1), |stored| {
-        verifier.take(stored);
-        Ok::<(), ReadError>(())
-    });
-    if let Err(error) = read {
-        verifier.found.add(unreadable(error, verifier.next));
-    } else {
-        verifier.end_of_log(reader);
-    }
-    verifier.found.streams = verifier.streams.len() as u64;
-    verifier.found.unchecked = UNCHECKED.to_vec();
-    verifier.found
+    verify_within(reader, &Scope::default(), &mut |_| {})
 }
 
-fn unreadable(error: ReadError, next: u64) -> Finding {
-    let (stream, version, position, what) = match error {
-        ReadError::Corrupt { what, stream, version, position } => (stream, version, position, what),
-        other => (None, None, None, other.to_string()),
+/// Goes through what the scope says, and tells how far it has come.
+pub fn verify_within(
+    reader: &dyn EventReader,
+    scope: &Scope<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Verified {
+    let mut verifier = Verifier { scope: *scope, head: HeadCheck::new(scope.head), ..Verifier::default() };
+    if let Some(why) = scope.refused {
+        verifier.of_log(FindingKind::Open, why.to_owned());
+    }
+    let of = match scope.only {
+        Some(stream) => reader.stream_version(stream).map(|version| version.0),
+        None => reader.head().map(|head| head.0),
     };
-    Finding {
-        kind: FindingKind::Unreadable,
-        stream,
-        version,
-        position: position.or(Some(Position(next + 1))),
-        what: format!("{what}; nothing behind it was looked at"),
+    let of = of.unwrap_or_default();
+    let mut show = |read: Result<StoredRecord, ReadError>| {
+        match read {
+            Ok(stored) => verifier.take(&stored),
+            Err(error) => verifier.unreadable(error),
+        }
+        let at = if scope.only.is_some() { verifier.version() } else { verifier.next };
+        progress(Progress { at, of, bytes: verifier.found.bytes });
+    };
+    match scope.only {
+        Some(stream) => reader.survey_stream(stream, &mut show),
+        None => reader.survey(&mut show),
+    }
+    verifier.end(reader)
+}
+
+/// Verifies records that somebody else goes through, in their order.
+#[derive(Default)]
+pub(super) struct Auditor(Verifier<'static>);
+
+impl Auditor {
+    pub(super) fn take(&mut self, stored: &StoredRecord) {
+        self.0.take(stored);
+    }
+
+    pub(super) fn found(&self) -> &Verified {
+        &self.0.found
     }
 }
 
@@ -164,26 +232,68 @@ struct OpenAppend {
 }
 
 #[derive(Default)]
-struct Verifier {
+struct Verifier<'a> {
+    scope: Scope<'a>,
     found: Verified,
     streams: BTreeMap<StreamId, StreamCheck>,
     /// The position of the last event seen.
     next: u64,
     epoch: u64,
     append: Option<OpenAppend>,
+    head: HeadCheck<'a>,
+    /// Pieces that could not be read; what follows one of them is not asked how it joins on.
+    unreadable: u64,
+    behind_damage: bool,
 }
 
-impl Verifier {
+impl Verifier<'_> {
     fn take(&mut self, stored: &StoredRecord) {
         self.found.records += 1;
         self.found.events += stored.record.events.len() as u64;
+        self.found.bytes += bytes(stored);
         self.check_place(stored);
         self.check_bytes(stored);
-        self.check_append(stored);
+        if self.scope.only.is_none() {
+            self.check_append(stored);
+            self.head.take(stored);
+        }
+        self.check_words(stored);
+        self.behind_damage = false;
         let stream = stored.record.stream.clone();
         let faults = self.streams.entry(stream).or_default().take(stored);
         for fault in faults {
             self.found.add(fault);
+        }
+    }
+
+    /// The version up to which the one stream was seen.
+    fn version(&self) -> u64 {
+        self.streams.values().next().map_or(0, |stream| stream.version().0)
+    }
+
+    fn unreadable(&mut self, error: ReadError) {
+        let (stream, version, position, what) = match error {
+            ReadError::Corrupt { what, stream, version, position } => (stream, version, position, what),
+            other => (None, None, None, other.to_string()),
+        };
+        let position = position.or((self.scope.only.is_none()).then_some(Position(self.next + 1)));
+        self.found.add(Finding { kind: FindingKind::Unreadable, stream, version, position, what });
+        self.unreadable += 1;
+        self.behind_damage = true;
+        // Its other parts may be what could not be read.
+        self.append = None;
+    }
+
+    fn check_words(&mut self, stored: &StoredRecord) {
+        let Some(file) = self.scope.file else { return };
+        match file.line_at(stored.position) {
+            Ok(Some(line)) => {
+                if let Some(what) = contradiction(&line, stored) {
+                    self.report(FindingKind::Words, stored, what);
+                }
+            }
+            Ok(None) => {}
+            Err(error) => self.report(FindingKind::Unreadable, stored, error.to_string()),
         }
     }
 
@@ -199,7 +309,10 @@ impl Verifier {
 
     fn check_place(&mut self, stored: &StoredRecord) {
         let expected = self.next + 1;
-        if stored.position.0 != expected {
+        // Of one stream positions only grow; behind what could not be read they may have a gap.
+        let may_skip = self.behind_damage || self.scope.only.is_some();
+        let joins = stored.position.0 == expected || (may_skip && stored.position.0 > expected);
+        if !joins {
             let what = format!("the record stands at position {}, not at {expected}", stored.position);
             self.report(FindingKind::Position, stored, what);
         }
@@ -238,7 +351,7 @@ impl Verifier {
         let record = &stored.record;
         let follows = match &self.append {
             Some(open) => record.set_id == open.set_id && record.part == open.next && record.parts == open.of,
-            None => record.part == 0,
+            None => record.part == 0 || self.behind_damage,
         };
         if !follows {
             let what = match &self.append {
@@ -259,37 +372,12 @@ impl Verifier {
             position: began.unwrap_or(stored.position),
         });
     }
+}
 
-    /// What only shows when all was read.
-    fn end_of_log(&mut self, reader: &dyn EventReader) {
-        if let Some(open) = &self.append {
-            let what = format!("the last append has {} of {} records only", open.next, open.of);
-            self.found.add(Finding {
-                kind: FindingKind::Append,
-                stream: None,
-                version: None,
-                position: Some(open.position),
-                what,
-            });
-        }
-        let mut faults = Vec::new();
-        for (stream, check) in &self.streams {
-            let indexed = reader.stream_version(stream).unwrap_or_default();
-            if indexed != check.version() {
-                faults.push(Finding {
-                    kind: FindingKind::Index,
-                    stream: Some(stream.clone()),
-                    version: Some(check.version()),
-                    position: None,
-                    what: format!(
-                        "the index ends the stream at version {indexed}, the log at {}",
-                        check.version()
-                    ),
-                });
-            }
-        }
-        for fault in faults {
-            self.found.add(fault);
-        }
-    }
+/// Bytes of a record and of the bodies that stand outside it.
+fn bytes(stored: &StoredRecord) -> u64 {
+    use proto_events::codec::record::Body;
+    let outside = stored.record.events.iter().filter(|event| matches!(event.place, Body::Chunked { .. }));
+    let outside: u64 = outside.map(|event| u64::from(event.body_len)).sum();
+    stored.bytes.len() as u64 + outside
 }

@@ -4,14 +4,13 @@ use std::collections::HashMap;
 
 use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
-use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::Part;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
 use proto_events::turn::TurnMessage;
 
 use super::view::EventRow;
 use crate::audit::json::{call_kind, one_line};
+use crate::audit::words::{parts, shown_result};
 
 /// Remembers what calls are about, so that their later events can say it too. Feed it events in order.
 #[derive(Debug, Default)]
@@ -65,15 +64,6 @@ fn outcome(event: &CallEvent) -> String {
     }
 }
 
-/// A result as people read it: of a model's reply, which is a record of its own, its content.
-pub fn shown_result(result: &JsonText) -> String {
-    let content = result
-        .is_object()
-        .then(|| result.to_value().get("content").and_then(|text| text.as_str().map(str::to_owned)))
-        .flatten();
-    content.unwrap_or_else(|| one_line(result))
-}
-
 fn task(event: &TaskEvent) -> String {
     match event {
         TaskEvent::Submitted(posted) => match posted.messages.last() {
@@ -110,32 +100,6 @@ fn turn_message(message: &TurnMessage) -> String {
     format!("{}: {}", message.message.role, message.message.content)
 }
 
-/// Parts as people read them.
-pub fn parts(parts: &[Part]) -> String {
-    parts.iter().map(part).collect::<Vec<_>>().join(" · ")
-}
-
-fn part(part: &Part) -> String {
-    let content = part.content();
-    let fields = content.read::<JsonObject>().unwrap_or_default();
-    let said = |key: &str| fields.get(key).filter(|value| !value.is_null());
-    let plain = |json: &JsonText| json.to_str().unwrap_or_else(|| one_line(json));
-    match part.kind() {
-        "text" | "infer_output" => plain(content),
-        "tool_call" => {
-            let args = said("args").map(one_line).unwrap_or_default();
-            format!("tool {} {args}", said("tool_name").map(plain).unwrap_or_default())
-        }
-        "infer" => format!("infer \"{}\"", said("prompt").map(plain).unwrap_or_default()),
-        "tool_output" => match (said("error"), said("result")) {
-            (Some(error), _) => format!("error {}", one_line(error)),
-            (None, Some(result)) => one_line(result),
-            (None, None) => "null".to_owned(),
-        },
-        kind => format!("{kind} {}", one_line(content)),
-    }
-}
-
 /// Control characters would move the cursor of whoever looks.
 fn on_one_line(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
@@ -143,21 +107,10 @@ fn on_one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::on_one_line;
 
     #[test]
-    fn parts_are_told_as_people_would_tell_them() {
-        let json = |text: &str| JsonText::parse(text).unwrap();
-        for (part, told) in [
-            (Part::text("hi"), "hi"),
-            (Part::infer("why?"), "infer \"why?\""),
-            (Part::tool_call_of("add", json(r#"{"a": 1}"#), None), r#"tool add {"a":1}"#),
-            (Part::tool_output("c", json("7")), "7"),
-            (Part::tool_failure("c", json(r#"{"message": "no"}"#)), r#"error {"message":"no"}"#),
-            (Part::new("odd", json("[1, 2]")), "odd [1,2]"),
-        ] {
-            assert_eq!(parts(&[part]), told);
-        }
+    fn control_characters_become_blanks() {
         assert_eq!(on_one_line("a\n\u{1b}[2Jb"), "a  [2Jb");
     }
 }

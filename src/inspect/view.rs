@@ -10,9 +10,10 @@ use proto_events::model::TaskState;
 use proto_events::session::Session;
 use proto_events::task::Task;
 
-use crate::audit::export::{basis, hex};
+use crate::audit::export::basis;
 use crate::audit::json::{call_kind, event_json, number, object, text, text_or_null};
 use crate::store::fold::{Folded, fold_stream};
+use crate::store::jsonl::hex;
 use crate::store::{EventReader, ReadError, StoredRecord, StreamInfo};
 
 /// One task in a list.

@@ -128,6 +128,12 @@ pub enum OpenError {
         /// What was found there.
         why: String,
     },
+    /// A log can be imported into a new or an empty directory only. It was not touched.
+    #[error("{} is not empty; a log is imported into a new or an empty directory", .path.display())]
+    NotEmpty {
+        /// The path.
+        path: PathBuf,
+    },
     /// A newer release wrote it. It was not touched.
     #[error("{} has format {found}, this program reads format {known}; use the release that wrote it", .path.display())]
     NewerFormat {

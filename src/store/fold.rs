@@ -50,25 +50,25 @@ pub struct Folded<D> {
 /// [`ReadError`] naming stream and version, if an event cannot be read.
 pub fn decode_record<E: Storable>(stored: &StoredRecord) -> Result<Vec<Recorded<E>>, ReadError> {
     let record = &stored.record;
-    let places = record.first_version.0..;
-    record
-        .events
-        .iter()
-        .zip(places)
-        .enumerate()
-        .map(|(at, (event, version))| {
-            let Some(body) = event.body() else {
-                return Err(damage(stored, Version(version), "its body is not in the log any more"));
-            };
-            let event = E::decode(event.kind, event.schema, body)
-                .map_err(|error| damage(stored, Version(version), &error.to_string()))?;
-            Ok(Recorded {
-                stream: record.stream.clone(),
-                version: Version(version),
-                position: Position(stored.position.0 + at as u64),
-                metadata: record.metadata.clone(),
-                event,
-            })
+    let recorded = |(at, (version, event))| Recorded {
+        stream: record.stream.clone(),
+        version,
+        position: Position(stored.position.0.saturating_add(at)),
+        metadata: record.metadata.clone(),
+        event,
+    };
+    Ok((0..).zip(decode_events(stored)?).map(recorded).collect())
+}
+
+/// The events of a record, each with its version.
+fn decode_events<E: Storable>(stored: &StoredRecord) -> Result<Vec<(Version, E)>, ReadError> {
+    let versions = (stored.record.first_version.0..).map(Version);
+    versions
+        .zip(&stored.record.events)
+        .map(|(version, event)| {
+            let gone = || damage(stored, version, "its body is not in the log any more");
+            let decoded = E::decode(event.kind, event.schema, event.body().ok_or_else(gone)?);
+            Ok((version, decoded.map_err(|error| damage(stored, version, &error.to_string()))?))
         })
         .collect()
 }
@@ -158,13 +158,12 @@ where
     /// [`ReadError`] if the record does not follow the one before, or an event cannot be read.
     pub fn take_record(&mut self, stored: &StoredRecord, end: Version) -> Result<(), ReadError> {
         self.check_link(stored)?;
-        for recorded in decode_record::<D::Event>(stored)? {
-            if recorded.version > end {
+        for (position, (version, event)) in (stored.position.0..).zip(decode_events::<D::Event>(stored)?) {
+            if version > end {
                 return Ok(());
             }
-            self.state.evolve(&recorded.event, &recorded.metadata);
-            self.version = recorded.version;
-            self.position = recorded.position;
+            self.state.evolve(&event, &stored.record.metadata);
+            (self.version, self.position) = (version, Position(position));
         }
         self.last_hash = stored.hash;
         self.remember(&stored.record.metadata);

@@ -77,7 +77,7 @@ impl Head {
     ///
     /// # Errors
     /// The reason, if it cannot be read or is not what was written.
-    pub(crate) fn read(dir: &Path) -> Result<Option<Self>, String> {
+    pub fn read(dir: &Path) -> Result<Option<Self>, String> {
         let text = files::read(dir, HEAD_FILE).map_err(|error| error.to_string())?;
         text.map(|text| Self::parse(&text).ok_or_else(|| "its text is not what was written".to_owned()))
             .transpose()

@@ -2,13 +2,13 @@
 //! for tests. Nothing survives it.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use proto_events::id::{Digest, Position, StreamId, Version};
-use tokio::sync::broadcast;
 
 use crate::limits::SUBSCRIBER_BUFFER;
 
+use super::sync::{Mutex, MutexGuard, broadcast};
 use super::writer::stored;
 use super::{
     Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, OpenError,

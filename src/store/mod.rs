@@ -2,20 +2,23 @@
 //!
 //! Audit and inspection take an [`EventReader`]: the signature itself shows that they cannot write. Reading is
 //! synchronous, so that it works without a runtime; actors read from the blocking pool. [`SledStore`] keeps
-//! the log in a directory, [`MemoryStore`] is the reference that every store must agree with, and
-//! [`conformance`] is the suite that compares them.
+//! the log in a directory, [`JsonLines`] reads an exported one, [`MemoryStore`] is the reference that every store
+//! must agree with, [`conformance`] is the suite that compares them, and [`faulty`] makes any of them fail as asked.
 
 mod check;
 mod chunks;
 #[cfg(any(test, feature = "testing"))]
 pub mod conformance;
 mod error;
+#[cfg(any(test, feature = "testing"))]
+pub mod faulty;
 mod files;
 pub mod fold;
 mod halt;
 mod head;
 mod holder;
 mod index;
+pub mod jsonl;
 mod keys;
 mod memory;
 mod note;
@@ -23,10 +26,12 @@ pub mod open_work;
 mod reading;
 mod runs;
 mod scanning;
+#[cfg(not(shuttle))]
 mod sled;
 pub mod snapshot;
 mod spacer;
 mod subscription;
+mod sync;
 mod value;
 mod writer;
 
@@ -37,12 +42,17 @@ use proto_events::codec::record::{EncodedRecord, Record};
 use proto_events::envelope::Committed;
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
+#[cfg(not(shuttle))]
 pub use self::sled::{
-    Durability, LogHeader, SledOptions, SledStore, SnapshotHealth, TreeSize, blob_files, log_header,
+    Durability, LogHeader, SledDamaged, SledImport, SledOptions, SledStore, SnapshotHealth, TreeSize,
+    blob_files, log_header,
 };
 pub use error::{AppendError, CloseError, OpenError, ReadError};
+#[cfg(any(test, feature = "testing"))]
+pub use faulty::{AppendFault, Faults, FaultyStore, ReadFault, Struck};
 pub use head::{Frontier, Head};
 pub use holder::Holder;
+pub use jsonl::JsonLines;
 pub use memory::MemoryStore;
 pub use note::OpenNote;
 pub use scanning::{Compare, Look, Scanned};
@@ -131,6 +141,9 @@ struct SetPart {
 /// The answer to an append, when it is durable. Dropping it does not take the append back.
 pub type AppendFuture = Pin<Box<dyn Future<Output = Result<Appended, AppendError>> + Send>>;
 
+/// Records that are read at a time when the whole log is gone through.
+const SURVEY_RECORDS: usize = 256;
+
 /// The reading half of the log. Only what is durable is ever read. Every record that is given out has been
 /// compared with its leaf hash and its bodies' digests; what is read in log order, with its value's checksum too.
 pub trait EventReader: Send + Sync {
@@ -199,6 +212,51 @@ pub trait EventReader: Send + Sync {
     /// [`ReadError`] if the log cannot be read.
     fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
         open_work::open_work(self)
+    }
+
+    /// Shows every record in order and, in its place, each piece of the log that cannot be read. This is how a
+    /// damaged log is looked at: all other reading ends at the first error, and so does this where a store knows
+    /// no way to go on behind it.
+    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let mut next = Position(1);
+        loop {
+            match self.read_all(next, SURVEY_RECORDS) {
+                Err(error) => return show(Err(error)),
+                Ok(page) => {
+                    let Some(last) = page.last() else { return };
+                    next = Position(last.last_position().0.saturating_add(1));
+                    for stored in page {
+                        show(Ok(stored));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The same for one stream. Goes on at the next version behind a record that cannot be read.
+    fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let end = match self.stream_version(stream) {
+            Ok(end) => end,
+            Err(error) => return show(Err(error)),
+        };
+        let (mut next, mut told) = (Version(1), false);
+        // One record at a time: an error is then that of one record. Every round goes at least one version on.
+        while next <= end {
+            match self.read_stream(stream, next, 1).map(|page| page.into_iter().next()) {
+                Ok(Some(stored)) => {
+                    next = Version(stored.record.last_version().0.max(next.0) + 1);
+                    told = false;
+                    show(Ok(stored));
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    if !std::mem::replace(&mut told, true) {
+                        show(Err(error));
+                    }
+                    next = Version(next.0 + 1);
+                }
+            }
+        }
     }
 }
 

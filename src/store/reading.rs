@@ -218,6 +218,18 @@ pub(super) fn from_position<V: Values>(
     Ok(records)
 }
 
+/// Shows all records before `end`, and each piece that cannot be read. Goes by ordinal, so that it comes to an end
+/// whatever the values hold.
+pub(super) fn survey<V: Values>(values: &V, end: u64, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+    for ordinal in 0..end {
+        let read = values.require(ordinal);
+        match read.as_ref().map_err(Clone::clone).and_then(|bytes| walk(bytes.as_ref(), ordinal)) {
+            Err(error) => show(Err(error)),
+            Ok(walk) => walk.for_each(|located| show(located.and_then(|located| located.stored(values)))),
+        }
+    }
+}
+
 /// The last value that begins at or before a position.
 pub(super) fn nearest<V: Values>(values: &V, from: Position, around: (u64, u64)) -> Result<u64, ReadError> {
     let (mut low, mut high) = around;

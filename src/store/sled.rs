@@ -4,8 +4,10 @@
 //! Beside sled's own files the directory holds `taskreel.format` (that it is a log, and of what kind), `HEAD` (how
 //! far it went) and, while it is open, `holder` (by whom).
 
+mod damaged;
 mod dir;
 mod guard;
+mod import;
 mod index;
 mod open;
 mod scan;
@@ -19,17 +21,18 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use proto_events::id::{Position, StreamId, Version};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 
 use self::sink::Trees;
-use super::writer::{Job, Shared};
+use super::writer::{self, Job, Shared};
 use super::{
-    Append, AppendError, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence,
-    Holder, Look, OpenError, OpenNote, ReadError, Scanned, Snapshot, StoredRecord, StreamInfo, check,
-    reading, scanning,
+    Append, AppendFuture, Appended, CloseError, Compare, EventReader, EventStore, Feed, Fence, Holder, Look,
+    OpenError, OpenNote, ReadError, Scanned, Snapshot, StoredRecord, StreamInfo, check, reading, scanning,
 };
 
+pub use self::damaged::SledDamaged;
 pub use self::dir::{LogHeader, blob_files, log_header};
+pub use self::import::SledImport;
 pub use self::sizes::{SnapshotHealth, TreeSize};
 
 /// What an acknowledged append has survived. Chosen when a log is created and written into its header.
@@ -90,9 +93,9 @@ impl Default for SledOptions {
 /// A log in a directory. Dropping it closes it.
 pub struct SledStore {
     dir: PathBuf,
-    notes: Vec<OpenNote>,
     /// With the log's own durability. A log that is gone is not made again in its place.
     options: SledOptions,
+    notes: Vec<OpenNote>,
     shared: Arc<Shared>,
     queue: mpsc::Sender<Job>,
     trees: RwLock<Option<Trees>>,
@@ -229,6 +232,16 @@ impl EventReader for SledStore {
     fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
         self.read(|_| Ok(self.index(super::index::Index::open_work)))
     }
+
+    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let gone_through = self.read(|trees| {
+            reading::survey(trees, self.index(super::index::Index::next_ordinal), show);
+            Ok(())
+        });
+        if let Err(error) = gone_through {
+            show(Err(error));
+        }
+    }
 }
 
 impl EventStore for SledStore {
@@ -237,23 +250,7 @@ impl EventStore for SledStore {
     }
 
     fn append(&self, append: Append) -> AppendFuture {
-        if let Err(error) = check::agrees(&append) {
-            return Box::pin(std::future::ready(Err(error)));
-        }
-        let (reply, answer) = oneshot::channel();
-        let job = Job { append, reply };
-        let shared = Arc::clone(&self.shared);
-        match self.queue.try_send(job) {
-            Ok(()) => Box::pin(await_answer(shared, answer)),
-            Err(mpsc::error::TrySendError::Closed(_)) => Box::pin(std::future::ready(Err(shared.refusal()))),
-            Err(mpsc::error::TrySendError::Full(job)) => {
-                let queue = self.queue.clone();
-                Box::pin(async move {
-                    queue.send(job).await.map_err(|_| shared.refusal())?;
-                    await_answer(shared, answer).await
-                })
-            }
-        }
+        writer::ask(&self.shared, &self.queue, append)
     }
 
     fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
@@ -314,16 +311,4 @@ impl Drop for SledStore {
             tracing::error!(%error, "the log was not closed cleanly");
         }
     }
-}
-
-async fn await_answer(
-    shared: Arc<Shared>,
-    answer: oneshot::Receiver<Result<Appended, AppendError>>,
-) -> Result<Appended, AppendError> {
-    answer.await.unwrap_or_else(|_| {
-        let why = shared.poisoned.get();
-        Err(AppendError::Ambiguous {
-            why: why.map_or_else(|| "the writer ended without an answer".to_owned(), Clone::clone),
-        })
-    })
 }

@@ -6,9 +6,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use proto_events::id::{Position, StreamId, Version};
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
+use super::sync::{broadcast, spawn_blocking};
 use super::{EventStore, ReadError, StoredRecord};
 
 /// Records that are read from the log at once.
@@ -16,8 +15,19 @@ const PAGE_RECORDS: usize = 256;
 
 /// Records that become durable, as the store publishes them. Most readers want a [`Subscription`] instead, which
 /// fills the gaps.
-#[derive(Debug)]
-pub struct Feed(broadcast::Receiver<Arc<StoredRecord>>);
+pub struct Feed {
+    records: broadcast::Receiver<Arc<StoredRecord>>,
+    only: Option<Only>,
+}
+
+/// Which records of a feed are handed out.
+type Only = Box<dyn Fn(&StoredRecord) -> bool + Send + Sync>;
+
+impl fmt::Debug for Feed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Feed").field("waiting", &self.records.len()).finish_non_exhaustive()
+    }
+}
 
 /// Why a feed has no next record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +46,13 @@ pub enum FeedError {
 impl Feed {
     /// The feed of a store: what is sent must be durable, and in the order of the log.
     pub fn new(records: broadcast::Receiver<Arc<StoredRecord>>) -> Self {
-        Self(records)
+        Self { records, only: None }
+    }
+
+    /// The same feed without the records that `only` refuses.
+    #[must_use]
+    pub fn only(self, only: impl Fn(&StoredRecord) -> bool + Send + Sync + 'static) -> Self {
+        Self { only: Some(Box::new(only)), ..self }
     }
 
     /// Waits for the next record. Cancel-safe.
@@ -44,10 +60,15 @@ impl Feed {
     /// # Errors
     /// [`FeedError`] if records were missed, or none will come.
     pub async fn next(&mut self) -> Result<Arc<StoredRecord>, FeedError> {
-        self.0.recv().await.map_err(|error| match error {
-            RecvError::Lagged(missed) => FeedError::Lagged { missed },
-            RecvError::Closed => FeedError::Closed,
-        })
+        loop {
+            let record = self.records.recv().await.map_err(|error| match error {
+                broadcast::error::RecvError::Lagged(missed) => FeedError::Lagged { missed },
+                broadcast::error::RecvError::Closed => FeedError::Closed,
+            })?;
+            if self.only.as_ref().is_none_or(|only| only(&record)) {
+                return Ok(record);
+            }
+        }
     }
 }
 
@@ -178,7 +199,9 @@ impl Subscription {
 
     fn fall_behind(&mut self) -> Result<Option<Delivery>, ReadError> {
         self.stage = Stage::CatchingUp(None);
-        Ok(Some(Delivery::Lagged { from: self.next, to: self.store.head()? }))
+        let (from, to) = (self.next, self.store.head()?);
+        // What the feed no longer has may have been read from the log while it began: then nothing was missed.
+        Ok((from <= to).then_some(Delivery::Lagged { from, to }))
     }
 
     async fn read_page(&self) -> Result<Vec<StoredRecord>, ReadError> {
@@ -189,7 +212,7 @@ impl Subscription {
             Filter::All => store.read_all(position, PAGE_RECORDS),
             Filter::Stream(stream) => store.read_stream(&stream, version, PAGE_RECORDS),
         };
-        let read = tokio::task::spawn_blocking(read).await;
+        let read = spawn_blocking(read).await;
         read.unwrap_or_else(|error| Err(ReadError::Io(format!("the reading task did not end: {error}"))))
     }
 

@@ -2,23 +2,25 @@
 //! more, makes it one group with one flush, and answers when that is durable. After a failed write it takes
 //! nothing more: what the disk holds is unknown then, and only opening the log again tells.
 
+mod ask;
 mod group;
-#[cfg(test)]
+#[cfg(all(test, shuttle))]
+mod interleaved;
+#[cfg(all(test, not(shuttle)))]
 mod tests;
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
-
-use tokio::sync::{Notify, broadcast, mpsc, oneshot};
-use tokio::time::Instant;
+use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::limits::{GROUP_APPENDS, HEAD_REWRITE_EVERY, SUBSCRIBER_BUFFER};
 
+pub(super) use self::ask::ask;
 pub(super) use self::group::stored;
 use self::group::{Group, Verdict};
 use super::head::{Frontier, Head};
 use super::index::Index;
 use super::reading::Values;
 use super::runs::{RunBuilder, Watermark};
+use super::sync::{Instant, Mutex, Notify, RwLock, broadcast, mpsc, oneshot, sleep_until};
 use super::value::ValueBuilder;
 use super::{Append, AppendError, Appended, Feed, Fence, StoredRecord};
 
@@ -152,7 +154,7 @@ impl<S: Sink> Writer<S> {
                     self.write_group(&mut jobs);
                 }
                 // Only reached when nothing is queued; under load the time is looked at after each group.
-                () = tokio::time::sleep_until(self.head_due), if self.head_stale => {}
+                () = sleep_until(self.head_due), if self.head_stale => {}
             }
             if self.head_stale && Instant::now() >= self.head_due {
                 self.rewrite_head();
@@ -196,6 +198,31 @@ impl<S: Sink> Writer<S> {
                 return;
             }
         }
+    }
+
+    /// Writes appends of another log, each with the epoch that it was written in. For a log that nobody else has yet:
+    /// one that cannot be taken ends it all.
+    pub(super) fn adopt(&mut self, appends: Vec<Append>) -> Result<(), AppendError> {
+        let shared = Arc::clone(&self.shared);
+        let mut group = Group::of_another_log(&shared);
+        for append in appends {
+            match group.admit(append, &self.sink) {
+                Verdict::Admitted(_) => {}
+                Verdict::Known(_) => return Err(super::check::invalid("its set id was used before")),
+                Verdict::Refused(error) => return Err(error),
+            }
+        }
+        let written = group.write(&mut self.builder, &mut self.tail.next_chunk, &mut self.sink);
+        written.map_err(|why| AppendError::NotWritten { why })?;
+        self.commit(&group);
+        self.save_runs();
+        Ok(())
+    }
+
+    /// Writes `HEAD` and gives the sink back.
+    pub(super) fn end(mut self) -> Result<S, String> {
+        self.write_head()?;
+        Ok(self.sink)
     }
 
     /// Shows a durable group: to the index, to subscribers. Callers are answered after that.

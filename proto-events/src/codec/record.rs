@@ -1,5 +1,5 @@
 //! The commit record: one stream's part of an append, as bytes. This layout is for ever; see also
-//! `docs/record-format.md`, which tells the same, and what stands around a record in a log.
+//! `docs/format.md`, which tells the same, and what stands around a record in a log.
 //!
 //! All integers are big-endian. A *text* is its length in bytes (u16) and then that many bytes of UTF-8.
 //!

@@ -46,7 +46,7 @@ first_version!(
 pub fn state_after(kind: u16, schema: u8, body: &[u8]) -> Result<Option<TaskState>, CodecError> {
     let damaged = |why: String| CodecError::Damaged { kind, why };
     let code = match (kind, schema) {
-        (kind::SUBMITTED, 1) => payload::read_front::<(String, u8)>(body).map_err(damaged)?.1,
+        (kind::SUBMITTED, 1) => payload::read_front::<(&str, u8)>(body).map_err(damaged)?.1,
         (kind::STATE_CHANGED, _) => read::<StateChangedV1>(kind, schema, body)?.to,
         (kind::SUBMITTED, found) => return Err(CodecError::UnknownSchema { kind, found, known: 1 }),
         _ => return Ok(None),

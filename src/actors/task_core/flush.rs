@@ -64,7 +64,7 @@ impl TaskCore {
         let fence = shared.store.fence();
         let seed = Seed(shared.ports.ids.random());
         let set_id = seed.set_id();
-        let session = self.seat.as_ref().filter(|held| !held.session.pending().is_empty());
+        let session = self.seat.as_mut().filter(|held| !held.session.pending().is_empty());
         let own = !self.entity.pending().is_empty();
         let with_session = session.is_some();
         let parts = u16::from(own) + u16::from(with_session);

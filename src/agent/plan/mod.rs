@@ -7,14 +7,13 @@
 //! Source of the rules: Protolink 0.6.4's `execute_task` and infer loop, and the verdicts on them.
 
 mod infer;
-mod recovery;
 mod tool;
 
 pub use infer::infer_request;
-use recovery::{after_crash, after_timeout};
-pub use recovery::{after_failure, after_loss};
+pub use proto_events::call::recovery::{after_failure, after_loss};
 
-use proto_events::call::{Call, CallCommand, CallStatus};
+use proto_events::call::recovery::{first_attempt, resume};
+use proto_events::call::{Call, CallCommand};
 use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
@@ -150,23 +149,13 @@ fn is_executable(part: &Part) -> bool {
 /// An open call comes before everything else: one that was never sent is sent, one whose process has ended or
 /// whose time is up is dealt with as its recovery mode says (R7), any other is waited for.
 fn unfinished(question: &Question<'_>, call: &Call) -> Step {
-    let epoch = question.epoch;
-    let command = match call.status {
-        CallStatus::Requested => first_attempt(call.request.call_id.clone(), epoch),
-        CallStatus::TimedOut => after_timeout(call, epoch),
-        CallStatus::Dispatched if call.epoch < epoch => after_crash(call, epoch),
-        _ => return Step::Wait,
-    };
+    let Some(command) = resume(call, question.epoch) else { return Step::Wait };
     // What a model is shown stands in the session, so an inference needs the run's turn before it is sent.
     let sends_inference = call.request.prompt.is_some() && matches!(command, CallCommand::Dispatch { .. });
     if sends_inference && question.agent.conversation && question.seat.is_none() {
         return Step::AwaitTurn { session_id: session_id(question.task) };
     }
     Step::Do(vec![Act::Task(TaskCommand::Call(command))])
-}
-
-fn first_attempt(call_id: String, epoch: u64) -> CallCommand {
-    CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }
 }
 
 fn dispatch(call_id: String, epoch: u64) -> Act {

@@ -29,6 +29,15 @@ impl StreamCheck {
         Version(self.version)
     }
 
+    /// Whether it is a task that was left working.
+    pub(super) fn is_working(&self) -> bool {
+        self.state == Some(TaskState::Working)
+    }
+
+    pub(super) fn last_hash(&self) -> Digest {
+        self.last_hash
+    }
+
     /// Takes the stream's next record; answers what is wrong with it.
     pub(super) fn take(&mut self, stored: &StoredRecord) -> Vec<Finding> {
         let record = &stored.record;

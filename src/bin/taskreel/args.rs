@@ -80,14 +80,95 @@ pub(crate) enum Command {
     State(StateArgs),
     /// Rebuild states from zero and compare them with the live fold; exit 1 at the first difference
     Replay(ReplayArgs),
-    /// Check that the log hangs together: hashes, versions, lifecycles, calls; exit 1 on any fault
-    Verify,
     /// Examine the log: format, durability, holder, sizes, cost of a sync, HEAD, chain; what to do about each finding
     ///
     /// Works while another process has the log open, and then says what it could not look at. Exit 1 on any finding.
     Doctor,
+    /// Check that the log hangs together: hashes, versions, lifecycles, calls, index, HEAD; exit 1 on any fault
+    ///
+    /// Goes on behind what cannot be read. At the end stands what could not be checked.
+    Verify(VerifyArgs),
+    /// Tell what changed between two versions of a task or session, or between two logs; exit 1 on any difference
+    ///
+    /// A and B count its events. With --with FILE, A is a version in this log and B one in the other. What is left
+    /// out is the newest. A after B is told backwards.
+    Diff(DiffArgs),
+    /// Tell what recovery would do with every open call, had the process died after a version
+    ///
+    /// By the code that recovers. Nothing is sent, nothing is written.
+    Explain(ExplainArgs),
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
-    Export,
+    Export(ExportArgs),
+    /// Make a new log out of an export, byte for byte, after checking all of it
+    ///
+    /// Into a new or an empty directory. A file in which anything is wrong imports nothing. What was imported can be
+    /// gone on with, and exported again as the same file.
+    Import(ImportArgs),
+}
+
+/// Where to read.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ReadFrom {
+    /// Read an exported log instead of a directory
+    #[arg(id = FROM_FILE, long = "file", value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// The name under which clap knows `--file` of the reading commands.
+pub(crate) const FROM_FILE: &str = "from_file";
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Only this task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) id: String,
+    /// The state after so many of its events
+    #[arg(required_unless_present = "with", value_name = "A")]
+    pub(crate) a: Option<u64>,
+    /// The state after so many of its events, or of those in the other log
+    #[arg(value_name = "B")]
+    pub(crate) b: Option<u64>,
+    /// Compare with the same task or session in this exported log
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with: Option<PathBuf>,
+    /// Print a JSON Patch (RFC 6902) that makes the one out of the other, as `state` prints them
+    #[arg(long)]
+    pub(crate) patch: bool,
+    /// Cut nothing off
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) id: String,
+    /// Had the process died after so many of its events [default: all]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) at: Option<u64>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A file that `taskreel export` wrote; `-` is stdin
+    pub(crate) file: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -160,6 +241,8 @@ pub(crate) struct LsArgs {
     /// The newest so many; 0 is all [default: 50 on a terminal, else all]
     #[arg(long, value_name = "COUNT")]
     pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
 }
 
 #[derive(Debug, Args)]
@@ -169,6 +252,8 @@ pub(crate) struct ShowArgs {
     /// Cut nothing off
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
 }
 
 #[derive(Debug, Args)]
@@ -182,6 +267,8 @@ pub(crate) struct EventsArgs {
     /// Cut nothing off
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
 }
 
 #[derive(Debug, Args)]
@@ -191,6 +278,8 @@ pub(crate) struct StateArgs {
     /// After so many of its events [default: all]
     #[arg(long, value_name = "VERSION")]
     pub(crate) at: Option<u64>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
 }
 
 #[derive(Debug, Args)]
@@ -201,6 +290,8 @@ pub(crate) struct ReplayArgs {
     /// Everything in the log
     #[arg(long)]
     pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
 }
 
 fn parse_state(text: &str) -> Result<TaskState, String> {

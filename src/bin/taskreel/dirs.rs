@@ -33,13 +33,17 @@ pub(crate) fn to_read(global: &Global) -> PathBuf {
 /// `taskreel COMMAND` as it is to be typed for this directory. A log of `run` beside the demo's is what the reading
 /// commands would take, so the demo's is then named.
 pub(crate) fn typed(command: &str, dir: &Path, default: &str) -> String {
-    let program = program();
     let hidden = default == DEMO_DIR && Path::new(LOG_DIR).exists();
     if dir == Path::new(default) && !hidden {
-        format!("{program} {command}")
+        format!("{} {command}", program())
     } else {
-        format!("{program} {command} --data-dir {}", quoted(&dir.display().to_string()))
+        typed_with(command, "--data-dir", dir)
     }
+}
+
+/// The same with an option that names a path.
+pub(crate) fn typed_with(command: &str, option: &str, path: &Path) -> String {
+    format!("{} {command} {option} {}", program(), quoted(&path.display().to_string()))
 }
 
 /// How this program was called, as it is to be typed again: whoever has not installed it uses `cargo run`.
@@ -87,21 +91,14 @@ pub(crate) fn open_or_make(dir: &Path, durability: Option<Durability>) -> Result
 
 fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
     let store = SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))?;
-    for told in store.notes() {
-        note(&format!("note: {told}"));
-    }
     // Whoever looks at a log that promises less is told so, whatever the command.
     if let Some(warning) = store.durability().warning() {
         note(&format!("note: {warning}"));
     }
+    for told in store.notes() {
+        note(&format!("note: {told}"));
+    }
     Ok(store)
-}
-
-/// The durability that the log's own header names.
-pub(crate) fn durability(dir: &Path) -> String {
-    let header = std::fs::read_to_string(dir.join("taskreel.format")).unwrap_or_default();
-    let named = header.lines().find_map(|line| line.strip_prefix("durability "));
-    named.unwrap_or("unknown").trim().to_owned()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ mod args;
 mod demo;
 mod dirs;
 mod doctor;
+mod import;
 mod look;
 mod run;
 mod running;
@@ -12,15 +13,16 @@ mod tools;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _};
 use taskreel::inspect::cli::problem::EXIT_USAGE;
 use taskreel::inspect::cli::screen::note;
 use taskreel::inspect::cli::{Problem, Screen, Verdict};
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, FROM_FILE};
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match parse() {
         Ok(cli) => cli,
         Err(asked) => return answer_usage(&asked),
     };
@@ -35,6 +37,20 @@ fn main() -> ExitCode {
             ExitCode::from(problem.code)
         }
     }
+}
+
+/// Reads the command line. `--file` and `--data-dir` exclude each other where both are typed; a directory that the
+/// environment names is only what is read where nothing is typed.
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches()?;
+    if let Some((_, sub)) = matches.subcommand() {
+        let file = sub.try_get_one::<std::path::PathBuf>(FROM_FILE).ok().flatten();
+        if file.is_some() && sub.value_source("data_dir") == Some(ValueSource::CommandLine) {
+            let what = "the argument '--file <FILE>' cannot be used with '--data-dir <DIR>'";
+            return Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, what));
+        }
+    }
+    Cli::from_arg_matches(&matches)
 }
 
 /// Help and version go to stdout as they are; wrong usage is told in the same three lines as any other error.
@@ -67,9 +83,12 @@ fn carry_out(cli: &Cli) -> Result<Verdict, Problem> {
         Command::Events(args) => look::events(args, global, &mut screen(args.full)),
         Command::State(args) => look::state(args, global, &mut screen(true)),
         Command::Replay(args) => look::replay(args, global, &mut screen(true)),
-        Command::Verify => look::verify(global, &mut screen(true)),
         Command::Doctor => doctor::doctor(global, &mut screen(true)),
-        Command::Export => look::export(global, &mut screen(true)),
+        Command::Verify(args) => look::verify(args, global, &mut screen(true)),
+        Command::Diff(args) => look::diff(args, global, &mut screen(args.full)),
+        Command::Explain(args) => look::explain(args, global, &mut screen(true)),
+        Command::Export(args) => look::export(args, global, &mut screen(true)),
+        Command::Import(args) => import::import(args, global, &mut screen(true)),
     }
 }
 

@@ -3,10 +3,11 @@
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
 
+use super::progress::{Bar, Speed};
 use super::screen::{count, note};
 use super::{Problem, Screen, Verdict};
 use crate::audit::json::{number, object, text, text_or_null};
-use crate::audit::{self, Finding, Mismatch, Verified};
+use crate::audit::{self, Finding, Mismatch, Scope, Verified};
 use crate::store::EventReader;
 
 /// Replays one stream, or all, and compares with the live fold.
@@ -59,25 +60,31 @@ fn mismatch_json(mismatch: &Mismatch) -> JsonText {
     ])
 }
 
-/// Verifies the log.
+/// Verifies what the scope says, with a bar on stderr where a person looks at it.
 ///
 /// # Errors
 /// [`Problem`] if the reader of the output has gone.
-pub fn verify_log(reader: &dyn EventReader, screen: &mut Screen) -> Result<Verdict, Problem> {
-    let found = audit::verify(reader);
+pub fn verify_log(
+    reader: &dyn EventReader,
+    scope: &Scope<'_>,
+    screen: &mut Screen,
+) -> Result<Verdict, Problem> {
+    let mut bar = Bar::new("verifying");
+    let found = audit::verify_within(reader, scope, &mut |progress| bar.show(progress));
+    let speed = bar.end(found.bytes);
     if screen.json {
         for finding in &found.findings {
             screen.json_line(&finding_json(finding))?;
         }
-        screen.json_line(&report_json(&found))?;
+        screen.json_line(&report_json(&found, &speed))?;
     } else {
-        findings(&found, screen)?;
+        findings(&found, &speed, screen)?;
     }
     screen.flush()?;
     Ok(if found.is_sound() { Verdict::Yes } else { Verdict::No })
 }
 
-fn findings(found: &Verified, screen: &mut Screen) -> Result<(), Problem> {
+fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {
     if !found.is_sound() {
         let mut table = screen.table(&["fault", "stream", "version", "position", "what"]);
         for finding in &found.findings {
@@ -91,14 +98,16 @@ fn findings(found: &Verified, screen: &mut Screen) -> Result<(), Problem> {
             ]);
         }
         screen.print(&table)?;
+        if found.more > 0 {
+            screen.line(&format!("and {} more", found.more))?;
+        }
     }
-    let faults = found.findings.len() as u64 + found.more;
     screen.line(&format!(
-        "{} in {} of {}: {}",
+        "{} in {} of {}: {}   ({speed})",
         count(found.events, "event", "events"),
         count(found.records, "record", "records"),
         count(found.streams, "stream", "streams"),
-        count(faults, "fault", "faults")
+        count(found.faults(), "fault", "faults")
     ))?;
     for what in &found.unchecked {
         screen.line(&format!("not checked: {what}"))?;
@@ -118,13 +127,16 @@ fn finding_json(finding: &Finding) -> JsonText {
     ])
 }
 
-fn report_json(found: &Verified) -> JsonText {
+fn report_json(found: &Verified, speed: &Speed) -> JsonText {
     object([
         ("schema", text("taskreel.verify/1")),
         ("events", number(found.events)),
         ("records", number(found.records)),
         ("streams", number(found.streams)),
-        ("faults", number(found.findings.len() as u64 + found.more)),
+        ("faults", number(found.faults())),
+        ("bytes", number(found.bytes)),
+        ("seconds", JsonText::of_model(&speed.seconds)),
+        ("mb_per_s", JsonText::of_model(&speed.mb_per_s())),
         ("not_checked", JsonText::of_model(&found.unchecked)),
     ])
 }

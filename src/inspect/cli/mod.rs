@@ -3,15 +3,18 @@
 //! are in [`screen`], the form of errors in [`problem`].
 
 mod audit;
+mod compare;
 mod doctor;
 mod events;
 mod list;
 pub mod problem;
+mod progress;
 pub mod screen;
 mod show;
 mod time;
 
 pub use audit::{export_log, replay, verify_log};
+pub use compare::{diff, explain};
 pub use doctor::doctor;
 pub use events::{EventLines, EventsOf, events};
 pub use list::{ListOptions, sessions, task_table, tasks};

@@ -12,6 +12,7 @@ use proto_events::task::TaskRejection;
 use super::screen::harmless;
 use crate::error::Error;
 use crate::inspect::find::FindError;
+use crate::store::jsonl::ExportError;
 use crate::store::{AppendError, CloseError, OpenError, ReadError};
 
 /// The answer is "no".
@@ -71,6 +72,22 @@ impl Problem {
         problem
     }
 
+    /// Why a file cannot be read as an exported log.
+    pub fn export(error: &ExportError, file: &Path) -> Self {
+        let (code, hint) = match error {
+            ExportError::Io { missing: true, .. } => {
+                (EXIT_UNKNOWN, "name a file that `taskreel export` wrote, or `-` for stdin in `import`")
+            }
+            ExportError::NotAnExport { .. } => (EXIT_LOG, "`taskreel export > FILE` writes one"),
+            ExportError::NewerFormat { .. } => (EXIT_LOG, "use the release of taskreel that wrote it"),
+            ExportError::Damaged(_) | ExportError::Cut { .. } => {
+                (EXIT_LOG, "`taskreel verify --file FILE` lists all that is wrong; export the log again")
+            }
+            _ => (EXIT_LOG, "see that it can be read, then run the same command again"),
+        };
+        Self::new(code, format!("cannot read the export {}", file.display()), error.to_string(), hint)
+    }
+
     /// There is no log in a directory.
     pub fn no_log(dir: &Path, why: &str) -> Self {
         Self::new(
@@ -89,6 +106,11 @@ impl Problem {
                 EXIT_LOG,
                 format!("it is no taskreel log: {why}; nothing in it was touched"),
                 "name the right directory, or an empty or new one, with --data-dir".to_owned(),
+            ),
+            OpenError::NotEmpty { .. } => (
+                EXIT_USAGE,
+                "it is not empty; nothing in it was touched".to_owned(),
+                "a log is imported whole: name a new or an empty directory with --data-dir".to_owned(),
             ),
             OpenError::NewerFormat { found, known, .. } => (
                 EXIT_LOG,
@@ -144,7 +166,13 @@ impl Problem {
             OpenError::Io { path, what, source } => (
                 EXIT_LOG,
                 format!("{}: {what}: {source}", path.display()),
-                "see that the directory can be read and written".to_owned(),
+                match source.kind() {
+                    io::ErrorKind::StorageFull => {
+                        "make room on that disk, then run the same command again: what was acknowledged is kept"
+                    }
+                    _ => "see that the directory can be read and written",
+                }
+                .to_owned(),
             ),
         };
         Self::new(code, what, why, hint)
@@ -180,9 +208,11 @@ impl Problem {
                 format!("{bytes} bytes are over the limit of {limit}"),
                 "make it smaller, or split it into several tasks",
             ),
-            Error::Append(AppendError::Poisoned { .. } | AppendError::Ambiguous { .. }) => {
-                failed("see that the disk has room and works, then run the same command again")
-            }
+            Error::Append(
+                AppendError::Poisoned { .. } | AppendError::Ambiguous { .. } | AppendError::NotWritten { .. },
+            ) => failed(
+                "see that the disk works, make room on it if it is full, then run the same command again",
+            ),
             Error::TaskNotFound(_) => Self::new(
                 EXIT_UNKNOWN,
                 format!("no answer{about}"),

@@ -243,7 +243,7 @@ pub(super) fn harmless(text: &str) -> String {
 }
 
 /// A number of things in words: `1 task`, `2 tasks`.
-pub(super) fn count(number: u64, one: &str, many: &str) -> String {
+pub fn count(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
@@ -267,7 +267,7 @@ fn auto_colour(stdout: &Stdout) -> bool {
 }
 
 /// Whether the locale says UTF-8: the first of the three that is set decides.
-fn speaks_utf8() -> bool {
+pub(super) fn speaks_utf8() -> bool {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
     locale.is_some_and(|locale| {

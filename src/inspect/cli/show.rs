@@ -10,7 +10,7 @@ use super::problem::EXIT_UNKNOWN;
 use super::screen::{count, note};
 use super::{Problem, Screen, Verdict, time};
 use crate::audit::json::{call_kind, number, object, one_line, text};
-use crate::inspect::summary::{parts, shown_result};
+use crate::audit::words::{parts, shown_result};
 use crate::inspect::view::{call_json, session_row, task_row, waiting_for};
 use crate::store::fold::fold_stream;
 use crate::store::{EventReader, StreamInfo};
@@ -168,15 +168,7 @@ pub fn state(
     at: Option<Version>,
     screen: &mut Screen,
 ) -> Result<Verdict, Problem> {
-    let end = reader.stream_version(stream)?;
-    if let Some(at) = at.filter(|at| *at > end || at.0 == 0) {
-        return Err(Problem::new(
-            EXIT_UNKNOWN,
-            format!("{} has no version {at}", stream.id()),
-            format!("it has {end} events; its versions are 1 to {end}"),
-            format!("--at {end} is the newest; leave --at away for it"),
-        ));
-    }
+    let at = at.map(|at| known_version(reader, stream, at)).transpose()?;
     let json = if stream.category() == "session" {
         fold_stream::<Session>(reader, stream, at)?.state.history().to_json()
     } else {
@@ -185,4 +177,22 @@ pub fn state(
     screen.json_thing(&json)?;
     screen.flush()?;
     Ok(Verdict::Yes)
+}
+
+/// The version, if the stream has it.
+pub(super) fn known_version(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    at: Version,
+) -> Result<Version, Problem> {
+    let end = reader.stream_version(stream)?;
+    if at.0 > 0 && at <= end {
+        return Ok(at);
+    }
+    Err(Problem::new(
+        EXIT_UNKNOWN,
+        format!("{} has no version {at}", stream.id()),
+        format!("it has {end} events; its versions are 1 to {end}"),
+        format!("{end} is the newest, which is taken where none is named"),
+    ))
 }

@@ -31,7 +31,7 @@ async fn load(store: Arc<dyn EventStore>, count: usize) {
 }
 
 /// The next record; what is told of lagging is counted.
-async fn record(subscription: &mut Subscription, lagged: &mut usize) -> Arc<StoredRecord> {
+pub(super) async fn record(subscription: &mut Subscription, lagged: &mut usize) -> Arc<StoredRecord> {
     loop {
         match subscription.next().await {
             Some(Ok(Delivery::Record(record))) => return record,

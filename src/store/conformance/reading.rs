@@ -8,19 +8,29 @@ use futures_util::future::join_all;
 use proto_events::codec::record::Record;
 use proto_events::id::{Digest, Position, StreamId, Version};
 
-use crate::store::{Compare, EventStore, ReadError, Scanned, StoredRecord};
+use crate::store::{Compare, EventReader, EventStore, ReadError, Scanned, StoredRecord};
 
 use super::{Author, ok, stream};
 
-pub(super) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
-    what_was_appended_is_read_back(make()).await;
-    any_page_of_any_size_gives_the_same_log(make()).await;
-    a_scan_shows_what_the_pages_hold(make()).await;
-    reading_a_stream_begins_with_the_record_that_holds_the_version(make()).await;
-    streams_are_listed_in_order_by_prefix_and_page(make()).await;
+/// The rules, each on a store of its own; it is read through what `open` makes of it once it is filled.
+pub(super) async fn run(
+    make: &impl Fn() -> Arc<dyn EventStore>,
+    open: &impl Fn(Arc<dyn EventStore>) -> Arc<dyn EventReader>,
+) {
+    what_was_appended_is_read_back(make(), open).await;
+    any_page_of_any_size_gives_the_same_log(make(), open).await;
+    a_scan_shows_what_the_pages_hold(make(), open).await;
+    reading_a_stream_begins_with_the_record_that_holds_the_version(make(), open).await;
+    streams_are_listed_in_order_by_prefix_and_page(make(), open).await;
+    a_survey_shows_every_record_in_order(make(), open).await;
+    an_empty_log_has_nothing_to_read(&*open(make()));
 }
 
-pub(super) fn check_log(store: &dyn EventStore) -> u64 {
+/// Makes a reader of a store that was filled.
+trait Open: Fn(Arc<dyn EventStore>) -> Arc<dyn EventReader> {}
+impl<F: Fn(Arc<dyn EventStore>) -> Arc<dyn EventReader>> Open for F {}
+
+pub(super) fn check_log(store: &dyn EventReader) -> u64 {
     let mut next = Position(1);
     let mut ends: HashMap<StreamId, (Version, Digest)> = HashMap::new();
     let mut open: Option<([u8; 16], u16, u16)> = None;
@@ -67,9 +77,10 @@ async fn fill(store: &dyn EventStore) -> Vec<StreamId> {
     streams
 }
 
-async fn what_was_appended_is_read_back(store: Arc<dyn EventStore>) {
+async fn what_was_appended_is_read_back(store: Arc<dyn EventStore>, open: &impl Open) {
     let append = Author::new(store.fence()).many(&[(stream("a"), vec![b"one".to_vec(), Vec::new()])]);
     ok(store.append(append.clone()).await);
+    let store = open(store);
     let sent = append.parts.first().map(|part| part.record.clone()).expect("the append has one part");
     let expected = StoredRecord {
         position: Position(1),
@@ -83,8 +94,9 @@ async fn what_was_appended_is_read_back(store: Arc<dyn EventStore>) {
     assert_eq!(ok(store.stream_version(&stream("unknown"))), Version(0));
 }
 
-async fn any_page_of_any_size_gives_the_same_log(store: Arc<dyn EventStore>) {
+async fn any_page_of_any_size_gives_the_same_log(store: Arc<dyn EventStore>, open: &impl Open) {
     fill(&*store).await;
+    let store = open(store);
     assert_eq!(check_log(&*store), 900);
     let all = ok(store.read_all(Position(0), usize::MAX));
     assert_eq!(all.len(), 300);
@@ -110,8 +122,9 @@ async fn any_page_of_any_size_gives_the_same_log(store: Arc<dyn EventStore>) {
     assert!(ok(store.read_all(Position(1), 0)).is_empty());
 }
 
-async fn a_scan_shows_what_the_pages_hold(store: Arc<dyn EventStore>) {
+async fn a_scan_shows_what_the_pages_hold(store: Arc<dyn EventStore>, open: &impl Open) {
     fill(&*store).await;
+    let store = open(store);
     for compare in [Compare::Checksums, Compare::Hashes] {
         for from in [0, 1, 2, 450, 899, 900, 901, u64::MAX] {
             let mut seen = Vec::new();
@@ -137,8 +150,13 @@ async fn a_scan_shows_what_the_pages_hold(store: Arc<dyn EventStore>) {
     }
 }
 
-async fn reading_a_stream_begins_with_the_record_that_holds_the_version(store: Arc<dyn EventStore>) {
-    for stream in fill(&*store).await {
+async fn reading_a_stream_begins_with_the_record_that_holds_the_version(
+    store: Arc<dyn EventStore>,
+    open: &impl Open,
+) {
+    let streams = fill(&*store).await;
+    let store = open(store);
+    for stream in streams {
         let all = ok(store.read_stream(&stream, Version(1), usize::MAX));
         let end = ok(store.stream_version(&stream));
         for from in 1..=end.0 {
@@ -152,7 +170,7 @@ async fn reading_a_stream_begins_with_the_record_that_holds_the_version(store: A
     }
 }
 
-async fn streams_are_listed_in_order_by_prefix_and_page(store: Arc<dyn EventStore>) {
+async fn streams_are_listed_in_order_by_prefix_and_page(store: Arc<dyn EventStore>, open: &impl Open) {
     let mut author = Author::new(store.fence());
     let mut names: Vec<StreamId> = Vec::new();
     for n in 0..30_u64 {
@@ -162,6 +180,7 @@ async fn streams_are_listed_in_order_by_prefix_and_page(store: Arc<dyn EventStor
     for name in &names {
         ok(store.append(author.many(&[(name.clone(), vec![vec![1]; 2])])).await);
     }
+    let store = open(store);
     names.sort();
     for (prefix, count) in [("", 60), ("task-", 30), ("session-agent/", 30), ("flow-", 0)] {
         let mut listed: Vec<StreamId> = Vec::new();
@@ -176,4 +195,25 @@ async fn streams_are_listed_in_order_by_prefix_and_page(store: Arc<dyn EventStor
         let wanted: Vec<_> = names.iter().filter(|name| name.as_str().starts_with(prefix)).cloned().collect();
         assert_eq!((listed.len(), listed), (count, wanted), "prefix `{prefix}`");
     }
+}
+
+async fn a_survey_shows_every_record_in_order(store: Arc<dyn EventStore>, open: &impl Open) {
+    let streams = fill(&*store).await;
+    let store = open(store);
+    let mut shown = Vec::new();
+    store.survey(&mut |read| shown.push(ok(read)));
+    assert_eq!(shown, ok(store.read_all(Position(1), usize::MAX)));
+    for stream in streams {
+        let mut shown = Vec::new();
+        store.survey_stream(&stream, &mut |read| shown.push(ok(read)));
+        assert_eq!(shown, ok(store.read_stream(&stream, Version(1), usize::MAX)), "{stream}");
+    }
+}
+
+fn an_empty_log_has_nothing_to_read(store: &dyn EventReader) {
+    assert_eq!(ok(store.head()), Position(0));
+    assert!(ok(store.read_all(Position(0), 9)).is_empty());
+    assert!(ok(store.list_streams("", None, 9)).is_empty());
+    assert_eq!(ok(store.stream_version(&stream("a"))), Version(0));
+    store.survey(&mut |read| panic!("an empty log showed {read:?}"));
 }

@@ -7,7 +7,7 @@ use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::id::{Digest, ExpectedVersion, StreamId, Version};
 
 use crate::limits::RECORD_BYTES_MAX;
-use crate::store::{Append, AppendPart, Fence};
+use crate::store::{Append, AppendPart, Fence, StoredRecord};
 
 /// The value, or a panic with the error's text.
 #[track_caller]
@@ -82,6 +82,11 @@ impl Author {
     pub fn with_sets_from(mut self, next_set: u64) -> Self {
         self.next_set = next_set;
         self
+    }
+
+    /// Learns where a stream ends, from its last record.
+    pub fn learn(&mut self, last: &StoredRecord) {
+        self.ends.insert(last.record.stream.clone(), (last.record.last_version(), last.hash));
     }
 
     /// One event for one stream.

@@ -2,8 +2,7 @@
 
 use proto_events::id::{Digest, StreamId, Version};
 
-use super::{Entered, Index, Slot, StreamEnd};
-use crate::store::open_work::Work;
+use super::{Entered, Index, Slot, StreamEnd, Work};
 
 /// An index; what can be asked of it is how much memory it takes.
 #[derive(Debug)]

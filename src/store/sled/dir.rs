@@ -19,6 +19,9 @@ const FORMAT_FILE: &str = "taskreel.format";
 /// First line of the marker.
 const TITLE: &str = "taskreel log";
 
+/// First line of the marker while a log is imported: until the last record is there, it is no log.
+const IMPORT_TITLE: &str = "taskreel import";
+
 /// Name of sled's data file, which we sync ourselves.
 pub(super) const DATA_FILE: &str = "db";
 
@@ -66,9 +69,7 @@ pub(super) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
         return Err(not_a_log("it is empty"));
     }
     let durability = options.durability.unwrap_or_default();
-    let text = format!("{TITLE}\nformat {FORMAT}\ndurability {}\n", durability.name());
-    files::replace(dir, FORMAT_FILE, &text)
-        .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))?;
+    write_marker(dir, TITLE, durability)?;
     Ok(durability)
 }
 
@@ -90,6 +91,52 @@ pub fn log_header(dir: &Path) -> Result<LogHeader, OpenError> {
     Ok(LogHeader { format: FORMAT, durability: claim(dir, options)? })
 }
 
+fn write_marker(dir: &Path, title: &str, durability: Durability) -> Result<(), OpenError> {
+    let text = format!("{title}\nformat {FORMAT}\ndurability {}\n", durability.name());
+    files::replace(dir, FORMAT_FILE, &text)
+        .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))
+}
+
+/// Takes a new or an empty directory for a log that is imported. Answers whether it was made.
+pub(super) fn claim_for_import(dir: &Path, durability: Durability) -> Result<bool, OpenError> {
+    let made = match std::fs::metadata(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => create(dir).map(|()| true)?,
+        Err(error) => return Err(io_error(dir, "the directory could not be looked at")(error)),
+        Ok(_) => false,
+    };
+    if !is_empty(dir).map_err(io_error(dir, "the directory could not be read"))? {
+        return Err(OpenError::NotEmpty { path: dir.to_owned() });
+    }
+    write_marker(dir, IMPORT_TITLE, durability)?;
+    Ok(made)
+}
+
+/// All records are there: from now on it is a log.
+pub(super) fn end_import(dir: &Path, durability: Durability) -> Result<(), OpenError> {
+    write_marker(dir, TITLE, durability)
+}
+
+/// Takes back an import that failed: what it wrote goes, and the directory if it was made for it.
+pub(super) fn undo_import(dir: &Path, made: bool) -> io::Result<()> {
+    for entry in std::fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if entry.file_type()?.is_dir() {
+            if name == "blobs" {
+                std::fs::remove_dir(entry.path())?;
+            }
+        } else if matches!(&*name, DATA_FILE | "conf" | HEAD_FILE)
+            || name.starts_with("snap.")
+            || name.starts_with(FORMAT_FILE)
+            || name.starts_with(HEAD_FILE)
+        {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    if made { std::fs::remove_dir(dir) } else { Ok(()) }
+}
+
 fn create(dir: &Path) -> Result<(), OpenError> {
     std::fs::create_dir_all(dir).map_err(io_error(dir, "the directory could not be made"))?;
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -103,8 +150,15 @@ fn read_marker(dir: &Path, text: &str) -> Result<Durability, OpenError> {
         why: "its taskreel.format is not one that taskreel wrote".to_owned(),
     };
     let mut lines = text.lines();
-    if lines.next() != Some(TITLE) {
-        return Err(damaged());
+    match lines.next() {
+        Some(TITLE) => {}
+        Some(IMPORT_TITLE) => {
+            return Err(OpenError::NotALog {
+                path: dir.to_owned(),
+                why: "an import into it was cut off; remove it and import again".to_owned(),
+            });
+        }
+        _ => return Err(damaged()),
     }
     let format = lines.next().and_then(|line| line.strip_prefix("format "));
     let found: u32 = format.and_then(|number| number.parse().ok()).ok_or_else(damaged)?;

@@ -29,19 +29,20 @@ use super::{Durability, SledOptions, SledStore};
 pub(super) const SEGMENT_BYTES: usize = 4 * 1024 * 1024;
 
 /// The partition of every log that stands alone.
-const PARTITION: u32 = 0;
+pub(super) const PARTITION: u32 = 0;
 
 /// Opens or makes the log in `dir`.
 pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
     let durability = dir::claim(dir, options)?;
+    // From here on the log's own. A log that is gone is not made again in its place.
+    let options = SledOptions { durability: Some(durability), create: false, ..options };
     refuse_blobs(dir)?;
     let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
     let before = Holder::read(dir);
     let proven = head.as_ref().map(|head| head.position);
     let mut guarded = guard::look(dir, head.as_ref(), durability)?;
     halt::pass("guarded");
-    let opened =
-        open_database(dir, options).and_then(|db| start(dir, options, durability, head, db, &mut guarded));
+    let opened = open_database(dir, options).and_then(|db| start(dir, options, head, db, &mut guarded));
     let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // Whoever corrects what is wrong can open the log at once; the first error is the one that matters.
@@ -53,7 +54,6 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
 fn start(
     dir: &Path,
     options: SledOptions,
-    durability: Durability,
     head: Option<Head>,
     db: Db,
     guarded: &mut Guarded,
@@ -62,6 +62,7 @@ fn start(
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, runs, meta) = (tree("log")?, tree("chunks")?, tree("runs")?, tree("meta")?);
     let snapshots = tree("snapshots")?;
+    let durability = options.durability.unwrap_or_default();
     let kept = kept_index(dir, &meta, &runs, &log, guarded)?;
     let mut scan = scan(dir, &log, kept, head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
@@ -102,7 +103,6 @@ fn start(
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };
-    let options = SledOptions { durability: Some(durability), create: false, ..options };
     let trees = Trees { log, chunks, runs: sink.runs.clone(), snapshots };
     spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
@@ -173,13 +173,13 @@ fn spawn(
     })
 }
 
-fn refuse_blobs(dir: &Path) -> Result<(), OpenError> {
+pub(super) fn refuse_blobs(dir: &Path) -> Result<(), OpenError> {
     let path = dir.join("blobs");
     let count = blob_files(dir).map_err(io_error(&path, "the directory could not be read"))?.len();
     if count == 0 { Ok(()) } else { Err(OpenError::BlobsPresent { path, count }) }
 }
 
-fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
+pub(super) fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
     let config = ::sled::Config::new()
         .path(dir)
         .mode(Mode::HighThroughput)
@@ -197,7 +197,7 @@ fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
 /// sled tells that somebody else has the lock by this text only; the exact version is pinned and a test watches it.
 const LOCKED: &str = "could not acquire lock";
 
-fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
+pub(super) fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
     match error {
         ::sled::Error::Io(source) if source.to_string().contains(LOCKED) => {
             OpenError::Held { path: dir.to_owned(), holder: Holder::read(dir) }
@@ -214,11 +214,11 @@ fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
     }
 }
 
-fn damaged(dir: &Path, what: impl Into<String>) -> OpenError {
+pub(super) fn damaged(dir: &Path, what: impl Into<String>) -> OpenError {
     OpenError::Corrupt { path: dir.to_owned(), what: what.into() }
 }
 
-fn head_error(dir: &Path, why: String) -> OpenError {
+pub(super) fn head_error(dir: &Path, why: String) -> OpenError {
     io_error(&dir.join(HEAD_FILE), "it could not be written")(std::io::Error::other(why))
 }
 

@@ -1,6 +1,7 @@
 //! The trees, as the writer and the readers see them.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
@@ -70,17 +71,39 @@ fn get(tree: &Tree, what: &str, ordinal: u64) -> Result<Option<IVec>, ReadError>
     let read = catch_unwind(AssertUnwindSafe(|| tree.get(value_key(ordinal))));
     let panicked = |_| ReadError::corrupt(format!("the database gave up on {what} {ordinal}"), None);
     read.map_err(panicked)?.map_err(|error| match error {
-        ::sled::Error::Io(error) => ReadError::Io(error.to_string()),
+        ::sled::Error::Io(error) => ReadError::Io(io_told(&error)),
         other => ReadError::corrupt(format!("{what} {ordinal}: {other}"), None),
     })
+}
+
+/// What sled says, in words for people.
+fn told(error: &::sled::Error) -> String {
+    match error {
+        ::sled::Error::Io(error) => io_told(error),
+        other => other.to_string(),
+    }
+}
+
+/// What the operating system said. sled hands its errors on as copies, whose text is how a program would print them.
+fn io_told(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::StorageFull => "no space left on the disk; make room first".to_owned(),
+        ErrorKind::Other => error.to_string(),
+        kind if error.raw_os_error().is_none() => kind.to_string(),
+        _ => error.to_string(),
+    }
 }
 
 /// Inserts a value behind its spacers.
 fn put(tree: &Tree, spacer: &mut Spacer, ordinal: u64, value: &[u8]) -> Result<(), String> {
     for key in spacer.before(ordinal) {
-        tree.insert(key, &[]).map_err(|error| error.to_string())?;
+        tree.insert(key, &[]).map_err(|error| told(&error))?;
     }
-    match tree.insert(value_key(ordinal), value).map_err(|error| error.to_string())? {
+    let before = tree.insert(value_key(ordinal), value).map_err(|error| told(&error))?;
+    // Visited once more, so that sled splits now a leaf that this has filled, and not when it is next read: a split is
+    // a write, and after a failed write that reading would fail.
+    tree.contains_key(value_key(ordinal)).map_err(|error| told(&error))?;
+    match before {
         None => Ok(()),
         Some(_) => Err(format!("value {ordinal} was there already")),
     }
@@ -99,7 +122,7 @@ impl Sink for SledSink {
 
     fn sync(&mut self) -> Result<(), String> {
         halt::pass("flush");
-        self.db.flush().map_err(|error| error.to_string())?;
+        self.db.flush().map_err(|error| told(&error))?;
         halt::pass("sync");
         match self.durability {
             Durability::Strict => self.data.sync_data().map_err(|error| error.to_string()),
@@ -110,16 +133,16 @@ impl Sink for SledSink {
     fn put_run(&mut self, ordinal: u64, run: &[u8]) -> Result<(), String> {
         halt::pass("run");
         for key in self.run_spacer.before(ordinal) {
-            self.runs.insert(key, &[]).map_err(|error| error.to_string())?;
+            self.runs.insert(key, &[]).map_err(|error| told(&error))?;
         }
         // One may be there that no watermark came to cover.
-        self.runs.insert(value_key(ordinal), run).map_err(|error| error.to_string())?;
+        self.runs.insert(value_key(ordinal), run).map_err(|error| told(&error))?;
         Ok(())
     }
 
     fn put_watermark(&mut self, mark: &Watermark) -> Result<(), String> {
         halt::pass("watermark");
-        self.meta.insert(WATERMARK, mark.to_text().as_bytes()).map_err(|error| error.to_string())?;
+        self.meta.insert(WATERMARK, mark.to_text().as_bytes()).map_err(|error| told(&error))?;
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! One group: which appends are admitted, in which values their records stand, and what their callers hear.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLockReadGuard};
+use std::sync::{Arc, PoisonError};
 
 use proto_events::codec::record::{EncodedRecord, Record, RecordError, RecordView};
 use proto_events::envelope::Committed;
@@ -13,6 +13,7 @@ use crate::store::index::{Entered, Index, Slot, StreamEnd, tag};
 use crate::store::open_work::{Work, work_of};
 use crate::store::reading::{self, Values};
 use crate::store::runs::RunBuilder;
+use crate::store::sync::RwLockReadGuard;
 use crate::store::value::{CAPACITY, ValueBuilder, entry_bytes};
 use crate::store::{Append, AppendError, AppendPart, Appended, ReadError, SetPart, StoredRecord};
 
@@ -40,6 +41,8 @@ struct Admitted {
 /// The group.
 pub(super) struct Group<'a> {
     shared: &'a Shared,
+    /// Whether its appends keep the fences under which another log took them.
+    foreign: bool,
     admitted: Vec<Admitted>,
     sets: HashMap<[u8; 16], usize>,
     /// Ends of the streams that this group extends.
@@ -57,6 +60,7 @@ impl<'a> Group<'a> {
         let index = read(shared);
         Self {
             shared,
+            foreign: false,
             admitted: Vec::new(),
             sets: HashMap::new(),
             ends: HashMap::new(),
@@ -65,6 +69,11 @@ impl<'a> Group<'a> {
             next: Position(index.head().0 + 1),
             next_ordinal: index.next_ordinal(),
         }
+    }
+
+    /// The same for appends of another log.
+    pub(super) fn of_another_log(shared: &'a Shared) -> Self {
+        Self { foreign: true, ..Self::after(shared) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -91,7 +100,7 @@ impl<'a> Group<'a> {
         {
             return Ok(Some(known));
         }
-        if append.fence != self.shared.fence {
+        if append.fence != self.shared.fence && !self.foreign {
             return Err(AppendError::Fenced { presented: append.fence, current: self.shared.fence });
         }
         for part in &append.parts {

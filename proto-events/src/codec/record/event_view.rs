@@ -19,7 +19,7 @@ pub struct EventView<'a> {
     /// SHA-256(salt ‖ body).
     pub digest: Digest,
     /// What was put before the body when its digest was taken.
-    pub salt: &'a [u8],
+    pub salt: &'a [u8; 16],
     /// The event's own bytes; `None` if they stand in chunks outside the record.
     pub body: Option<&'a [u8]>,
 }
@@ -67,7 +67,7 @@ impl<'a> Events<'a> {
         if place != INLINE && place != CHUNKED {
             return Err(RecordError::UnknownPlace { event, place });
         }
-        let salt = self.beside.take("salt", 16)?;
+        let salt = self.beside.array_ref("salt")?;
         let body = if place == INLINE {
             Some(self.beside.take("body", bytes)?)
         } else {

@@ -187,6 +187,15 @@ impl<'a> Cursor<'a> {
         taken.try_into().map_err(|_| RecordError::Cut { field, at })
     }
 
+    pub(super) fn array_ref<const N: usize>(
+        &mut self,
+        field: &'static str,
+    ) -> Result<&'a [u8; N], RecordError> {
+        let at = self.at;
+        let taken = self.take(field, N)?;
+        taken.try_into().map_err(|_| RecordError::Cut { field, at })
+    }
+
     pub(super) fn u16(&mut self, field: &'static str) -> Result<u16, RecordError> {
         self.array(field).map(u16::from_be_bytes)
     }

@@ -1,15 +1,33 @@
 //! Rule R7: what follows for a call whose attempt was lost to a crash, took too long, or failed in passing.
-//! The intent says what may be done; nothing else is asked.
+//! The intent says what may be done; nothing else is asked. Who recovers and who explains what recovery would do
+//! both ask here.
 
-use proto_events::call::{Call, CallCommand, CallFailure, CallKind, CallStatus, FailureClass, Recovery};
+use super::{Call, CallCommand, CallFailure, CallKind, CallStatus, FailureClass, Recovery};
+
+/// What is done with an open call by a process that found it in the log and writes with this epoch: one that was never
+/// sent is sent, one whose process has ended or whose time is up is dealt with as its recovery mode says (R7).
+/// Nothing, if it is still in flight in this very process, or has its outcome.
+pub fn resume(call: &Call, epoch: u64) -> Option<CallCommand> {
+    match call.status {
+        CallStatus::Requested => Some(first_attempt(call.request.call_id.clone(), epoch)),
+        CallStatus::TimedOut => Some(after_timeout(call, epoch)),
+        CallStatus::Dispatched if call.epoch < epoch => Some(after_crash(call, epoch)),
+        _ => None,
+    }
+}
+
+/// The call is sent for the first time.
+pub fn first_attempt(call_id: String, epoch: u64) -> CallCommand {
+    CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }
+}
 
 /// The call was in flight when its process ended.
-pub(super) fn after_crash(call: &Call, epoch: u64) -> CallCommand {
+fn after_crash(call: &Call, epoch: u64) -> CallCommand {
     lost(call, epoch, "the process ended while the call was in flight")
 }
 
 /// The attempt took too long: the same row as a crash.
-pub(super) fn after_timeout(call: &Call, epoch: u64) -> CallCommand {
+fn after_timeout(call: &Call, epoch: u64) -> CallCommand {
     let bound = call.request.timeout_ms;
     lost(call, epoch, &format!("attempt {} did not end within {bound} ms", call.attempts))
 }

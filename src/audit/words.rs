@@ -1,0 +1,105 @@
+//! Parts, results and calls as people would tell them, in one line.
+
+use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::Part;
+
+use super::json::{call_kind, one_line};
+
+/// Parts as people read them.
+pub fn parts(parts: &[Part]) -> String {
+    parts.iter().map(part).collect::<Vec<_>>().join(" · ")
+}
+
+fn part(part: &Part) -> String {
+    let content = part.content();
+    let fields = content.read::<JsonObject>().unwrap_or_default();
+    let said = |key: &str| fields.get(key).filter(|value| !value.is_null());
+    let plain = |json: &JsonText| json.to_str().unwrap_or_else(|| one_line(json));
+    match part.kind() {
+        "text" | "infer_output" => plain(content),
+        "tool_call" => {
+            let args = said("args").map(one_line).unwrap_or_default();
+            format!("tool {} {args}", said("tool_name").map(plain).unwrap_or_default())
+        }
+        "infer" => format!("infer \"{}\"", said("prompt").map(plain).unwrap_or_default()),
+        "tool_output" => match (said("error"), said("result")) {
+            (Some(error), _) => format!("error {}", one_line(error)),
+            (None, Some(result)) => one_line(result),
+            (None, None) => "null".to_owned(),
+        },
+        kind => format!("{kind} {}", one_line(content)),
+    }
+}
+
+/// A result as people read it: of a model's reply, which is a record of its own, its content.
+pub fn shown_result(result: &JsonText) -> String {
+    let content = result
+        .is_object()
+        .then(|| result.to_value().get("content").and_then(|text| text.as_str().map(str::to_owned)))
+        .flatten();
+    content.unwrap_or_else(|| one_line(result))
+}
+
+/// What a call is: its kind and its target.
+pub fn call_name(request: &CallRequested) -> String {
+    format!("{} {}", call_kind(request.kind), request.target)
+}
+
+/// What became of a call.
+pub fn became(call: &Call) -> String {
+    match &call.status {
+        CallStatus::Requested => "not sent".to_owned(),
+        CallStatus::Dispatched => format!("in flight, attempt {}", call.attempts),
+        CallStatus::TimedOut => format!("attempt {} took too long", call.attempts),
+        CallStatus::Succeeded(result) => format!("succeeded: {}", shown_result(result)),
+        CallStatus::Failed(CallFailure { message, .. }) => format!("failed: {message}"),
+        CallStatus::Canceled => "canceled".to_owned(),
+        CallStatus::Unknown(why) => format!("unknown: {why}"),
+    }
+}
+
+/// What an event does with a call that was open when a process started.
+pub fn does(event: &CallEvent, request: &CallRequested) -> String {
+    let most = request.max_attempts;
+    match event {
+        CallEvent::Dispatched { attempt, cause, .. } if cause.is_empty() => {
+            format!("it is sent, attempt {attempt} of {most}: its intent was written, and it was never sent")
+        }
+        CallEvent::Dispatched { attempt, cause, .. } => {
+            format!(
+                "it is sent again, attempt {attempt} of {most}, under the same idempotency key, because {cause}"
+            )
+        }
+        CallEvent::OutcomeUnknown { why, .. } => format!(
+            "it is not sent again, since its mode is {}; its outcome is unknown, because {why}; the task then waits for a person",
+            request.recovery.as_str()
+        ),
+        CallEvent::Failed { failure, .. } => format!("it is not sent again and fails: {}", failure.message),
+        CallEvent::Canceled { .. } => "it is given up with its task".to_owned(),
+        CallEvent::Requested(_)
+        | CallEvent::Succeeded { .. }
+        | CallEvent::TimedOut { .. }
+        | CallEvent::LateResultIgnored { .. } => "nothing is done with it".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_as_people_would_tell_them() {
+        let json = |text: &str| JsonText::parse(text).unwrap();
+        for (part, told) in [
+            (Part::text("hi"), "hi"),
+            (Part::infer("why?"), "infer \"why?\""),
+            (Part::tool_call_of("add", json(r#"{"a": 1}"#), None), r#"tool add {"a":1}"#),
+            (Part::tool_output("c", json("7")), "7"),
+            (Part::tool_failure("c", json(r#"{"message": "no"}"#)), r#"error {"message":"no"}"#),
+            (Part::new("odd", json("[1, 2]")), "odd [1,2]"),
+        ] {
+            assert_eq!(parts(&[part]), told);
+        }
+    }
+}

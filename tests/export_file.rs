@@ -1,0 +1,389 @@
+//! An export as a log of its own: read, verified, imported. Whatever was done to the file is named by its line.
+#![cfg(feature = "testing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
+
+mod export_support;
+
+use std::io::Cursor;
+use std::path::Path;
+
+use export_support::{append, export_of, exported, fill, flipped, sample, swapped, without};
+use proptest::prelude::*;
+use proto_events::id::Position;
+use taskreel::audit::{self, FindingKind, ImportError, Imported, Scope, Verified, verify_within};
+use taskreel::store::conformance::{check_log, stream};
+use taskreel::store::jsonl::{ExportError, ExportLines};
+use taskreel::store::{
+    AppendError, Durability, EventReader as _, EventStore as _, Frontier, Head, JsonLines, OpenError,
+    ReadError, SledImport, SledStore, blob_files,
+};
+
+fn opened(text: &str) -> Result<JsonLines, ExportError> {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    JsonLines::open(file.path())
+}
+
+/// What `verify --file` finds.
+fn verified(text: &str) -> Verified {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), text).unwrap();
+    let log = JsonLines::open_damaged(file.path()).unwrap();
+    verify_within(&log, &Scope { file: Some(&log), ..Scope::default() }, &mut |_| {})
+}
+
+fn import(text: &str, dir: &Path) -> Result<Imported, ImportError<AppendError>> {
+    let lines = ExportLines::begin(Cursor::new(text.as_bytes()))?;
+    let durability = Durability::of_name(&lines.header().durability).unwrap();
+    let mut log = SledImport::begin(dir, durability).unwrap();
+    let done = audit::import(lines, |append| log.take(append))?;
+    log.finish().unwrap();
+    Ok(done)
+}
+
+/// The faults of a log, those of the made-up events of these tests apart.
+fn faults(found: &Verified) -> Vec<FindingKind> {
+    let of_bytes = found
+        .findings
+        .iter()
+        .filter(|finding| !matches!(finding.kind, FindingKind::Event | FindingKind::Lifecycle));
+    of_bytes.map(|finding| finding.kind).collect()
+}
+
+#[test]
+fn a_file_reads_as_its_log_and_exports_as_itself() {
+    let text = sample();
+    let log = opened(&text).unwrap();
+    assert_eq!(check_log(&log), log.header().head.0);
+    assert!(exported(&log, &log.header().durability) == text);
+    assert!(faults(&verified(&text)).is_empty(), "{:?}", verified(&text).findings);
+}
+
+#[test]
+fn an_import_is_the_same_log_byte_for_byte_and_is_gone_on_with_under_a_higher_epoch() {
+    let base = tempfile::tempdir().unwrap();
+    let (from, to) = (base.path().join("from"), base.path().join("to/new"));
+    let author = fill(&from);
+    let text = export_of(&from);
+    let done = import(&text, &to).unwrap();
+    assert_eq!(done.records, text.lines().count() as u64 - 1);
+    assert!(export_of(&to) == text, "the export of the import is another");
+    assert_eq!(Head::read(&to).unwrap().unwrap(), Head::read(&from).unwrap().unwrap());
+    assert!(blob_files(&to).unwrap().is_empty());
+    for _ in 0..2 {
+        let store = SledStore::open(&to).unwrap();
+        // Three processes wrote, one exported: the fourth epoch was the exporter's and is in no record.
+        assert!(store.fence().epoch > 3, "{}", store.fence().epoch);
+        assert_eq!(store.resolve(taskreel::store::conformance::id(1)).unwrap().unwrap().parts.len(), 1);
+        store.close().unwrap();
+    }
+    let store = SledStore::open(&to).unwrap();
+    let mut author = author.with_fence(store.fence());
+    append(&store, author.one(&stream("alone"), b"goes on"));
+    check_log(&store);
+    let text = exported(&store, "strict");
+    store.close().unwrap();
+    let again = base.path().join("again");
+    import(&text, &again).unwrap();
+    assert!(export_of(&again) == text);
+}
+
+#[test]
+fn the_durability_of_a_log_survives_its_import() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("os");
+    import(&sample().replacen("\"durability\":\"strict\"", "\"durability\":\"os\"", 1), &dir).unwrap();
+    let store = SledStore::open(&dir).unwrap();
+    assert_eq!(store.durability(), Durability::Os);
+    store.close().unwrap();
+}
+
+#[test]
+fn an_empty_log_is_exported_imported_and_run_on() {
+    let base = tempfile::tempdir().unwrap();
+    SledStore::open(base.path().join("from")).unwrap().close().unwrap();
+    let text = export_of(&base.path().join("from"));
+    assert_eq!(import(&text, &base.path().join("to")).unwrap(), Imported::default());
+    assert_eq!(export_of(&base.path().join("to")), text);
+}
+
+/// Whatever was done to the file: opening it names this line, importing it imports nothing and leaves nothing.
+#[track_caller]
+fn refused(text: &str, line: u64) {
+    let named = |error: ExportError| match error {
+        ExportError::Damaged(damaged) => damaged.line,
+        ExportError::Cut { line, .. } => line + 1,
+        other => panic!("{other}"),
+    };
+    assert_eq!(named(opened(text).unwrap_err()), line);
+    let base = tempfile::tempdir().unwrap();
+    for dir in [base.path().join("new"), base.path().to_owned()] {
+        match import(text, &dir).unwrap_err() {
+            ImportError::Export(error) => assert_eq!(named(error), line),
+            other => panic!("{other}"),
+        }
+        assert!(base.path().read_dir().unwrap().next().is_none(), "something was left");
+    }
+    assert!(!faults(&verified(text)).is_empty(), "verify finds nothing");
+}
+
+#[test]
+fn a_line_that_is_missing_changed_or_in_another_place_is_named_and_nothing_is_imported() {
+    let text = sample();
+    let last = text.lines().count();
+    refused(&without(&text, 2), 2);
+    refused(&without(&text, 8), 8);
+    refused(&without(&text, last), last as u64);
+    refused(&swapped(&text, 5, 6), 5);
+    for line in [2, 6, last] {
+        refused(&flipped(&text, line, "\"hash\""), line as u64);
+        refused(&flipped(&text, line, "\"bytes\""), line as u64);
+        // Said in words only: the bytes are what is read, and `verify` and `import` hold the words against them.
+        let words = flipped(&text, line, "\"previous\"");
+        opened(&words).unwrap();
+        assert_eq!(faults(&verified(&words)), [FindingKind::Words]);
+        import(&words, &tempfile::tempdir().unwrap().path().join("new")).unwrap_err();
+    }
+    let large = 1 + text.lines().position(|line| line.contains("\"detached\":[{")).unwrap();
+    refused(&flipped(&text, large, "\"body\""), large as u64);
+    let doubled = text.lines().nth(3).unwrap();
+    refused(&text.replacen(doubled, &format!("{doubled}\n{doubled}"), 1), 5);
+    refused(&text.replacen(doubled, &format!("{doubled}\n\n"), 1), 5);
+}
+
+#[test]
+fn a_file_cut_anywhere_is_never_taken_for_a_shorter_log() {
+    let text = sample();
+    let text = text.trim_end();
+    for end in (0..text.len()).step_by(text.len() / 150) {
+        let cut = &text[..end];
+        match opened(cut) {
+            Err(ExportError::NotAnExport { .. }) => assert!(!cut.contains('\n'), "cut at {end}"),
+            Err(ExportError::Damaged(damaged)) => {
+                assert_eq!(damaged.line, cut.lines().count() as u64, "cut at {end}");
+            }
+            Err(ExportError::Cut { .. }) => assert!(cut.ends_with(['\n', '}'])),
+            other => panic!("cut at {end}: {other:?}"),
+        }
+    }
+    // Without the very last line end nothing is missing.
+    opened(text).unwrap();
+}
+
+#[test]
+fn where_a_damaged_line_stands_in_the_log_is_told_as_far_as_it_can_be_read() {
+    let text = sample();
+    let line = text.lines().nth(2).unwrap();
+    let cut = text.replacen(line, &line[..300], 1);
+    let told = opened(&cut).unwrap_err().to_string();
+    assert!(told.contains("line 3") && told.contains("stream task-agent/one"), "{told}");
+    assert!(told.contains("version 1") && told.contains("position 2"), "{told}");
+}
+
+#[test]
+fn what_is_no_export_is_refused_as_such() {
+    for text in ["", "\n", "{}", "[]", "\u{0}\u{1}", "{\"schema\":\"taskreel.event/1\"}", "hello"] {
+        assert!(matches!(opened(text), Err(ExportError::NotAnExport { .. })), "{text:?}");
+    }
+    for newer in [
+        "{\"schema\":\"taskreel.export/2\"}",
+        "{\"schema\":\"taskreel.export/1\",\"format\":9,\"durability\":\"strict\",\"head\":0}",
+    ] {
+        assert!(matches!(opened(newer), Err(ExportError::NewerFormat { .. })), "{newer}");
+    }
+    let missing = JsonLines::open("/nowhere/at/all").unwrap_err();
+    assert!(matches!(missing, ExportError::Io { missing: true, .. }));
+}
+
+#[test]
+fn words_that_were_changed_are_held_against_the_bytes() {
+    let text = sample();
+    for (from, to) in [
+        ("\"epoch\":1", "\"epoch\":2"),
+        ("\"principal\":\"\"", "\"principal\":\"boss\""),
+        ("\"kind_number\":1", "\"kind_number\":2"),
+        ("\"detached\":[]", "\"detached\":[{\"event\":0,\"body\":\"00\"}]"),
+    ] {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text);
+        assert!(!faults(&verified(&changed)).is_empty(), "{from}");
+        let dir = tempfile::tempdir().unwrap();
+        import(&changed, &dir.path().join("new")).unwrap_err();
+    }
+    // What another release says besides is nobody's fault, nor is what it leaves out.
+    for (from, to) in [("\"epoch\":1", "\"epoch\":1,\"note\":{\"a\":1}"), ("\"parts\":1,", "")] {
+        let other = text.replacen(from, to, 1);
+        assert!(faults(&verified(&other)).is_empty(), "{from}");
+        import(&other, &tempfile::tempdir().unwrap().path().join("new")).unwrap();
+    }
+}
+
+#[test]
+fn verifying_a_file_goes_on_behind_every_damaged_line() {
+    let text = sample();
+    let whole = verified(&text);
+    let lines = [4, 9, 10, 20];
+    let damaged = lines.iter().fold(text, |text, line| flipped(&text, *line, "\"bytes\""));
+    let found = verified(&damaged);
+    let unreadable: Vec<_> =
+        found.findings.iter().filter(|finding| finding.kind == FindingKind::Unreadable).collect();
+    assert_eq!(unreadable.len(), lines.len(), "{unreadable:?}");
+    for (finding, line) in unreadable.iter().zip(lines) {
+        assert!(finding.what.starts_with(&format!("line {line}:")), "{finding:?}");
+        assert!(finding.stream.is_some() && finding.position.is_some(), "{finding:?}");
+    }
+    assert_eq!(found.records, whole.records - lines.len() as u64);
+    assert!(found.unchecked.iter().any(|what| what.contains("could not be read")));
+}
+
+#[test]
+fn verifying_one_stream_says_what_it_left_out() {
+    let text = sample();
+    let log = opened(&text).unwrap();
+    let only = stream("two");
+    let scope = Scope { only: Some(&only), file: Some(&log), ..Scope::default() };
+    let found = verify_within(&log, &scope, &mut |_| {});
+    assert_eq!((found.streams, found.events, faults(&found)), (1, 12, Vec::new()));
+    assert!(found.unchecked[0].contains("other streams"), "{:?}", found.unchecked);
+}
+
+#[test]
+fn head_is_held_against_the_records() {
+    let dir = tempfile::tempdir().unwrap();
+    fill(dir.path());
+    let head = Head::read(dir.path()).unwrap().unwrap();
+    let store = SledStore::open(dir.path()).unwrap();
+    let with = |head: &Head| {
+        faults(&verify_within(&store, &Scope { head: Some(head), ..Scope::default() }, &mut |_| {}))
+    };
+    assert_eq!(with(&head), []);
+    let mut frontier = Frontier::default();
+    store.read_all(Position(1), 5).unwrap().iter().for_each(|stored| frontier.push(stored.hash));
+    let early = Head { position: store.read_all(Position(1), 5).unwrap()[4].last_position(), frontier };
+    assert_eq!(with(&early), [], "a HEAD of before is one of the same log");
+    assert_eq!(
+        with(&Head { position: Position(early.position.0 + 1), ..early.clone() }),
+        [FindingKind::Head]
+    );
+    let mut longer = head.clone();
+    longer.frontier.push(proto_events::id::Digest::of(b"one more"));
+    assert_eq!(with(&longer), [FindingKind::Head], "the log was cut");
+    let mut other = Frontier::default();
+    for n in 0..5_u8 {
+        other.push(proto_events::id::Digest::of(&[n]));
+    }
+    assert_eq!(with(&Head { frontier: other, ..early }), [FindingKind::Head]);
+    store.close().unwrap();
+}
+
+#[test]
+fn an_import_takes_new_and_empty_directories_only_and_a_broken_one_leaves_them_so() {
+    let base = tempfile::tempdir().unwrap();
+    let dir = base.path().join("log");
+    let begun = SledImport::begin(&dir, Durability::Strict).unwrap();
+    assert!(matches!(SledImport::begin(&dir, Durability::Strict), Err(OpenError::NotEmpty { .. })));
+    let refused = SledStore::open(&dir).unwrap_err();
+    assert!(refused.to_string().contains("import into it was cut off"), "{refused}");
+    drop(begun);
+    assert!(!dir.exists());
+    std::fs::create_dir(&dir).unwrap();
+    drop(SledImport::begin(&dir, Durability::Strict).unwrap());
+    assert!(dir.read_dir().unwrap().next().is_none(), "an empty directory stays, and stays empty");
+    std::fs::write(dir.join("precious"), "mine").unwrap();
+    assert!(matches!(SledImport::begin(&dir, Durability::Strict), Err(OpenError::NotEmpty { .. })));
+    assert_eq!(dir.read_dir().unwrap().count(), 1);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    /// One byte of a small export becomes another one.
+    #[test]
+    fn a_changed_byte_is_found_or_changes_nothing(at in 0..1_000_000_usize, to in 0x20..0x7f_u8) {
+        let text = small();
+        let at = at % (text.len() - 1);
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] = to;
+        let changed = String::from_utf8(bytes).unwrap();
+        let (good, header) = (opened(&text).unwrap(), !text[..at].contains('\n'));
+        match opened(&changed) {
+            Err(ExportError::Damaged(damaged)) => {
+                // A line's end that is gone joins two lines; a record that is not what the next one names shows there.
+                let line = 1 + text[..at].matches('\n').count() as u64;
+                prop_assert!((line..=line + 1).contains(&damaged.line), "byte {}: {}", at, damaged);
+            }
+            Err(ExportError::Cut { .. } | ExportError::NotAnExport { .. } | ExportError::NewerFormat { .. }) => {
+                prop_assert!(header || at + 2 > text.len() || text.as_bytes()[at] == b'\n', "byte {at}");
+            }
+            Err(other) => prop_assert!(false, "byte {}: {}", at, other),
+            Ok(log) => {
+                let read = log.read_all(Position(1), 99).unwrap();
+                prop_assert_eq!(&read, &good.read_all(Position(1), 99).unwrap());
+                let said = faults(&verified(&changed)) == [FindingKind::Words];
+                // What the first line says of itself is no record's.
+                prop_assert!(header || said || exported(&log, "strict") == text, "byte {at}");
+            }
+        }
+    }
+}
+
+/// A log of a few lines, made once.
+fn small() -> String {
+    use std::sync::OnceLock;
+    static SMALL: OnceLock<String> = OnceLock::new();
+    let made = SMALL.get_or_init(|| {
+        let store = taskreel::store::MemoryStore::new();
+        let mut author = taskreel::store::conformance::Author::new(store.fence());
+        for n in 0..4_u8 {
+            append(&store, author.one(&stream(&format!("s{}", n % 2)), &[n; 5]));
+        }
+        exported(&store, "strict")
+    });
+    made.clone()
+}
+
+/// A log whose index is on disk is opened without being read: what was damaged meanwhile is for `verify` to find.
+#[test]
+fn verifying_a_directory_goes_on_behind_values_that_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let (records, values) = indexed_log(dir.path());
+    let db = sled::Config::new().path(dir.path()).segment_size(4 * 1024 * 1024).open().unwrap();
+    let log = db.open_tree("log").unwrap();
+    let key = |ordinal: u64| [&ordinal.to_be_bytes()[..], &[0]].concat();
+    let mut value = log.get(key(2)).unwrap().unwrap().to_vec();
+    value[40] ^= 1;
+    log.insert(key(2), value).unwrap();
+    log.remove(key(4)).unwrap();
+    db.flush().unwrap();
+    drop((log, db));
+    std::fs::File::open(dir.path().join("db")).unwrap().lock().unwrap();
+
+    let store = SledStore::open(dir.path()).unwrap();
+    let found = verify_within(&store, &Scope::default(), &mut |_| {});
+    let unreadable: Vec<_> =
+        found.findings.iter().filter(|finding| finding.kind == FindingKind::Unreadable).collect();
+    assert_eq!(unreadable.len(), 2, "{unreadable:?}");
+    assert!(unreadable[0].what.contains("value 2") && unreadable[1].what.contains("value 4"));
+    assert!(found.records > records * (values - 3) / values && found.records < records, "{}", found.records);
+    assert!(matches!(store.read_all(Position(1), usize::MAX), Err(ReadError::Corrupt { .. })));
+    store.close().unwrap();
+}
+
+/// A closed log of which the index on disk covers the first values: how many records and values it has.
+fn indexed_log(dir: &Path) -> (u64, u64) {
+    let store = SledStore::open(dir).unwrap();
+    let mut author = taskreel::store::conformance::Author::new(store.fence());
+    let name = |n: u64| stream(&format!("s{}", n % 50));
+    let appends: Vec<_> =
+        (0..8_000_u64).map(|n| store.append(author.one(&name(n), &n.to_be_bytes()))).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let answers = runtime.block_on(futures_util::future::join_all(appends));
+    assert!(answers.iter().all(Result::is_ok));
+    let bytes: usize =
+        store.read_all(Position(1), usize::MAX).unwrap().iter().map(|stored| stored.bytes.len()).sum();
+    store.close().unwrap();
+    (8_000, (bytes / (60 * 1024)) as u64)
+}
