@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use proto_events::id::Position;
 use store_support::{all, append, closed_log, fill, quick_dir};
 use taskreel::store::conformance::{Author, check_log, stream};
-use taskreel::store::{EventStore as _, OpenError, OpenNote, SledStore};
+use taskreel::store::{EventReader as _, EventStore as _, OpenError, OpenNote, SledDamaged, SledStore};
 
 /// A body that is found in the file by its text.
 fn body(name: &str) -> Vec<u8> {
@@ -68,6 +68,16 @@ fn a_flip_before_a_later_group_is_damage_and_nothing_is_touched() {
             "{name}: {refused}"
         );
         assert_eq!(contents(&dir), before, "{name}");
+        // Looking at what is left takes nothing away either.
+        let left = SledDamaged::open(&dir).unwrap();
+        assert!(left.head().unwrap() < Position(5), "{name}");
+        drop(left);
+        assert_eq!(contents(&dir), before, "{name}");
+        assert!(
+            !fs::read_dir(&dir)
+                .unwrap()
+                .any(|entry| { entry.unwrap().file_name().to_str().unwrap().starts_with("looked-at") })
+        );
     }
 }
 
