@@ -121,7 +121,10 @@ pub(crate) fn posted(id: &str) -> PostedTask {
         2 => vec![call("look", 0), call("pay", 1), Part::text("and"), call("reserve", 2)],
         // A body of hundreds of kilobytes, which stands in chunks.
         3 if n < 150 => {
-            vec![call("reserve", 0), Part::text(&"large ".repeat(10_000 + dice.below(50_000) as usize))]
+            vec![
+                call("reserve", 0),
+                Part::text("large ".repeat(10_000 + usize::try_from(dice.below(50_000)).unwrap())),
+            ]
         }
         3 => vec![call("reserve", 0), call("look", 1)],
         4 => vec![Part::infer(format!("buy {id}"))],
