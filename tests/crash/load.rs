@@ -120,7 +120,7 @@ pub(crate) fn posted(id: &str) -> PostedTask {
         0 | 1 => vec![call("pay", 0)],
         2 => vec![call("look", 0), call("pay", 1), Part::text("and"), call("reserve", 2)],
         // A body of hundreds of kilobytes, which stands in chunks.
-        3 if n < 150 => {
+        3 if n < 600 => {
             vec![
                 call("reserve", 0),
                 Part::text("large ".repeat(10_000 + usize::try_from(dice.below(50_000)).unwrap())),
