@@ -32,7 +32,7 @@ use crate::dice::Dice;
 use crate::log::Log;
 
 /// Kills that one log goes through.
-const ROUNDS_PER_LOG: u64 = 5;
+const ROUNDS_PER_LOG: u64 = 20;
 /// Acknowledged commands that are sent again after a recovery.
 const REPEATED: usize = 20;
 /// Longest time for all that was going on to come to rest.
@@ -45,6 +45,7 @@ struct Met {
     recoveries: u64,
     acknowledged: usize,
     events: u64,
+    large: usize,
     in_flight: usize,
     unknown: usize,
     unknown_but_paid: usize,
@@ -76,7 +77,7 @@ fn after_a_kill_every_acknowledged_event_is_there_and_no_manual_call_runs_twice(
     }
     say(&format!("kill test: lost 0, twice 0; {met:?}"));
     if rounds >= 20 {
-        let all = [met.in_flight, met.unknown, met.unknown_but_paid, met.repeated];
+        let all = [met.in_flight, met.unknown, met.unknown_but_paid, met.repeated, met.large];
         let more = [met.sent_again, met.answers];
         assert!(all.iter().all(|n| *n > 0) && more.iter().all(|n| *n > 0), "the load is too tame: {met:?}");
     }
@@ -115,6 +116,7 @@ fn one_log(kills: u64, dice: &mut Dice, met: &mut Met) {
     }
     let end = before.expect("every log ends with a recovery, whose log is kept here");
     met.events += end.events();
+    met.large += end.large();
     met.answers += end.check_conversations();
     let again = end.calls.values().map(|life| u64::from(life.dispatched.saturating_sub(1)));
     met.sent_again += again.sum::<u64>();

@@ -2,7 +2,7 @@
 //! disks that a power failure may leave. Each of them opens, to a log that begins as the real one does and
 //! holds all that had been acknowledged; and it can be written to.
 //!
-//! `TASKREEL_POWER_STATES` (40) says how many disks of each workload are tried, `TASKREEL_SEED` repeats the dice.
+//! `TASKREEL_POWER_STATES` (30) says how many disks of each workload are tried, `TASKREEL_SEED` repeats the dice.
 #![cfg(feature = "testing")]
 #![allow(
     clippy::unwrap_used,
@@ -152,7 +152,7 @@ fn after_a_power_loss_everything_acknowledged_is_there_and_the_log_goes_on() {
         return;
     }
     let seed = number("TASKREEL_SEED").unwrap_or_else(|| std::hash::RandomState::new().hash_one("seed"));
-    let count = usize::try_from(number("TASKREEL_POWER_STATES").unwrap_or(40)).unwrap();
+    let count = usize::try_from(number("TASKREEL_POWER_STATES").unwrap_or(30)).unwrap();
     eprintln!("power loss: TASKREEL_SEED={seed} TASKREEL_POWER_STATES={count}");
     // First all that needs other processes: what forks holds our locks for a moment.
     let recorded: Vec<Recorded> = WORKLOADS.into_iter().map(recorded).collect();

@@ -15,6 +15,7 @@ mod error;
 pub mod faulty;
 mod files;
 pub mod fold;
+mod halt;
 mod head;
 mod holder;
 mod index;

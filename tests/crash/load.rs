@@ -119,6 +119,13 @@ pub(crate) fn posted(id: &str) -> PostedTask {
     let parts = match dice.below(8) {
         0 | 1 => vec![call("pay", 0)],
         2 => vec![call("look", 0), call("pay", 1), Part::text("and"), call("reserve", 2)],
+        // A body of hundreds of kilobytes, which stands in chunks.
+        3 if n < 600 => {
+            vec![
+                call("reserve", 0),
+                Part::text("large ".repeat(10_000 + usize::try_from(dice.below(50_000)).unwrap())),
+            ]
+        }
         3 => vec![call("reserve", 0), call("look", 1)],
         4 => vec![Part::infer(format!("buy {id}"))],
         5 => vec![Part::infer("say something"), Part::infer(format!("just pay {id}"))],

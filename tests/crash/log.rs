@@ -8,6 +8,7 @@ use proto_events::id::{Position, StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
+use taskreel::limits::RECORD_BYTES_MAX;
 use taskreel::store::fold::{Folded, decode_record, fold_stream};
 use taskreel::store::{EventReader as _, EventStore as _, SledStore, StoredRecord, blob_files};
 
@@ -49,6 +50,7 @@ pub(crate) struct Log {
     reserved: Vec<String>,
     ends: HashMap<(StreamId, Version), String>,
     versions: HashMap<StreamId, Version>,
+    states: HashMap<StreamId, Vec<(Version, TaskState)>>,
 }
 
 impl Log {
@@ -80,6 +82,7 @@ impl Log {
         });
         Self {
             calls: lives(&records),
+            states: states(&records),
             ends: ends.collect(),
             paid: lines(&base.join(PAID)),
             reserved: lines(&base.join(RESERVED)),
@@ -92,6 +95,12 @@ impl Log {
     /// How many events.
     pub(crate) fn events(&self) -> u64 {
         self.records.last().map_or(0, |last| last.last_position().0)
+    }
+
+    /// How many bodies are too large for their record, and stand in chunks.
+    pub(crate) fn large(&self) -> usize {
+        let events = self.records.iter().flat_map(|stored| &stored.record.events);
+        events.filter(|event| event.body().is_some_and(|body| body.len() > RECORD_BYTES_MAX)).count()
     }
 
     /// The call of this name.
@@ -117,14 +126,9 @@ impl Log {
 
     /// The task was in this state at this version, by its own lifecycle.
     fn check_end(&self, ack: &Ack, state: &str) {
-        let mut last = TaskState::Submitted;
-        let of_task = self.records.iter().filter(|stored| stored.record.stream == ack.stream);
-        for recorded in of_task.flat_map(|stored| decode_record::<TaskEvent>(stored).unwrap()) {
-            match recorded.event {
-                TaskEvent::StateChanged { to, .. } if recorded.version <= ack.version => last = to,
-                _ => {}
-            }
-        }
+        let changes = self.states.get(&ack.stream).map_or(&[][..], Vec::as_slice);
+        let last = changes.iter().rfind(|(version, _)| *version <= ack.version);
+        let last = last.map_or(TaskState::Submitted, |(_, state)| *state);
         assert_eq!(last.as_str(), state, "{ack:?}");
     }
 
@@ -222,6 +226,18 @@ fn all_records(store: &SledStore) -> Vec<StoredRecord> {
             records.push(stored);
         }
     }
+}
+
+/// The states that each task went through, with the version at which each began.
+fn states(records: &[StoredRecord]) -> HashMap<StreamId, Vec<(Version, TaskState)>> {
+    let mut states: HashMap<StreamId, Vec<(Version, TaskState)>> = HashMap::new();
+    let tasks = records.iter().filter(|stored| stored.record.stream.category() == "task");
+    for recorded in tasks.flat_map(|stored| decode_record::<TaskEvent>(stored).unwrap()) {
+        if let TaskEvent::StateChanged { to, .. } = recorded.event {
+            states.entry(recorded.stream).or_default().push((recorded.version, to));
+        }
+    }
+    states
 }
 
 /// The life of every call, with "at most one outcome" checked on the way.

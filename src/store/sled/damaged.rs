@@ -1,5 +1,5 @@
 //! A log in a directory that cannot be opened because it is damaged, for `verify` only: whatever of it the database still
-//! gives out, in order. Nothing is repaired, nothing is written by us.
+//! gives out, in order. It is looked at in a copy, so that nothing is repaired and nothing of it is lost by looking.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,13 +12,16 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::store::keys::{Key, parse};
 use crate::store::{EventReader, OpenError, ReadError, StoredRecord, StreamInfo, reading};
 
+use super::guard::Copy;
 use super::open::{damaged, open_database, sled_error};
 use super::sink::Trees;
 use super::{SledOptions, dir};
 
 /// What is left of a damaged log. It has no index: every question goes through all of it.
 pub struct SledDamaged {
+    // Before the copy that they are of, so that they are let go of first.
     trees: Trees,
+    _copy: Copy,
     /// Behind the last value.
     end: u64,
     streams: BTreeMap<StreamId, Version>,
@@ -41,14 +44,15 @@ impl SledDamaged {
         let dir = dir.as_ref();
         let options = SledOptions { create: false, ..SledOptions::default() };
         dir::claim(dir, options)?;
-        let db = open_database(dir, options)?;
+        let copy = Copy::of(dir)?;
+        let db = open_database(copy.dir(), options)?;
         let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
         let (log, chunks) = (tree("log")?, tree("chunks")?);
         let trees = Trees { log, chunks, runs: tree("runs")?, snapshots: tree("snapshots")? };
         let last = catch_unwind(AssertUnwindSafe(|| last_value(&trees.log)));
         let last = last.unwrap_or_else(|_| Err("the database gave up on its last value".to_owned()));
         let end = last.map_err(|what| damaged(dir, what))?.map_or(0, |ordinal| ordinal.saturating_add(1));
-        let mut log = Self { trees, end, streams: BTreeMap::new(), head: Position(0) };
+        let mut log = Self { trees, _copy: copy, end, streams: BTreeMap::new(), head: Position(0) };
         let (mut streams, mut head) = (BTreeMap::new(), Position(0));
         log.survey(&mut |read| {
             if let Ok(stored) = read {

@@ -7,6 +7,7 @@
 
 mod aside;
 mod cache;
+mod copy;
 mod segment;
 mod tear;
 
@@ -16,6 +17,7 @@ use std::path::Path;
 use crate::store::head::Head;
 use crate::store::{OpenError, OpenNote};
 
+pub(super) use self::copy::Copy;
 use super::Durability;
 use super::dir::{DATA_FILE, io_error};
 

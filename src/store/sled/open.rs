@@ -15,7 +15,7 @@ use crate::store::head::{HEAD_FILE, Head};
 use crate::store::keys::{self, Key, value_key};
 use crate::store::spacer::Spacer;
 use crate::store::writer::{Shared, Sink as _, Tail, Writer};
-use crate::store::{Fence, Holder, OpenError, OpenNote};
+use crate::store::{Fence, Holder, OpenError, OpenNote, halt};
 
 use super::dir::{self, DATA_FILE, FORMAT, blob_files, io_error};
 use super::guard::{self, Guarded};
@@ -41,6 +41,7 @@ pub(super) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let before = Holder::read(dir);
     let proven = head.as_ref().map(|head| head.position);
     let mut guarded = guard::look(dir, head.as_ref(), durability)?;
+    halt::pass("guarded");
     let opened = open_database(dir, options).and_then(|db| start(dir, options, head, db, &mut guarded));
     let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
@@ -57,6 +58,7 @@ fn start(
     db: Db,
     guarded: &mut Guarded,
 ) -> Result<SledStore, OpenError> {
+    halt::pass("database open");
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, runs, meta) = (tree("log")?, tree("chunks")?, tree("runs")?, tree("meta")?);
     let snapshots = tree("snapshots")?;
@@ -68,6 +70,7 @@ fn start(
     for ordinal in leftover {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
+    halt::pass("epoch raised");
     let tail = chunk_tail(dir, &chunks, scan.index.head())?;
     for ordinal in tail.leftover.clone() {
         chunks.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
@@ -89,12 +92,14 @@ fn start(
     };
     save_runs(&mut sink, &mut scan).map_err(|why| damaged(dir, why))?;
     sync_all(&sink).map_err(io_error(dir, "the new epoch could not be made durable"))?;
+    halt::pass("epoch synced");
     refuse_blobs(dir)?;
     let head = Head { position: scan.index.head(), frontier: scan.frontier.clone() };
     sink.write_head(&head).map_err(|why| head_error(dir, why))?;
     if let Some(mark) = scan.runs.take_mark() {
         sink.put_watermark(&mark).map_err(|why| damaged(dir, why))?;
     }
+    halt::pass("head written");
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, runs: scan.runs };

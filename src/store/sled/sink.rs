@@ -13,7 +13,7 @@ use crate::store::reading::Values;
 use crate::store::runs::Watermark;
 use crate::store::spacer::Spacer;
 use crate::store::writer::Sink;
-use crate::store::{ReadError, files};
+use crate::store::{ReadError, files, halt};
 
 use super::Durability;
 use super::index::WATERMARK;
@@ -111,15 +111,19 @@ fn put(tree: &Tree, spacer: &mut Spacer, ordinal: u64, value: &[u8]) -> Result<(
 
 impl Sink for SledSink {
     fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        halt::pass("value");
         put(&self.log, &mut self.spacer, ordinal, value)
     }
 
     fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        halt::pass("chunk");
         put(&self.chunks, &mut self.chunk_spacer, ordinal, value)
     }
 
     fn sync(&mut self) -> Result<(), String> {
+        halt::pass("flush");
         self.db.flush().map_err(|error| told(&error))?;
+        halt::pass("sync");
         match self.durability {
             Durability::Strict => self.data.sync_data().map_err(|error| error.to_string()),
             Durability::Os => Ok(()),
@@ -127,6 +131,7 @@ impl Sink for SledSink {
     }
 
     fn put_run(&mut self, ordinal: u64, run: &[u8]) -> Result<(), String> {
+        halt::pass("run");
         for key in self.run_spacer.before(ordinal) {
             self.runs.insert(key, &[]).map_err(|error| told(&error))?;
         }
@@ -136,6 +141,7 @@ impl Sink for SledSink {
     }
 
     fn put_watermark(&mut self, mark: &Watermark) -> Result<(), String> {
+        halt::pass("watermark");
         self.meta.insert(WATERMARK, mark.to_text().as_bytes()).map_err(|error| told(&error))?;
         Ok(())
     }

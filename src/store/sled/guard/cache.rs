@@ -13,7 +13,7 @@ use super::aside;
 const CONF: &str = "conf";
 
 /// What sled's snapshots begin with. Nothing else may, or sled would take it for one.
-const SNAPSHOT: &str = "snap.";
+pub(super) const SNAPSHOT: &str = "snap.";
 
 /// What a snapshot that is being written ends with.
 const UNFINISHED: &str = ".generating";

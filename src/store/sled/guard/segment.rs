@@ -169,9 +169,13 @@ impl<'a> Iterator for Messages<'a> {
 /// The first place from `at` on where a whole message stands, and the number of its segment.
 pub(super) fn search(segment: &[u8], from: usize, wanted: Option<u64>) -> Option<(usize, u64)> {
     let mut left = SEARCH_BYTES;
-    for at in from..segment.len() {
-        // Most places fail at the first look, and cost nothing.
-        let Some((_, _, _, length)) = segment.get(at..).and_then(outline) else { continue };
+    // Most places have no kind there, and cost nothing.
+    let kinds = segment.iter().enumerate().skip(from + 4).filter(|(_, kind)| KINDS.contains(kind));
+    for at in kinds.map(|(place, _)| place - 4) {
+        let Some((_, number, _, length)) = segment.get(at..).and_then(outline) else { continue };
+        if wanted.is_some_and(|wanted| wanted != number) {
+            continue;
+        }
         // What somebody made to look like messages must not keep the log from opening.
         left = left.checked_sub(length)?;
         if let Some(found) = message(segment, at, wanted) {
