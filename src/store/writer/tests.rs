@@ -1,4 +1,5 @@
 //! What the writer answers when the disk fails.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
 use std::collections::BTreeMap;
 
