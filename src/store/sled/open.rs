@@ -288,14 +288,12 @@ fn raise_epoch(dir: &Path, meta: &Tree, durability: Durability, empty: bool) -> 
     let get = |key: &str| meta.get(key).map_err(|error| sled_error(dir, &error));
     let set = |key: &str, value: &[u8]| meta.insert(key, value).map_err(|error| sled_error(dir, &error));
     let format = FORMAT.to_be_bytes();
-    match (get("format")?, get("durability")?) {
-        (None, None) if empty => {
-            set("format", &format)?;
-            set("durability", durability.name().as_bytes())?;
-        }
-        (Some(known), Some(name)) if *known == format && *name == *durability.name().as_bytes() => {}
-        _ => {
-            return Err(damaged(dir, "taskreel.format and the database disagree on what it is"));
+    // A first opening that a power failure cut short may have left one without the other. Nothing was acknowledged then.
+    for (key, value) in [("format", &format[..]), ("durability", durability.name().as_bytes())] {
+        match get(key)? {
+            Some(known) if *known == *value => {}
+            None if empty => set(key, value).map(drop)?,
+            _ => return Err(damaged(dir, "taskreel.format and the database disagree on what it is")),
         }
     }
     let before = match get("epoch")? {
