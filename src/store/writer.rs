@@ -161,7 +161,13 @@ impl<S: Sink> Writer<S> {
             }
         }
         refuse_rest(&shared, &mut queue).await;
-        if self.head_stale { self.write_head() } else { Ok(()) }
+        if !self.head_stale || shared.poisoned.get().is_some() {
+            return if self.head_stale { self.write_head() } else { Ok(()) };
+        }
+        self.write_head()?;
+        // Runs and watermark wait for the next flush. What the database has not written when it is let go looks torn to
+        // the next opening.
+        self.sink.sync()
     }
 
     fn write_group(&mut self, jobs: &mut Vec<Job>) {

@@ -98,6 +98,8 @@ fn start(
     sink.write_head(&head).map_err(|why| head_error(dir, why))?;
     if let Some(mark) = scan.runs.take_mark() {
         sink.put_watermark(&mark).map_err(|why| damaged(dir, why))?;
+        // What the database has not written when it is let go looks torn to the next opening.
+        sync_all(&sink).map_err(io_error(dir, "the index could not be made durable"))?;
     }
     halt::pass("head written");
     Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
