@@ -39,7 +39,9 @@ const TITLE: &str = "taskreel index 1";
 /// How much of the log the runs cover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Watermark {
-    /// How many runs.
+    /// Ordinal of the first run: those before it are of an index that was given up.
+    pub(super) first: u64,
+    /// Ordinal behind the last one.
     pub(super) runs: u64,
     /// How many values of the log.
     pub(super) values: u64,
@@ -49,8 +51,13 @@ pub(super) struct Watermark {
 
 impl Watermark {
     pub(super) fn to_text(&self) -> String {
-        let mut text =
-            format!("{TITLE}\nruns {}\nvalues {}\n{}", self.runs, self.values, self.head.to_text());
+        let mut text = format!(
+            "{TITLE}\nfirst {}\nruns {}\nvalues {}\n{}",
+            self.first,
+            self.runs,
+            self.values,
+            self.head.to_text()
+        );
         let crc = crc32c::crc32c(text.as_bytes());
         text.push_str(&checksum_line(crc));
         text
@@ -62,10 +69,11 @@ impl Watermark {
         if checksum != checksum_line(crc32c::crc32c(body.as_bytes())) {
             return None;
         }
-        let (runs, rest) = body.strip_prefix(TITLE)?.strip_prefix("\nruns ")?.split_once("\nvalues ")?;
+        let (first, rest) = body.strip_prefix(TITLE)?.strip_prefix("\nfirst ")?.split_once("\nruns ")?;
+        let (runs, rest) = rest.split_once("\nvalues ")?;
         let (values, head) = rest.split_once('\n')?;
-        let (runs, values) = (runs.parse().ok()?, values.parse().ok()?);
-        Some(Self { runs, values, head: Head::parse(head)? })
+        let (first, runs, values) = (first.parse().ok()?, runs.parse().ok()?, values.parse().ok()?);
+        Some(Self { first, runs, values, head: Head::parse(head)? })
     }
 }
 
@@ -73,6 +81,7 @@ impl Watermark {
 #[derive(Debug)]
 pub(super) struct RunBuilder {
     bytes: Vec<u8>,
+    first_run: u64,
     /// Ordinal of the run that is being built.
     next_run: u64,
     records: u64,
@@ -81,9 +90,22 @@ pub(super) struct RunBuilder {
 }
 
 impl RunBuilder {
-    /// Goes on behind so many runs and records.
-    pub(super) fn behind(runs: u64, records: u64) -> Self {
-        Self { bytes: Vec::new(), next_run: runs, records, finished: Vec::new(), mark: None }
+    /// Begins with this ordinal.
+    pub(super) fn from_zero(first_run: u64) -> Self {
+        Self {
+            bytes: Vec::new(),
+            first_run,
+            next_run: first_run,
+            records: 0,
+            finished: Vec::new(),
+            mark: None,
+        }
+    }
+
+    /// Goes on behind what is kept.
+    pub(super) fn behind(mark: &Watermark) -> Self {
+        let records = mark.head.frontier.size();
+        Self { next_run: mark.runs, records, ..Self::from_zero(mark.first) }
     }
 
     /// Adds the log's next record; the name of its stream, if this is its first.
@@ -120,7 +142,8 @@ impl RunBuilder {
     pub(super) fn end_group(&mut self, values: u64, head: impl FnOnce() -> Head) {
         if self.bytes.len() >= RUN_BYTES_FULL {
             self.cut();
-            self.mark = Some(Watermark { runs: self.next_run, values, head: head() });
+            let (first, runs) = (self.first_run, self.next_run);
+            self.mark = Some(Watermark { first, runs, values, head: head() });
         }
     }
 
@@ -200,7 +223,7 @@ mod tests {
 
     /// An index of many records over many values and groups, and the runs of it.
     fn built(records: u32) -> (Index, Vec<Vec<u8>>, Option<Watermark>) {
-        let (mut index, mut builder) = (Index::default(), RunBuilder::behind(0, 0));
+        let (mut index, mut builder) = (Index::default(), RunBuilder::from_zero(0));
         for n in 0..records {
             let name = format!("task-a/{}", n * n % 997);
             let version = Version(index.end_of(&name).version.0 + u64::from(n % 5) + 1);

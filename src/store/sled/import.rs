@@ -64,7 +64,7 @@ impl SledImport {
         };
         let sink = fresh_sink(dir, durability)?;
         let shared = Arc::new(Shared::new(Fence { partition: PARTITION, epoch: 0 }, Index::default()));
-        let tail = Tail { frontier: Frontier::default(), next_chunk: 0, runs: RunBuilder::behind(0, 0) };
+        let tail = Tail { frontier: Frontier::default(), next_chunk: 0, runs: RunBuilder::from_zero(0) };
         import.writer = Some(Writer::new(sink, shared, tail));
         Ok(import)
     }

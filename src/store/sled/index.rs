@@ -26,8 +26,8 @@ pub(super) fn load(meta: &Tree, runs: &Tree, log: &Tree) -> Result<Option<Kept>,
     let mark = std::str::from_utf8(&mark).ok().and_then(Watermark::parse);
     let mark = mark.ok_or("its watermark is not what was written")?;
     let mut index = Index::default();
-    let mut next = 0;
-    for item in runs.range(..value_key(mark.runs)) {
+    let mut next = mark.first;
+    for item in runs.range(value_key(mark.first)..value_key(mark.runs)) {
         let (key, run) = item.map_err(|error| error.to_string())?;
         match parse(&key) {
             Some(Key::Spacer(_)) => {}
@@ -43,14 +43,23 @@ pub(super) fn load(meta: &Tree, runs: &Tree, log: &Tree) -> Result<Option<Kept>,
         return Err("it does not go as far as its watermark".to_owned());
     }
     agrees_at_its_end(&index, log)?;
-    let builder = RunBuilder::behind(mark.runs, index.records() as u64);
+    let builder = RunBuilder::behind(&mark);
     Ok(Some(Kept { index, mark, builder }))
 }
 
-/// Forgets what is kept, so that it can be written anew.
-pub(super) fn forget(meta: &Tree, runs: &Tree) -> Result<(), ::sled::Error> {
-    meta.remove(WATERMARK)?;
-    runs.clear()
+/// Gives up what is kept. Its runs stay: what the database is told to remove, it moves other pages for.
+pub(super) fn forget(meta: &Tree) -> Result<(), ::sled::Error> {
+    meta.remove(WATERMARK).map(drop)
+}
+
+/// The first ordinal that no run has.
+pub(super) fn next_run(runs: &Tree) -> Result<u64, ::sled::Error> {
+    for item in runs.iter().rev() {
+        if let Some(Key::Value(ordinal)) = parse(&item?.0) {
+            return Ok(ordinal.saturating_add(1));
+        }
+    }
+    Ok(0)
 }
 
 /// Whether the last record that the index knows is where it says.

@@ -64,7 +64,8 @@ fn start(
     let snapshots = tree("snapshots")?;
     let durability = options.durability.unwrap_or_default();
     let kept = kept_index(dir, &meta, &runs, &log, guarded)?;
-    let mut scan = scan(dir, &log, kept, head)?;
+    let next_run = index::next_run(&runs).map_err(|error| sled_error(dir, &error))?;
+    let mut scan = scan(dir, &log, (kept, next_run), head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
     let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
     for ordinal in leftover {
@@ -119,18 +120,18 @@ fn kept_index(
 ) -> Result<Option<Kept>, OpenError> {
     if !guarded.trusted {
         // The whole log is looked at then, its chains too.
-        return index::forget(meta, runs).map(|()| None).map_err(|error| sled_error(dir, &error));
+        return index::forget(meta).map(|()| None).map_err(|error| sled_error(dir, &error));
     }
     let load = AssertUnwindSafe(|| index::load(meta, runs, log));
     let loaded = catch_unwind(load).unwrap_or_else(|_| Err("the database gave up on it".to_owned()));
     match loaded {
         Ok(Some(kept)) => Ok(Some(kept)),
-        Ok(None) if runs.is_empty() => Ok(None),
-        missing => {
-            let why = missing.err().unwrap_or_else(|| "its watermark is missing".to_owned());
+        // Runs without a watermark are what a process leaves that died before it wrote its first.
+        Ok(None) => Ok(None),
+        Err(why) => {
             tracing::warn!(dir = %dir.display(), why, "the index is built anew from the log");
             guarded.notes.push(OpenNote::IndexRebuilt { why });
-            index::forget(meta, runs).map_err(|error| sled_error(dir, &error))?;
+            index::forget(meta).map_err(|error| sled_error(dir, &error))?;
             Ok(None)
         }
     }
@@ -231,10 +232,15 @@ fn scan_error(dir: &Path, error: ScanError) -> OpenError {
     }
 }
 
-fn scan(dir: &Path, log: &Tree, kept: Option<Kept>, head: Option<Head>) -> Result<Scan, OpenError> {
+fn scan(
+    dir: &Path,
+    log: &Tree,
+    (kept, next_run): (Option<Kept>, u64),
+    head: Option<Head>,
+) -> Result<Scan, OpenError> {
     let read = AssertUnwindSafe(|| {
         let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
-        let mut scan = Scan::behind(kept, head).map_err(|error| scan_error(dir, error))?;
+        let mut scan = Scan::behind(kept, next_run, head).map_err(|error| scan_error(dir, error))?;
         if scan.head_is_older() {
             tracing::warn!(dir = %dir.display(), "HEAD is older than the index: it was put back from a copy");
         }

@@ -1,8 +1,11 @@
 //! The scan of the log on opening, from where the kept index ends, or of all of it: it completes index and frontier, and
 //! finds damage. Bodies are not compared with their digests here; every reading does that.
 
+use std::collections::VecDeque;
+
 use proto_events::id::{Digest, Position, StreamId};
 
+use crate::limits::APPENDS_REMEMBERED;
 use crate::store::ReadError;
 use crate::store::head::{Frontier, Head};
 use crate::store::index::{Entered, Index, Slot, StreamEnd, tag};
@@ -22,6 +25,8 @@ pub(super) struct Scan {
     pub(super) last_spaced: Option<u64>,
     /// What will be written of the index.
     pub(super) runs: RunBuilder,
+    /// The newest appends, each with the value that it begins in.
+    lately: VecDeque<([u8; 16], u32)>,
     /// An append that is not whole yet.
     open: Option<OpenSet>,
     next_position: u64,
@@ -69,12 +74,13 @@ impl Scan {
     ///
     /// # Errors
     /// [`ScanError::Damaged`] if `HEAD` was written there for other records.
-    pub(super) fn behind(kept: Option<Kept>, head: Option<Head>) -> Result<Self, ScanError> {
+    pub(super) fn behind(kept: Option<Kept>, next_run: u64, head: Option<Head>) -> Result<Self, ScanError> {
         let mut scan = Self {
             index: Index::default(),
             frontier: Frontier::default(),
             last_spaced: None,
-            runs: RunBuilder::behind(0, 0),
+            runs: RunBuilder::from_zero(next_run),
+            lately: VecDeque::new(),
             open: None,
             next_position: 1,
             next_ordinal: 0,
@@ -182,7 +188,7 @@ impl Scan {
         let entered = Entered { end, slot, events: view.event_count, work: work_of(view) };
         if view.parts == 1 && self.open.is_none() {
             // By far the most: nothing needs to be held.
-            self.index.remember(view.set_id, slot.ordinal);
+            self.remember(view.set_id, slot.ordinal);
             self.index.add_to_runs(view.stream, &entered, &mut self.runs);
             self.frontier.push(located.entry.hash);
             return true;
@@ -206,9 +212,17 @@ impl Scan {
         true
     }
 
+    /// Notes an append for the index, which hears of the newest ones only.
+    fn remember(&mut self, set_id: [u8; 16], ordinal: u32) {
+        if self.lately.len() >= APPENDS_REMEMBERED {
+            self.lately.pop_front();
+        }
+        self.lately.push_back((set_id, ordinal));
+    }
+
     fn enter(&mut self, open: OpenSet) {
         if let Some(first) = open.records.first() {
-            self.index.remember(open.id, first.entered.slot.ordinal);
+            self.remember(open.id, first.entered.slot.ordinal);
         }
         for held in open.records {
             self.index.add_to_runs(&held.stream, &held.entered, &mut self.runs);
@@ -233,6 +247,9 @@ impl Scan {
     /// Ends the scan. Answers the ordinals of values to remove: those of an append at the end that is not whole.
     pub(super) fn finish(&mut self) -> Result<std::ops::Range<u64>, ScanError> {
         self.compare_with_head()?;
+        for (set_id, ordinal) in self.lately.drain(..) {
+            self.index.remember(set_id, ordinal);
+        }
         if let Some(head) = &self.head
             && (head.frontier.size() > self.frontier.size() || head.position > self.index.head())
         {

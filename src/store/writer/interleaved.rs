@@ -96,7 +96,7 @@ impl Store {
         let disk = Disk(Arc::new(Mutex::new(Shelf { fail_at, ..Shelf::default() })));
         let shared = Arc::new(Shared::new(FENCE, Index::default()));
         let (queue, jobs) = mpsc::channel(places);
-        let tail = Tail { frontier: Frontier::default(), next_chunk: 0, runs: RunBuilder::behind(0, 0) };
+        let tail = Tail { frontier: Frontier::default(), next_chunk: 0, runs: RunBuilder::from_zero(0) };
         let writer = Writer::new(disk.clone(), Arc::clone(&shared), tail);
         let writer = thread::spawn(move || block_on(writer.run(jobs)));
         Arc::new(Self { shared, queue, disk, writer: Mutex::new(Some(writer)) })

@@ -63,7 +63,7 @@ impl Sink for FailingSink {
 }
 
 fn tail() -> Tail {
-    Tail { frontier: Frontier::default(), next_chunk: 0, runs: RunBuilder::behind(0, 0) }
+    Tail { frontier: Frontier::default(), next_chunk: 0, runs: RunBuilder::from_zero(0) }
 }
 
 const FENCE: Fence = Fence { partition: 0, epoch: 1 };

@@ -138,7 +138,7 @@ pub(super) fn message(segment: &[u8], at: usize, wanted: Option<u64>) -> Option<
 /// The whole messages of a segment from `at` on, up to the first that is not.
 pub(super) struct Messages<'a> {
     segment: &'a [u8],
-    number: u64,
+    pub(super) number: u64,
     /// Where the next one begins.
     pub(super) at: usize,
     /// Whether the segment ended as a full one does.

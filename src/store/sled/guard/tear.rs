@@ -160,7 +160,11 @@ fn ends_of(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
         let mut messages = Messages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
         messages.by_ref().for_each(drop);
         let behind = bytes.get(messages.at..).unwrap_or_default();
-        Ok(End { at: messages.at, full: messages.full, leftover: behind.iter().any(|byte| *byte != 0) })
+        // A segment that sled has given a second life holds its first one behind its messages until it is filled.
+        let first_life =
+            || search(bytes, messages.at, None).is_some_and(|(_, number)| number != messages.number);
+        let leftover = behind.iter().any(|byte| *byte != 0) && !first_life();
+        Ok(End { at: messages.at, full: messages.full, leftover })
     };
     segments.iter().map(end).collect()
 }
