@@ -5,7 +5,7 @@ mod disk;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::audit::{self, Verified};
+use crate::audit::{self, Scope, Verified};
 use crate::store::{
     EventStore, Head, Holder, LogHeader, OpenError, OpenNote, SledOptions, SledStore, SnapshotHealth,
     TreeSize, blob_files, log_header,
@@ -176,7 +176,13 @@ fn look_inside(store: &SledStore, found: &mut Examined) {
             _ => found.find("database", note.to_string(), SET_ASIDE),
         }
     }
-    let verified = audit::verify(store);
+    // HEAD as it was found: opening has rewritten it since.
+    let head = match &found.head {
+        HeadState::Whole { head, .. } => Some(head.clone()),
+        _ => None,
+    };
+    let scope = Scope { head: head.as_ref(), ..Scope::default() };
+    let verified = audit::verify_within(store, &scope, &mut |_| {});
     for finding in verified.findings.iter().take(5) {
         let place = finding.stream.as_ref().map_or_else(String::new, |stream| format!(" in {stream}"));
         found.find("chain", format!("{}{place}: {}", finding.kind, finding.what), RESTORE);
