@@ -137,6 +137,28 @@ fn whatever_becomes_of_the_index_it_is_built_anew_and_every_answer_stays() {
 }
 
 #[test]
+fn a_log_that_rests_before_it_is_closed_is_whole_to_the_last_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SledStore::open(dir.path()).unwrap();
+    let mut author = Author::new(store.fence());
+    let appends: Vec<_> =
+        (0..EVENTS).map(|n| store.append(author.one(&stream(&format!("s{}", n % STREAMS)), b"x"))).collect();
+    assert!(runtime().block_on(join_all(appends)).iter().all(Result::is_ok));
+    // At rest HEAD is rewritten, and the watermark behind it, after the last flush that anybody waits for.
+    let since = std::time::Instant::now();
+    while !std::fs::read_to_string(dir.path().join("HEAD")).unwrap().contains(&format!("position {EVENTS}\n"))
+    {
+        assert!(since.elapsed() < std::time::Duration::from_secs(20), "HEAD is not rewritten");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    store.close().unwrap();
+    let store = SledStore::open(dir.path()).unwrap();
+    assert_eq!(store.notes(), []);
+    store.close().unwrap();
+    assert!(runs_kept(dir.path()) >= 2);
+}
+
+#[test]
 fn an_old_head_put_back_is_no_reason_to_refuse_the_log() {
     let dir = tempfile::tempdir().unwrap();
     drop(SledStore::open(dir.path()).unwrap());

@@ -114,6 +114,8 @@ pub(super) struct Writer<S> {
     feed: Option<broadcast::Sender<Arc<StoredRecord>>>,
     builder: ValueBuilder,
     tail: Tail,
+    /// Whether something of the index was handed over that waits for the next flush.
+    unflushed: bool,
     head_stale: bool,
     head_due: Instant,
 }
@@ -128,6 +130,7 @@ impl<S: Sink> Writer<S> {
             feed,
             builder: ValueBuilder::new(),
             tail,
+            unflushed: false,
             head_stale: false,
             head_due: Instant::now() + HEAD_REWRITE_EVERY,
         }
@@ -161,13 +164,12 @@ impl<S: Sink> Writer<S> {
             }
         }
         refuse_rest(&shared, &mut queue).await;
-        if !self.head_stale || shared.poisoned.get().is_some() {
-            return if self.head_stale { self.write_head() } else { Ok(()) };
+        let written = if self.head_stale { self.write_head() } else { Ok(()) };
+        // What the database has not written when it is let go looks torn to the next opening.
+        if self.unflushed && shared.poisoned.get().is_none() {
+            self.sink.sync()?;
         }
-        self.write_head()?;
-        // Runs and watermark wait for the next flush. What the database has not written when it is let go looks torn to
-        // the next opening.
-        self.sink.sync()
+        written
     }
 
     fn write_group(&mut self, jobs: &mut Vec<Job>) {
@@ -179,7 +181,10 @@ impl<S: Sink> Writer<S> {
         }
         let written = group.write(&mut self.builder, &mut self.tail.next_chunk, &mut self.sink);
         match &written {
-            Ok(()) => self.commit(&group),
+            Ok(()) => {
+                self.unflushed &= group.is_empty();
+                self.commit(&group);
+            }
             Err(why) => {
                 tracing::error!(why, "a write to the log failed; it takes no more appends");
                 let _ = self.shared.poisoned.set(why.clone());
@@ -195,6 +200,7 @@ impl<S: Sink> Writer<S> {
     /// Hands over what is ready of the index: nobody waits for it, and the next flush takes it along.
     fn save_runs(&mut self) {
         for (ordinal, run) in self.tail.runs.take_finished() {
+            self.unflushed = true;
             if let Err(why) = self.sink.put_run(ordinal, &run) {
                 tracing::warn!(
                     why,
@@ -268,6 +274,7 @@ impl<S: Sink> Writer<S> {
         self.head_stale = false;
         // Never before HEAD, so that HEAD can be compared with what is read behind the watermark.
         if let Some(mark) = self.tail.runs.take_mark() {
+            self.unflushed = true;
             self.sink.put_watermark(&mark)?;
         }
         Ok(())
