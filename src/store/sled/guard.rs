@@ -49,16 +49,31 @@ pub(super) fn look(dir: &Path, head: Option<&Head>, durability: Durability) -> R
         // Somebody has it open: sled will say so.
         return Ok(guarded);
     }
-    let from = cache::look(dir, &mut guarded.notes)?;
-    let torn = tear::find(&db, from, head, durability).map_err(io_error(&path, "it could not be read"))?;
-    if let Some(tear) = torn {
-        tear::mend(dir, &db, &tear, &mut guarded.notes)?;
-    }
+    let looked = look_locked(dir, &db, head, durability, &mut guarded.notes);
+    // By name, since a process that is being started at this moment may hold a copy of the descriptor.
+    let freed = db.unlock().map_err(io_error(&path, "the database's file could not be unlocked"));
+    looked.and(freed)?;
     guarded.trusted = guarded.notes.is_empty();
     Ok(guarded)
 }
 
-/// Takes the lock that sled takes; it ends with the descriptor.
+fn look_locked(
+    dir: &Path,
+    db: &File,
+    head: Option<&Head>,
+    durability: Durability,
+    notes: &mut Vec<OpenNote>,
+) -> Result<(), OpenError> {
+    let path = dir.join(DATA_FILE);
+    let from = cache::look(dir, notes)?;
+    let torn = tear::find(db, from, head, durability).map_err(io_error(&path, "it could not be read"))?;
+    if let Some(tear) = torn {
+        tear::mend(dir, db, &tear, notes)?;
+    }
+    Ok(())
+}
+
+/// Takes the lock that sled takes.
 fn lock(db: &File, path: &Path) -> Result<bool, OpenError> {
     match db.try_lock() {
         Ok(()) => Ok(true),
