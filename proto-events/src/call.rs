@@ -2,6 +2,7 @@
 //! attempt, and at most one outcome closes it. Call events may stand in task and session streams, so this
 //! file knows neither. Source of the rules: the contract for side effects, R1 to R7, R14.
 
+use crate::envelope::Timestamp;
 use crate::id::{Digest, Version};
 use crate::json::JsonText;
 
@@ -102,10 +103,22 @@ pub struct CallRequested {
     pub idempotency_key: String,
     /// What may be done when the outcome is lost.
     pub recovery: Recovery,
+    /// Who said so: `tool` for its registration, else for example a server's annotation that is trusted (R4).
+    pub recovery_source: String,
     /// Longest attempt, in milliseconds.
     pub timeout_ms: u64,
     /// Most attempts, crashes included (R9).
     pub max_attempts: u32,
+    /// Whether an error of the target itself is tried again too, where the mode allows it.
+    pub retry_errors: bool,
+    /// How long after the first attempt the target still knows the idempotency key, in milliseconds.
+    pub window_ms: Option<u64>,
+    /// No attempt starts after this moment.
+    pub deadline: Option<Timestamp>,
+    /// What the call needs to be allowed to do.
+    pub capabilities: Vec<String>,
+    /// The approval under which it is made (R11).
+    pub approval: Option<String>,
     /// Where it comes from.
     pub origin: CallOrigin,
     /// What an inference was shown.
@@ -146,6 +159,37 @@ pub struct CallFailure {
     pub error_type: String,
     /// The error's own text.
     pub message: String,
+}
+
+/// What was found out about a call that may have had its effect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Finding {
+    /// The effect took place; this is what the call would have answered.
+    Landed(JsonText),
+    /// It did not, and will not.
+    DidNotHappen,
+    /// Nobody can say, and why.
+    Inconclusive(String),
+}
+
+impl Finding {
+    /// The word for it in logs and on screens.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Landed(_) => "landed",
+            Self::DidNotHappen => "did-not-happen",
+            Self::Inconclusive(_) => "inconclusive",
+        }
+    }
+}
+
+/// Who found it out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FoundBy {
+    /// The tool's own probe.
+    Probe,
+    /// A person, by name as far as it is known.
+    Operator(String),
 }
 
 /// Tokens that a provider reports for one inference.
@@ -229,6 +273,27 @@ pub enum CallEvent {
         /// What made it unknown.
         why: String,
     },
+    /// Somebody looked whether the effect of a lost attempt landed. Of an open call it is followed by an outcome or
+    /// another attempt; of one that was unknown it says what became of it; of a canceled one it is evidence.
+    Reconciled {
+        /// The call.
+        call_id: String,
+        /// The attempt that was asked about.
+        attempt: u32,
+        /// What was found.
+        finding: Finding,
+        /// By whom.
+        by: FoundBy,
+    },
+    /// Nobody looks any further whether an unknown call took effect.
+    Abandoned {
+        /// The call.
+        call_id: String,
+        /// Why, in their words.
+        reason: String,
+        /// Who decided it.
+        by: String,
+    },
     /// A result came after the call was closed: kept as evidence, never folded into an outcome (R6).
     LateResultIgnored {
         /// The call.
@@ -253,6 +318,8 @@ impl CallEvent {
             | Self::TimedOut { call_id, .. }
             | Self::Canceled { call_id, .. }
             | Self::OutcomeUnknown { call_id, .. }
+            | Self::Reconciled { call_id, .. }
+            | Self::Abandoned { call_id, .. }
             | Self::LateResultIgnored { call_id, .. } => call_id,
         }
     }
@@ -310,6 +377,24 @@ pub enum CallCommand {
         /// What made it unknown.
         why: String,
     },
+    /// Record whether the effect of a lost attempt landed.
+    Reconcile {
+        /// The call.
+        call_id: String,
+        /// What was found.
+        finding: Finding,
+        /// By whom.
+        by: FoundBy,
+    },
+    /// Record that nobody looks any further.
+    Abandon {
+        /// The call.
+        call_id: String,
+        /// Why.
+        reason: String,
+        /// Who decided it.
+        by: String,
+    },
 }
 
 impl CallCommand {
@@ -321,7 +406,9 @@ impl CallCommand {
             | Self::Succeed { call_id, .. }
             | Self::Fail { call_id, .. }
             | Self::TimeOut { call_id, .. }
-            | Self::MarkUnknown { call_id, .. } => call_id,
+            | Self::MarkUnknown { call_id, .. }
+            | Self::Reconcile { call_id, .. }
+            | Self::Abandon { call_id, .. } => call_id,
         }
     }
 }
@@ -341,6 +428,22 @@ pub enum CallRejection {
     /// An attempt is in flight already.
     #[error("call `{0}` is in flight, or was and may not be repeated; it is not sent again")]
     InFlight(String),
+    /// It was looked into before, with another finding.
+    #[error("call `{call_id}` was settled before: {before}; what is found once is not changed")]
+    Settled {
+        /// The call.
+        call_id: String,
+        /// The word for what was found.
+        before: &'static str,
+    },
+    /// Nobody needs to look into it.
+    #[error("call `{call_id}` is {status}; only a call whose outcome is unknown is settled by a person")]
+    NotUnknown {
+        /// The call.
+        call_id: String,
+        /// What is known of it.
+        status: &'static str,
+    },
     /// The task is over.
     #[error("call `{0}` cannot be requested: the task is over")]
     TaskOver(String),

@@ -1,6 +1,7 @@
 //! What travels beside commands and events: who, when, why.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::id::{Digest, Position, StreamId, Version};
 
@@ -26,6 +27,26 @@ pub struct Principal {
 /// A point in time: microseconds since 1970-01-01 UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Timestamp(pub i64);
+
+impl Timestamp {
+    /// The moment so many milliseconds later.
+    #[must_use]
+    pub fn plus_millis(self, millis: u64) -> Self {
+        let micros = i64::try_from(millis.saturating_mul(1_000)).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(micros))
+    }
+
+    /// The moment so much later.
+    #[must_use]
+    pub fn plus(self, time: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(time.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// Whole milliseconds that have passed since an earlier moment; 0 if it is later.
+    pub fn millis_since(self, earlier: Self) -> u64 {
+        u64::try_from(self.0.saturating_sub(earlier.0) / 1_000).unwrap_or(0)
+    }
+}
 
 impl fmt::Display for Timestamp {
     /// Protolink's form: `2026-11-21T07:03:20.123456+00:00`; no fraction when it is exactly zero.

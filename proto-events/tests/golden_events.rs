@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, PromptRef,
-    Recovery, TokenUsage,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, Finding, FoundBy,
+    PromptRef, Recovery, TokenUsage,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
+use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
@@ -83,8 +84,14 @@ fn requested() -> CallRequested {
         args_digest: Digest([7; 32]),
         idempotency_key: "0123abcd".into(),
         recovery: Recovery::Reissue,
+        recovery_source: "inference".into(),
         timeout_ms: 120_000,
         max_attempts: 4,
+        retry_errors: true,
+        window_ms: Some(86_400_000),
+        deadline: Some(Timestamp(1_795_000_000_123_456)),
+        capabilities: vec!["net.read".into()],
+        approval: Some("approval_1".into()),
         origin: CallOrigin {
             run: 1,
             part: 2,
@@ -126,6 +133,13 @@ fn call_events() -> Vec<CallEvent> {
         CallEvent::TimedOut { call_id: call_id(), attempt: 1, after_ms: 120_000 },
         CallEvent::Canceled { call_id: call_id(), stage: CancelStage::InFlight },
         CallEvent::OutcomeUnknown { call_id: call_id(), attempt: 1, why: "the process ended".into() },
+        CallEvent::Reconciled {
+            call_id: call_id(),
+            attempt: 1,
+            finding: Finding::Landed(JsonText::parse("[1.50]").unwrap()),
+            by: FoundBy::Operator("ada".into()),
+        },
+        CallEvent::Abandoned { call_id: call_id(), reason: "too old".into(), by: "ada".into() },
         CallEvent::LateResultIgnored {
             call_id: call_id(),
             attempt: 1,
@@ -217,6 +231,40 @@ fn every_golden_file_ever_shipped_is_still_read() {
         read += 1;
     }
     assert!(read >= kind::ALL.len());
+}
+
+#[test]
+fn an_intent_of_the_first_version_is_read_as_what_it_meant_then() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/200_CallRequested_v1.bin");
+    let old = TaskEvent::decode(kind::CALL_REQUESTED, 1, &std::fs::read(path).unwrap()).unwrap();
+    let meant = CallRequested {
+        recovery_source: "tool".into(),
+        retry_errors: false,
+        window_ms: None,
+        deadline: None,
+        capabilities: Vec::new(),
+        approval: None,
+        ..requested()
+    };
+    assert_eq!(old, TaskEvent::Call(CallEvent::Requested(Box::new(meant))));
+}
+
+#[test]
+fn every_finding_is_read_back() {
+    for finding in
+        [Finding::Landed(JsonText::null()), Finding::DidNotHappen, Finding::Inconclusive("no answer".into())]
+    {
+        for by in [FoundBy::Probe, FoundBy::Operator(String::new())] {
+            let event = TaskEvent::Call(CallEvent::Reconciled {
+                call_id: "c".into(),
+                attempt: 2,
+                finding: finding.clone(),
+                by,
+            });
+            let stored = event.encode().unwrap();
+            assert_eq!(TaskEvent::decode(stored.kind, stored.schema, &stored.body).unwrap(), event);
+        }
+    }
 }
 
 #[test]

@@ -219,7 +219,7 @@ impl TaskCore {
         let mut mint = shared.ports.clone();
         loop {
             let before = self.decided();
-            match self.next_step(shared, &mut mint) {
+            match self.next_step(shared, metadata, &mut mint) {
                 Step::Wait => return Ok(None),
                 Step::AwaitTurn { session_id } => return self.ask_turn(shared, &session_id, &mut mint),
                 Step::Do(acts) => {
@@ -249,13 +249,14 @@ impl TaskCore {
         self.entity.decided() + session
     }
 
-    fn next_step(&self, shared: &Shared, mint: &mut dyn Mint) -> Step {
+    fn next_step(&self, shared: &Shared, metadata: &Metadata, mint: &mut dyn Mint) -> Step {
         plan::next(&mut Question {
             agent: &shared.agent,
             stream: self.entity.stream(),
             task: self.entity.state(),
             seat: self.seat.as_ref().filter(|held| !held.closed).map(Held::seat),
             epoch: shared.store.fence().epoch,
+            now: metadata.at,
             mint,
         })
     }

@@ -1,9 +1,11 @@
 //! The model behind an agent: what it is sent, what it answers, how it fails, and when it is asked again.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::call::TokenUsage;
+use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole};
 
@@ -51,6 +53,49 @@ pub struct InferRequest {
     pub idempotency_key: String,
     /// Which attempt this is, from 1.
     pub attempt: u32,
+    /// JSON Schema that the final answer must satisfy, if the part asked for one.
+    pub output_schema: Option<JsonText>,
+    /// Digest of all that the model is shown, as the call's intent names it.
+    pub prompt_digest: Digest,
+    /// Takes the answer piece by piece while it comes in.
+    pub deltas: Deltas,
+}
+
+/// Where a streaming backend says what it has so far. A hint for whoever watches: pieces may be dropped, and only the
+/// whole answer is stored.
+#[derive(Clone, Default)]
+pub struct Deltas(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+
+impl Deltas {
+    /// Tells a listener. For whoever runs backends.
+    pub fn to(listener: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+        Self(Some(listener))
+    }
+
+    /// Whether anybody listens: a backend need not stream otherwise.
+    pub fn is_heard(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Says the next piece of the answer's text.
+    pub fn say(&self, piece: &str) {
+        if let Some(listener) = &self.0 {
+            listener(piece);
+        }
+    }
+}
+
+impl fmt::Debug for Deltas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Deltas").field(&self.is_heard()).finish()
+    }
+}
+
+/// Who listens is no part of what is asked.
+impl PartialEq for Deltas {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
 }
 
 /// What a model answered.

@@ -231,7 +231,10 @@ impl InferBackend for Scripted {
 
 #[cfg(test)]
 mod tests {
+    use proto_events::id::Digest;
+
     use super::*;
+    use crate::agent::infer::Deltas;
     use crate::agent::infer::InferErrorKind;
 
     fn request(said: &[(LlmRole, &str)]) -> InferRequest {
@@ -243,6 +246,9 @@ mod tests {
             call_id: "c".to_owned(),
             idempotency_key: "k".to_owned(),
             attempt: 1,
+            output_schema: None,
+            prompt_digest: Digest::default(),
+            deltas: Deltas::default(),
         }
     }
 

@@ -1,8 +1,9 @@
 //! What recovery would do with every open call of a task, had its process died behind a version: asked of the very
 //! function that recovery asks ([`resume`]), on the very fold that it would find.
 
-use proto_events::call::recovery::resume;
+use proto_events::call::recovery::{Moment, resume};
 use proto_events::call::{Call, CallEvent};
+use proto_events::envelope::Timestamp;
 use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::session::Session;
@@ -60,6 +61,8 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
     let append =
         page.first().map_or((at, at), |stored| (stored.record.first_version, stored.record.last_version()));
     let version = append.1;
+    // A process that starts at once: what depends on the time is asked of this moment.
+    let died = page.first().map(|stored| stored.record.metadata.at).unwrap_or_default();
     let found = if stream.category() == "session" {
         let session = fold_stream::<Session>(reader, stream, Some(version))?.state;
         Found::Session { turn_of: session.open_turn().map(|open| open.task.clone()) }
@@ -67,15 +70,16 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
         let task = fold_stream::<Task>(reader, stream, Some(version))?.state;
         Found::Task {
             state: task.state(),
-            calls: task.calls().open().map(|call| fate(&task, call)).collect(),
+            calls: task.calls().open().map(|call| fate(&task, call, died)).collect(),
         }
     };
     Ok(Explained { version, append, found })
 }
 
-fn fate(task: &Task, call: &Call) -> Fate {
+fn fate(task: &Task, call: &Call, at: Timestamp) -> Fate {
     // The next process has a higher epoch than any in the log; the words do not depend on which.
-    let command = task.run().and_then(|_| resume(call, call.epoch.saturating_add(1)));
+    let moment = Moment { epoch: call.epoch.saturating_add(1), at };
+    let command = task.run().and_then(|_| resume(call, moment));
     let events = command.and_then(|command| task.calls().decide(command, task.state().is_terminal()).ok());
     let events = events.unwrap_or_default();
     let words = match events.first() {

@@ -2,7 +2,7 @@
 //! own text.
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Finding, FoundBy, PromptRef,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::json::{JsonObject, JsonText};
@@ -133,6 +133,26 @@ pub fn call_event(event: &CallEvent) -> JsonText {
         CallEvent::OutcomeUnknown { attempt, why, .. } => {
             object([id, ("attempt", number(*attempt)), ("why", text(why))])
         }
+        CallEvent::Reconciled { attempt, finding, by, .. } => {
+            let (result, why) = match finding {
+                Finding::Landed(result) => (result.clone(), JsonText::null()),
+                Finding::DidNotHappen => (JsonText::null(), JsonText::null()),
+                Finding::Inconclusive(why) => (JsonText::null(), text(why)),
+            };
+            let by = match by {
+                FoundBy::Probe => text("probe"),
+                FoundBy::Operator(name) => object([("operator", text(name))]),
+            };
+            object([
+                id,
+                ("attempt", number(*attempt)),
+                ("finding", text(finding.as_str())),
+                ("result", result),
+                ("why", why),
+                ("by", by),
+            ])
+        }
+        CallEvent::Abandoned { reason, by, .. } => object([id, ("reason", text(reason)), ("by", text(by))]),
         CallEvent::LateResultIgnored { attempt, succeeded, digest, .. } => object([
             id,
             ("attempt", number(*attempt)),
@@ -166,8 +186,14 @@ fn requested(request: &CallRequested) -> JsonText {
         ("args_digest", text(&request.args_digest.to_string())),
         ("idempotency_key", text(&request.idempotency_key)),
         ("recovery", text(request.recovery.as_str())),
+        ("recovery_source", text(&request.recovery_source)),
         ("timeout_ms", number(request.timeout_ms)),
         ("max_attempts", number(request.max_attempts)),
+        ("retry_errors", JsonText::from(Value::from(request.retry_errors))),
+        ("window_ms", request.window_ms.map_or_else(JsonText::null, number)),
+        ("deadline", request.deadline.map_or_else(JsonText::null, |deadline| text(&deadline.to_string()))),
+        ("capabilities", JsonText::from(Value::from(request.capabilities.clone()))),
+        ("approval", text_or_null(request.approval.as_deref())),
         ("origin", origin(&request.origin)),
         ("prompt", request.prompt.as_ref().map_or_else(JsonText::null, prompt)),
     ])

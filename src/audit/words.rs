@@ -1,6 +1,6 @@
 //! Parts, results and calls as people would tell them, in one line.
 
-use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus};
+use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, Finding};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 
@@ -56,6 +56,10 @@ pub fn became(call: &Call) -> String {
         CallStatus::Failed(CallFailure { message, .. }) => format!("failed: {message}"),
         CallStatus::Canceled => "canceled".to_owned(),
         CallStatus::Unknown(why) => format!("unknown: {why}"),
+        CallStatus::Unsent => format!("attempt {} had no effect", call.attempts),
+        CallStatus::Reconciled(Finding::Landed(result)) => format!("landed: {}", shown_result(result)),
+        CallStatus::Reconciled(finding) => finding.as_str().to_owned(),
+        CallStatus::Abandoned(reason) => format!("abandoned: {reason}"),
     }
 }
 
@@ -80,6 +84,8 @@ pub fn does(event: &CallEvent, request: &CallRequested) -> String {
         CallEvent::Requested(_)
         | CallEvent::Succeeded { .. }
         | CallEvent::TimedOut { .. }
+        | CallEvent::Reconciled { .. }
+        | CallEvent::Abandoned { .. }
         | CallEvent::LateResultIgnored { .. } => "nothing is done with it".to_owned(),
     }
 }

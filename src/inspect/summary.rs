@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::CallEvent;
+use proto_events::call::{CallEvent, Finding, FoundBy};
 use proto_events::codec::AnyEvent;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
@@ -38,7 +38,13 @@ impl Summaries {
             self.targets.insert(key, target);
             return line;
         }
-        let over = !matches!(event, CallEvent::Dispatched { .. } | CallEvent::TimedOut { .. });
+        let over = !matches!(
+            event,
+            CallEvent::Dispatched { .. }
+                | CallEvent::TimedOut { .. }
+                | CallEvent::OutcomeUnknown { .. }
+                | CallEvent::Reconciled { .. }
+        );
         let known = if over { self.targets.remove(&key) } else { self.targets.get(&key).cloned() };
         let target = known.unwrap_or_else(|| event.call_id().to_owned());
         format!("{target} {}", outcome(event))
@@ -59,8 +65,25 @@ fn outcome(event: &CallEvent) -> String {
         }
         CallEvent::Canceled { stage, .. } => format!("· given up ({stage:?})").to_lowercase(),
         CallEvent::OutcomeUnknown { why, .. } => format!("→ nobody knows: {why}"),
+        CallEvent::Reconciled { finding, by, .. } => {
+            let by = match by {
+                FoundBy::Probe => "the tool's probe",
+                FoundBy::Operator(name) if name.is_empty() => "a person",
+                FoundBy::Operator(name) => name,
+            };
+            format!("· {} ({by})", found(finding))
+        }
+        CallEvent::Abandoned { reason, .. } => format!("· nobody looks any further: {reason}"),
         CallEvent::LateResultIgnored { succeeded: true, .. } => "· an answer came too late".to_owned(),
         CallEvent::LateResultIgnored { .. } => "· a failure came too late".to_owned(),
+    }
+}
+
+fn found(finding: &Finding) -> String {
+    match finding {
+        Finding::Landed(result) => format!("it took effect: {}", shown_result(result)),
+        Finding::DidNotHappen => "it did not happen".to_owned(),
+        Finding::Inconclusive(why) => format!("nobody can say: {why}"),
     }
 }
 

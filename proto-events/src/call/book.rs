@@ -1,9 +1,10 @@
 //! The calls of one stream, folded: which are open, and what became of the others.
 
 use super::{
-    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, Recovery,
-    TokenUsage,
+    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, Finding,
+    FoundBy, Recovery, TokenUsage,
 };
+use crate::envelope::Timestamp;
 use crate::id::Digest;
 use crate::json::JsonText;
 
@@ -16,6 +17,8 @@ pub enum CallStatus {
     Dispatched,
     /// Its last attempt took too long; what follows is not decided yet.
     TimedOut,
+    /// Its last attempt had no effect, as was found out: it may be sent again.
+    Unsent,
     /// It worked.
     Succeeded(JsonText),
     /// It did not.
@@ -24,12 +27,16 @@ pub enum CallStatus {
     Canceled,
     /// Nobody can say.
     Unknown(String),
+    /// It was unknown, and has been looked into.
+    Reconciled(Finding),
+    /// It was unknown, and stays so: nobody looks any further, and why.
+    Abandoned(String),
 }
 
 impl CallStatus {
     /// Whether the call still owes an outcome.
     pub const fn is_open(&self) -> bool {
-        matches!(self, Self::Requested | Self::Dispatched | Self::TimedOut)
+        matches!(self, Self::Requested | Self::Dispatched | Self::TimedOut | Self::Unsent)
     }
 
     /// The word for it on screens.
@@ -38,10 +45,13 @@ impl CallStatus {
             Self::Requested => "requested",
             Self::Dispatched => "in-flight",
             Self::TimedOut => "timed-out",
+            Self::Unsent => "not-landed",
             Self::Succeeded(_) => "succeeded",
             Self::Failed(_) => "failed",
             Self::Canceled => "canceled",
             Self::Unknown(_) => "unknown",
+            Self::Reconciled(finding) => finding.as_str(),
+            Self::Abandoned(_) => "abandoned",
         }
     }
 }
@@ -55,10 +65,48 @@ pub struct Call {
     pub attempts: u32,
     /// The log's epoch in which the last attempt was sent: in a later one, its process has ended.
     pub epoch: u64,
+    /// When the intent was written.
+    pub requested_at: Timestamp,
+    /// When its first attempt was sent.
+    pub first_sent_at: Option<Timestamp>,
+    /// When its last attempt was sent, back-off apart.
+    pub sent_at: Option<Timestamp>,
+    /// Back-off of the last attempt, in milliseconds.
+    pub delay_ms: u64,
     /// What is known.
     pub status: CallStatus,
     /// What the provider counted, once it answered.
     pub usage: Option<TokenUsage>,
+}
+
+impl Call {
+    fn new(request: CallRequested, at: Timestamp) -> Self {
+        Self {
+            request,
+            attempts: 0,
+            epoch: 0,
+            requested_at: at,
+            first_sent_at: None,
+            sent_at: None,
+            delay_ms: 0,
+            status: CallStatus::Requested,
+            usage: None,
+        }
+    }
+
+    /// Folds a finding in: of an open call an outcome follows, unless it may be sent again; a canceled call stays
+    /// canceled; an unknown one is unknown no more, unless nobody could say.
+    fn found(&mut self, finding: &Finding) {
+        match (&self.status, finding) {
+            (CallStatus::Dispatched | CallStatus::TimedOut, Finding::DidNotHappen) => {
+                self.status = CallStatus::Unsent;
+            }
+            (CallStatus::Unknown(_), Finding::Landed(_) | Finding::DidNotHappen) => {
+                self.status = CallStatus::Reconciled(finding.clone());
+            }
+            _ => {}
+        }
+    }
 }
 
 /// All calls of one stream, in the order of their intents.
@@ -91,7 +139,7 @@ impl CallBook {
             CallCommand::Dispatch { call_id, epoch, delay_ms, cause } => {
                 let call = self.known(&call_id)?;
                 match call.status {
-                    CallStatus::Requested => {}
+                    CallStatus::Requested | CallStatus::Unsent => {}
                     CallStatus::TimedOut if call.request.recovery.may_repeat() => {}
                     // A crash or a passing failure ends an attempt without an event: only the first
                     // attempt needs no cause, so a cause is what tells a retry from a slip.
@@ -136,6 +184,59 @@ impl CallBook {
                 }
                 Ok(vec![CallEvent::OutcomeUnknown { attempt: call.attempts, call_id, why }])
             }
+            CallCommand::Reconcile { call_id, finding, by } => self.reconcile(call_id, finding, by),
+            CallCommand::Abandon { call_id, reason, by } => {
+                let call = self.known(&call_id)?;
+                match &call.status {
+                    CallStatus::Unknown(_) => Ok(vec![CallEvent::Abandoned { call_id, reason, by }]),
+                    CallStatus::Abandoned(_) => Ok(Vec::new()),
+                    CallStatus::Reconciled(finding) => {
+                        Err(CallRejection::Settled { call_id, before: finding.as_str() })
+                    }
+                    other => Err(CallRejection::NotUnknown { call_id, status: other.as_str() }),
+                }
+            }
+        }
+    }
+
+    /// What a finding leads to, which depends on where the call stands.
+    fn reconcile(
+        &self,
+        call_id: String,
+        finding: Finding,
+        by: FoundBy,
+    ) -> Result<Vec<CallEvent>, CallRejection> {
+        let call = self.known(&call_id)?;
+        let attempt = call.attempts;
+        let found =
+            |by| CallEvent::Reconciled { call_id: call_id.clone(), attempt, finding: finding.clone(), by };
+        match (&call.status, by) {
+            // The system's own probe closes a lost call, or lets it be sent again.
+            (CallStatus::Dispatched | CallStatus::TimedOut, FoundBy::Probe) => {
+                let mut events = vec![found(FoundBy::Probe)];
+                let call_id = call_id.clone();
+                match finding.clone() {
+                    Finding::Landed(result) => {
+                        events.push(CallEvent::Succeeded { call_id, attempt, result, usage: None });
+                    }
+                    Finding::DidNotHappen => {}
+                    Finding::Inconclusive(why) => {
+                        events.push(CallEvent::OutcomeUnknown { call_id, attempt, why });
+                    }
+                }
+                Ok(events)
+            }
+            (CallStatus::Unknown(_), by) => Ok(vec![found(by)]),
+            // Evidence, kept once.
+            (CallStatus::Canceled, by) if call.attempts > 0 => Ok(vec![found(by)]),
+            (CallStatus::Reconciled(before), _) if *before == finding => Ok(Vec::new()),
+            (CallStatus::Reconciled(before), _) => {
+                Err(CallRejection::Settled { call_id: call_id.clone(), before: before.as_str() })
+            }
+            (CallStatus::Abandoned(_), _) => {
+                Err(CallRejection::Settled { call_id: call_id.clone(), before: "abandoned" })
+            }
+            (other, _) => Err(CallRejection::NotUnknown { call_id: call_id.clone(), status: other.as_str() }),
         }
     }
 
@@ -156,20 +257,22 @@ impl CallBook {
             .collect()
     }
 
-    /// Folds one event in.
-    pub fn evolve(&mut self, event: &CallEvent) {
+    /// Folds one event in, which was decided at this moment.
+    pub fn evolve(&mut self, event: &CallEvent, at: Timestamp) {
         if let CallEvent::Requested(request) = event {
-            let request = CallRequested::clone(request);
-            self.0.push(Call { request, attempts: 0, epoch: 0, status: CallStatus::Requested, usage: None });
+            self.0.push(Call::new(CallRequested::clone(request), at));
             return;
         }
         let Some(call) = self.0.iter_mut().rev().find(|call| call.request.call_id == event.call_id()) else {
             return;
         };
         match event {
-            CallEvent::Dispatched { attempt, epoch, .. } => {
+            CallEvent::Dispatched { attempt, epoch, delay_ms, .. } => {
                 call.attempts = *attempt;
                 call.epoch = *epoch;
+                call.delay_ms = *delay_ms;
+                call.sent_at = Some(at);
+                call.first_sent_at.get_or_insert(at);
                 call.status = CallStatus::Dispatched;
             }
             CallEvent::Succeeded { result, usage, .. } => {
@@ -180,6 +283,8 @@ impl CallBook {
             CallEvent::TimedOut { .. } => call.status = CallStatus::TimedOut,
             CallEvent::Canceled { .. } => call.status = CallStatus::Canceled,
             CallEvent::OutcomeUnknown { why, .. } => call.status = CallStatus::Unknown(why.clone()),
+            CallEvent::Reconciled { finding, .. } => call.found(finding),
+            CallEvent::Abandoned { reason, .. } => call.status = CallStatus::Abandoned(reason.clone()),
             CallEvent::Requested(_) | CallEvent::LateResultIgnored { .. } => {}
         }
     }

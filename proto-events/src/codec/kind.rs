@@ -52,6 +52,10 @@ kinds! {
     CALL_CANCELED = 205, "CallCanceled";
     /// Nobody can say whether a call's effect landed.
     CALL_OUTCOME_UNKNOWN = 206, "CallOutcomeUnknown";
+    /// Somebody looked whether a lost call took effect.
+    CALL_RECONCILED = 207, "CallReconciled";
+    /// Nobody looks any further whether an unknown call took effect.
+    CALL_ABANDONED = 208, "CallAbandoned";
     /// A result came after its call was closed.
     LATE_RESULT_IGNORED = 209, "LateResultIgnored";
 }

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::stored_model::{code, coded, json};
-use super::upcast::{first_version, read, write};
+use super::upcast::{Schema, first_version, read, write};
 use super::{CodecError, FieldError, Payload, kind};
 use crate::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, PromptRef,
-    Recovery, TokenUsage,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, Finding, FoundBy,
+    PromptRef, Recovery, TokenUsage,
 };
+use crate::envelope::Timestamp;
 use crate::id::{Digest, Version};
 
 const CALL_KINDS: [CallKind; 2] = [CallKind::Tool, CallKind::Infer];
@@ -35,6 +36,36 @@ pub(super) struct RequestedV1 {
     infer_call: Option<String>,
     part_call_id: Option<String>,
     prompt: Option<PromptV1>,
+}
+
+/// Version 2 tells who said what may be repeated, how errors are tried again, until when, and under which approval.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RequestedV2 {
+    first: RequestedV1,
+    recovery_source: String,
+    retry_errors: bool,
+    window_ms: Option<u64>,
+    deadline: Option<i64>,
+    capabilities: Vec<String>,
+    approval: Option<String>,
+}
+
+impl Schema<'_> for RequestedV2 {
+    const VERSION: u8 = 2;
+    type Previous = RequestedV1;
+
+    /// Before there was a choice, the tool's registration said it, and only a model's passing failures were tried again.
+    fn upcast(first: RequestedV1) -> Self {
+        Self {
+            first,
+            recovery_source: "tool".to_owned(),
+            retry_errors: false,
+            window_ms: None,
+            deadline: None,
+            capabilities: Vec::new(),
+            approval: None,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -94,6 +125,24 @@ struct OutcomeUnknownV1 {
 }
 
 #[derive(Serialize, Deserialize)]
+struct ReconciledV1 {
+    call_id: String,
+    attempt: u32,
+    finding: u8,
+    /// The result, or why nobody can say.
+    says: String,
+    /// The operator's name; none for the tool's probe.
+    operator: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AbandonedV1 {
+    call_id: String,
+    reason: String,
+    by: String,
+}
+
+#[derive(Serialize, Deserialize)]
 struct LateResultV1 {
     call_id: String,
     attempt: u32,
@@ -109,12 +158,14 @@ first_version!(
     TimedOutV1,
     CanceledV1,
     OutcomeUnknownV1,
+    ReconciledV1,
+    AbandonedV1,
     LateResultV1
 );
 
 pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
     match event.clone() {
-        CallEvent::Requested(request) => write(kind::CALL_REQUESTED, &RequestedV1::of(*request)),
+        CallEvent::Requested(request) => write(kind::CALL_REQUESTED, &RequestedV2::of(*request)),
         CallEvent::Dispatched { call_id, attempt, epoch, delay_ms, cause } => {
             write(kind::CALL_DISPATCHED, &DispatchedV1 { call_id, attempt, epoch, delay_ms, cause })
         }
@@ -137,6 +188,17 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
         CallEvent::OutcomeUnknown { call_id, attempt, why } => {
             write(kind::CALL_OUTCOME_UNKNOWN, &OutcomeUnknownV1 { call_id, attempt, why })
         }
+        CallEvent::Reconciled { call_id, attempt, finding, by } => {
+            let (finding, says) = finding_of(&finding);
+            let operator = match by {
+                FoundBy::Probe => None,
+                FoundBy::Operator(name) => Some(name),
+            };
+            write(kind::CALL_RECONCILED, &ReconciledV1 { call_id, attempt, finding, says, operator })
+        }
+        CallEvent::Abandoned { call_id, reason, by } => {
+            write(kind::CALL_ABANDONED, &AbandonedV1 { call_id, reason, by })
+        }
         CallEvent::LateResultIgnored { call_id, attempt, succeeded, digest } => {
             let digest = digest.0;
             write(kind::LATE_RESULT_IGNORED, &LateResultV1 { call_id, attempt, succeeded, digest })
@@ -148,7 +210,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
     let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
     Ok(match kind {
         kind::CALL_REQUESTED => {
-            let stored: RequestedV1 = read(kind, schema, body)?;
+            let stored: RequestedV2 = read(kind, schema, body)?;
             CallEvent::Requested(Box::new(stored.read().map_err(damaged)?))
         }
         kind::CALL_DISPATCHED => {
@@ -177,6 +239,16 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             let OutcomeUnknownV1 { call_id, attempt, why } = read(kind, schema, body)?;
             CallEvent::OutcomeUnknown { call_id, attempt, why }
         }
+        kind::CALL_RECONCILED => {
+            let ReconciledV1 { call_id, attempt, finding, says, operator } = read(kind, schema, body)?;
+            let finding = read_finding(finding, says).map_err(damaged)?;
+            let by = operator.map_or(FoundBy::Probe, FoundBy::Operator);
+            CallEvent::Reconciled { call_id, attempt, finding, by }
+        }
+        kind::CALL_ABANDONED => {
+            let AbandonedV1 { call_id, reason, by } = read(kind, schema, body)?;
+            CallEvent::Abandoned { call_id, reason, by }
+        }
         kind::LATE_RESULT_IGNORED => {
             let LateResultV1 { call_id, attempt, succeeded, digest } = read(kind, schema, body)?;
             CallEvent::LateResultIgnored { call_id, attempt, succeeded, digest: Digest(digest) }
@@ -199,8 +271,51 @@ pub(super) fn read_failure(
     Ok(CallFailure { class: coded(&CLASSES, class)?, error_type, message })
 }
 
+/// A finding as events and snapshots keep it.
+pub(super) fn finding_of(finding: &Finding) -> (u8, String) {
+    match finding {
+        Finding::Landed(result) => (0, result.as_str().to_owned()),
+        Finding::DidNotHappen => (1, String::new()),
+        Finding::Inconclusive(why) => (2, why.clone()),
+    }
+}
+
+pub(super) fn read_finding(code: u8, says: String) -> Result<Finding, FieldError> {
+    match code {
+        0 => Ok(Finding::Landed(json(&says)?)),
+        1 => Ok(Finding::DidNotHappen),
+        2 => Ok(Finding::Inconclusive(says)),
+        other => Err(FieldError::Code(other)),
+    }
+}
+
+impl RequestedV2 {
+    pub(super) fn of(mut request: CallRequested) -> Self {
+        Self {
+            recovery_source: std::mem::take(&mut request.recovery_source),
+            retry_errors: request.retry_errors,
+            window_ms: request.window_ms,
+            deadline: request.deadline.map(|deadline| deadline.0),
+            capabilities: std::mem::take(&mut request.capabilities),
+            approval: request.approval.take(),
+            first: RequestedV1::of(request),
+        }
+    }
+
+    pub(super) fn read(self) -> Result<CallRequested, FieldError> {
+        let mut request = self.first.read()?;
+        request.recovery_source = self.recovery_source;
+        request.retry_errors = self.retry_errors;
+        request.window_ms = self.window_ms;
+        request.deadline = self.deadline.map(Timestamp);
+        request.capabilities = self.capabilities;
+        request.approval = self.approval;
+        Ok(request)
+    }
+}
+
 impl RequestedV1 {
-    pub(super) fn of(request: CallRequested) -> Self {
+    fn of(request: CallRequested) -> Self {
         Self {
             call_id: request.call_id,
             kind: code(&CALL_KINDS, &request.kind),
@@ -220,7 +335,7 @@ impl RequestedV1 {
         }
     }
 
-    pub(super) fn read(self) -> Result<CallRequested, FieldError> {
+    fn read(self) -> Result<CallRequested, FieldError> {
         Ok(CallRequested {
             call_id: self.call_id,
             kind: coded(&CALL_KINDS, self.kind)?,
@@ -229,8 +344,14 @@ impl RequestedV1 {
             args_digest: Digest(self.args_digest),
             idempotency_key: self.idempotency_key,
             recovery: coded(&RECOVERIES, self.recovery)?,
+            recovery_source: String::new(),
             timeout_ms: self.timeout_ms,
             max_attempts: self.max_attempts,
+            retry_errors: false,
+            window_ms: None,
+            deadline: None,
+            capabilities: Vec::new(),
+            approval: None,
             origin: CallOrigin {
                 run: self.run,
                 part: self.part,

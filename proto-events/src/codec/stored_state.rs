@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::stored_call::RequestedV1;
+use super::stored_call::RequestedV2;
 use super::stored_model::{
     ArtifactV1, LlmMessageV1, MessageV1, ObjectV1, TurnMessageV1, json, state_code, state_of,
 };
@@ -19,6 +19,9 @@ use crate::task::{ItemRef, Run, StateChange, Task};
 use crate::turn::Turn;
 
 type Read<T> = Result<T, FieldError>;
+
+/// Statuses from here on are findings, by their code.
+const FINDINGS: u8 = 16;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTask<'a> {
@@ -56,9 +59,13 @@ struct StoredRun {
 
 #[derive(Serialize, Deserialize)]
 struct StoredCall {
-    request: RequestedV1,
+    request: RequestedV2,
     attempts: u32,
     epoch: u64,
+    requested_at: i64,
+    first_sent_at: Option<i64>,
+    sent_at: Option<i64>,
+    delay_ms: u64,
     status: u8,
     /// What a status that says more says: a result, why it is unknown.
     says: String,
@@ -163,7 +170,8 @@ impl StoredItem {
 
 impl StoredCall {
     fn of(call: &Call) -> Self {
-        let Call { request, attempts, epoch, status, usage } = call;
+        let Call { request, attempts, epoch, requested_at, first_sent_at, sent_at, delay_ms, status, usage } =
+            call;
         let (mut says, mut failure) = (String::new(), None);
         let status = match status {
             CallStatus::Requested => 0,
@@ -182,11 +190,25 @@ impl StoredCall {
                 says.clone_from(why);
                 6
             }
+            CallStatus::Unsent => 7,
+            CallStatus::Abandoned(reason) => {
+                says.clone_from(reason);
+                8
+            }
+            CallStatus::Reconciled(finding) => {
+                let (code, text) = stored_call::finding_of(finding);
+                says = text;
+                FINDINGS + code
+            }
         };
         Self {
-            request: RequestedV1::of(request.clone()),
+            request: RequestedV2::of(request.clone()),
             attempts: *attempts,
             epoch: *epoch,
+            requested_at: requested_at.0,
+            first_sent_at: first_sent_at.map(|at| at.0),
+            sent_at: sent_at.map(|at| at.0),
+            delay_ms: *delay_ms,
             status,
             says,
             failure,
@@ -203,6 +225,11 @@ impl StoredCall {
             (4, Some(failure)) => CallStatus::Failed(stored_call::read_failure(failure)?),
             (5, None) => CallStatus::Canceled,
             (6, None) => CallStatus::Unknown(self.says),
+            (7, None) => CallStatus::Unsent,
+            (8, None) => CallStatus::Abandoned(self.says),
+            (code @ FINDINGS.., None) => {
+                CallStatus::Reconciled(stored_call::read_finding(code - FINDINGS, self.says)?)
+            }
             (other, _) => return Err(FieldError::Code(other)),
         };
         let usage = |(input_tokens, output_tokens)| TokenUsage { input_tokens, output_tokens };
@@ -210,6 +237,10 @@ impl StoredCall {
             request: self.request.read()?,
             attempts: self.attempts,
             epoch: self.epoch,
+            requested_at: Timestamp(self.requested_at),
+            first_sent_at: self.first_sent_at.map(Timestamp),
+            sent_at: self.sent_at.map(Timestamp),
+            delay_ms: self.delay_ms,
             status,
             usage: self.usage.map(usage),
         })

@@ -219,7 +219,7 @@ impl Task {
             TaskEvent::MetadataMerged(entries) => self.metadata.merge(entries),
             TaskEvent::CancelRequested { .. } => {}
             TaskEvent::InferMessageAppended(message) => self.turn.push(message.clone()),
-            TaskEvent::Call(event) => self.calls.evolve(event),
+            TaskEvent::Call(event) => self.calls.evolve(event, metadata.at),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What each operation means: the commands that it is, before anything is planned.
 
+use proto_events::call::recovery::{Failed, Moment};
 use proto_events::call::{CallCommand, CallRejection};
 use proto_events::envelope::Metadata;
 use proto_events::id::StreamId;
@@ -13,6 +14,11 @@ use crate::actors::messages::{AttemptEnd, TaskOp, TurnGrant};
 use crate::actors::shared::Shared;
 use crate::agent::plan;
 use crate::error::Error;
+
+/// When something is decided, and by which process.
+fn moment(shared: &Shared, metadata: &Metadata) -> Moment {
+    Moment { epoch: shared.store.fence().epoch, at: metadata.at }
+}
 
 impl TaskCore {
     pub(super) fn decide_op(
@@ -97,7 +103,7 @@ impl TaskCore {
                 match call.filter(|call| call.status.is_open() && call.attempts == attempt) {
                     // As after a crash, by the next start.
                     Some(_) if shared.is_stopping() => return Ok(()),
-                    Some(call) => plan::after_loss(call, shared.store.fence().epoch, &why),
+                    Some(call) => plan::after_loss(call, moment(shared, metadata), &why),
                     None => return Ok(()),
                 }
             }
@@ -105,8 +111,8 @@ impl TaskCore {
                 let call = self.task().calls().get(&call_id);
                 let call =
                     call.ok_or_else(|| Error::Task(CallRejection::NotRequested(call_id.clone()).into()))?;
-                let epoch = shared.store.fence().epoch;
-                let command = plan::after_failure(call, attempt, failure, passing, delay_ms, epoch);
+                let failed = Failed { attempt, failure, passing, delay_ms };
+                let command = plan::after_failure(call, failed, moment(shared, metadata));
                 if shared.is_stopping() && matches!(command, CallCommand::Dispatch { .. }) {
                     return Ok(()); // The next start finds the call open and tries it again.
                 }

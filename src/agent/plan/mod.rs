@@ -12,8 +12,9 @@ mod tool;
 pub use infer::infer_request;
 pub use proto_events::call::recovery::{after_failure, after_loss};
 
-use proto_events::call::recovery::{first_attempt, resume};
+use proto_events::call::recovery::{Moment, first_attempt, resume};
 use proto_events::call::{Call, CallCommand};
+use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
@@ -71,6 +72,8 @@ pub struct Question<'a> {
     pub seat: Option<Seat<'a>>,
     /// The log's epoch, noted with every attempt.
     pub epoch: u64,
+    /// The moment of the decision.
+    pub now: Timestamp,
     /// New ids and times.
     pub mint: &'a mut dyn Mint,
 }
@@ -149,7 +152,8 @@ fn is_executable(part: &Part) -> bool {
 /// An open call comes before everything else: one that was never sent is sent, one whose process has ended or
 /// whose time is up is dealt with as its recovery mode says (R7), any other is waited for.
 fn unfinished(question: &Question<'_>, call: &Call) -> Step {
-    let Some(command) = resume(call, question.epoch) else { return Step::Wait };
+    let moment = Moment { epoch: question.epoch, at: question.now };
+    let Some(command) = resume(call, moment) else { return Step::Wait };
     // What a model is shown stands in the session, so an inference needs the run's turn before it is sent.
     let sends_inference = call.request.prompt.is_some() && matches!(command, CallCommand::Dispatch { .. });
     if sends_inference && question.agent.conversation && question.seat.is_none() {

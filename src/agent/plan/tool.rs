@@ -1,5 +1,7 @@
 //! A `tool_call` part: check, call, and the output that comes of it.
 
+use std::time::Duration;
+
 use proto_events::call::{CallCommand, CallKind, CallOrigin, CallRequested, CallStatus};
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
@@ -71,13 +73,23 @@ pub(super) fn request(
         args_digest: Digest::of(args.as_str().as_bytes()),
         args,
         recovery: spec.policy.recovery(),
-        timeout_ms: u64::try_from(spec.policy.attempt_timeout().as_millis()).unwrap_or(u64::MAX),
+        recovery_source: spec.policy.source().to_owned(),
+        timeout_ms: millis(spec.policy.attempt_timeout()),
         max_attempts: spec.policy.attempts_max(),
+        retry_errors: spec.policy.retries_errors(),
+        window_ms: spec.policy.window().map(millis),
+        deadline: spec.policy.overall().map(|after| question.now.plus(after)),
+        capabilities: Vec::new(),
+        approval: None,
         origin,
         prompt: None,
     };
     let intent = Act::Task(TaskCommand::Call(CallCommand::Request(Box::new(request))));
     vec![intent, dispatch(call_id, question.epoch)]
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn refusal(question: &mut Question<'_>, asked: &ToolCallView, message: &str) -> Progress {

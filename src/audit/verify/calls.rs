@@ -3,13 +3,15 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallEvent, Recovery};
+use proto_events::call::{CallEvent, Finding, Recovery};
 
 /// What is known of a call.
 struct Seen {
     recovery: Recovery,
     max_attempts: u32,
     attempts: u32,
+    /// The last attempt was found to have had no effect, or never reached its target.
+    unsent: bool,
     outcome: Option<&'static str>,
 }
 
@@ -29,6 +31,7 @@ impl CallsCheck {
                 recovery: request.recovery,
                 max_attempts: request.max_attempts,
                 attempts: 0,
+                unsent: false,
                 outcome: None,
             };
             if self.0.insert(request.call_id.clone(), seen).is_some() {
@@ -53,6 +56,14 @@ impl CallsCheck {
                 faults
             }
             CallEvent::Canceled { .. } | CallEvent::OutcomeUnknown { .. } => outcome(id, call, word(event)),
+            CallEvent::Reconciled { finding, .. } => {
+                call.unsent = *finding == Finding::DidNotHappen;
+                reconciled(id, call)
+            }
+            CallEvent::Abandoned { .. } => match call.outcome {
+                Some("unknown") => Vec::new(),
+                _ => vec![format!("call `{id}` was abandoned, but its outcome is not unknown")],
+            },
         }
     }
 }
@@ -68,7 +79,8 @@ fn dispatched(id: &str, call: &mut Seen, attempt: u32, over: bool) -> Vec<String
     if attempt != call.attempts + 1 {
         faults.push(format!("call `{id}`: attempt {attempt} follows attempt {}", call.attempts));
     }
-    if attempt > 1 && matches!(call.recovery, Recovery::Manual | Recovery::Reconcile) {
+    let repeats = attempt > 1 && !std::mem::take(&mut call.unsent);
+    if repeats && matches!(call.recovery, Recovery::Manual | Recovery::Reconcile) {
         faults.push(format!(
             "call `{id}` was sent {attempt} times, though its mode is {}",
             call.recovery.as_str()
@@ -79,6 +91,17 @@ fn dispatched(id: &str, call: &mut Seen, attempt: u32, over: bool) -> Vec<String
     }
     call.attempts = attempt;
     faults
+}
+
+/// A finding is about an attempt whose outcome is open, unknown or given up.
+fn reconciled(id: &str, call: &Seen) -> Vec<String> {
+    if call.attempts == 0 {
+        return vec![format!("call `{id}` was looked into, but was never sent")];
+    }
+    match call.outcome {
+        None | Some("unknown" | "canceled") => Vec::new(),
+        Some(outcome) => vec![format!("call `{id}` was looked into after its outcome ({outcome})")],
+    }
 }
 
 fn outcome(id: &str, call: &mut Seen, word: &'static str) -> Vec<String> {
@@ -97,6 +120,8 @@ fn word(event: &CallEvent) -> &'static str {
         CallEvent::TimedOut { .. } => "timed out",
         CallEvent::Canceled { .. } => "canceled",
         CallEvent::OutcomeUnknown { .. } => "unknown",
+        CallEvent::Reconciled { .. } => "looked into",
+        CallEvent::Abandoned { .. } => "abandoned",
         CallEvent::LateResultIgnored { .. } => "late result",
     }
 }

@@ -12,7 +12,7 @@ use proto_events::turn::{TurnMessage, chain};
 use super::super::{Act, At, Progress, Question, Seat, Step, dispatch, idempotency_key};
 use crate::agent::Agent;
 use crate::agent::budget::{Budget, BudgetUsage};
-use crate::agent::infer::{ChatMessage, InferRequest};
+use crate::agent::infer::{ChatMessage, Deltas, InferRequest};
 use crate::agent::prompt::{PromptParts, RENDERER_VERSION};
 use crate::limits::{CALL_TIMEOUT, INFERENCE_RETRIES};
 
@@ -42,8 +42,14 @@ pub(super) fn model(question: &mut Question<'_>, at: At, before: &[&Call]) -> Pr
         prompt: Some(prompt_ref(question, at, &args)),
         args,
         recovery: Recovery::Reissue,
+        recovery_source: "inference".to_owned(),
         timeout_ms: u64::try_from(CALL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
         max_attempts: INFERENCE_RETRIES + 1,
+        retry_errors: false,
+        window_ms: None,
+        deadline: None,
+        capabilities: Vec::new(),
+        approval: None,
         origin: CallOrigin {
             run: question.task.runs(),
             part: at,
@@ -199,5 +205,8 @@ pub fn infer_request(
         call_id: call.call_id.clone(),
         idempotency_key: call.idempotency_key.clone(),
         attempt,
+        output_schema: None,
+        prompt_digest: call.prompt.as_ref().map_or(Digest::default(), |prompt| prompt.digest),
+        deltas: Deltas::default(),
     }
 }

@@ -77,9 +77,12 @@ fn verdict(agent: &Agent, call: &Call) -> Verdict {
             Verdict::Malformed(failure.message.clone())
         }
         CallStatus::Failed(failure) => Verdict::Broken(failure.message.clone()),
-        CallStatus::Unknown(why) => Verdict::Broken(why.clone()),
-        CallStatus::Requested | CallStatus::Dispatched | CallStatus::TimedOut | CallStatus::Canceled => {
-            Verdict::Broken("the inference has no outcome".to_owned())
-        }
+        CallStatus::Unknown(why) | CallStatus::Abandoned(why) => Verdict::Broken(why.clone()),
+        CallStatus::Requested
+        | CallStatus::Dispatched
+        | CallStatus::TimedOut
+        | CallStatus::Unsent
+        | CallStatus::Reconciled(_)
+        | CallStatus::Canceled => Verdict::Broken("the inference has no outcome".to_owned()),
     }
 }
