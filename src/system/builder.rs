@@ -188,6 +188,10 @@ impl Builder {
             // A tool's name becomes part of the name of its own stream.
             check_id(name).map_err(|error| Error::Builder(format!("tool `{name}`: {error}")))?;
         }
+        if let Some(backend) = &self.agent.backend {
+            let named = |why| format!("the model {}/{}: {why}", backend.backend(), backend.model());
+            backend.check().map_err(|why| Error::Builder(named(why)))?;
+        }
         let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
