@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
+use futures_util::future::{Either, select};
 use proto_events::call::{CallFailure, CallRequested, FailureClass};
 use proto_events::id::StreamId;
 use tokio::task::{AbortHandle, JoinError};
@@ -159,9 +160,11 @@ impl Handler<Order> for Router {
         let delay = Duration::from_millis(order.delay_ms);
         let bound = Duration::from_millis(order.request.timeout_ms);
         let after_ms = order.request.timeout_ms;
+        let clock = Arc::clone(&self.ports.clock);
+        let back_off = (!delay.is_zero()).then(|| clock.sleep(delay));
         let wait = async move {
-            if !delay.is_zero() {
-                tokio::time::sleep(delay).await;
+            if let Some(back_off) = back_off {
+                back_off.await;
             }
         };
         let work = wait.into_actor(self).then(move |(), actor: &mut Self, _| {
@@ -174,13 +177,12 @@ impl Handler<Order> for Router {
             let began_at_all = work.is_some();
             actor.working += usize::from(began_at_all);
             let end = async move {
-                let mut work = work?;
-                match tokio::time::timeout(bound, &mut work).await {
-                    Ok(Ok(end)) => Some(end),
+                match select(work?, clock.sleep(bound)).await {
+                    Either::Left((Ok(end), _)) => Some(end),
                     // Interrupted by us: that is no result, and the outcome is on disk already.
-                    Ok(Err(_)) if cancellation.is_canceled() => None,
-                    Ok(Err(error)) => Some(broken(&error, &began)),
-                    Err(_elapsed) => {
+                    Either::Left((Err(_), _)) if cancellation.is_canceled() => None,
+                    Either::Left((Err(error), _)) => Some(broken(&error, &began)),
+                    Either::Right(((), work)) => {
                         cancellation.cancel();
                         work.abort();
                         Some(AttemptEnd::TimedOut { after_ms })
