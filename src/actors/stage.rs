@@ -7,8 +7,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 /// The thread of a system's actors, as a test holds it.
-#[derive(Default)]
 pub(crate) struct Stage {
+    /// Done on the thread before anything else.
+    entering: Box<dyn Fn() + Send + Sync>,
     /// Who waits until nothing is left to run.
     waiting: Mutex<Vec<oneshot::Sender<()>>>,
     /// The runtime of the moment: a system that is opened anew has another.
@@ -16,6 +17,17 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
+    /// A stage on which this is done first.
+    pub(crate) fn new(entering: impl Fn() + Send + Sync + 'static) -> Self {
+        let (waiting, handle) = (Mutex::default(), Mutex::default());
+        Self { entering: Box::new(entering), waiting, handle }
+    }
+
+    /// The thread has begun.
+    pub(crate) fn enter(&self) {
+        (self.entering)();
+    }
+
     /// A runtime of one thread that tells the stage when it has nothing to do.
     pub(crate) fn runtime(self: &Arc<Self>) -> std::io::Result<Runtime> {
         let stage = Arc::downgrade(self);

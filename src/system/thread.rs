@@ -43,6 +43,7 @@ pub(super) fn start(mut parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, 
     let runtime =
         parts.runtime().map_err(|error| Error::Builder(format!("no runtime for the actors: {error}")))?;
     let run = move || {
+        parts.enter();
         let runner = actix_rt::System::with_tokio_rt(|| runtime);
         let store = std::sync::Arc::clone(&parts.store);
         runner.block_on(async move {

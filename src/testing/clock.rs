@@ -1,5 +1,6 @@
 //! A clock whose time passes only when a test says so.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
@@ -26,6 +27,21 @@ struct Inner {
     /// Who waits, by the time they wait for and the order in which they came.
     timers: BTreeMap<(Timestamp, u64), Option<Waker>>,
     came: u64,
+}
+
+thread_local! {
+    /// The clock of the system whose thread this is.
+    static OF_THIS_THREAD: RefCell<Option<VirtualClock>> = const { RefCell::new(None) };
+}
+
+/// Waits for so long by the clock of the system under test that this runs in: for tools and models that take their time.
+/// Anywhere else it is real time.
+pub async fn sleep(time: Duration) {
+    let clock = OF_THIS_THREAD.with_borrow(Clone::clone);
+    match clock {
+        Some(clock) => clock.sleep(time).await,
+        None => tokio::time::sleep(time).await,
+    }
 }
 
 impl fmt::Debug for VirtualClock {
@@ -58,6 +74,11 @@ impl VirtualClock {
         let until = plus(self.lock().now, time);
         while self.wake_next(until) {}
         self.go_to(until);
+    }
+
+    /// [`sleep`] on this thread is by this clock from now on.
+    pub(super) fn is_of_this_thread(&self) {
+        OF_THIS_THREAD.set(Some(self.clone()));
     }
 
     /// Shows this time, unless it shows a later one.

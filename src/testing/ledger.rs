@@ -86,4 +86,8 @@ impl Tool for Watched {
         });
         self.tool.call(cx, args)
     }
+
+    fn is_blocking(&self) -> bool {
+        self.tool.is_blocking()
+    }
 }

@@ -43,8 +43,8 @@
 //!
 //! Back-offs, time limits of attempts, deadlines, and the second looks of actors that wait for each other. Real are
 //! only the moment at which an idle actor is put to sleep, and how long a reopening waits for calls that hear no
-//! interruption: neither decides what is written. A tool sees virtual time through the clock that it was given, not
-//! through tokio's timers.
+//! interruption: neither decides what is written. A tool or a model
+//! that is to take its time waits with [`sleep`]; tokio's own timers know the real time only.
 
 mod assert;
 mod clock;
@@ -54,7 +54,7 @@ mod ledger;
 mod system;
 
 pub use assert::{assert_well_formed, ill_formed};
-pub use clock::VirtualClock;
+pub use clock::{VirtualClock, sleep};
 pub use cut::{appends, cut_after};
 pub use ids::CountedIds;
 pub use ledger::{Execution, Ledger};

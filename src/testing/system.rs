@@ -109,7 +109,8 @@ impl TestSystem {
             Some(clock) => clock,
             None => newest(&store)?.map_or_else(VirtualClock::new, VirtualClock::starting_at),
         };
-        let (stage, store) = (Arc::new(Stage::default()), Arc::new(store));
+        let (own, store) = (clock.clone(), Arc::new(store));
+        let stage = Arc::new(Stage::new(move || own.is_of_this_thread()));
         let ids = Arc::new(CountedIds::new(store.fence().epoch));
         let doors = Ports { clock: Arc::new(clock.clone()), ids };
         let watch = |tool: Arc<dyn Tool>| {
