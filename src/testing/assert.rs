@@ -89,7 +89,8 @@ impl Streams {
                 let turn = session.and_then(|(_, session)| session.open_turn());
                 match turn.filter(|turn| turn.task == task.as_str()) {
                     None => {
-                        let fault = format!("position {at}: `{id}` reads {name}, whose turn {task} has not got");
+                        let fault =
+                            format!("position {at}: `{id}` reads {name}, whose turn {task} has not got");
                         return self.faults.push(fault);
                     }
                     Some(turn) => unanswered(&turn.turn),

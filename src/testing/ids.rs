@@ -23,7 +23,8 @@ impl CountedIds {
 impl IdSource for CountedIds {
     fn random(&self) -> [u8; 16] {
         let number = self.made.fetch_add(1, Ordering::Relaxed);
-        let digest = Digest::of_parts(&[b"taskreel.testing", &self.seed.to_be_bytes(), &number.to_be_bytes()]);
+        let digest =
+            Digest::of_parts(&[b"taskreel.testing", &self.seed.to_be_bytes(), &number.to_be_bytes()]);
         let mut sixteen = [0; 16];
         sixteen.iter_mut().zip(digest.0).for_each(|(to, from)| *to = from);
         sixteen

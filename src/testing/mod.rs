@@ -50,14 +50,18 @@ mod assert;
 mod clock;
 mod cut;
 mod ids;
+mod judge;
 mod ledger;
+mod matrix;
 mod system;
 
 pub use assert::{assert_well_formed, ill_formed};
 pub use clock::{VirtualClock, sleep};
 pub use cut::{appends, cut_after};
 pub use ids::CountedIds;
+pub use judge::{Cells, Row};
 pub use ledger::{Execution, Ledger};
+pub use matrix::{Broken, CrashMatrix, CrashReport};
 pub use proto_events::scenario;
 pub use system::{Driver, TestSystem, system, system_over};
 

@@ -78,7 +78,10 @@ impl fmt::Debug for TestSystem {
 
 impl fmt::Debug for Driver {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Driver").field("system", &self.system).field("clock", &self.clock).finish_non_exhaustive()
+        f.debug_struct("Driver")
+            .field("system", &self.system)
+            .field("clock", &self.clock)
+            .finish_non_exhaustive()
     }
 }
 
