@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::FieldError;
 use super::stored_model::json;
-use super::stored_state::StoredItem;
 use super::upcast::first_version;
 use crate::call::CallOrigin;
 use crate::envelope::Timestamp;
@@ -84,17 +83,15 @@ impl ApprovalDecidedV1 {
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredApproval {
     request: ApprovalRequestedV1,
-    item: Option<StoredItem>,
     requested_at: i64,
     decision: Option<(ApprovalDecidedV1, i64)>,
 }
 
 impl StoredApproval {
     pub(super) fn of(approval: &Approval) -> Self {
-        let Approval { request, item, requested_at, decision } = approval;
+        let Approval { request, requested_at, decision } = approval;
         Self {
             request: ApprovalRequestedV1::of(request),
-            item: item.map(StoredItem::of),
             requested_at: requested_at.0,
             decision: decision.as_ref().map(|(decided, at)| (ApprovalDecidedV1::of(decided), at.0)),
         }
@@ -103,7 +100,6 @@ impl StoredApproval {
     pub(super) fn read(self) -> Result<Approval, FieldError> {
         Ok(Approval {
             request: self.request.read()?,
-            item: self.item.map(StoredItem::read),
             requested_at: Timestamp(self.requested_at),
             decision: self.decision.map(|(decided, at)| (decided.read(), Timestamp(at))),
         })

@@ -21,8 +21,8 @@ use crate::turn::Turn;
 
 type Read<T> = Result<T, FieldError>;
 
-/// Statuses from here on are findings, by their code.
-const FINDINGS: u8 = 16;
+/// Statuses from here on are verdicts, by their code.
+const VERDICTS: u8 = 16;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTask<'a> {
@@ -43,12 +43,13 @@ pub(super) struct StoredTask<'a> {
     #[serde(borrow)]
     turn: Vec<TurnMessageV1<'a>>,
     run: Option<StoredRun>,
+    paused: Option<StoredRun>,
     runs: u32,
     outputs: Vec<usize>,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct StoredItem {
+struct StoredItem {
     is_artifact: bool,
     at: usize,
 }
@@ -57,6 +58,7 @@ pub(super) struct StoredItem {
 struct StoredRun {
     item: Option<StoredItem>,
     next_part: u32,
+    began: i64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,6 +116,7 @@ impl<'a> StoredTask<'a> {
             approvals,
             turn,
             run,
+            paused,
             runs,
             outputs,
         } = task;
@@ -131,7 +134,8 @@ impl<'a> StoredTask<'a> {
             calls: calls.0.iter().map(StoredCall::of).collect(),
             approvals: approvals.0.iter().map(StoredApproval::of).collect(),
             turn: turn.0.iter().map(TurnMessageV1::of).collect(),
-            run: run.map(|run| StoredRun { item: run.item.map(StoredItem::of), next_part: run.next_part }),
+            run: run.map(StoredRun::of),
+            paused: paused.map(StoredRun::of),
             runs: *runs,
             outputs: outputs.clone(),
         }
@@ -155,22 +159,34 @@ impl<'a> StoredTask<'a> {
                 self.approvals.into_iter().map(StoredApproval::read).collect::<Read<_>>()?,
             ),
             turn: Turn(self.turn.into_iter().map(TurnMessageV1::read).collect::<Read<_>>()?),
-            run: self.run.map(|run| Run { item: run.item.map(StoredItem::read), next_part: run.next_part }),
+            run: self.run.map(StoredRun::read),
+            paused: self.paused.map(StoredRun::read),
             runs: self.runs,
             outputs: self.outputs,
         })
     }
 }
 
+impl StoredRun {
+    fn of(run: Run) -> Self {
+        let Run { item, next_part, began } = run;
+        Self { item: item.map(StoredItem::of), next_part, began: began.0 }
+    }
+
+    fn read(self) -> Run {
+        Run { item: self.item.map(StoredItem::read), next_part: self.next_part, began: Timestamp(self.began) }
+    }
+}
+
 impl StoredItem {
-    pub(super) fn of(item: ItemRef) -> Self {
+    fn of(item: ItemRef) -> Self {
         match item {
             ItemRef::Message(at) => Self { is_artifact: false, at },
             ItemRef::Artifact(at) => Self { is_artifact: true, at },
         }
     }
 
-    pub(super) fn read(self) -> ItemRef {
+    fn read(self) -> ItemRef {
         if self.is_artifact { ItemRef::Artifact(self.at) } else { ItemRef::Message(self.at) }
     }
 }
@@ -202,10 +218,10 @@ impl StoredCall {
                 says.clone_from(reason);
                 8
             }
-            CallStatus::Reconciled(finding) => {
-                let (code, text) = stored_call::finding_of(finding);
+            CallStatus::Reconciled(verdict) => {
+                let (code, text) = stored_call::verdict_of(verdict);
                 says = text;
-                FINDINGS + code
+                VERDICTS + code
             }
         };
         Self {
@@ -234,8 +250,8 @@ impl StoredCall {
             (6, None) => CallStatus::Unknown(self.says),
             (7, None) => CallStatus::Unsent,
             (8, None) => CallStatus::Abandoned(self.says),
-            (code @ FINDINGS.., None) => {
-                CallStatus::Reconciled(stored_call::read_finding(code - FINDINGS, self.says)?)
+            (code @ VERDICTS.., None) => {
+                CallStatus::Reconciled(stored_call::read_verdict(code - VERDICTS, self.says)?)
             }
             (other, _) => return Err(FieldError::Code(other)),
         };

@@ -1,7 +1,7 @@
 //! Approvals: what a call that needs one waits for, and what was decided. An approval is bound to the tool and the
 //! digest of the checked arguments (R11): other arguments are another call, and need an approval of their own.
 
-use super::{ItemRef, Task};
+use super::Task;
 use crate::call::{CallOrigin, CallRequested};
 use crate::envelope::Timestamp;
 use crate::id::Digest;
@@ -45,8 +45,6 @@ pub struct ApprovalDecided {
 pub struct Approval {
     /// What is asked for.
     pub request: ApprovalRequested,
-    /// The item that the run which asked was carrying out.
-    pub item: Option<ItemRef>,
     /// When it was asked for.
     pub requested_at: Timestamp,
     /// What was decided, and when.
@@ -75,8 +73,8 @@ impl ApprovalBook {
         self.0.iter()
     }
 
-    pub(super) fn requested(&mut self, request: &ApprovalRequested, item: Option<ItemRef>, at: Timestamp) {
-        self.0.push(Approval { request: request.clone(), item, requested_at: at, decision: None });
+    pub(super) fn requested(&mut self, request: &ApprovalRequested, at: Timestamp) {
+        self.0.push(Approval { request: request.clone(), requested_at: at, decision: None });
     }
 
     pub(super) fn decided(&mut self, decided: &ApprovalDecided, at: Timestamp) {
