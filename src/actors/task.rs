@@ -11,6 +11,7 @@ use proto_events::envelope::{Committed, Timestamp};
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
 
+use crate::actors::asking::Asking;
 use crate::actors::awake::{Passivate, Rest};
 use crate::actors::messages::{Abort, AcquireTurn, Cause, Rested, Stopped, TaskOp, TaskView, ToTask};
 use crate::actors::shared::Shared;
@@ -30,6 +31,8 @@ pub(crate) struct TaskActor {
     number: u64,
     /// Why what the task waits for is lost, until something is written again.
     stalled: Option<String>,
+    /// The approval handler, while it is being asked.
+    asking: Option<Asking>,
 }
 
 /// What an operation's sender waits for.
@@ -47,7 +50,17 @@ struct Asked {
 
 impl TaskActor {
     pub(super) fn new(shared: Arc<Shared>, stream: StreamId, number: u64, rest: Rc<Rest>) -> Self {
-        Self { shared, stream, core: None, waiters: Vec::new(), rest, orderly: false, number, stalled: None }
+        Self {
+            shared,
+            stream,
+            core: None,
+            waiters: Vec::new(),
+            rest,
+            orderly: false,
+            number,
+            stalled: None,
+            asking: None,
+        }
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
@@ -70,6 +83,10 @@ impl TaskActor {
             for waiter in self.waiters.drain(..) {
                 let _gone_is_fine = waiter.send(Ok(view.clone()));
             }
+        }
+        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) {
+            // Whoever ended the run waits for no approval.
+            self.asking = None;
         }
         self.rest.carried_out();
         let at_rest = self.is_at_rest();
@@ -126,11 +143,17 @@ impl TaskActor {
         TaskView { task: core.map(TaskCore::shared_task).unwrap_or_default(), committed }
     }
 
-    fn set_going(&self, effect: Effect) {
+    fn set_going(&mut self, effect: Effect) {
         match effect {
             Effect::Dispatch(order) => self.shared.dispatch.do_send(*order),
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
+            }
+            Effect::AskApprover(request) => {
+                self.asking = Some(Asking::start(&self.shared, self.stream.clone(), *request));
+            }
+            Effect::StopAsking { approval_id } => {
+                self.asking.take_if(|asking| asking.approval_id() == approval_id);
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
             Effect::AwaitPlace { call_id, target } => self.await_place(call_id, target),

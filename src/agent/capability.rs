@@ -123,8 +123,10 @@ impl CapabilityPolicy {
         }
         let needed: BTreeSet<&str> =
             capabilities.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
-        let rulings =
-            needed.into_iter().map(|name| Ok((name, self.effect_on(name, run)?))).collect::<Result<Vec<_>, _>>()?;
+        let rulings = needed
+            .into_iter()
+            .map(|name| Ok((name, self.effect_on(name, run)?)))
+            .collect::<Result<Vec<_>, _>>()?;
         let Some(effect) = rulings.iter().map(|(_, effect)| *effect).max() else {
             let reason = "Action declares no protected capabilities".to_owned();
             return Ok(Ruling { effect: Effect::Allow, capabilities: Vec::new(), reason });
@@ -265,7 +267,8 @@ mod tests {
 
     #[test]
     fn the_longest_pattern_decides_and_a_namespace_is_no_prefix_of_a_word() {
-        let rules = policy(json!({"*": "deny", "fs.*": "ask", "fs.read.*": "allow", "fs.read.secret": false}));
+        let rules =
+            policy(json!({"*": "deny", "fs.*": "ask", "fs.read.*": "allow", "fs.read.secret": false}));
         for (name, effect) in [
             ("fs.read.secret", Effect::Deny),
             ("fs.read.public", Effect::Allow),
@@ -323,7 +326,10 @@ mod tests {
             assert_eq!(says(&ask, &["money.spend"], permissions.clone()), effect, "{permissions}");
         }
         let metadata = |permissions: Value| object(json!({"run_context": {"permissions": permissions}}));
-        assert!(RunPermissions::of(&metadata(json!(["money.spend"]))).is_err(), "what cannot be read allows nothing");
+        assert!(
+            RunPermissions::of(&metadata(json!(["money.spend"]))).is_err(),
+            "what cannot be read allows nothing"
+        );
         let odd = RunPermissions::of(&metadata(json!({"money.spend": "sure"}))).unwrap();
         assert!(ask.rule_on(&["money.spend".to_owned()], &odd).is_err());
         assert!(ask.rule_on(&["other".to_owned()], &odd).is_ok(), "it is read when it is asked");

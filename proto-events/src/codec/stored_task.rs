@@ -74,7 +74,9 @@ impl Storable for TaskEvent {
             Self::CancelRequested { reason } => {
                 write(kind::CANCEL_REQUESTED, &CancelRequestedV1 { reason: reason.clone() })
             }
-            Self::ApprovalRequested(asked) => write(kind::APPROVAL_REQUESTED, &ApprovalRequestedV1::of(asked)),
+            Self::ApprovalRequested(asked) => {
+                write(kind::APPROVAL_REQUESTED, &ApprovalRequestedV1::of(asked))
+            }
             Self::ApprovalDecided(decided) => write(kind::APPROVAL_DECIDED, &ApprovalDecidedV1::of(decided)),
             Self::InferMessageAppended(message) => {
                 write(kind::INFER_MESSAGE_APPENDED, &TurnMessageV1::of(message))
