@@ -16,6 +16,8 @@ pub mod limits;
 pub mod ports;
 pub mod store;
 pub mod system;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::Error;
 pub use proto_events;
@@ -30,14 +32,22 @@ pub mod infer {
     };
     #[cfg(feature = "openai")]
     pub use crate::agent::openai::OpenAiCompatible;
+    pub use crate::agent::policy::InferPolicy;
     pub use crate::agent::recorded::{Recorded, RecordedError};
     pub use crate::agent::scripted::{Entry, Scripted};
+}
+
+/// Approvals and capabilities: what a run may do, and who is asked where that is not settled.
+pub mod approval {
+    pub use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, Approver};
+    pub use crate::agent::capability::{CapabilityPolicy, Effect, EffectError};
+    pub use proto_events::task::{Approval, ApprovalDecided, ApprovalRequested};
 }
 
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
     pub use crate::agent::into_tool::{DynTool, IntoTool};
-    pub use crate::agent::policy::ToolPolicy;
+    pub use crate::agent::policy::{Breaker, ToolPolicy};
     pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
-    pub use proto_events::call::Recovery;
+    pub use proto_events::call::{Recovery, Verdict};
 }

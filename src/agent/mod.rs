@@ -9,7 +9,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
-//! | [`policy`] | what may be done with a call again after a crash, its timeout, retries |
+//! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
 //! | [`output_schema`] | the check of an answer against the schema that was asked for |
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
@@ -19,11 +19,14 @@
 //! | `openai` | servers that speak `OpenAI`'s chat completions (feature `openai`) |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
+//! | [`capability`], [`approval`] | what a run may do, and who is asked where that is not settled |
 //! | [`summary`] | reading a summarizer's reply |
 //! | [`python`] | texts that must look as Python prints them |
 
 pub mod action;
+pub mod approval;
 pub mod budget;
+pub mod capability;
 mod check;
 mod coerce;
 mod decode;
@@ -36,6 +39,7 @@ pub mod openai;
 pub mod output_schema;
 pub mod plan;
 pub mod policy;
+pub mod probe;
 pub mod prompt;
 pub mod python;
 pub mod recorded;
@@ -48,9 +52,16 @@ pub mod summary;
 pub mod tool;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use approval::Approvals;
+use capability::CapabilityPolicy;
 use infer::InferBackend;
+use policy::InferPolicy;
+use proto_events::call::{CallKind, CallRequested};
 use registry::Tools;
+
+use crate::limits::APPROVAL_TIMEOUT;
 
 /// One agent: its name, what it can do, whom it asks.
 #[derive(Clone)]
@@ -65,6 +76,16 @@ pub struct Agent {
     pub system_prompt: Option<String>,
     /// Whether it keeps conversations.
     pub conversation: bool,
+    /// How many calls, of tools and of the model, may be under way at once.
+    pub max_concurrency: Option<usize>,
+    /// How its model is called.
+    pub infer_policy: InferPolicy,
+    /// What its tools may do.
+    pub capability_policy: CapabilityPolicy,
+    /// Who is asked where that requires approval.
+    pub approvals: Approvals,
+    /// Longest time for which code is asked; then a person is.
+    pub approval_timeout: Duration,
 }
 
 impl std::fmt::Debug for Agent {
@@ -74,9 +95,25 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
+    /// Whether a call may have to wait until others have ended.
+    pub fn is_limited(&self, request: &CallRequested) -> bool {
+        let of_tool = || self.tools.get(&request.target)?.spec().policy.concurrency_max();
+        self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some())
+    }
+
     /// An agent without tools and model, which keeps conversations.
     pub fn new(name: impl Into<String>) -> Self {
-        let tools = Tools::new();
-        Self { name: name.into(), tools, backend: None, system_prompt: None, conversation: true }
+        Self {
+            name: name.into(),
+            tools: Tools::new(),
+            backend: None,
+            system_prompt: None,
+            conversation: true,
+            max_concurrency: None,
+            infer_policy: InferPolicy::default(),
+            capability_policy: CapabilityPolicy::default(),
+            approvals: Approvals::default(),
+            approval_timeout: APPROVAL_TIMEOUT,
+        }
     }
 }

@@ -3,6 +3,7 @@
 use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
+use proto_events::task::ApprovalDecided;
 
 use super::json::{call_kind, one_line};
 
@@ -63,6 +64,13 @@ pub fn became(call: &Call) -> String {
     }
 }
 
+/// What was decided about an approval, by whom and why.
+pub fn decided(decided: &ApprovalDecided) -> String {
+    let word = if decided.approved { "approved" } else { "denied" };
+    let reason = decided.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{word} by {}{reason}", decided.decided_by)
+}
+
 /// What an event does with a call that was open when a process started.
 pub fn does(event: &CallEvent, request: &CallRequested) -> String {
     let most = request.max_attempts;
@@ -88,6 +96,14 @@ pub fn does(event: &CallEvent, request: &CallRequested) -> String {
         | CallEvent::Abandoned { .. }
         | CallEvent::LateResultIgnored { .. } => "nothing is done with it".to_owned(),
     }
+}
+
+/// What is done with a call whose tool can be asked.
+pub fn probed(why: &str) -> String {
+    format!(
+        "its tool is asked whether the attempt took effect, because {why}: if it did, its result is recorded; if not, it is sent \
+         again while attempts are left; if nobody can say, its outcome is unknown"
+    )
 }
 
 #[cfg(test)]
