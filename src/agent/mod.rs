@@ -16,6 +16,8 @@
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
 //! | [`recorded`] | a model that plays a log back |
+//! | `genai` | other providers, through the crate of that name (feature `genai`) |
+//! | `provider`, `key` | what these have in common; where a key comes from |
 //! | `openai` | servers that speak `OpenAI`'s chat completions (feature `openai`) |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
@@ -30,9 +32,13 @@ pub mod capability;
 mod check;
 mod coerce;
 mod decode;
+#[cfg(feature = "genai")]
+pub mod genai;
 pub mod infer;
 pub mod into_tool;
 mod json_words;
+#[cfg(any(feature = "genai", feature = "openai"))]
+mod key;
 mod literal;
 #[cfg(feature = "openai")]
 pub mod openai;
@@ -41,6 +47,8 @@ pub mod plan;
 pub mod policy;
 pub mod probe;
 pub mod prompt;
+#[cfg(any(feature = "genai", feature = "openai"))]
+mod provider;
 pub mod python;
 pub mod recorded;
 pub mod registry;
