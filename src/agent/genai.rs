@@ -283,6 +283,12 @@ fn reply(settings: &Settings, end: StreamEnd, names: &Names) -> Result<InferRepl
 /// What an error of the crate means.
 fn told(error: &genai::Error, request: &InferRequest) -> InferError {
     use genai::Error;
+    // A status that says no comes wrapped where a stream was asked for.
+    if let Error::WebStream { error: inner, .. } = error
+        && let Some(inner) = inner.downcast_ref::<Error>()
+    {
+        return told(inner, request);
+    }
     let text = cut(&error.to_string());
     if let Some(status) = error.status() {
         let wait = error.headers().and_then(|headers| retry_after(|name| headers.get(name)?.to_str().ok()));
