@@ -204,6 +204,12 @@ impl CrashMatrix {
 }
 
 impl CrashReport {
+    /// Adds what another run came to.
+    pub fn merge(&mut self, other: &Self) {
+        self.appends += other.appends;
+        self.add(&other.cells, other.executions);
+    }
+
     fn add(&mut self, cells: &Cells, executions: usize) {
         self.executions += executions;
         for (cell, times) in cells {
