@@ -108,6 +108,7 @@ fn matrix(run: &Run) -> CrashMatrix {
         move |builder| agent::describe(&described, builder),
         move |driver| people(worked.clone(), driver),
     )
+    .down_for(Duration::from_millis(run.down_for))
 }
 
 /// Runs it on a thread of its own.

@@ -17,6 +17,8 @@ pub(crate) struct Run {
     /// How many calls may be under way at once, all tools and the model together.
     pub(crate) places: Option<usize>,
     pub(crate) tasks: Vec<TaskPlan>,
+    /// How long after a crash the next process starts, in milliseconds.
+    pub(crate) down_for: u64,
     /// What a person does when all has come to rest: a task is looked after by its number.
     pub(crate) care: Vec<Care>,
 }
@@ -56,7 +58,8 @@ impl Run {
         let places = (dice.below(3) == 0).then(|| 1 + usize::from(dice.below(2) == 0));
         let tasks = (0..=dice.below(3)).map(|number| TaskPlan::of(&mut dice, number)).collect();
         let care = (0..4).map(|_| Care::of(&mut dice)).collect();
-        Self { seed, conversation: dice.below(4) != 0, places, tasks, care }
+        let down_for = [0, 0, 700, 3_600_000][dice.below(4) as usize];
+        Self { seed, conversation: dice.below(4) != 0, places, tasks, down_for, care }
     }
 
     /// The same run with less in it, for as many ways as there are to leave one thing out.
