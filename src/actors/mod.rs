@@ -17,6 +17,7 @@
 //! Each stream has one actor, and each actor one [`entity::Entity`]: the loop of decide, append, evolve.
 //! Actors live on one arbiter; nothing blocks there. Reads of the log go through its blocking pool.
 
+mod asking;
 mod awake;
 pub(crate) mod doubtful;
 pub(crate) mod entity;

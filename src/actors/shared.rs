@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) agent: Arc<Agent>,
     pub(crate) store: Arc<dyn EventStore>,
     pub(crate) ports: Ports,
+    /// Where an approval handler runs; never the arbiter.
+    pub(crate) calls: tokio::runtime::Handle,
     /// The router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
