@@ -35,5 +35,8 @@ pub mod tool {
     pub use crate::agent::into_tool::{DynTool, IntoTool};
     pub use crate::agent::policy::ToolPolicy;
     pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
+    pub use crate::agent::tool_state::ToolState;
     pub use proto_events::call::Recovery;
+    pub use proto_events::id::Version;
+    pub use proto_events::tool_store::{ToolEntry, ToolStore};
 }

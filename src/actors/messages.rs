@@ -11,6 +11,7 @@ use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskCommand};
+use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 
 use crate::agent::infer::InferRequest;
@@ -51,6 +52,8 @@ pub(crate) enum AttemptEnd {
     Succeeded {
         result: JsonText,
         usage: Option<TokenUsage>,
+        /// What it leaves in its tool's state, written with it or not at all.
+        writes: Vec<ToolWrite>,
     },
     /// `passing` says that the target asked to be tried again, after `delay_ms`.
     Failed {

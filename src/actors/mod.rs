@@ -28,3 +28,4 @@ pub(crate) mod snapshots;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;
+pub(crate) mod tool_stores;

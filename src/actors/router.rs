@@ -16,6 +16,7 @@ use tracing::Instrument;
 
 use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, TaskOp, ToTask};
 use crate::actors::shared::Parts;
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
 use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
@@ -48,6 +49,7 @@ struct InFlight {
 /// The router.
 pub(crate) struct Router {
     agent: Arc<Agent>,
+    tool_stores: Arc<ToolStores>,
     ports: Ports,
     calls: tokio::runtime::Handle,
     to_task: Recipient<ToTask>,
@@ -64,6 +66,7 @@ impl Router {
     pub(crate) fn new(parts: &Parts, to_task: Recipient<ToTask>) -> Self {
         Self {
             agent: Arc::clone(&parts.agent),
+            tool_stores: Arc::clone(&parts.tool_stores),
             ports: parts.ports.clone(),
             calls: parts.calls.clone(),
             to_task,
@@ -82,7 +85,7 @@ impl Router {
         cancellation: Cancellation,
         began: Arc<AtomicBool>,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
-        let agent = Arc::clone(&self.agent);
+        let (agent, stores) = (Arc::clone(&self.agent), Arc::clone(&self.tool_stores));
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let CallRequested { target, call_id, .. } = &order.request;
         let span = if order.infer.is_some() {
@@ -92,7 +95,7 @@ impl Router {
         };
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, order, cancellation, jitter).await
+            attempt(&agent, &stores, order, cancellation, jitter).await
         };
         self.calls.spawn(work.instrument(span))
     }
@@ -257,12 +260,18 @@ impl Handler<Drain> for Router {
 }
 
 /// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
-async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
+async fn attempt(
+    agent: &Agent,
+    stores: &ToolStores,
+    order: Order,
+    cancellation: Cancellation,
+    jitter: f64,
+) -> AttemptEnd {
     let number = order.attempt;
     let work = async {
         match order.infer {
             Some(request) => infer(agent, request, number, jitter).await,
-            None => tool(agent, order, cancellation).await,
+            None => tool(agent, stores, order, cancellation).await,
         }
     };
     match AssertUnwindSafe(work).catch_unwind().await {
@@ -275,10 +284,17 @@ async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter
     }
 }
 
-async fn tool(agent: &Agent, order: Order, cancellation: Cancellation) -> AttemptEnd {
+async fn tool(agent: &Agent, stores: &ToolStores, order: Order, cancellation: Cancellation) -> AttemptEnd {
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
+    };
+    let state = match stores.state(&order.request.target).await {
+        Ok(state) => state,
+        Err(error) => {
+            let text = format!("the tool's state cannot be read: {error}");
+            return failed(FailureClass::BeforeEffect, "StateUnavailable", &text);
+        }
     };
     let timeout = Duration::from_millis(order.request.timeout_ms);
     let context = ToolContext::new(ToolContextParts {
@@ -289,9 +305,10 @@ async fn tool(agent: &Agent, order: Order, cancellation: Cancellation) -> Attemp
         deadline: Instant::now().checked_add(timeout),
         cancellation,
         progress: None,
+        state: state.clone(),
     });
     match registered.tool().call(context, order.request.args).await {
-        Ok(result) => AttemptEnd::Succeeded { result, usage: None },
+        Ok(result) => AttemptEnd::Succeeded { result, usage: None, writes: state.close() },
         Err(error) => tool_failed(&error),
     }
 }
@@ -312,7 +329,9 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
         return failed(FailureClass::BeforeEffect, "NoModel", text);
     };
     match backend.infer(request).await {
-        Ok(reply) => AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage },
+        Ok(reply) => {
+            AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
+        }
         Err(error) => infer_failed(&error, attempt, jitter),
     }
 }

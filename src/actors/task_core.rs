@@ -1,9 +1,10 @@
 //! What a task's actor does with an operation: decide, plan what comes next, append it all at once, and say
 //! what is to be done outside now that its intents are on disk. `ops` decides what an operation itself means,
-//! `flush` writes.
+//! `flush` writes, `tool_writes` adds what a call leaves in its tool's state.
 
 mod flush;
 mod ops;
+mod tool_writes;
 
 use std::sync::Arc;
 
@@ -17,6 +18,7 @@ use proto_events::task::{Task, TaskCommand};
 use crate::actors::entity::Entity;
 use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, TaskOp};
 use crate::actors::shared::Shared;
+use crate::actors::tool_stores::HeldStore;
 use crate::agent::plan::{self, Act, Question, Seat, Step};
 use crate::error::Error;
 use crate::store::AppendError;
@@ -33,6 +35,8 @@ const SPLIT_BYTES: usize = 1024 * 1024;
 pub(super) struct TaskCore {
     entity: Entity<Task>,
     seat: Option<Held>,
+    /// A tool's state, held while what a call writes to it waits to be written.
+    tool: Option<HeldStore>,
     /// The turn that was asked for and not granted yet.
     asked_turn: Option<String>,
     /// What is to be done outside: its intents are on disk.
@@ -74,7 +78,15 @@ fn too_large(error: &Error) -> Option<usize> {
 impl TaskCore {
     pub(super) async fn recover(shared: &Shared, stream: StreamId) -> Result<Self, Error> {
         let entity = Entity::recover(&shared.store, stream).await?;
-        Ok(Self { entity, seat: None, asked_turn: None, outbox: Vec::new(), planning: false, broken: false })
+        Ok(Self {
+            entity,
+            seat: None,
+            tool: None,
+            asked_turn: None,
+            outbox: Vec::new(),
+            planning: false,
+            broken: false,
+        })
     }
 
     pub(super) fn task(&self) -> &Task {
@@ -131,7 +143,7 @@ impl TaskCore {
                         // The operation can be done; what follows from it cannot, however often it is tried.
                         (op, error) if planning && !error.is_of_the_store() => {
                             if !written {
-                                self.decide_op(shared, op, &metadata)?;
+                                self.decide_whole(shared, op, &metadata).await?;
                             }
                             return self.give_up(shared, &error.to_string(), &metadata).await;
                         }
@@ -165,7 +177,7 @@ impl TaskCore {
         may_repeat: bool,
     ) -> Result<(), Error> {
         if !self.was_answered(shared, metadata, may_repeat).await? {
-            self.decide_op(shared, op.clone(), metadata)?;
+            self.decide_whole(shared, op.clone(), metadata).await?;
         }
         if self.is_at_rest() {
             // A command of the caller's own may have ended a run in the middle of its turn.

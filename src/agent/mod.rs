@@ -9,6 +9,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
+//! | [`tool_state`] | what a tool keeps between its calls, as one call sees it |
 //! | [`policy`] | what may be done with a call again after a crash, its timeout, retries |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
@@ -39,6 +40,7 @@ pub mod scripted;
 mod shorthand;
 pub mod summary;
 pub mod tool;
+pub mod tool_state;
 
 use std::sync::Arc;
 

@@ -9,6 +9,8 @@ use std::time::Instant;
 use proto_events::json::JsonText;
 use tokio_util::sync::CancellationToken;
 
+use super::tool_state::ToolState;
+
 /// A future on the heap, as traits that are used as objects must return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -127,6 +129,8 @@ pub struct ToolContextParts {
     pub cancellation: Cancellation,
     /// Takes progress texts; without it they are dropped.
     pub progress: Option<ProgressSink>,
+    /// What the tool keeps between its calls.
+    pub state: ToolState,
 }
 
 impl fmt::Debug for ToolContextParts {
@@ -178,6 +182,11 @@ impl ToolContext {
     /// Tells of a cancel.
     pub fn cancellation(&self) -> &Cancellation {
         &self.0.cancellation
+    }
+
+    /// What the tool keeps between its calls: `get`, `put`, `list`, `delete`, written with the success of this call.
+    pub fn state(&self) -> &ToolState {
+        &self.0.state
     }
 
     /// Tells whoever watches how far the work is. A hint: it may be dropped, and it is not stored.

@@ -9,6 +9,7 @@ use proto_events::id::check_id;
 
 use crate::actors::shared::Parts;
 use crate::actors::snapshots::Snapshots;
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
@@ -202,6 +203,7 @@ impl Builder {
         .await??;
         let parts = Parts {
             agent: Arc::new(self.agent),
+            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &name)),
             store,
             ports: self.ports,
             calls,
