@@ -163,7 +163,7 @@ pub struct CallFailure {
 
 /// What was found out about a call that may have had its effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Finding {
+pub enum Verdict {
     /// The effect took place; this is what the call would have answered.
     Landed(JsonText),
     /// It did not, and will not.
@@ -172,7 +172,7 @@ pub enum Finding {
     Inconclusive(String),
 }
 
-impl Finding {
+impl Verdict {
     /// The word for it in logs and on screens.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -185,7 +185,7 @@ impl Finding {
 
 /// Who found it out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FoundBy {
+pub enum VerdictBy {
     /// The tool's own probe.
     Probe,
     /// A person, by name as far as it is known.
@@ -281,9 +281,9 @@ pub enum CallEvent {
         /// The attempt that was asked about.
         attempt: u32,
         /// What was found.
-        finding: Finding,
+        verdict: Verdict,
         /// By whom.
-        by: FoundBy,
+        by: VerdictBy,
     },
     /// Nobody looks any further whether an unknown call took effect.
     Abandoned {
@@ -382,9 +382,9 @@ pub enum CallCommand {
         /// The call.
         call_id: String,
         /// What was found.
-        finding: Finding,
+        verdict: Verdict,
         /// By whom.
-        by: FoundBy,
+        by: VerdictBy,
     },
     /// Record that nobody looks any further.
     Abandon {
@@ -428,7 +428,7 @@ pub enum CallRejection {
     /// An attempt is in flight already.
     #[error("call `{0}` is in flight, or was and may not be repeated; it is not sent again")]
     InFlight(String),
-    /// It was looked into before, with another finding.
+    /// It was looked into before, with another verdict.
     #[error("call `{call_id}` was settled before: {before}; what is found once is not changed")]
     Settled {
         /// The call.

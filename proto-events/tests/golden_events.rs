@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, Finding, FoundBy,
-    PromptRef, Recovery, TokenUsage,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, PromptRef,
+    Recovery, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
 use proto_events::envelope::Timestamp;
@@ -137,8 +137,8 @@ fn call_events() -> Vec<CallEvent> {
         CallEvent::Reconciled {
             call_id: call_id(),
             attempt: 1,
-            finding: Finding::Landed(JsonText::parse("[1.50]").unwrap()),
-            by: FoundBy::Operator("ada".into()),
+            verdict: Verdict::Landed(JsonText::parse("[1.50]").unwrap()),
+            by: VerdictBy::Operator("ada".into()),
         },
         CallEvent::Abandoned { call_id: call_id(), reason: "too old".into(), by: "ada".into() },
         CallEvent::LateResultIgnored {
@@ -266,15 +266,15 @@ fn an_intent_of_the_first_version_is_read_as_what_it_meant_then() {
 }
 
 #[test]
-fn every_finding_is_read_back() {
-    for finding in
-        [Finding::Landed(JsonText::null()), Finding::DidNotHappen, Finding::Inconclusive("no answer".into())]
+fn every_verdict_is_read_back() {
+    for verdict in
+        [Verdict::Landed(JsonText::null()), Verdict::DidNotHappen, Verdict::Inconclusive("no answer".into())]
     {
-        for by in [FoundBy::Probe, FoundBy::Operator(String::new())] {
+        for by in [VerdictBy::Probe, VerdictBy::Operator(String::new())] {
             let event = TaskEvent::Call(CallEvent::Reconciled {
                 call_id: "c".into(),
                 attempt: 2,
-                finding: finding.clone(),
+                verdict: verdict.clone(),
                 by,
             });
             let stored = event.encode().unwrap();

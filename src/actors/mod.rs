@@ -21,6 +21,7 @@ mod awake;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
 pub(crate) mod messages;
+pub(crate) mod places;
 pub(crate) mod router;
 pub(crate) mod session;
 pub(crate) mod shared;

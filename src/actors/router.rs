@@ -23,6 +23,8 @@ use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError,
 use crate::limits::{DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
 use crate::ports::Ports;
 
+mod asking;
+
 /// Answer when no call is in flight any more.
 #[derive(Message)]
 #[rtype(result = "()")]

@@ -4,9 +4,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AtomicResponse, Context, Handler, WrapFuture};
-use proto_events::envelope::Committed;
+use proto_events::envelope::{Committed, Timestamp};
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
 
@@ -131,6 +132,9 @@ impl TaskActor {
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
+            Effect::Probe(order) => self.shared.probe.do_send(*order),
+            Effect::AwaitPlace { call_id, target } => self.await_place(call_id, target),
+            Effect::Wake { at, run } => self.wake_at(at, run),
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
     }
@@ -150,6 +154,37 @@ impl TaskActor {
             };
             let cause = Cause::own(format!("turn:{causation_id}"), &causation_id);
             to_task.do_send(ToTask { stream: task, op, cause, reply: None });
+        });
+    }
+}
+
+impl TaskActor {
+    /// Waits for a place beside the mailbox. The place of an actor that is gone is given back.
+    fn await_place(&self, call_id: String, target: String) {
+        let (places, to_task) = (Arc::clone(&self.shared.places), self.shared.to_task.clone());
+        let stream = self.stream.clone();
+        actix_rt::spawn(async move {
+            let place = places.take(&target).await;
+            let cause = Cause::own(format!("place:{call_id}"), &call_id);
+            to_task.do_send(ToTask {
+                stream,
+                op: TaskOp::PlaceGranted { call_id, place },
+                cause,
+                reply: None,
+            });
+        });
+    }
+
+    /// Looks at the task again when the time of its run is up.
+    fn wake_at(&self, at: Timestamp, run: u32) {
+        let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
+        let stream = self.stream.clone();
+        // A moment later: the time itself is still within the limit.
+        let wait = at.since(clock.now()).saturating_add(Duration::from_millis(1));
+        actix_rt::spawn(async move {
+            clock.sleep(wait).await;
+            let cause = Cause::own(format!("run-until:{run}"), "deadline");
+            to_task.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
         });
     }
 }

@@ -2,7 +2,7 @@
 //! own text.
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Finding, FoundBy, PromptRef,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::json::{JsonObject, JsonText};
@@ -153,20 +153,20 @@ pub fn call_event(event: &CallEvent) -> JsonText {
         CallEvent::OutcomeUnknown { attempt, why, .. } => {
             object([id, ("attempt", number(*attempt)), ("why", text(why))])
         }
-        CallEvent::Reconciled { attempt, finding, by, .. } => {
-            let (result, why) = match finding {
-                Finding::Landed(result) => (result.clone(), JsonText::null()),
-                Finding::DidNotHappen => (JsonText::null(), JsonText::null()),
-                Finding::Inconclusive(why) => (JsonText::null(), text(why)),
+        CallEvent::Reconciled { attempt, verdict, by, .. } => {
+            let (result, why) = match verdict {
+                Verdict::Landed(result) => (result.clone(), JsonText::null()),
+                Verdict::DidNotHappen => (JsonText::null(), JsonText::null()),
+                Verdict::Inconclusive(why) => (JsonText::null(), text(why)),
             };
             let by = match by {
-                FoundBy::Probe => text("probe"),
-                FoundBy::Operator(name) => object([("operator", text(name))]),
+                VerdictBy::Probe => text("probe"),
+                VerdictBy::Operator(name) => object([("operator", text(name))]),
             };
             object([
                 id,
                 ("attempt", number(*attempt)),
-                ("finding", text(finding.as_str())),
+                ("verdict", text(verdict.as_str())),
                 ("result", result),
                 ("why", why),
                 ("by", by),

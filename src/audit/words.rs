@@ -1,6 +1,6 @@
 //! Parts, results and calls as people would tell them, in one line.
 
-use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, Finding};
+use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 
@@ -57,8 +57,8 @@ pub fn became(call: &Call) -> String {
         CallStatus::Canceled => "canceled".to_owned(),
         CallStatus::Unknown(why) => format!("unknown: {why}"),
         CallStatus::Unsent => format!("attempt {} had no effect", call.attempts),
-        CallStatus::Reconciled(Finding::Landed(result)) => format!("landed: {}", shown_result(result)),
-        CallStatus::Reconciled(finding) => finding.as_str().to_owned(),
+        CallStatus::Reconciled(Verdict::Landed(result)) => format!("landed: {}", shown_result(result)),
+        CallStatus::Reconciled(verdict) => verdict.as_str().to_owned(),
         CallStatus::Abandoned(reason) => format!("abandoned: {reason}"),
     }
 }
@@ -88,6 +88,14 @@ pub fn does(event: &CallEvent, request: &CallRequested) -> String {
         | CallEvent::Abandoned { .. }
         | CallEvent::LateResultIgnored { .. } => "nothing is done with it".to_owned(),
     }
+}
+
+/// What is done with a call whose tool can be asked.
+pub fn probed(why: &str) -> String {
+    format!(
+        "its tool is asked whether the attempt took effect, because {why}: if it did, its result is recorded; if not, it is sent \
+         again while attempts are left; if nobody can say, its outcome is unknown"
+    )
 }
 
 #[cfg(test)]

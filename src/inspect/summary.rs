@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallEvent, Finding, FoundBy};
+use proto_events::call::{CallEvent, Verdict, VerdictBy};
 use proto_events::codec::AnyEvent;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
@@ -67,13 +67,13 @@ fn outcome(event: &CallEvent) -> String {
         }
         CallEvent::Canceled { stage, .. } => format!("· given up ({stage:?})").to_lowercase(),
         CallEvent::OutcomeUnknown { why, .. } => format!("→ nobody knows: {why}"),
-        CallEvent::Reconciled { finding, by, .. } => {
+        CallEvent::Reconciled { verdict, by, .. } => {
             let by = match by {
-                FoundBy::Probe => "the tool's probe",
-                FoundBy::Operator(name) if name.is_empty() => "a person",
-                FoundBy::Operator(name) => name,
+                VerdictBy::Probe => "the tool's probe",
+                VerdictBy::Operator(name) if name.is_empty() => "a person",
+                VerdictBy::Operator(name) => name,
             };
-            format!("· {} ({by})", found(finding))
+            format!("· {} ({by})", found(verdict))
         }
         CallEvent::Abandoned { reason, .. } => format!("· nobody looks any further: {reason}"),
         CallEvent::LateResultIgnored { succeeded: true, .. } => "· an answer came too late".to_owned(),
@@ -81,11 +81,11 @@ fn outcome(event: &CallEvent) -> String {
     }
 }
 
-fn found(finding: &Finding) -> String {
-    match finding {
-        Finding::Landed(result) => format!("it took effect: {}", shown_result(result)),
-        Finding::DidNotHappen => "it did not happen".to_owned(),
-        Finding::Inconclusive(why) => format!("nobody can say: {why}"),
+fn found(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Landed(result) => format!("it took effect: {}", shown_result(result)),
+        Verdict::DidNotHappen => "it did not happen".to_owned(),
+        Verdict::Inconclusive(why) => format!("nobody can say: {why}"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Rows made from the log: pure data, printed by whoever shows them. Their JSON form has a `schema` field;
 //! fields may be added, never renamed.
 
-use proto_events::call::{Call, CallStatus, Finding};
+use proto_events::call::{Call, CallStatus, Verdict};
 use proto_events::codec::{AnyEvent, kind};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId, Version};
@@ -316,7 +316,7 @@ pub fn call_json(call: &Call) -> JsonText {
     let (result, error) = match &call.status {
         CallStatus::Succeeded(result) => (result.clone(), JsonText::null()),
         CallStatus::Failed(failure) => (JsonText::null(), text(&failure.message)),
-        CallStatus::Reconciled(Finding::Landed(result)) => (result.clone(), JsonText::null()),
+        CallStatus::Reconciled(Verdict::Landed(result)) => (result.clone(), JsonText::null()),
         CallStatus::Unknown(why) | CallStatus::Abandoned(why) => (JsonText::null(), text(why)),
         _ => (JsonText::null(), JsonText::null()),
     };

@@ -1,8 +1,8 @@
 //! The calls of one stream, folded: which are open, and what became of the others.
 
 use super::{
-    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, Finding,
-    FoundBy, Recovery, TokenUsage,
+    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, Recovery,
+    TokenUsage, Verdict, VerdictBy,
 };
 use crate::envelope::Timestamp;
 use crate::id::Digest;
@@ -28,7 +28,7 @@ pub enum CallStatus {
     /// Nobody can say.
     Unknown(String),
     /// It was unknown, and has been looked into.
-    Reconciled(Finding),
+    Reconciled(Verdict),
     /// It was unknown, and stays so: nobody looks any further, and why.
     Abandoned(String),
 }
@@ -50,7 +50,7 @@ impl CallStatus {
             Self::Failed(_) => "failed",
             Self::Canceled => "canceled",
             Self::Unknown(_) => "unknown",
-            Self::Reconciled(finding) => finding.as_str(),
+            Self::Reconciled(verdict) => verdict.as_str(),
             Self::Abandoned(_) => "abandoned",
         }
     }
@@ -94,15 +94,15 @@ impl Call {
         }
     }
 
-    /// Folds a finding in: of an open call an outcome follows, unless it may be sent again; a canceled call stays
+    /// Folds a verdict in: of an open call an outcome follows, unless it may be sent again; a canceled call stays
     /// canceled; an unknown one is unknown no more, unless nobody could say.
-    fn found(&mut self, finding: &Finding) {
-        match (&self.status, finding) {
-            (CallStatus::Dispatched | CallStatus::TimedOut, Finding::DidNotHappen) => {
+    fn found(&mut self, verdict: &Verdict) {
+        match (&self.status, verdict) {
+            (CallStatus::Dispatched | CallStatus::TimedOut, Verdict::DidNotHappen) => {
                 self.status = CallStatus::Unsent;
             }
-            (CallStatus::Unknown(_), Finding::Landed(_) | Finding::DidNotHappen) => {
-                self.status = CallStatus::Reconciled(finding.clone());
+            (CallStatus::Unknown(_), Verdict::Landed(_) | Verdict::DidNotHappen) => {
+                self.status = CallStatus::Reconciled(verdict.clone());
             }
             _ => {}
         }
@@ -184,14 +184,14 @@ impl CallBook {
                 }
                 Ok(vec![CallEvent::OutcomeUnknown { attempt: call.attempts, call_id, why }])
             }
-            CallCommand::Reconcile { call_id, finding, by } => self.reconcile(call_id, finding, by),
+            CallCommand::Reconcile { call_id, verdict, by } => self.reconcile(call_id, verdict, by),
             CallCommand::Abandon { call_id, reason, by } => {
                 let call = self.known(&call_id)?;
                 match &call.status {
                     CallStatus::Unknown(_) => Ok(vec![CallEvent::Abandoned { call_id, reason, by }]),
                     CallStatus::Abandoned(_) => Ok(Vec::new()),
-                    CallStatus::Reconciled(finding) => {
-                        Err(CallRejection::Settled { call_id, before: finding.as_str() })
+                    CallStatus::Reconciled(verdict) => {
+                        Err(CallRejection::Settled { call_id, before: verdict.as_str() })
                     }
                     other => Err(CallRejection::NotUnknown { call_id, status: other.as_str() }),
                 }
@@ -199,28 +199,28 @@ impl CallBook {
         }
     }
 
-    /// What a finding leads to, which depends on where the call stands.
+    /// What a verdict leads to, which depends on where the call stands.
     fn reconcile(
         &self,
         call_id: String,
-        finding: Finding,
-        by: FoundBy,
+        verdict: Verdict,
+        by: VerdictBy,
     ) -> Result<Vec<CallEvent>, CallRejection> {
         let call = self.known(&call_id)?;
         let attempt = call.attempts;
         let found =
-            |by| CallEvent::Reconciled { call_id: call_id.clone(), attempt, finding: finding.clone(), by };
+            |by| CallEvent::Reconciled { call_id: call_id.clone(), attempt, verdict: verdict.clone(), by };
         match (&call.status, by) {
             // The system's own probe closes a lost call, or lets it be sent again.
-            (CallStatus::Dispatched | CallStatus::TimedOut, FoundBy::Probe) => {
-                let mut events = vec![found(FoundBy::Probe)];
+            (CallStatus::Dispatched | CallStatus::TimedOut, VerdictBy::Probe) => {
+                let mut events = vec![found(VerdictBy::Probe)];
                 let call_id = call_id.clone();
-                match finding.clone() {
-                    Finding::Landed(result) => {
+                match verdict.clone() {
+                    Verdict::Landed(result) => {
                         events.push(CallEvent::Succeeded { call_id, attempt, result, usage: None });
                     }
-                    Finding::DidNotHappen => {}
-                    Finding::Inconclusive(why) => {
+                    Verdict::DidNotHappen => {}
+                    Verdict::Inconclusive(why) => {
                         events.push(CallEvent::OutcomeUnknown { call_id, attempt, why });
                     }
                 }
@@ -229,7 +229,7 @@ impl CallBook {
             (CallStatus::Unknown(_), by) => Ok(vec![found(by)]),
             // Evidence, kept once.
             (CallStatus::Canceled, by) if call.attempts > 0 => Ok(vec![found(by)]),
-            (CallStatus::Reconciled(before), _) if *before == finding => Ok(Vec::new()),
+            (CallStatus::Reconciled(before), _) if *before == verdict => Ok(Vec::new()),
             (CallStatus::Reconciled(before), _) => {
                 Err(CallRejection::Settled { call_id: call_id.clone(), before: before.as_str() })
             }
@@ -283,7 +283,7 @@ impl CallBook {
             CallEvent::TimedOut { .. } => call.status = CallStatus::TimedOut,
             CallEvent::Canceled { .. } => call.status = CallStatus::Canceled,
             CallEvent::OutcomeUnknown { why, .. } => call.status = CallStatus::Unknown(why.clone()),
-            CallEvent::Reconciled { finding, .. } => call.found(finding),
+            CallEvent::Reconciled { verdict, .. } => call.found(verdict),
             CallEvent::Abandoned { reason, .. } => call.status = CallStatus::Abandoned(reason.clone()),
             CallEvent::Requested(_) | CallEvent::LateResultIgnored { .. } => {}
         }

@@ -6,8 +6,8 @@ use super::stored_model::{code, coded, json};
 use super::upcast::{Schema, first_version, read, write};
 use super::{CodecError, FieldError, Payload, kind};
 use crate::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, Finding, FoundBy,
-    PromptRef, Recovery, TokenUsage,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, PromptRef,
+    Recovery, TokenUsage, Verdict, VerdictBy,
 };
 use crate::envelope::Timestamp;
 use crate::id::{Digest, Version};
@@ -128,7 +128,7 @@ struct OutcomeUnknownV1 {
 struct ReconciledV1 {
     call_id: String,
     attempt: u32,
-    finding: u8,
+    verdict: u8,
     /// The result, or why nobody can say.
     says: String,
     /// The operator's name; none for the tool's probe.
@@ -188,13 +188,13 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
         CallEvent::OutcomeUnknown { call_id, attempt, why } => {
             write(kind::CALL_OUTCOME_UNKNOWN, &OutcomeUnknownV1 { call_id, attempt, why })
         }
-        CallEvent::Reconciled { call_id, attempt, finding, by } => {
-            let (finding, says) = finding_of(&finding);
+        CallEvent::Reconciled { call_id, attempt, verdict, by } => {
+            let (verdict, says) = verdict_of(&verdict);
             let operator = match by {
-                FoundBy::Probe => None,
-                FoundBy::Operator(name) => Some(name),
+                VerdictBy::Probe => None,
+                VerdictBy::Operator(name) => Some(name),
             };
-            write(kind::CALL_RECONCILED, &ReconciledV1 { call_id, attempt, finding, says, operator })
+            write(kind::CALL_RECONCILED, &ReconciledV1 { call_id, attempt, verdict, says, operator })
         }
         CallEvent::Abandoned { call_id, reason, by } => {
             write(kind::CALL_ABANDONED, &AbandonedV1 { call_id, reason, by })
@@ -240,10 +240,10 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             CallEvent::OutcomeUnknown { call_id, attempt, why }
         }
         kind::CALL_RECONCILED => {
-            let ReconciledV1 { call_id, attempt, finding, says, operator } = read(kind, schema, body)?;
-            let finding = read_finding(finding, says).map_err(damaged)?;
-            let by = operator.map_or(FoundBy::Probe, FoundBy::Operator);
-            CallEvent::Reconciled { call_id, attempt, finding, by }
+            let ReconciledV1 { call_id, attempt, verdict, says, operator } = read(kind, schema, body)?;
+            let verdict = read_verdict(verdict, says).map_err(damaged)?;
+            let by = operator.map_or(VerdictBy::Probe, VerdictBy::Operator);
+            CallEvent::Reconciled { call_id, attempt, verdict, by }
         }
         kind::CALL_ABANDONED => {
             let AbandonedV1 { call_id, reason, by } = read(kind, schema, body)?;
@@ -271,20 +271,20 @@ pub(super) fn read_failure(
     Ok(CallFailure { class: coded(&CLASSES, class)?, error_type, message })
 }
 
-/// A finding as events and snapshots keep it.
-pub(super) fn finding_of(finding: &Finding) -> (u8, String) {
-    match finding {
-        Finding::Landed(result) => (0, result.as_str().to_owned()),
-        Finding::DidNotHappen => (1, String::new()),
-        Finding::Inconclusive(why) => (2, why.clone()),
+/// A verdict as events and snapshots keep it.
+pub(super) fn verdict_of(verdict: &Verdict) -> (u8, String) {
+    match verdict {
+        Verdict::Landed(result) => (0, result.as_str().to_owned()),
+        Verdict::DidNotHappen => (1, String::new()),
+        Verdict::Inconclusive(why) => (2, why.clone()),
     }
 }
 
-pub(super) fn read_finding(code: u8, says: String) -> Result<Finding, FieldError> {
+pub(super) fn read_verdict(code: u8, says: String) -> Result<Verdict, FieldError> {
     match code {
-        0 => Ok(Finding::Landed(json(&says)?)),
-        1 => Ok(Finding::DidNotHappen),
-        2 => Ok(Finding::Inconclusive(says)),
+        0 => Ok(Verdict::Landed(json(&says)?)),
+        1 => Ok(Verdict::DidNotHappen),
+        2 => Ok(Verdict::Inconclusive(says)),
         other => Err(FieldError::Code(other)),
     }
 }

@@ -20,8 +20,8 @@ use crate::turn::Turn;
 
 type Read<T> = Result<T, FieldError>;
 
-/// Statuses from here on are findings, by their code.
-const FINDINGS: u8 = 16;
+/// Statuses from here on are verdicts, by their code.
+const VERDICTS: u8 = 16;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct StoredTask<'a> {
@@ -41,6 +41,7 @@ pub(super) struct StoredTask<'a> {
     #[serde(borrow)]
     turn: Vec<TurnMessageV1<'a>>,
     run: Option<StoredRun>,
+    paused: Option<StoredRun>,
     runs: u32,
     outputs: Vec<usize>,
 }
@@ -55,6 +56,7 @@ struct StoredItem {
 struct StoredRun {
     item: Option<StoredItem>,
     next_part: u32,
+    began: i64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -111,6 +113,7 @@ impl<'a> StoredTask<'a> {
             calls,
             turn,
             run,
+            paused,
             runs,
             outputs,
         } = task;
@@ -127,7 +130,8 @@ impl<'a> StoredTask<'a> {
             last: last.map(StoredItem::of),
             calls: calls.0.iter().map(StoredCall::of).collect(),
             turn: turn.0.iter().map(TurnMessageV1::of).collect(),
-            run: run.map(|run| StoredRun { item: run.item.map(StoredItem::of), next_part: run.next_part }),
+            run: run.map(StoredRun::of),
+            paused: paused.map(StoredRun::of),
             runs: *runs,
             outputs: outputs.clone(),
         }
@@ -148,10 +152,22 @@ impl<'a> StoredTask<'a> {
             last: self.last.map(StoredItem::read),
             calls: CallBook(self.calls.into_iter().map(StoredCall::read).collect::<Read<_>>()?),
             turn: Turn(self.turn.into_iter().map(TurnMessageV1::read).collect::<Read<_>>()?),
-            run: self.run.map(|run| Run { item: run.item.map(StoredItem::read), next_part: run.next_part }),
+            run: self.run.map(StoredRun::read),
+            paused: self.paused.map(StoredRun::read),
             runs: self.runs,
             outputs: self.outputs,
         })
+    }
+}
+
+impl StoredRun {
+    fn of(run: Run) -> Self {
+        let Run { item, next_part, began } = run;
+        Self { item: item.map(StoredItem::of), next_part, began: began.0 }
+    }
+
+    fn read(self) -> Run {
+        Run { item: self.item.map(StoredItem::read), next_part: self.next_part, began: Timestamp(self.began) }
     }
 }
 
@@ -195,10 +211,10 @@ impl StoredCall {
                 says.clone_from(reason);
                 8
             }
-            CallStatus::Reconciled(finding) => {
-                let (code, text) = stored_call::finding_of(finding);
+            CallStatus::Reconciled(verdict) => {
+                let (code, text) = stored_call::verdict_of(verdict);
                 says = text;
-                FINDINGS + code
+                VERDICTS + code
             }
         };
         Self {
@@ -227,8 +243,8 @@ impl StoredCall {
             (6, None) => CallStatus::Unknown(self.says),
             (7, None) => CallStatus::Unsent,
             (8, None) => CallStatus::Abandoned(self.says),
-            (code @ FINDINGS.., None) => {
-                CallStatus::Reconciled(stored_call::read_finding(code - FINDINGS, self.says)?)
+            (code @ VERDICTS.., None) => {
+                CallStatus::Reconciled(stored_call::read_verdict(code - VERDICTS, self.says)?)
             }
             (other, _) => return Err(FieldError::Code(other)),
         };

@@ -34,6 +34,8 @@ pub struct Run {
     pub item: Option<ItemRef>,
     /// The first part that has no output yet.
     pub next_part: u32,
+    /// When it began.
+    pub began: Timestamp,
 }
 
 /// A task: the fold of its stream.
@@ -51,6 +53,8 @@ pub struct Task {
     pub(crate) calls: CallBook,
     pub(crate) turn: Turn,
     pub(crate) run: Option<Run>,
+    /// The run that ended in waiting for a person.
+    pub(crate) paused: Option<Run>,
     pub(crate) runs: u32,
     /// Which artifacts are outputs of the current run.
     pub(crate) outputs: Vec<usize>,
@@ -110,6 +114,11 @@ impl Task {
     /// The run that is going on.
     pub fn run(&self) -> Option<&Run> {
         self.run.as_ref()
+    }
+
+    /// The run that ended in waiting for a person, until another one begins or the task is over.
+    pub fn paused(&self) -> Option<&Run> {
+        self.paused.as_ref()
     }
 
     /// How many runs there were, this one included.
@@ -199,10 +208,10 @@ impl Task {
     /// Folds one event in. Total.
     pub(super) fn fold(&mut self, event: &TaskEvent, metadata: &Metadata) {
         match event {
-            TaskEvent::Submitted(posted) => self.submitted(posted),
+            TaskEvent::Submitted(posted) => self.submitted(posted, metadata.at),
             TaskEvent::StateChanged { from, to } => {
                 self.history.push(StateChange { from: *from, to: *to, at: metadata.at });
-                self.enter(*to);
+                self.enter(*to, metadata.at);
             }
             TaskEvent::MessageAppended(message) => {
                 self.last = Some(ItemRef::Message(self.messages.len()));
@@ -223,7 +232,7 @@ impl Task {
         }
     }
 
-    fn submitted(&mut self, posted: &PostedTask) {
+    fn submitted(&mut self, posted: &PostedTask, at: Timestamp) {
         self.id.clone_from(&posted.id);
         self.messages.clone_from(&posted.messages);
         self.artifacts.clone_from(&posted.artifacts);
@@ -234,17 +243,19 @@ impl Task {
             LastItem::Message(_) => ItemRef::Message(self.messages.len().saturating_sub(1)),
             LastItem::Artifact(_) => ItemRef::Artifact(self.artifacts.len().saturating_sub(1)),
         });
-        self.enter(posted.state);
+        self.enter(posted.state, at);
     }
 
     /// A run begins when the task becomes `working` and is over when it is anything else.
-    fn enter(&mut self, state: TaskState) {
+    fn enter(&mut self, state: TaskState, at: Timestamp) {
         self.state = Some(state);
         self.turn.clear();
         self.outputs.clear();
+        let ended = self.run.take();
+        self.paused = ended.filter(|_| state == TaskState::InputRequired);
         self.run = (state == TaskState::Working).then(|| {
             self.runs += 1;
-            Run { item: self.last, next_part: 0 }
+            Run { item: self.last, next_part: 0, began: at }
         });
     }
 }

@@ -34,7 +34,7 @@ impl TaskCore {
 
     /// What the pending events ask of the outside.
     fn effects(&self, shared: &Shared) -> Vec<Effect> {
-        let effect = |event: &TaskEvent| match event {
+        let first = |event: &TaskEvent| match event {
             TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, delay_ms, .. }) => {
                 let request = &self.task().calls().get(call_id)?.request;
                 let seat = self.seat.as_ref().map(Held::seat);
@@ -48,6 +48,7 @@ impl TaskCore {
                     request: request.clone(),
                     attempt: *attempt,
                     delay_ms: *delay_ms,
+                    place: self.outside.place(call_id),
                     infer,
                 })))
             }
@@ -56,7 +57,11 @@ impl TaskCore {
             ) => Some(Effect::Abort { call_id: call_id.clone() }),
             _ => None,
         };
-        self.entity.pending().iter().filter_map(effect).collect()
+        let then = |event: &TaskEvent| match event {
+            TaskEvent::Call(event) => self.evidence(event),
+            _ => None,
+        };
+        self.entity.pending().iter().flat_map(|event| first(event).into_iter().chain(then(event))).collect()
     }
 
     /// Writes what is pending, here, in the session and in a tool's state, as one append. The session's part comes

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallEvent, Finding, Recovery};
+use proto_events::call::{CallEvent, Recovery, Verdict};
 
 /// What is known of a call.
 struct Seen {
@@ -56,8 +56,8 @@ impl CallsCheck {
                 faults
             }
             CallEvent::Canceled { .. } | CallEvent::OutcomeUnknown { .. } => outcome(id, call, word(event)),
-            CallEvent::Reconciled { finding, .. } => {
-                call.unsent = *finding == Finding::DidNotHappen;
+            CallEvent::Reconciled { verdict, .. } => {
+                call.unsent = *verdict == Verdict::DidNotHappen;
                 reconciled(id, call)
             }
             CallEvent::Abandoned { .. } => match call.outcome {
@@ -93,7 +93,7 @@ fn dispatched(id: &str, call: &mut Seen, attempt: u32, over: bool) -> Vec<String
     faults
 }
 
-/// A finding is about an attempt whose outcome is open, unknown or given up.
+/// A verdict is about an attempt whose outcome is open, unknown or given up.
 fn reconciled(id: &str, call: &Seen) -> Vec<String> {
     if call.attempts == 0 {
         return vec![format!("call `{id}` was looked into, but was never sent")];

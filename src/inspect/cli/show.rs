@@ -1,6 +1,6 @@
 //! `show` and `state`: one task or session, or what one tool keeps.
 
-use proto_events::call::{Call, CallStatus, Finding};
+use proto_events::call::{self, Call, CallStatus};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::session::Session;
@@ -110,7 +110,7 @@ fn answered(call: &Call) -> String {
     match &call.status {
         CallStatus::Succeeded(result) => shown_result(result),
         CallStatus::Failed(failure) => failure.message.clone(),
-        CallStatus::Reconciled(Finding::Landed(result)) => shown_result(result),
+        CallStatus::Reconciled(call::Verdict::Landed(result)) => shown_result(result),
         CallStatus::Unknown(why) | CallStatus::Abandoned(why) => why.clone(),
         _ => String::new(),
     }
