@@ -34,6 +34,8 @@ pub mod infer {
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
     pub use crate::agent::into_tool::{DynTool, IntoTool};
+    #[cfg(feature = "mcp")]
+    pub use crate::agent::mcp::McpServer;
     pub use crate::agent::policy::{Breaker, ToolPolicy};
     pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
     pub use crate::agent::tool_state::ToolState;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
@@ -19,11 +19,14 @@ use crate::actors::shared::Parts;
 use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
-use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
+use crate::agent::tool::{Cancellation, ToolError, ToolErrorKind};
 use crate::limits::{DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
 use crate::ports::Ports;
 
+use self::given::{Giver, Late};
+
 mod asking;
+mod given;
 
 /// Answer when no call is in flight any more.
 #[derive(Message)]
@@ -86,8 +89,10 @@ impl Router {
         order: Order,
         cancellation: Cancellation,
         began: Arc<AtomicBool>,
+        late: Recipient<Late>,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
-        let (agent, stores) = (Arc::clone(&self.agent), Arc::clone(&self.tool_stores));
+        let giver = Giver { stores: Arc::clone(&self.tool_stores), late };
+        let agent = Arc::clone(&self.agent);
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let CallRequested { target, call_id, .. } = &order.request;
         let span = if order.infer.is_some() {
@@ -97,7 +102,7 @@ impl Router {
         };
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, &stores, order, cancellation, jitter).await
+            attempt(&agent, &giver, order, cancellation, jitter).await
         };
         self.calls.spawn(work.instrument(span))
     }
@@ -169,9 +174,10 @@ impl Handler<Order> for Router {
                 tokio::time::sleep(delay).await;
             }
         };
-        let work = wait.into_actor(self).then(move |(), actor: &mut Self, _| {
+        let work = wait.into_actor(self).then(move |(), actor: &mut Self, ctx: &mut Self::Context| {
             let began = Arc::new(AtomicBool::new(false));
-            let send_off = || actor.send_off(order, cancellation.clone(), Arc::clone(&began));
+            let late = ctx.address().recipient();
+            let send_off = || actor.send_off(order, cancellation.clone(), Arc::clone(&began), late);
             let work = (!cancellation.is_canceled()).then(send_off);
             if let (Some(known), Some(work)) = (actor.in_flight.get_mut(&key), &work) {
                 known.work = Some(work.abort_handle());
@@ -264,7 +270,7 @@ impl Handler<Drain> for Router {
 /// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
 async fn attempt(
     agent: &Agent,
-    stores: &ToolStores,
+    giver: &Giver,
     order: Order,
     cancellation: Cancellation,
     jitter: f64,
@@ -273,7 +279,7 @@ async fn attempt(
     let work = async {
         match order.infer {
             Some(request) => infer(agent, request, number, jitter).await,
-            None => tool(agent, stores, order, cancellation).await,
+            None => tool(agent, giver, order, cancellation).await,
         }
     };
     match AssertUnwindSafe(work).catch_unwind().await {
@@ -286,29 +292,18 @@ async fn attempt(
     }
 }
 
-async fn tool(agent: &Agent, stores: &ToolStores, order: Order, cancellation: Cancellation) -> AttemptEnd {
+async fn tool(agent: &Agent, giver: &Giver, order: Order, cancellation: Cancellation) -> AttemptEnd {
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
     };
-    let state = match stores.state(&order.request.target).await {
-        Ok(state) => state,
+    let (context, state) = match giver.context(&order, cancellation).await {
+        Ok(given) => given,
         Err(error) => {
             let text = format!("the tool's state cannot be read: {error}");
             return failed(FailureClass::BeforeEffect, "StateUnavailable", &text);
         }
     };
-    let timeout = Duration::from_millis(order.request.timeout_ms);
-    let context = ToolContext::new(ToolContextParts {
-        task_id: order.task_id,
-        call_id: order.request.call_id.clone(),
-        idempotency_key: order.request.idempotency_key.clone(),
-        attempt: order.attempt,
-        deadline: Instant::now().checked_add(timeout),
-        cancellation,
-        progress: None,
-        state: state.clone(),
-    });
     match registered.tool().call(context, order.request.args).await {
         Ok(result) => AttemptEnd::Succeeded { result, usage: None, writes: state.close() },
         Err(error) => tool_failed(&error),

@@ -8,7 +8,8 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
+//! | [`tool`], [`into_tool`], [`blocking`], [`registry`] | what a tool is, how a function becomes one, async or not, and one agent's tools |
+//! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
 //! | [`tool_state`] | what a tool keeps between its calls, as one call sees it |
 //! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
@@ -21,6 +22,7 @@
 //! | [`python`] | texts that must look as Python prints them |
 
 pub mod action;
+pub mod blocking;
 pub mod budget;
 mod check;
 mod coerce;
@@ -29,6 +31,8 @@ pub mod infer;
 pub mod into_tool;
 mod json_words;
 mod literal;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod plan;
 pub mod policy;
 pub mod probe;

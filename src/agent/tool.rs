@@ -59,6 +59,12 @@ impl ToolError {
         self
     }
 
+    /// The same in other words.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn reworded(&self, message: String) -> Self {
+        Self { message, ..self.clone() }
+    }
+
     /// Which kind.
     pub fn kind(&self) -> ToolErrorKind {
         self.kind
@@ -112,6 +118,9 @@ impl Cancellation {
 /// Takes a progress text.
 pub type ProgressSink = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// Takes what a tool answers when nobody waits for it any more.
+pub type LateSink = Arc<dyn Fn(Result<JsonText, ToolError>) + Send + Sync>;
+
 /// What a [`ToolContext`] is made of. For whoever runs tools, and for tests of tools.
 #[derive(Clone, Default)]
 pub struct ToolContextParts {
@@ -131,6 +140,8 @@ pub struct ToolContextParts {
     pub progress: Option<ProgressSink>,
     /// What the tool keeps between its calls.
     pub state: ToolState,
+    /// Takes the answer of a tool that could not be stopped when its call was given up; without it, it is dropped.
+    pub late: Option<LateSink>,
 }
 
 impl fmt::Debug for ToolContextParts {
@@ -187,6 +198,11 @@ impl ToolContext {
     /// What the tool keeps between its calls: `get`, `put`, `list`, `delete`, written with the success of this call.
     pub fn state(&self) -> &ToolState {
         &self.0.state
+    }
+
+    /// Who takes an answer that comes too late.
+    pub(super) fn late(&self) -> Option<LateSink> {
+        self.0.late.clone()
     }
 
     /// Tells whoever watches how far the work is. A hint: it may be dropped, and it is not stored.

@@ -1,8 +1,6 @@
 //! Asking the model: the intent, which names what the model is shown, and the request itself.
 
-use proto_events::call::{
-    Call, CallKind, CallOrigin, CallRequested, CallStatus, PromptRef, Recovery,
-};
+use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, CallStatus, PromptRef, Recovery};
 use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole};
