@@ -10,6 +10,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AtomicResponse, Context, Handle
 use proto_events::envelope::{Committed, Timestamp};
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use crate::actors::awake::{Passivate, Rest};
 use crate::actors::messages::{Abort, AcquireTurn, Cause, Rested, Stopped, TaskOp, TaskView, ToTask};
@@ -30,6 +31,8 @@ pub(crate) struct TaskActor {
     number: u64,
     /// Why what the task waits for is lost, until something is written again.
     stalled: Option<String>,
+    /// Wakes it when the time of its run is up.
+    alarm: Option<AbortHandle>,
 }
 
 /// What an operation's sender waits for.
@@ -47,7 +50,17 @@ struct Asked {
 
 impl TaskActor {
     pub(super) fn new(shared: Arc<Shared>, stream: StreamId, number: u64, rest: Rc<Rest>) -> Self {
-        Self { shared, stream, core: None, waiters: Vec::new(), rest, orderly: false, number, stalled: None }
+        Self {
+            shared,
+            stream,
+            core: None,
+            waiters: Vec::new(),
+            rest,
+            orderly: false,
+            number,
+            stalled: None,
+            alarm: None,
+        }
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
@@ -73,6 +86,9 @@ impl TaskActor {
         }
         self.rest.carried_out();
         let at_rest = self.is_at_rest();
+        if at_rest && let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
         self.rest.note(at_rest);
         if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.rested.do_send(Rested { stream: self.stream.clone() });
@@ -126,7 +142,7 @@ impl TaskActor {
         TaskView { task: core.map(TaskCore::shared_task).unwrap_or_default(), committed }
     }
 
-    fn set_going(&self, effect: Effect) {
+    fn set_going(&mut self, effect: Effect) {
         match effect {
             Effect::Dispatch(order) => self.shared.dispatch.do_send(*order),
             Effect::Abort { call_id } => {
@@ -134,7 +150,12 @@ impl TaskActor {
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
             Effect::AwaitPlace { call_id, target } => self.await_place(call_id, target),
-            Effect::Wake { at, run } => self.wake_at(at, run),
+            Effect::Wake { at, run } => {
+                let alarm = self.wake_at(at, run);
+                if let Some(before) = self.alarm.replace(alarm) {
+                    before.abort();
+                }
+            }
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
     }
@@ -176,7 +197,7 @@ impl TaskActor {
     }
 
     /// Looks at the task again when the time of its run is up.
-    fn wake_at(&self, at: Timestamp, run: u32) {
+    fn wake_at(&self, at: Timestamp, run: u32) -> AbortHandle {
         let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
         let stream = self.stream.clone();
         // A moment later: the time itself is still within the limit.
@@ -185,7 +206,16 @@ impl TaskActor {
             clock.sleep(wait).await;
             let cause = Cause::own(format!("run-until:{run}"), "deadline");
             to_task.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
-        });
+        })
+        .abort_handle()
+    }
+}
+
+impl Drop for TaskActor {
+    fn drop(&mut self) {
+        if let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
     }
 }
 

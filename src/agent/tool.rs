@@ -18,6 +18,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Tool: Send + Sync + 'static {
     /// Starts the call. `args` is an object that was checked against the tool's schema.
     fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>>;
+
+    /// Whether the work occupies a thread, so that dropping the future does not end it: a cancel or a timeout then
+    /// waits for nobody, and what comes of it later is evidence.
+    fn is_blocking(&self) -> bool {
+        false
+    }
 }
 
 /// Which kind of failure a tool reports.
@@ -118,9 +124,6 @@ impl Cancellation {
 /// Takes a progress text.
 pub type ProgressSink = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Takes what a tool answers when nobody waits for it any more.
-pub type LateSink = Arc<dyn Fn(Result<JsonText, ToolError>) + Send + Sync>;
-
 /// What a [`ToolContext`] is made of. For whoever runs tools, and for tests of tools.
 #[derive(Clone, Default)]
 pub struct ToolContextParts {
@@ -140,8 +143,6 @@ pub struct ToolContextParts {
     pub progress: Option<ProgressSink>,
     /// What the tool keeps between its calls.
     pub state: ToolState,
-    /// Takes the answer of a tool that could not be stopped when its call was given up; without it, it is dropped.
-    pub late: Option<LateSink>,
 }
 
 impl fmt::Debug for ToolContextParts {
@@ -198,11 +199,6 @@ impl ToolContext {
     /// What the tool keeps between its calls: `get`, `put`, `list`, `delete`, written with the success of this call.
     pub fn state(&self) -> &ToolState {
         &self.0.state
-    }
-
-    /// Who takes an answer that comes too late.
-    pub(super) fn late(&self) -> Option<LateSink> {
-        self.0.late.clone()
     }
 
     /// Tells whoever watches how far the work is. A hint: it may be dropped, and it is not stored.
