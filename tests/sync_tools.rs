@@ -9,7 +9,7 @@
 use std::convert::Infallible;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto_events::call::{CallEvent, CallStatus, FailureClass};
 use proto_events::codec::AnyEvent;
@@ -137,6 +137,11 @@ fn stubborn(
     move |cx, _| {
         began.lock().unwrap().send(()).unwrap();
         told.lock().unwrap().recv().unwrap();
+        // A cancel is answered first and told to the tool then.
+        let until = Instant::now() + Duration::from_secs(60);
+        while !cx.cancellation().is_canceled() && Instant::now() < until {
+            std::thread::yield_now();
+        }
         cx.state().put("k", "too late", Version(0))?;
         Ok(cx.cancellation().is_canceled())
     }

@@ -266,8 +266,14 @@ async fn what_a_canceled_call_wrote_is_not_kept() {
     task.cancel(None).await.unwrap();
     may_go_on.notify_one();
     let log = system.log();
-    system.shutdown().await.unwrap();
+    let is_late = |row: &EventRow| {
+        matches!(&row.event, Ok(AnyEvent::Task(TaskEvent::Call(CallEvent::LateResultIgnored { .. }))))
+    };
+    while !rows(log.as_ref()).iter().any(is_late) {
+        tokio::task::yield_now().await;
+    }
     assert!(written(log.as_ref()).is_empty());
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]
