@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
@@ -19,15 +19,17 @@ use crate::actors::shared::Parts;
 use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
-use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
+use crate::agent::tool::Cancellation;
 use crate::limits::{CANCEL_GRACE, DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
 use crate::ports::Ports;
 
 mod asking;
 mod breakers;
+mod tool;
 mod watch;
 
 use breakers::Breakers;
+use tool::tool;
 use watch::Watch;
 
 /// Answer when no call is in flight any more.
@@ -304,53 +306,6 @@ async fn attempt(
             failed(FailureClass::AfterEffect, "panic", &format!("the call panicked: {text}"))
         }
     }
-}
-
-async fn tool(
-    agent: &Agent,
-    stores: &ToolStores,
-    order: Order,
-    cancellation: Cancellation,
-    jitter: f64,
-) -> AttemptEnd {
-    let Some(registered) = agent.tools.get(&order.request.target) else {
-        let text = format!("Tool '{}' not found", order.request.target);
-        return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
-    };
-    let state = match stores.state(&order.request.target).await {
-        Ok(state) => state,
-        Err(error) => {
-            let text = format!("the tool's state cannot be read: {error}");
-            return failed(FailureClass::BeforeEffect, "StateUnavailable", &text);
-        }
-    };
-    let timeout = Duration::from_millis(order.request.timeout_ms);
-    let context = ToolContext::new(ToolContextParts {
-        task_id: order.task_id,
-        call_id: order.request.call_id.clone(),
-        idempotency_key: order.request.idempotency_key.clone(),
-        attempt: order.attempt,
-        deadline: Instant::now().checked_add(timeout),
-        cancellation,
-        progress: None,
-        state: state.clone(),
-    });
-    match registered.tool().call(context, order.request.args).await {
-        Ok(result) => AttemptEnd::Succeeded { result, usage: None, writes: state.close() },
-        Err(error) => tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter)),
-    }
-}
-
-/// An error without a message fails with its type as its message. If its policy has it tried again, then after this
-/// back-off.
-fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
-    let class = match error.kind() {
-        ToolErrorKind::Arguments => FailureClass::Rejected,
-        ToolErrorKind::Failed => FailureClass::AfterEffect,
-    };
-    let message = if error.message().is_empty() { error.type_name() } else { error.message() };
-    let delay_ms = u64::try_from(back_off.as_millis()).unwrap_or(u64::MAX);
-    AttemptEnd::Failed { failure: failure(class, error.type_name(), message), passing: false, delay_ms }
 }
 
 async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
