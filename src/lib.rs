@@ -47,7 +47,12 @@ pub mod approval {
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
     pub use crate::agent::into_tool::{DynTool, IntoTool};
+    #[cfg(feature = "mcp")]
+    pub use crate::agent::mcp::McpServer;
     pub use crate::agent::policy::{Breaker, ToolPolicy};
     pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
+    pub use crate::agent::tool_state::ToolState;
     pub use proto_events::call::{Recovery, Verdict};
+    pub use proto_events::id::Version;
+    pub use proto_events::tool_store::{ToolEntry, ToolStore};
 }

@@ -108,3 +108,6 @@ pub const EXPORT_LINE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// Bytes of imported records that are made durable together (16 MiB): what waits is held in memory.
 pub const IMPORT_GROUP_BYTES: usize = 16 * 1024 * 1024;
+
+/// Longest wait for an MCP server to start and to list its tools: one that is fetched from a registry first is slow.
+pub const MCP_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);

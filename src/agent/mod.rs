@@ -8,7 +8,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
+//! | [`tool`], [`into_tool`], [`blocking`], [`registry`] | what a tool is, how a function becomes one, async or not, and one agent's tools |
+//! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
+//! | [`tool_state`] | what a tool keeps between its calls, as one call sees it |
 //! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
 //! | [`output_schema`] | the check of an answer against the schema that was asked for |
@@ -25,6 +27,7 @@
 
 pub mod action;
 pub mod approval;
+pub mod blocking;
 pub mod budget;
 pub mod capability;
 mod check;
@@ -34,6 +37,8 @@ pub mod infer;
 pub mod into_tool;
 mod json_words;
 mod literal;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 #[cfg(feature = "openai")]
 pub mod openai;
 pub mod output_schema;
@@ -50,6 +55,7 @@ pub mod scripted;
 mod shorthand;
 pub mod summary;
 pub mod tool;
+pub mod tool_state;
 
 use std::sync::Arc;
 use std::time::Duration;

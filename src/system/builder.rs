@@ -5,15 +5,18 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use proto_events::id::check_id;
+use proto_events::id::{StreamId, check_id};
 
 use crate::actors::shared::Parts;
 use crate::actors::snapshots::Snapshots;
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::approval::{Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
+#[cfg(feature = "mcp")]
+use crate::agent::mcp::McpServer;
 use crate::agent::policy::{InferPolicy, ToolPolicy};
 use crate::agent::registry::RegisteredTool;
 #[cfg(feature = "testing")]
@@ -47,6 +50,8 @@ pub struct Builder {
     passivate_after: Duration,
     live_actors: usize,
     snapshots: Option<Snapshots>,
+    #[cfg(feature = "mcp")]
+    mcp: Vec<McpServer>,
     #[cfg(feature = "testing")]
     stage: Option<Arc<crate::actors::stage::Stage>>,
 }
@@ -69,6 +74,8 @@ impl Builder {
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
             snapshots: None,
+            #[cfg(feature = "mcp")]
+            mcp: Vec::new(),
             #[cfg(feature = "testing")]
             stage: None,
         }
@@ -128,6 +135,14 @@ impl Builder {
     #[must_use]
     pub fn infer_policy(mut self, policy: InferPolicy) -> Self {
         self.agent.infer_policy = policy;
+        self
+    }
+
+    /// The tools of an MCP server, which is connected when the system starts. See [`McpServer`].
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn mcp(mut self, server: McpServer) -> Self {
+        self.mcp.push(server);
         self
     }
 
@@ -255,7 +270,24 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the description cannot work.
-    pub async fn start(self) -> Result<System, Error> {
+    pub async fn start(mut self) -> Result<System, Error> {
+        let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
+        match self.start_on(calls).await {
+            Ok((name, parts, open)) => assemble(name, parts, open, own_runtime),
+            Err(error) => {
+                // To drop it here would block, which this place does not allow.
+                own_runtime.map(tokio::runtime::Runtime::shutdown_background);
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_on(
+        #[cfg_attr(not(feature = "mcp"), expect(unused_mut, reason = "an MCP server adds tools"))] mut self,
+        calls: tokio::runtime::Handle,
+    ) -> Result<(String, Parts, Vec<StreamId>), Error> {
+        #[cfg(feature = "mcp")]
+        self.list_mcp(&calls).await?;
         check_id(&self.agent.name)?;
         for name in self.agent.tools.names() {
             // A tool's name becomes part of the name of its own stream.
@@ -270,7 +302,6 @@ impl Builder {
             let named = |why| format!("the model {}/{}: {why}", backend.backend(), backend.model());
             backend.check().map_err(|why| Error::Builder(named(why)))?;
         }
-        let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
         let (store, open, name) = blocking(move || {
@@ -284,6 +315,7 @@ impl Builder {
         .await??;
         let parts = Parts {
             agent: Arc::new(self.agent),
+            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &name)),
             store,
             ports: self.ports,
             calls,
@@ -295,7 +327,27 @@ impl Builder {
             #[cfg(feature = "testing")]
             stage: self.stage,
         };
-        assemble(name, parts, open, own_runtime)
+        Ok((name, parts, open))
+    }
+
+    /// Connects the MCP servers on the runtime for calls, where their connections then live, and adds their tools.
+    #[cfg(feature = "mcp")]
+    async fn list_mcp(&mut self, calls: &tokio::runtime::Handle) -> Result<(), Error> {
+        for server in std::mem::take(&mut self.mcp) {
+            let name = server.name().to_owned();
+            let listed = calls.spawn(server.tools()).await;
+            let listed = listed.map_err(|error| Error::Internal(format!("MCP server `{name}`: {error}")))?;
+            for tool in listed.map_err(Error::Builder)? {
+                let known = &tool.spec().name;
+                if self.agent.tools.get(known).is_some() {
+                    return Err(Error::Builder(format!(
+                        "MCP server `{name}` has a tool that would be called `{known}`, as another is; give it a prefix"
+                    )));
+                }
+                self.agent.tools.register(tool);
+            }
+        }
+        Ok(())
     }
 }
 
