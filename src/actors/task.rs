@@ -10,6 +10,7 @@ use actix::{Actor, ActorContext, ActorFutureExt, AtomicResponse, Context, Handle
 use proto_events::envelope::{Committed, Timestamp};
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use crate::actors::asking::Asking;
 use crate::actors::awake::{Passivate, Rest};
@@ -31,6 +32,8 @@ pub(crate) struct TaskActor {
     number: u64,
     /// Why what the task waits for is lost, until something is written again.
     stalled: Option<String>,
+    /// Wakes it when the time of its run is up.
+    alarm: Option<AbortHandle>,
     /// The approval handler, while it is being asked.
     asking: Option<Asking>,
 }
@@ -59,6 +62,7 @@ impl TaskActor {
             orderly: false,
             number,
             stalled: None,
+            alarm: None,
             asking: None,
         }
     }
@@ -90,6 +94,9 @@ impl TaskActor {
         }
         self.rest.carried_out();
         let at_rest = self.is_at_rest();
+        if at_rest && let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
         self.rest.note(at_rest);
         if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.rested.do_send(Rested { stream: self.stream.clone() });
@@ -157,7 +164,12 @@ impl TaskActor {
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
             Effect::AwaitPlace { call_id, target } => self.await_place(call_id, target),
-            Effect::Wake { at, run } => self.wake_at(at, run),
+            Effect::Wake { at, run } => {
+                let alarm = self.wake_at(at, run);
+                if let Some(before) = self.alarm.replace(alarm) {
+                    before.abort();
+                }
+            }
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
     }
@@ -199,7 +211,7 @@ impl TaskActor {
     }
 
     /// Looks at the task again when the time of its run is up.
-    fn wake_at(&self, at: Timestamp, run: u32) {
+    fn wake_at(&self, at: Timestamp, run: u32) -> AbortHandle {
         let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
         let stream = self.stream.clone();
         // A moment later: the time itself is still within the limit.
@@ -208,7 +220,16 @@ impl TaskActor {
             clock.sleep(wait).await;
             let cause = Cause::own(format!("run-until:{run}"), "deadline");
             to_task.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
-        });
+        })
+        .abort_handle()
+    }
+}
+
+impl Drop for TaskActor {
+    fn drop(&mut self) {
+        if let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
     }
 }
 
