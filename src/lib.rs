@@ -15,6 +15,8 @@ pub mod limits;
 pub mod ports;
 pub mod store;
 pub mod system;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::Error;
 pub use proto_events;

@@ -324,6 +324,14 @@ impl System {
         }
     }
 
+    /// Ends the actors' thread at once, as a crash would: what runs is dropped, nothing is told to anyone.
+    #[cfg(feature = "testing")]
+    pub(crate) async fn drop_dead(self) -> Result<(), Error> {
+        let running = self.inner.running();
+        running.actors()?.thread.stop();
+        blocking(move || running.actors().map(|actors| actors.thread.join())).await?
+    }
+
     fn refuse_if_stopping(&self) -> Result<(), Error> {
         if self.inner.stopping.load(Ordering::Acquire) { Err(Error::Stopped) } else { Ok(()) }
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use proto_events::call::{CallEvent, CallStatus, FailureClass};
+use proto_events::call::CallEvent;
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::task::TaskEvent;
@@ -21,7 +21,7 @@ use taskreel::infer::Scripted;
 use taskreel::store::fold::decode_record;
 use taskreel::store::{EventReader, MemoryStore};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
-use taskreel::{Error, JsonSchema, Message, Part, System, TaskHandle, TaskState};
+use taskreel::{Error, JsonSchema, Part, System, TaskHandle, TaskState};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,15 +38,6 @@ fn memory() -> Arc<MemoryStore> {
 
 fn call(tool: &str) -> Part {
     Part::tool_call(tool, json!({})).unwrap()
-}
-
-fn many(tool: &str, times: usize) -> Message {
-    Message {
-        id: Some("m".to_owned()),
-        role: Some("user".to_owned()),
-        parts: (0..times).map(|_| call(tool)).collect(),
-        timestamp: None,
-    }
 }
 
 /// The events of a task's calls, in order.
@@ -109,7 +100,8 @@ async fn paying(store: Arc<MemoryStore>, pay: &Hang, verdict: Verdict, model: Op
         let verdict = asked.clone();
         async move { Ok::<_, ToolError>(verdict) }
     };
-    let builder = System::builder("-").store(store).tool_with("pay", "Pays", tool, ToolPolicy::reconcile(probe));
+    let builder =
+        System::builder("-").store(store).tool_with("pay", "Pays", tool, ToolPolicy::reconcile(probe));
     let builder = match model {
         Some(script) => builder.infer(Scripted::from_json(script).unwrap()),
         None => builder,
@@ -255,7 +247,8 @@ async fn what_a_person_says_of_a_models_call_is_told_to_the_model_in_a_new_turn(
 
 #[tokio::test]
 async fn a_call_that_is_not_unknown_is_settled_by_nobody() {
-    let system = System::builder("-").store(memory()).tool("yes", "", |_: Nothing| async { Ok::<_, Infallible>(1) });
+    let system =
+        System::builder("-").store(memory()).tool("yes", "", |_: Nothing| async { Ok::<_, Infallible>(1) });
     let system = system.start().await.unwrap();
     let task = system.submit(call("yes")).await.unwrap();
     let end = soon(task.finished()).await.unwrap();
@@ -267,7 +260,12 @@ async fn a_call_that_is_not_unknown_is_settled_by_nobody() {
 }
 
 /// A tool that fails so many times, then works.
-fn failing(times: u32) -> (Arc<AtomicU32>, impl Fn(Nothing) -> taskreel::agent::tool::BoxFuture<'static, Result<u32, String>> + Send + Sync) {
+fn failing(
+    times: u32,
+) -> (
+    Arc<AtomicU32>,
+    impl Fn(Nothing) -> taskreel::agent::tool::BoxFuture<'static, Result<u32, String>> + Send + Sync,
+) {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
     let tool = move |_: Nothing| -> taskreel::agent::tool::BoxFuture<'static, Result<u32, String>> {
@@ -282,7 +280,8 @@ async fn an_error_is_tried_again_where_policy_and_mode_allow_it_and_each_attempt
     let (runs, tool) = failing(1);
     let store = memory();
     let policy = ToolPolicy::idempotent().retries(2);
-    let system = System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
+    let system =
+        System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
     let task = system.submit(call("t")).await.unwrap();
     let end = soon(task.finished()).await.unwrap();
     assert_eq!((end.state(), runs.load(Ordering::SeqCst)), (TaskState::Completed, 2));
@@ -317,7 +316,8 @@ async fn past_its_deadline_no_attempt_starts() {
     let store = memory();
     // The first back-off is a second at least.
     let policy = ToolPolicy::idempotent().retries(5).deadline(Duration::from_millis(500));
-    let system = System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
+    let system =
+        System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
     let task = system.submit(call("t")).await.unwrap();
     assert_eq!(soon(task.finished()).await.unwrap().state(), TaskState::Failed);
     assert_eq!(runs.load(Ordering::SeqCst), 1);

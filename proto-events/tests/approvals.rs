@@ -11,8 +11,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::scenario::Scenario;
 use proto_events::task::{
-    ApprovalDecided, ApprovalRejection, ApprovalRequested, Task, TaskCommand, TaskEvent,
-    TaskRejection,
+    ApprovalDecided, ApprovalRejection, ApprovalRequested, Task, TaskCommand, TaskEvent, TaskRejection,
 };
 
 const ARGS: &str = r#"{"cents":100}"#;

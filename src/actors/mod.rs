@@ -27,6 +27,8 @@ pub(crate) mod router;
 pub(crate) mod session;
 pub(crate) mod shared;
 pub(crate) mod snapshots;
+#[cfg(feature = "testing")]
+pub(crate) mod stage;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;

@@ -16,6 +16,8 @@ use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
 use crate::agent::policy::{InferPolicy, ToolPolicy};
 use crate::agent::registry::RegisteredTool;
+#[cfg(feature = "testing")]
+use crate::agent::tool::Tool;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::ports::Ports;
@@ -45,6 +47,8 @@ pub struct Builder {
     passivate_after: Duration,
     live_actors: usize,
     snapshots: Option<Snapshots>,
+    #[cfg(feature = "testing")]
+    stage: Option<Arc<crate::actors::stage::Stage>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -65,7 +69,24 @@ impl Builder {
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
             snapshots: None,
+            #[cfg(feature = "testing")]
+            stage: None,
         }
+    }
+
+    /// A system for this stage: all of it on one thread, over this store, with these doors. What is done with each of
+    /// its tools is told here too.
+    #[cfg(feature = "testing")]
+    pub(crate) fn staged(
+        mut self,
+        stage: Arc<crate::actors::stage::Stage>,
+        store: Arc<dyn EventStore>,
+        ports: Ports,
+        wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>,
+    ) -> Self {
+        self.agent.tools.wrap_each(wrap);
+        self.stage = Some(stage);
+        self.store(store).ports(ports)
     }
 
     /// The agent's name, `agent` if nothing is said. It is part of every stream's name.
@@ -267,6 +288,8 @@ impl Builder {
             doubtful: Arc::default(),
             snapshots: self.snapshots,
             stopping: Arc::new(AtomicBool::new(false)),
+            #[cfg(feature = "testing")]
+            stage: self.stage,
         };
         assemble(name, parts, open, own_runtime)
     }
