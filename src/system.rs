@@ -3,12 +3,14 @@
 
 mod builder;
 mod handles;
+mod operator;
 mod reopen;
 mod running;
 mod thread;
 
 pub use builder::Builder;
 pub use handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
+pub use operator::{Decided, Operator};
 pub use reopen::Reopened;
 
 use std::path::PathBuf;
