@@ -27,7 +27,14 @@ pub mod infer {
     pub use crate::agent::infer::{
         ChatMessage, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };
+    pub use crate::agent::messages::Messages;
     pub use crate::agent::scripted::{Entry, Scripted};
+}
+
+/// Other agents that an agent may ask.
+pub mod peer {
+    pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+    pub use crate::system::SystemPeer;
 }
 
 /// Tools: what they are given, what they answer, what may be done with their calls again.

@@ -3,12 +3,14 @@
 
 mod builder;
 mod handles;
+mod peer;
 mod reopen;
 mod running;
 mod thread;
 
 pub use builder::Builder;
 pub use handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
+pub use peer::SystemPeer;
 pub use reopen::Reopened;
 
 use std::path::PathBuf;

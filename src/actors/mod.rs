@@ -18,6 +18,7 @@
 //! Actors live on one arbiter; nothing blocks there. Reads of the log go through its blocking pool.
 
 mod awake;
+mod delegate;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
 pub(crate) mod messages;

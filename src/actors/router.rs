@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
-use proto_events::call::{CallFailure, CallRequested, FailureClass};
+use proto_events::call::{CallFailure, CallKind, CallRequested, FailureClass};
 use proto_events::id::StreamId;
 use tokio::task::{AbortHandle, JoinError};
 use tracing::Instrument;
 
-use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, TaskOp, ToTask};
+use crate::actors::delegate;
+use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask};
 use crate::actors::shared::Parts;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
@@ -55,6 +56,8 @@ pub(crate) struct Router {
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
     /// Works that have not ended, those that were interrupted included.
     working: usize,
+    /// Tasks of other agents that are being given up.
+    recalls: usize,
     /// Nothing is sent any more, and no outcome told: as if the process had died.
     halted: bool,
     halting: Option<Halt>,
@@ -70,6 +73,7 @@ impl Router {
             in_flight: HashMap::new(),
             draining: Vec::new(),
             working: 0,
+            recalls: 0,
             halted: false,
             halting: None,
         }
@@ -82,7 +86,7 @@ impl Router {
         cancellation: Cancellation,
         began: Arc<AtomicBool>,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
-        let agent = Arc::clone(&self.agent);
+        let (agent, ports) = (Arc::clone(&self.agent), self.ports.clone());
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let CallRequested { target, call_id, .. } = &order.request;
         let span = if order.infer.is_some() {
@@ -92,7 +96,7 @@ impl Router {
         };
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, order, cancellation, jitter).await
+            attempt(&agent, order, cancellation, jitter, ports).await
         };
         self.calls.spawn(work.instrument(span))
     }
@@ -128,7 +132,7 @@ impl Router {
     }
 
     fn tell_drained(&mut self) {
-        if self.in_flight.is_empty() {
+        if self.in_flight.is_empty() && self.recalls == 0 {
             for reply in self.draining.drain(..) {
                 let _gone_is_fine = reply.send(());
             }
@@ -216,6 +220,20 @@ impl Handler<Abort> for Router {
     }
 }
 
+impl Handler<Recall> for Router {
+    type Result = ();
+
+    fn handle(&mut self, message: Recall, ctx: &mut Self::Context) {
+        let Some(peer) = self.agent.peers.get(&message.peer).cloned() else { return };
+        self.recalls += 1;
+        let work = self.calls.spawn(delegate::recall(peer, message));
+        ctx.spawn(work.into_actor(self).map(|_ended, actor: &mut Self, _| {
+            actor.recalls -= 1;
+            actor.tell_drained();
+        }));
+    }
+}
+
 impl Handler<Halt> for Router {
     type Result = ();
 
@@ -257,11 +275,20 @@ impl Handler<Drain> for Router {
 }
 
 /// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
-async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
+async fn attempt(
+    agent: &Agent,
+    order: Order,
+    cancellation: Cancellation,
+    jitter: f64,
+    ports: Ports,
+) -> AttemptEnd {
     let number = order.attempt;
     let work = async {
         match order.infer {
             Some(request) => infer(agent, request, number, jitter).await,
+            None if order.request.kind == CallKind::Delegate => {
+                delegate::attempt(&agent.peers, &order.request, number, ports).await
+            }
             None => tool(agent, order, cancellation).await,
         }
     };

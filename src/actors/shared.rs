@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix::Recipient;
 
 use crate::actors::doubtful::Doubtful;
-use crate::actors::messages::{Abort, AcquireTurn, Order, Rested, Stopped, ToTask};
+use crate::actors::messages::{Abort, AcquireTurn, Order, Recall, Rested, Stopped, ToTask};
 use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
 use crate::ports::Ports;
@@ -37,6 +37,7 @@ pub(crate) struct Shared {
     /// The router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
+    pub(crate) recall: Recipient<Recall>,
     /// The supervisor, which finds whom it concerns.
     pub(crate) to_task: Recipient<ToTask>,
     pub(crate) acquire: Recipient<AcquireTurn>,

@@ -255,6 +255,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         ports: parts.ports,
         dispatch: router.clone().recipient(),
         abort: router.clone().recipient(),
+        recall: router.clone().recipient(),
         to_task: supervisor.clone().recipient(),
         acquire: supervisor.clone().recipient(),
         rested: supervisor.clone().recipient(),

@@ -131,6 +131,7 @@ impl TaskActor {
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
+            Effect::Recall(recall) => self.shared.recall.do_send(recall),
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
     }

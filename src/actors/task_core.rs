@@ -15,7 +15,7 @@ use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 
 use crate::actors::entity::Entity;
-use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, TaskOp};
+use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, Recall, TaskOp};
 use crate::actors::shared::Shared;
 use crate::agent::plan::{self, Act, Question, Seat, Step};
 use crate::error::Error;
@@ -58,6 +58,8 @@ pub(super) enum Effect {
     Dispatch(Box<Order>),
     /// Interrupt a call.
     Abort { call_id: String },
+    /// Give up what another agent was asked for.
+    Recall(Recall),
     /// Ask a session for its turn.
     Acquire { session: StreamId, turn_id: String },
 }

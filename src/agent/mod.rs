@@ -14,6 +14,8 @@
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
+//! | [`messages`] | what a model is shown, made when its backend looks |
+//! | [`peer`] | other agents: what they are sent and what they answer |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
 //! | [`summary`] | reading a summarizer's reply |
@@ -28,6 +30,8 @@ pub mod infer;
 pub mod into_tool;
 mod json_words;
 mod literal;
+pub mod messages;
+pub mod peer;
 pub mod plan;
 pub mod policy;
 pub mod prompt;
@@ -43,6 +47,7 @@ pub mod tool;
 use std::sync::Arc;
 
 use infer::InferBackend;
+use peer::Peers;
 use registry::Tools;
 
 /// One agent: its name, what it can do, whom it asks.
@@ -54,6 +59,8 @@ pub struct Agent {
     pub tools: Tools,
     /// The model that carries out its `infer` parts.
     pub backend: Option<Arc<dyn InferBackend>>,
+    /// The other agents that its model may ask.
+    pub peers: Peers,
     /// Instructions for the model, after our own.
     pub system_prompt: Option<String>,
     /// Whether it keeps conversations.
@@ -69,7 +76,13 @@ impl std::fmt::Debug for Agent {
 impl Agent {
     /// An agent without tools and model, which keeps conversations.
     pub fn new(name: impl Into<String>) -> Self {
-        let tools = Tools::new();
-        Self { name: name.into(), tools, backend: None, system_prompt: None, conversation: true }
+        Self {
+            name: name.into(),
+            tools: Tools::new(),
+            backend: None,
+            peers: Peers::default(),
+            system_prompt: None,
+            conversation: true,
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Describing a system before it starts.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -12,6 +13,7 @@ use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
+use crate::agent::peer::Peer;
 use crate::agent::policy::ToolPolicy;
 use crate::agent::registry::RegisteredTool;
 use crate::error::Error;
@@ -97,6 +99,22 @@ impl Builder {
     #[must_use]
     pub fn infer(mut self, backend: impl InferBackend) -> Self {
         self.agent.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// Another agent that the model may ask, as [`System::peer`] makes one of a system in this process. The model is told
+    /// its name, what it does and its skills. Switches delegation on.
+    #[must_use]
+    pub fn peer(mut self, peer: impl Peer) -> Self {
+        self.agent.peers.add(Arc::new(peer));
+        self
+    }
+
+    /// Whether the model may ask other agents: off until there is one. Off, it is told that it may not; on without any,
+    /// that the one it asks for is not there.
+    #[must_use]
+    pub fn delegation(mut self, on: bool) -> Self {
+        self.agent.peers.switch(on);
         self
     }
 
@@ -187,6 +205,15 @@ impl Builder {
         for name in self.agent.tools.names() {
             // A tool's name becomes part of the name of its own stream.
             check_id(name).map_err(|error| Error::Builder(format!("tool `{name}`: {error}")))?;
+        }
+        let mut names = HashSet::from([self.agent.name.as_str()]);
+        for peer in self.agent.peers.iter() {
+            let name = peer.name();
+            check_id(name).map_err(|error| Error::Builder(format!("peer `{name}`: {error}")))?;
+            if !names.insert(name) {
+                let text = format!("two agents are named `{name}`; a model could not tell them apart");
+                return Err(Error::Builder(text));
+            }
         }
         let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());

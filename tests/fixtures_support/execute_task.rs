@@ -24,7 +24,7 @@ const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     if needs_later_work(case) {
-        return Err(Failure::NotBuilt("policy, approval, delegation"));
+        return Err(Failure::NotBuilt("policy, approval"));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -37,13 +37,12 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     })
 }
 
-/// Policies, approvals and delegation are later work.
+/// Policies and approvals are later work.
 fn needs_later_work(case: &Case) -> bool {
     let agent = &case.input()["agent"];
     let steps = case.input()["steps"].as_array().into_iter().flatten();
     agent.get("policy_rules").is_some()
         || agent.get("approve").is_some()
-        || agent["delegation"] == json!(true)
         || steps.into_iter().any(|step| step["task"]["metadata"].get("permissions").is_some())
 }
 
@@ -63,6 +62,7 @@ impl Run {
         for tool in agent["tools"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             builder = with_tool(builder, tool, &log)?;
         }
+        builder = builder.delegation(agent["delegation"] == json!(true));
         let conversation = agent.get("state").is_some_and(|stores| !stores.is_null());
         if !conversation {
             builder = builder.stateless();

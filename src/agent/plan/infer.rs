@@ -15,6 +15,7 @@ use super::{Act, At, Progress, Question, Step, part_messages, session_id};
 use crate::agent::action::Action;
 use crate::agent::prompt;
 
+mod agent_call;
 mod ask;
 mod tool_call;
 mod verdict;
@@ -126,7 +127,7 @@ fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Readin
         }
         Verdict::Malformed(error) => note(question, at, id, prompt::unreadable_reply(&error)),
         Verdict::Repeated(action) => note(question, at, id, prompt::already_done(action)),
-        Verdict::Action { action: Action::AgentCall { .. }, .. } => {
+        Verdict::Action { action: Action::AgentCall { .. }, .. } if !question.agent.peers.is_on() => {
             note(question, at, id, prompt::delegation_off().to_owned())
         }
         Verdict::Action { action: Action::Final { .. }, raw } => {
@@ -134,7 +135,7 @@ fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Readin
             let said = TurnMessage { message, part: at, infer_call: Some(id), origin: None };
             Progress::Next(Step::Do(vec![say(question, said)]))
         }
-        Verdict::Action { action: Action::ToolCall { tool, args }, raw } => {
+        Verdict::Action { action, raw } => {
             let asked = part_messages(question, at)
                 .find(|message| message.infer_call.as_deref() == Some(id.as_str()))
                 .and_then(|message| message.origin.clone());
@@ -153,7 +154,16 @@ fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Readin
                         infer_call: Some(id),
                         part_call_id: None,
                     };
-                    tool_call::progress(question, call_id, &tool, &args, origin)
+                    match action {
+                        Action::ToolCall { tool, args } => {
+                            tool_call::progress(question, call_id, &tool, &args, origin)
+                        }
+                        Action::AgentCall { agent, what } => {
+                            agent_call::progress(question, call_id, &agent, &what, origin)
+                        }
+                        // An answer asks for nothing.
+                        Action::Final { .. } => Progress::Next(Step::Wait),
+                    }
                 }
             }
         }

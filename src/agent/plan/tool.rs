@@ -88,7 +88,7 @@ pub(super) fn request(
     vec![intent, dispatch(call_id, question.epoch)]
 }
 
-fn millis(time: Duration) -> u64 {
+pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 

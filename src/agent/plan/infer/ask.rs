@@ -1,5 +1,7 @@
 //! Asking the model: the intent, which names what the model is shown, and the request itself.
 
+use std::sync::Arc;
+
 use proto_events::call::{
     Call, CallCommand, CallKind, CallOrigin, CallRequested, CallStatus, PromptRef, Recovery,
 };
@@ -12,6 +14,7 @@ use proto_events::turn::{TurnMessage, chain};
 use super::super::{Act, At, Progress, Question, Seat, Step, dispatch, idempotency_key};
 use crate::agent::Agent;
 use crate::agent::budget::{Budget, BudgetUsage};
+use crate::agent::messages::Messages;
 use crate::agent::infer::{ChatMessage, Deltas, InferRequest};
 use crate::agent::prompt::{PromptParts, RENDERER_VERSION};
 use crate::limits::{CALL_TIMEOUT, INFERENCE_RETRIES};
@@ -97,10 +100,10 @@ fn tools_digest(agent: &Agent) -> Digest {
 /// The leading system message for this task, as our own renderer writes it.
 pub(super) fn system_prompt(agent: &Agent, task: &Task) -> String {
     let hint = task.flow_state().read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
-    let tools = agent.tools.specs();
+    let (tools, agents) = (agent.tools.specs(), agent.peers.lines());
     crate::agent::prompt::system_prompt(&PromptParts {
         tools: &tools,
-        agents: &[],
+        agents: &agents,
         user_prompt: agent.system_prompt.as_deref(),
         flow_hint: hint.as_deref(),
     })
@@ -158,6 +161,8 @@ fn usage(question: &Question<'_>, at: At, about: About) -> BudgetUsage {
                 usage.llm_calls += 1;
             }
             CallKind::Tool => usage.tool_calls += 1,
+            // What the other agent uses counts there, against the same budget.
+            CallKind::Delegate => {}
         }
         if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
             usage.input_tokens = usage.input_tokens.saturating_add(tokens.input_tokens);
@@ -191,12 +196,10 @@ pub fn infer_request(
     attempt: u32,
 ) -> InferRequest {
     let system = ChatMessage::new(LlmRole::System, system_message(agent, task, seat));
-    let history = seat.map_or(&[][..], body).iter();
+    let history = seat.map(|seat| Arc::clone(seat.session.history()));
     let turn = shown(task, seat, call.origin.part);
-    let messages = std::iter::once(system)
-        .chain(history.map(ChatMessage::of))
-        .chain(turn.iter().map(|message| ChatMessage::of(&message.message)))
-        .collect();
+    let turn = turn.iter().map(|message| ChatMessage::of(&message.message)).collect();
+    let messages = Messages::of(system, history, turn);
     InferRequest {
         messages,
         tools: agent.tools.specs().into_iter().cloned().collect(),

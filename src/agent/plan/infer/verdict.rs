@@ -67,7 +67,7 @@ impl Reading {
 fn verdict(agent: &Agent, call: &Call) -> Verdict {
     match &call.status {
         CallStatus::Succeeded(reply) => match InferReply::from_json(reply) {
-            Ok(reply) => match parse_action(&reply.content, &agent.tools.names(), &[]) {
+            Ok(reply) => match parse_action(&reply.content, &agent.tools.names(), &agent.peers.skills()) {
                 Ok(action) => Verdict::Action { action, raw: reply.content },
                 Err(error) => Verdict::Malformed(error.to_string()),
             },
