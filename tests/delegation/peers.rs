@@ -1,5 +1,7 @@
 //! Peers made for these tests: what they are sent is written down, what they do is told from outside.
 
+#![allow(dead_code, reason = "no test file uses all of it")]
+
 use std::sync::{Arc, Mutex};
 
 use taskreel::TaskState;
