@@ -37,8 +37,7 @@ const ENGINES: [&str; 2] = ["sled", "memory"];
 const AT_ONCE: usize = 64;
 const QUESTION: &str = "What shall I wear in Oslo today, and will it rain before the evening? \
     What shall I wear in Oslo today, and will it rain before the evening? ";
-const ANSWER: &str =
-    r#"{"type":"final","content":"Four degrees and no rain before eight: a coat, no umbrella, and warm shoes."}"#;
+const ANSWER: &str = r#"{"type":"final","content":"Four degrees and no rain before eight: a coat, no umbrella, and warm shoes."}"#;
 
 /// Answers at once; looks at what it is shown if it is told to.
 #[derive(Clone, Default)]
@@ -132,7 +131,8 @@ async fn ours(engine: &str, size: Size, report: &mut Report) -> Result<[f64; 2],
     if engine == "sled" {
         let system = System::builder(&path).store(open()?).infer(model).start().await?;
         let woken = turn(&system, "long").await?;
-        let row = Row::new(format!("sled: the first turn after a start, {} messages", size.messages), woken, "ms");
+        let row =
+            Row::new(format!("sled: the first turn after a start, {} messages", size.messages), woken, "ms");
         report.row(&row.beside(turn(&system, "long").await?))?;
         system.shutdown().await?;
     }
@@ -148,12 +148,14 @@ fn write_rows(
 ) -> Result<(), Failure> {
     let among = if others == 0 { "alone".to_owned() } else { format!("among {others} other sessions") };
     let short = median(measured.short.clone());
-    let pairs = |of: &[f64]| median(of.iter().zip(&measured.short).map(|(long, short)| long / short).collect());
+    let pairs =
+        |of: &[f64]| median(of.iter().zip(&measured.short).map(|(long, short)| long / short).collect());
     let name = format!("{engine}: a turn at {} messages, {among}", size.messages);
     let row = Row::new(name, median(measured.long.clone()), "ms").beside(short).ratio(pairs(&measured.long));
     report.row(&row.more("others", others).target(Target::RatioAtMost(2.0)))?;
     let name = format!("{engine}: the same, its messages looked at, {among}");
-    let row = Row::new(name, median(measured.looked.clone()), "ms").beside(short).ratio(pairs(&measured.looked));
+    let row =
+        Row::new(name, median(measured.looked.clone()), "ms").beside(short).ratio(pairs(&measured.looked));
     report.row(&row.more("others", others))
 }
 
@@ -258,6 +260,10 @@ fn peer_rows(
     report.row(&Row::new(format!("Protolink: a turn at {messages} messages, {among}"), theirs, "ms"))?;
     let Some([alone, among_others]) = ours.filter(|_| messages == size.messages) else { return Ok(()) };
     let own = if others == 0 { alone } else { among_others };
-    let row = Row::new(format!("sled beside Protolink: turns at {messages} messages, {among}"), 1_000.0 / own, "/s");
+    let row = Row::new(
+        format!("sled beside Protolink: turns at {messages} messages, {among}"),
+        1_000.0 / own,
+        "/s",
+    );
     report.row(&row.beside(1_000.0 / theirs).target(Target::RatioAtLeast(50.0)))
 }

@@ -80,7 +80,8 @@ async fn events(system: web::Data<System>, id: web::Path<String>) -> Result<Http
     let read = web::block(move || log.read_stream(&stream, Version(1), usize::MAX)).await;
     let records = read.map_err(|error| Error::Internal(error.to_string()))?.map_err(Error::from)?;
     let frames = records.iter().map(|record| {
-        let rows: Vec<String> = event_rows(record).iter().map(|row| row.to_json().as_str().to_owned()).collect();
+        let rows: Vec<String> =
+            event_rows(record).iter().map(|row| row.to_json().as_str().to_owned()).collect();
         format!("data: [{}]\n\n", rows.join(","))
     });
     Ok(HttpResponse::Ok().content_type("text/event-stream").body(frames.collect::<String>()))

@@ -56,7 +56,10 @@ fn look(log: &dyn EventReader) -> Result<(), Failure> {
     }
     let replayed = replay_all(log)?;
     let same = replayed.mismatch.is_none();
-    println!("replay: {} tasks and {} sessions built again, all the same: {same}", replayed.tasks, replayed.sessions);
+    println!(
+        "replay: {} tasks and {} sessions built again, all the same: {same}",
+        replayed.tasks, replayed.sessions
+    );
 
     // A page of the list of streams; the next one begins behind the last of this.
     for stream in log.list_streams("task-", None, 100)?.into_iter().map(|info| info.stream) {
@@ -67,13 +70,22 @@ fn look(log: &dyn EventReader) -> Result<(), Failure> {
             // A task as it was after any of its events: this is what `System::state_at` shows of a running system.
             let after = fold_stream::<Task>(log, &stream, Some(Version(version)))?.state;
             for change in diff_tasks(&before, &after) {
-                println!("  {version:>3} {} {} {}: {}", change.area.as_str(), change.which, change.how.as_str(), change.words);
+                println!(
+                    "  {version:>3} {} {} {}: {}",
+                    change.area.as_str(),
+                    change.which,
+                    change.how.as_str(),
+                    change.words
+                );
             }
             before = after;
         }
         for call in whole.state.calls().iter() {
             let request = &call.request;
-            println!("  {} was sent {} time(s) under key {:.8}…", request.target, call.attempts, request.idempotency_key);
+            println!(
+                "  {} was sent {} time(s) under key {:.8}…",
+                request.target, call.attempts, request.idempotency_key
+            );
         }
     }
     Ok(())

@@ -87,7 +87,8 @@ fn told(events: Subscription, task: TaskHandle) -> impl Stream<Item = Result<Eve
                 Err(error) => return Some((Err(error.into()), None)),
             }
         };
-        let rows: Vec<String> = event_rows(&record).iter().map(|row| row.to_json().as_str().to_owned()).collect();
+        let rows: Vec<String> =
+            event_rows(&record).iter().map(|row| row.to_json().as_str().to_owned()).collect();
         let frame = Event::default().event("record").data(format!("[{}]", rows.join(",")));
         let last = match task.snapshot().await {
             Ok(task) => task.state().is_terminal() && record.record.last_version() >= task.version(),
@@ -116,7 +117,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let until = async {
         let _dropped_means_stop_too = stopped.await;
     };
-    let server = tokio::spawn(async move { axum::serve(listener, routes).with_graceful_shutdown(until).await });
+    let server =
+        tokio::spawn(async move { axum::serve(listener, routes).with_graceful_shutdown(until).await });
     println!("listening on http://{address}");
     if std::env::args().any(|argument| argument == "--serve") {
         println!("press Enter to stop");

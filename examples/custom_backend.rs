@@ -44,7 +44,11 @@ impl InferBackend for Clerk {
                 let kind = InferErrorKind::Transient { retry_after: Some(Duration::from_millis(20)) };
                 return Err(InferError::new(kind, "Busy", "try again in 20 ms"));
             }
-            Ok(InferReply { content: answer(&request), usage: Some(cost(&request)), model: "clerk-1".to_owned() })
+            Ok(InferReply {
+                content: answer(&request),
+                usage: Some(cost(&request)),
+                model: "clerk-1".to_owned(),
+            })
         })
     }
 }
@@ -65,7 +69,8 @@ fn answer(request: &InferRequest) -> String {
 
 /// Real models say this themselves; here it is counted in words.
 fn cost(request: &InferRequest) -> TokenUsage {
-    let words = request.messages.iter().map(|message| message.content.split_whitespace().count()).sum::<usize>();
+    let words =
+        request.messages.iter().map(|message| message.content.split_whitespace().count()).sum::<usize>();
     TokenUsage { input_tokens: u64::try_from(words).unwrap_or(u64::MAX), output_tokens: 5 }
 }
 

@@ -47,6 +47,9 @@ pub const RECALL_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// Longest wait for another agent to give up a task. Nobody waits for the answer but a shutdown.
 pub const RECALL_WITHIN: Duration = Duration::from_secs(10);
 
+/// How long a tool that was canceled, or took too long, may go on to come to an end by itself before it is dropped.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
 /// How often an attempt that was lost (a crash, a timeout) is made again where that is allowed: enough for a
 /// bad moment, too few for a call that kills its process each time.
 pub const REPEATS_AFTER_LOSS: u32 = 3;

@@ -15,13 +15,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delegation::peers::{Does, Noted};
-use proto_events::call::{Call, CallKind, CallStatus, FailureClass};
-use proto_events::task::TaskCommand;
+use proto_events::call::{Call, CallEvent, CallKind, CallStatus, FailureClass};
+use proto_events::id::Version;
+use proto_events::json::JsonText;
+use proto_events::task::{TaskCommand, TaskEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use taskreel::infer::{Entry, Scripted};
-use taskreel::peer::{PeerError, PeerErrorKind};
-use taskreel::store::MemoryStore;
+use taskreel::peer::{PeerAnswer, PeerError, PeerErrorKind};
+use taskreel::store::fold::decode_record;
+use taskreel::store::{Delivery, MemoryStore};
 use taskreel::system::Builder;
 use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
@@ -122,17 +125,35 @@ async fn whatever_ends_the_run_gives_up_what_another_agent_was_asked_for() {
 
 #[tokio::test]
 async fn a_question_that_no_attempt_is_left_for_is_given_up_and_fails_the_run() {
-    let policy = ToolPolicy::idempotent().timeout(Duration::from_millis(5));
+    let policy = ToolPolicy::idempotent().timeout(Duration::from_millis(5)).retries(1);
     let peer = Noted::that(Does::Hangs).with(policy);
     let (system, task) = asking(&peer).await;
     let end = task.finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Failed);
     let error = end.task().error().unwrap();
-    assert!(error.starts_with("Agent call to 'other' failed: attempt 4 did not end within 5 ms"), "{error}");
+    assert!(error.starts_with("Agent call to 'other' failed: attempt 2 did not end within 5 ms"), "{error}");
     let sent = peer.tasks();
-    assert_eq!(sent, vec![sent[0].clone(); 4], "every attempt sends the same task");
+    assert_eq!(sent, vec![sent[0].clone(); 2], "every attempt sends the same task");
     peer.was_canceled.notified().await;
     assert_eq!(given_up(&peer), [(sent[0].clone(), "Parent task gave it up".to_owned())]);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_after_the_cancel_is_evidence_and_no_outcome() {
+    let answer = PeerAnswer { state: TaskState::Canceled, result: JsonText::string("half"), broke: None };
+    let peer = Noted::that(Does::AnswersTooLate(answer)).with(ToolPolicy::idempotent());
+    let (system, task) = asking(&peer).await;
+    let canceled = task.cancel(None).await.unwrap();
+    let mut events = system.subscribe_task(task.id(), Version(canceled.version().0 + 1)).unwrap();
+    let Some(Ok(Delivery::Record(record))) = events.next().await else { panic!("the log ended") };
+    let late = decode_record::<TaskEvent>(&record).unwrap();
+    assert!(
+        matches!(&late[0].event, TaskEvent::Call(CallEvent::LateResultIgnored { succeeded: true, .. })),
+        "{late:?}"
+    );
+    let end = task.snapshot().await.unwrap();
+    assert_eq!((end.state(), delegated(&end).status.as_str()), (TaskState::Canceled, "canceled"));
     system.shutdown().await.unwrap();
 }
 

@@ -9,7 +9,7 @@ use proto_events::model::PostedTask;
 use crate::actors::messages::{AttemptEnd, Recall};
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, Peers};
 use crate::limits::{RECALL_AGAIN_AFTER, RECALL_TRIES, RECALL_WITHIN};
-use crate::ports::Ports;
+use crate::ports::{Clock, Ports};
 
 /// One attempt: sends the task that the intent holds, and waits for its end.
 pub(super) async fn attempt(
@@ -64,24 +64,26 @@ pub(super) fn recall_of(request: &CallRequested, reason: &str) -> Option<Recall>
 
 /// Gives up what another agent was asked for. The best that can be done: our own outcome is on disk already, so
 /// whatever comes of this changes nothing here.
-pub(super) async fn recall(peer: Arc<dyn Peer>, recall: Recall) {
+pub(super) async fn recall(peer: Arc<dyn Peer>, recall: Recall, clock: Arc<dyn Clock>) {
     let Recall { task_id, reason, .. } = recall;
     let asked = async {
         for again in 1..=RECALL_TRIES {
             match peer.cancel(&task_id, &reason).await {
                 // What we sent and took back may still be on its way there.
                 Err(error) if error.kind() == PeerErrorKind::NotFound && again < RECALL_TRIES => {
-                    tokio::time::sleep(RECALL_AGAIN_AFTER).await;
+                    clock.sleep(RECALL_AGAIN_AFTER).await;
                 }
                 done => return done,
             }
         }
         Ok(())
     };
-    let failed = match tokio::time::timeout(RECALL_WITHIN, asked).await {
-        Ok(Ok(())) => return,
-        Ok(Err(error)) => error.to_string(),
-        Err(_elapsed) => "no answer in time".to_owned(),
+    let failed = tokio::select! {
+        done = asked => match done {
+            Ok(()) => return,
+            Err(error) => error.to_string(),
+        },
+        () = clock.sleep(RECALL_WITHIN) => "no answer in time".to_owned(),
     };
     tracing::warn!(peer = peer.name(), task = %task_id, error = %failed, "a delegated task could not be given up");
 }

@@ -22,6 +22,7 @@ mod delegate;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
 pub(crate) mod messages;
+pub(crate) mod places;
 pub(crate) mod router;
 pub(crate) mod session;
 pub(crate) mod shared;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use actix::Recipient;
 
 use crate::actors::doubtful::Doubtful;
-use crate::actors::messages::{Abort, AcquireTurn, Order, Recall, Rested, Stopped, ToTask};
+use crate::actors::messages::{Abort, AcquireTurn, Order, ProbeOrder, Recall, Rested, Stopped, ToTask};
+use crate::actors::places::Places;
 use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
 use crate::ports::Ports;
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
     pub(crate) recall: Recipient<Recall>,
+    pub(crate) probe: Recipient<ProbeOrder>,
+    pub(crate) places: Arc<Places>,
     /// The supervisor, which finds whom it concerns.
     pub(crate) to_task: Recipient<ToTask>,
     pub(crate) acquire: Recipient<AcquireTurn>,

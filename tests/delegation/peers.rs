@@ -18,6 +18,8 @@ pub(crate) enum Does {
     Answers(Result<PeerAnswer, PeerError>),
     /// Never answers.
     Hangs,
+    /// Answers when it is asked to give up.
+    AnswersTooLate(PeerAnswer),
 }
 
 /// A peer that writes down what it is sent and what it is asked to give up.
@@ -87,6 +89,13 @@ impl Peer for Noted {
         match self.does.clone() {
             Does::Answers(answer) => Box::pin(std::future::ready(answer)),
             Does::Hangs => Box::pin(std::future::pending()),
+            Does::AnswersTooLate(answer) => {
+                let canceled = Arc::clone(&self.was_canceled);
+                Box::pin(async move {
+                    canceled.notified().await;
+                    Ok(answer)
+                })
+            }
         }
     }
 

@@ -35,7 +35,7 @@ impl TaskCore {
 
     /// What the pending events ask of the outside.
     fn effects(&self, shared: &Shared) -> Vec<Effect> {
-        let effect = |event: &TaskEvent| match event {
+        let first = |event: &TaskEvent| match event {
             TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, delay_ms, .. }) => {
                 let request = &self.task().calls().get(call_id)?.request;
                 let seat = self.seat.as_ref().map(Held::seat);
@@ -49,6 +49,7 @@ impl TaskCore {
                     request: request.clone(),
                     attempt: *attempt,
                     delay_ms: *delay_ms,
+                    place: self.outside.place(call_id),
                     infer,
                 })))
             }
@@ -57,18 +58,17 @@ impl TaskCore {
             ) => Some(Effect::Abort { call_id: call_id.clone() }),
             _ => None,
         };
-        let recalls = |event: &TaskEvent| self.recall(event).map(Effect::Recall);
-        self.entity
-            .pending()
-            .iter()
-            .flat_map(|event| effect(event).into_iter().chain(recalls(event)))
-            .collect()
+        let then = |event: &TaskEvent| match event {
+            TaskEvent::Call(event) => [self.evidence(event), self.recall(event).map(Effect::Recall)],
+            _ => [None, None],
+        };
+        let all = |event| first(event).into_iter().chain(then(event).into_iter().flatten());
+        self.entity.pending().iter().flat_map(all).collect()
     }
 
     /// An agent that was asked for something which nobody waits for any more is told so: the call was given up with its
     /// run, or has no attempt left. Where a person will look into it, it goes on.
-    fn recall(&self, event: &TaskEvent) -> Option<Recall> {
-        let TaskEvent::Call(event) = event else { return None };
+    fn recall(&self, event: &CallEvent) -> Option<Recall> {
         let over = self.task().state().is_terminal();
         let given_up = match event {
             CallEvent::Canceled { .. } => true,

@@ -3,15 +3,13 @@
 //! The other agent is given a task of its own, which stands in the intent as a whole: every attempt sends the same one,
 //! so that an agent that knows its id gives the first answer again.
 
-use proto_events::call::{CallCommand, CallKind, CallOrigin, CallRequested, CallStatus, FailureClass};
+use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, FailureClass};
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole, Message, ModelError, Part, PostedTask, RunContext};
-use proto_events::task::TaskCommand;
 use proto_events::turn::TurnMessage;
 
-use super::super::tool::millis;
-use super::super::{Act, Progress, Question, Step, dispatch, idempotency_key};
+use super::super::{Act, Progress, Question, Step, deadline, idempotency_key, millis, start};
 use super::say;
 use crate::agent::action::AgentAction;
 use crate::agent::peer::{Peer, PeerAnswer};
@@ -98,7 +96,7 @@ fn child(
     Ok(task)
 }
 
-/// Intent and dispatch in one append.
+/// The intent, and its dispatch where the call can start at once.
 fn request(
     question: &Question<'_>,
     peer: &dyn Peer,
@@ -114,7 +112,7 @@ fn request(
     let (args, policy) = (args.to_text(), peer.policy());
     let request = CallRequested {
         idempotency_key: idempotency_key(question.stream, &call_id),
-        call_id: call_id.clone(),
+        call_id,
         kind: CallKind::Delegate,
         target: peer.name().to_owned(),
         args_digest: Digest::of(args.as_str().as_bytes()),
@@ -125,14 +123,13 @@ fn request(
         max_attempts: policy.attempts_max(),
         retry_errors: policy.retries_errors(),
         window_ms: policy.window().map(millis),
-        deadline: policy.overall().map(|after| question.now.plus(after)),
+        deadline: deadline::of_call(question, policy.overall()),
         capabilities: vec![CAPABILITY.to_owned()],
         approval: None,
         origin,
         prompt: None,
     };
-    let intent = Act::Task(TaskCommand::Call(CallCommand::Request(Box::new(request))));
-    vec![intent, dispatch(call_id, question.epoch)]
+    start(question, request)
 }
 
 fn tell(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Progress {
