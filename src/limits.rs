@@ -47,6 +47,10 @@ pub const RECALL_AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// Longest wait for another agent to give up a task. Nobody waits for the answer but a shutdown.
 pub const RECALL_WITHIN: Duration = Duration::from_secs(10);
 
+/// Longest time for which an approval handler is asked, unless the builder says otherwise; then a person is asked. The
+/// session waits meanwhile.
+pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// How long a tool that was canceled, or took too long, may go on to come to an end by itself before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 

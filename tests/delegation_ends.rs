@@ -21,6 +21,7 @@ use proto_events::json::JsonText;
 use proto_events::task::{TaskCommand, TaskEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::peer::{PeerAnswer, PeerError, PeerErrorKind};
 use taskreel::store::fold::decode_record;
@@ -220,4 +221,37 @@ async fn a_child_that_failed_is_a_result_like_another_and_one_that_broke_ends_th
     );
     system.shutdown().await.unwrap();
     other.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_policy_decides_who_may_be_asked_before_anything_is_looked_up() {
+    let peer = Noted::says("x");
+    let policy = CapabilityPolicy::new().deny("agent.*");
+    let builder = in_memory().infer(asks_for_an_answer()).peer(peer.clone()).capability_policy(policy);
+    let system = builder.start().await.unwrap();
+    let end = system.session("s").send(Part::infer("go")).await.unwrap().finished().await.unwrap();
+    let error = end.task().error().unwrap();
+    assert_eq!(error, "Action 'other' denied: Denied capabilities: agent.delegate");
+    assert!(peer.tasks().is_empty());
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_question_that_a_person_approved_is_asked_once_under_that_approval() {
+    let ask = json!({"type": "agent_call", "agent": "other", "action": "infer", "prompt": "Coat?"});
+    let last = json!({"type": "final", "content": "done"});
+    let model = Scripted::new([&ask, &ask, &last].map(Entry::json));
+    let (peer, policy) = (Noted::says("Yes."), CapabilityPolicy::new().require_approval("agent.delegate"));
+    let builder = in_memory().infer(model).peer(peer.clone()).capability_policy(policy);
+    let system = builder.approvals_by_person().start().await.unwrap();
+    let task = system.session("s").send(Part::infer("go")).await.unwrap();
+    let waits = task.finished().await.unwrap();
+    assert_eq!((waits.state(), peer.tasks().len()), (TaskState::InputRequired, 0));
+    let approval = waits.task().approvals().iter().next().unwrap().request.approval_id.clone();
+    task.approve(&approval, "ada").await.unwrap();
+    let end = task.finished().await.unwrap();
+    assert_eq!(end.answer().unwrap().as_str(), "\"done\"");
+    assert_eq!(peer.tasks().len(), 1);
+    assert_eq!(delegated(&end).request.approval.as_deref(), Some(approval.as_str()));
+    system.shutdown().await.unwrap();
 }

@@ -16,7 +16,7 @@ const VOCABULARY: Floors = &[
     ("envelope", &["id"]),
     ("model", &["envelope", "id", "json", "limits"]),
     ("turn", &["id", "model"]),
-    ("call", &["id", "json"]),
+    ("call", &["envelope", "id", "json"]),
     ("task", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
     ("codec", &["call", "decider", "envelope", "id", "json", "limits", "model", "session", "task", "turn"]),

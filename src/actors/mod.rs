@@ -17,6 +17,7 @@
 //! Each stream has one actor, and each actor one [`entity::Entity`]: the loop of decide, append, evolve.
 //! Actors live on one arbiter; nothing blocks there. Reads of the log go through its blocking pool.
 
+mod asking;
 mod awake;
 mod delegate;
 pub(crate) mod doubtful;
@@ -27,6 +28,8 @@ pub(crate) mod router;
 pub(crate) mod session;
 pub(crate) mod shared;
 pub(crate) mod snapshots;
+#[cfg(feature = "testing")]
+pub(crate) mod stage;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;

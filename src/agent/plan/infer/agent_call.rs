@@ -9,9 +9,11 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole, Message, ModelError, Part, PostedTask, RunContext};
 use proto_events::turn::TurnMessage;
 
+use super::super::permit::{self, Permit, Wanted};
 use super::super::{Act, Progress, Question, Step, deadline, idempotency_key, millis, start};
 use super::say;
-use crate::agent::action::AgentAction;
+use crate::agent::action::{Action, AgentAction, Reply};
+use crate::agent::approval;
 use crate::agent::peer::{Peer, PeerAnswer};
 use crate::agent::prompt;
 
@@ -57,6 +59,23 @@ fn begin(
     origin: CallOrigin,
 ) -> Progress {
     let asking = question.agent;
+    let wish =
+        Reply { thought: None, action: Action::AgentCall { agent: agent.to_owned(), what: what.clone() } };
+    let wanted = Wanted {
+        name: agent,
+        needs: &[CAPABILITY.to_owned()],
+        args: &JsonText::from(wish.to_json()),
+        origin: &origin,
+        call_id: Some(&call_id),
+    };
+    let approval = match permit::permit(question, &wanted) {
+        Permit::Granted(approval) => approval.map(|approval| approval.request.approval_id),
+        Permit::Unreadable(error) => return Progress::Fatal(prompt::fatal_agent(agent, &error)),
+        permit => {
+            let say = || vec![answer(question, &call_id, &origin, approval::waiting(agent))];
+            return permit.hinders(say).unwrap_or(Progress::Next(Step::Wait));
+        }
+    };
     let Some(peer) = asking.peers.get(agent) else {
         // Who has no peers is in no registry himself.
         let own = agent == asking.name && asking.peers.iter().next().is_some();
@@ -74,7 +93,11 @@ fn begin(
         return tell(question, &call_id, &origin, prompt::agent_failed(&why));
     }
     match child(question, &context, what) {
-        Ok(task) => Progress::Next(Step::Do(request(question, peer.as_ref(), call_id, &task, what, origin))),
+        Ok(task) => {
+            let mut request = intent(question, peer.as_ref(), call_id, &task, what);
+            (request.origin, request.approval) = (origin, approval);
+            Progress::Next(Step::Do(start(question, request)))
+        }
         Err(error) => Progress::Fatal(prompt::fatal_agent(agent, &error.to_string())),
     }
 }
@@ -96,21 +119,20 @@ fn child(
     Ok(task)
 }
 
-/// The intent, and its dispatch where the call can start at once.
-fn request(
+/// What is written of the call before it is sent, whoever asked for it and allowed it.
+fn intent(
     question: &Question<'_>,
     peer: &dyn Peer,
     call_id: String,
     task: &PostedTask,
     what: &AgentAction,
-    origin: CallOrigin,
-) -> Vec<Act> {
+) -> CallRequested {
     let args: JsonObject =
         [("action".to_owned(), JsonText::string(what.kind())), ("task".to_owned(), task.to_json())]
             .into_iter()
             .collect();
     let (args, policy) = (args.to_text(), peer.policy());
-    let request = CallRequested {
+    CallRequested {
         idempotency_key: idempotency_key(question.stream, &call_id),
         call_id,
         kind: CallKind::Delegate,
@@ -126,10 +148,9 @@ fn request(
         deadline: deadline::of_call(question, policy.overall()),
         capabilities: vec![CAPABILITY.to_owned()],
         approval: None,
-        origin,
+        origin: CallOrigin::default(),
         prompt: None,
-    };
-    start(question, request)
+    }
 }
 
 fn tell(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Progress {
