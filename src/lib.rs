@@ -30,11 +30,18 @@ pub mod infer {
     pub use crate::agent::infer::{
         ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };
+    pub use crate::agent::messages::Messages;
     #[cfg(feature = "openai")]
     pub use crate::agent::openai::OpenAiCompatible;
     pub use crate::agent::policy::InferPolicy;
     pub use crate::agent::recorded::{Recorded, RecordedError};
     pub use crate::agent::scripted::{Entry, Scripted};
+}
+
+/// Other agents that an agent may ask.
+pub mod peer {
+    pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+    pub use crate::system::SystemPeer;
 }
 
 /// Approvals and capabilities: what a run may do, and who is asked where that is not settled.

@@ -4,6 +4,7 @@
 mod builder;
 mod handles;
 mod operator;
+mod peer;
 mod reopen;
 mod running;
 mod thread;
@@ -11,6 +12,7 @@ mod thread;
 pub use builder::Builder;
 pub use handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
 pub use operator::{Decided, Operator};
+pub use peer::SystemPeer;
 pub use reopen::Reopened;
 
 use std::path::PathBuf;

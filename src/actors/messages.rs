@@ -299,6 +299,15 @@ pub(crate) struct Abort {
     pub(crate) call_id: String,
 }
 
+/// Give up the task that another agent was sent: the call that sent it has its outcome.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct Recall {
+    pub(crate) peer: String,
+    pub(crate) task_id: String,
+    pub(crate) reason: String,
+}
+
 /// A task's actor has stopped.
 #[derive(Message)]
 #[rtype(result = "()")]

@@ -19,6 +19,7 @@
 
 mod asking;
 mod awake;
+mod delegate;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
 pub(crate) mod messages;

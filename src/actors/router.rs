@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
-use proto_events::call::{CallFailure, CallRequested, FailureClass};
+use proto_events::call::{CallFailure, CallKind, CallRequested, FailureClass};
 use proto_events::id::StreamId;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, TaskOp, ToTask};
+use crate::actors::delegate;
+use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask};
 use crate::actors::shared::Parts;
 use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
@@ -67,6 +68,8 @@ pub(crate) struct Router {
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
     /// Works that have not ended, those that were interrupted included.
     working: usize,
+    /// Tasks of other agents that are being given up.
+    recalls: usize,
     /// Nothing is sent any more, and no outcome told: as if the process had died.
     halted: bool,
     halting: Option<Halt>,
@@ -84,6 +87,7 @@ impl Router {
             breakers: Breakers::default(),
             draining: Vec::new(),
             working: 0,
+            recalls: 0,
             halted: false,
             halting: None,
         }
@@ -96,7 +100,8 @@ impl Router {
         cancellation: Cancellation,
         began: Arc<AtomicBool>,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
-        let (agent, stores) = (Arc::clone(&self.agent), Arc::clone(&self.tool_stores));
+        let (agent, stores, ports) =
+            (Arc::clone(&self.agent), Arc::clone(&self.tool_stores), self.ports.clone());
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let CallRequested { target, call_id, .. } = &order.request;
         let span = if order.infer.is_some() {
@@ -106,7 +111,7 @@ impl Router {
         };
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, &stores, order, cancellation, jitter).await
+            attempt(&agent, &stores, order, cancellation, jitter, ports).await
         };
         self.calls.spawn(work.instrument(span))
     }
@@ -122,7 +127,7 @@ impl Router {
             let delay_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
             return self.finish(key, attempt, AttemptEnd::Failed { failure, passing: true, delay_ms }, false);
         }
-        let is_tool = order.infer.is_none();
+        let (is_tool, is_inference) = (order.request.kind == CallKind::Tool, order.infer.is_some());
         let tool = self.agent.tools.get(&target).filter(|_| is_tool);
         let can_be_dropped = tool.is_none_or(|tool| !tool.tool().is_blocking());
         let (bound, place) = (Duration::from_millis(order.request.timeout_ms), order.place.clone());
@@ -141,7 +146,7 @@ impl Router {
             cancellation,
             clock: Arc::clone(&self.ports.clock),
             bound,
-            grace: if is_tool { CANCEL_GRACE } else { Duration::ZERO },
+            grace: if is_inference { Duration::ZERO } else { CANCEL_GRACE },
             can_be_dropped,
             place,
             tell: ctx.address().recipient(),
@@ -152,7 +157,8 @@ impl Router {
     /// Notes what an attempt says about its target.
     fn note_end(&mut self, target: &str, end: &AttemptEnd) {
         let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.circuit());
-        let rule = tool.unwrap_or_else(|| self.agent.infer_policy.circuit());
+        let peer = || self.agent.peers.get(target).map(|peer| peer.policy().circuit());
+        let rule = tool.or_else(peer).unwrap_or_else(|| self.agent.infer_policy.circuit());
         self.breakers.note(target, rule, end, self.ports.clock.now());
     }
 
@@ -189,7 +195,7 @@ impl Router {
     }
 
     fn tell_drained(&mut self) {
-        if self.in_flight.is_empty() {
+        if self.in_flight.is_empty() && self.recalls == 0 {
             for reply in self.draining.drain(..) {
                 let _gone_is_fine = reply.send(());
             }
@@ -243,6 +249,20 @@ impl Handler<Abort> for Router {
     }
 }
 
+impl Handler<Recall> for Router {
+    type Result = ();
+
+    fn handle(&mut self, message: Recall, ctx: &mut Self::Context) {
+        let Some(peer) = self.agent.peers.get(&message.peer).cloned() else { return };
+        self.recalls += 1;
+        let work = self.calls.spawn(delegate::recall(peer, message, Arc::clone(&self.ports.clock)));
+        ctx.spawn(work.into_actor(self).map(|_ended, actor: &mut Self, _| {
+            actor.recalls -= 1;
+            actor.tell_drained();
+        }));
+    }
+}
+
 impl Handler<Halt> for Router {
     type Result = ();
 
@@ -290,11 +310,15 @@ async fn attempt(
     order: Order,
     cancellation: Cancellation,
     jitter: f64,
+    ports: Ports,
 ) -> AttemptEnd {
     let number = order.attempt;
     let work = async {
         match order.infer {
             Some(request) => infer(agent, request, number, jitter).await,
+            None if order.request.kind == CallKind::Delegate => {
+                delegate::attempt(&agent.peers, &order.request, number, ports).await
+            }
             None => tool(agent, stores, order, cancellation, jitter).await,
         }
     };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix::Recipient;
 
 use crate::actors::doubtful::Doubtful;
-use crate::actors::messages::{Abort, AcquireTurn, Order, ProbeOrder, Rested, Stopped, ToTask};
+use crate::actors::messages::{Abort, AcquireTurn, Order, ProbeOrder, Recall, Rested, Stopped, ToTask};
 use crate::actors::places::Places;
 use crate::actors::snapshots::Snapshots;
 use crate::actors::tool_stores::ToolStores;
@@ -45,6 +45,7 @@ pub(crate) struct Shared {
     /// The router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
+    pub(crate) recall: Recipient<Recall>,
     pub(crate) probe: Recipient<ProbeOrder>,
     pub(crate) places: Arc<Places>,
     /// The supervisor, which finds whom it concerns.

@@ -18,7 +18,7 @@ use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 
 use crate::actors::entity::Entity;
-use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, ProbeOrder, TaskOp};
+use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, ProbeOrder, Recall, TaskOp};
 use crate::actors::shared::Shared;
 use crate::actors::tool_stores::HeldStore;
 use crate::agent::approval::ApprovalRequest;
@@ -68,6 +68,8 @@ pub(super) enum Effect {
     Dispatch(Box<Order>),
     /// Interrupt a call.
     Abort { call_id: String },
+    /// Give up what another agent was asked for.
+    Recall(Recall),
     /// Ask a tool whether an attempt took effect.
     Probe(Box<ProbeOrder>),
     /// Wait for a place among the calls that may be under way at once.
