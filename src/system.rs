@@ -5,11 +5,14 @@ mod builder;
 mod handles;
 mod reopen;
 mod running;
+mod task_events;
 mod thread;
 
+pub use crate::actors::live::{Live, LiveFeed};
 pub use builder::Builder;
 pub use handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
 pub use reopen::Reopened;
+pub use task_events::{TaskEvents, TaskStreamEvent, Tells};
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -168,6 +171,17 @@ impl System {
         Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
     }
 
+    pub(crate) fn live(&self, stream: &StreamId) -> LiveFeed {
+        self.inner.running().parts.live.listen(stream)
+    }
+
+    /// One task's run as Protolink streams it.
+    pub(crate) fn task_events(&self, stream: &StreamId, after: Version) -> TaskEvents {
+        let running = self.inner.running();
+        let (live, agent) = (self.live(stream), Arc::clone(&running.parts.agent));
+        TaskEvents::new(running.store(), live, agent, stream.clone(), after, self.inner.ports.clone())
+    }
+
     /// The log under this system, for reading: audit and inspection take nothing more. After
     /// [`System::reopen`] it is another.
     pub fn log(&self) -> Arc<dyn EventStore> {
@@ -194,6 +208,7 @@ impl System {
             let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
             settle(actors).await;
         }
+        running.parts.live.close();
         let store = running.store();
         let closed = blocking(move || store.close()).await?;
         if let Ok(actors) = running.actors() {
@@ -312,6 +327,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
+        self.running().parts.live.close();
         if let Ok(actors) = self.running().actors() {
             actors.thread.stop();
         }

@@ -20,6 +20,7 @@
 mod awake;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
+pub(crate) mod live;
 pub(crate) mod messages;
 pub(crate) mod router;
 pub(crate) mod session;

@@ -14,6 +14,7 @@ use proto_events::id::StreamId;
 use tokio::task::{AbortHandle, JoinError};
 use tracing::Instrument;
 
+use crate::actors::live::{LiveHub, LiveSource};
 use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, TaskOp, ToTask};
 use crate::actors::shared::Parts;
 use crate::agent::Agent;
@@ -50,6 +51,7 @@ pub(crate) struct Router {
     agent: Arc<Agent>,
     ports: Ports,
     calls: tokio::runtime::Handle,
+    live: Arc<LiveHub>,
     to_task: Recipient<ToTask>,
     in_flight: HashMap<Key, InFlight>,
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
@@ -66,6 +68,7 @@ impl Router {
             agent: Arc::clone(&parts.agent),
             ports: parts.ports.clone(),
             calls: parts.calls.clone(),
+            live: Arc::clone(&parts.live),
             to_task,
             in_flight: HashMap::new(),
             draining: Vec::new(),
@@ -90,9 +93,11 @@ impl Router {
         } else {
             tracing::info_span!("tool.call", tool = %target, call_id = %call_id, task = %order.task_id)
         };
+        let live = self.live.source(&order.stream, call_id, order.attempt);
+        live.began();
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, order, cancellation, jitter).await
+            attempt(&agent, order, cancellation, live, jitter).await
         };
         self.calls.spawn(work.instrument(span))
     }
@@ -257,12 +262,21 @@ impl Handler<Drain> for Router {
 }
 
 /// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
-async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
+async fn attempt(
+    agent: &Agent,
+    order: Order,
+    cancellation: Cancellation,
+    live: LiveSource,
+    jitter: f64,
+) -> AttemptEnd {
     let number = order.attempt;
     let work = async {
         match order.infer {
-            Some(request) => infer(agent, request, number, jitter).await,
-            None => tool(agent, order, cancellation).await,
+            Some(request) => {
+                let request = InferRequest { deltas: live.deltas(), ..request };
+                infer(agent, request, number, jitter).await
+            }
+            None => tool(agent, order, cancellation, live).await,
         }
     };
     match AssertUnwindSafe(work).catch_unwind().await {
@@ -275,7 +289,7 @@ async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter
     }
 }
 
-async fn tool(agent: &Agent, order: Order, cancellation: Cancellation) -> AttemptEnd {
+async fn tool(agent: &Agent, order: Order, cancellation: Cancellation, live: LiveSource) -> AttemptEnd {
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
@@ -288,7 +302,7 @@ async fn tool(agent: &Agent, order: Order, cancellation: Cancellation) -> Attemp
         attempt: order.attempt,
         deadline: Instant::now().checked_add(timeout),
         cancellation,
-        progress: None,
+        progress: Some(live.progress()),
     });
     match registered.tool().call(context, order.request.args).await {
         Ok(result) => AttemptEnd::Succeeded { result, usage: None },

@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix::Recipient;
 
 use crate::actors::doubtful::Doubtful;
+use crate::actors::live::LiveHub;
 use crate::actors::messages::{Abort, AcquireTurn, Order, Rested, Stopped, ToTask};
 use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
@@ -25,6 +26,8 @@ pub(crate) struct Parts {
     pub(crate) live_actors: usize,
     pub(crate) doubtful: Arc<Doubtful>,
     pub(crate) snapshots: Option<Snapshots>,
+    /// Who hears what is not in the log.
+    pub(crate) live: Arc<LiveHub>,
     /// Set once: no new work from then on.
     pub(crate) stopping: Arc<AtomicBool>,
 }

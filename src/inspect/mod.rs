@@ -6,5 +6,6 @@
 pub mod cli;
 pub mod doctor;
 pub mod find;
+pub mod stats;
 pub mod summary;
 pub mod view;

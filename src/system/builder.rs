@@ -209,6 +209,7 @@ impl Builder {
             live_actors: self.live_actors,
             doubtful: Arc::default(),
             snapshots: self.snapshots,
+            live: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
         };
         assemble(name, parts, open, own_runtime)

@@ -20,7 +20,7 @@ mod tool_call;
 mod verdict;
 
 pub use ask::infer_request;
-use verdict::{Reading, Verdict};
+pub(crate) use verdict::{Reading, Verdict};
 
 /// How far this part has come.
 pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {

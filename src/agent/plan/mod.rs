@@ -10,6 +10,7 @@ mod infer;
 mod tool;
 
 pub use infer::infer_request;
+pub(crate) use infer::{Reading, Verdict};
 pub use proto_events::call::recovery::{after_failure, after_loss};
 
 use proto_events::call::recovery::{Moment, first_attempt, resume};

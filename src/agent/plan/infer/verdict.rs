@@ -13,7 +13,7 @@ const REMEMBERED_ACTIONS: usize = 5;
 
 /// What one reply asks for.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The model could not be reached, or broke.
     Broken(String),
     /// The reply is no action.
@@ -26,17 +26,17 @@ pub(super) enum Verdict {
 
 /// All replies of a part, read in order.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// What the last reply asks for.
-    pub(super) last: Verdict,
+    pub(crate) last: Verdict,
     /// Malformed replies at the end, without another between them.
-    pub(super) malformed_in_a_row: u32,
+    pub(crate) malformed_in_a_row: u32,
     /// How many inferences there were.
-    pub(super) steps: u32,
+    pub(crate) steps: u32,
 }
 
 impl Reading {
-    pub(super) fn of(agent: &Agent, calls: &[&Call]) -> Self {
+    pub(crate) fn of(agent: &Agent, calls: &[&Call]) -> Self {
         let mut reading =
             Self { last: Verdict::Broken("no inference yet".to_owned()), malformed_in_a_row: 0, steps: 0 };
         let mut done: VecDeque<String> = VecDeque::with_capacity(REMEMBERED_ACTIONS);
