@@ -27,13 +27,14 @@ pub mod infer {
     pub use crate::agent::infer::{
         ChatMessage, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };
+    pub use crate::agent::policy::InferPolicy;
     pub use crate::agent::scripted::{Entry, Scripted};
 }
 
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
     pub use crate::agent::into_tool::{DynTool, IntoTool};
-    pub use crate::agent::policy::ToolPolicy;
+    pub use crate::agent::policy::{Breaker, ToolPolicy};
     pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
-    pub use proto_events::call::Recovery;
+    pub use proto_events::call::{Recovery, Verdict};
 }

@@ -34,6 +34,9 @@ pub const LIVE_ACTORS_SPARE: usize = 16;
 /// Longest attempt of one call, unless its policy says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// How long a tool that was canceled, or took too long, may go on to come to an end by itself before it is dropped.
+pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
+
 /// How often an attempt that was lost (a crash, a timeout) is made again where that is allowed: enough for a
 /// bad moment, too few for a call that kills its process each time.
 pub const REPEATS_AFTER_LOSS: u32 = 3;

@@ -1,15 +1,33 @@
 //! The only doors to time and randomness. Tests put their own clock and ids behind them.
 
+use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proto_events::envelope::Timestamp;
 use proto_events::id::Mint;
 
-/// Tells the time.
+/// Something that is waited for on any thread; it has no result.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Tells the time, and lets it pass.
 pub trait Clock: Send + Sync {
     /// The time now, UTC.
     fn now(&self) -> Timestamp;
+
+    /// Ends when so much time has passed since it was asked for. Back-offs, time limits of attempts and all other
+    /// waiting that decides what is written go through here, so that a test may let hours pass at once. It is
+    /// waited for on a tokio runtime with timers.
+    fn sleep(&self, time: Duration) -> Sleep {
+        let until = tokio::time::Instant::now().checked_add(time);
+        Box::pin(async move {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                // Further off than the machine can count.
+                None => std::future::pending().await,
+            }
+        })
+    }
 }
 
 /// Makes ids.

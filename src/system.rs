@@ -28,6 +28,7 @@ use tokio::sync::oneshot;
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
 use crate::actors::router::Drain;
 use crate::actors::shared::Parts;
+use crate::actors::spans::Within;
 use crate::actors::supervisor::{CountLive, Settle};
 use crate::error::Error;
 use crate::limits::DOOR_COMMANDS;
@@ -255,6 +256,7 @@ impl System {
         if cause.correlation_id.is_empty() {
             cause.correlation_id.clone_from(&cause.command_id);
         }
+        cause.caller = Within(tracing::Span::current());
         let is_query = op.is_query();
         let mut kept = Some((op, cause));
         let send = |actors: &Actors, reply| {

@@ -42,6 +42,11 @@ impl Timestamp {
         Self(self.0.saturating_add(i64::try_from(time.as_micros()).unwrap_or(i64::MAX)))
     }
 
+    /// How much time has passed since an earlier moment; none if it is later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
     /// Whole milliseconds that have passed since an earlier moment; 0 if it is later.
     pub fn millis_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0) / 1_000).unwrap_or(0)

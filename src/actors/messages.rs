@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
-use proto_events::call::{CallFailure, CallRequested, FailureClass, TokenUsage};
+use proto_events::call::{
+    CallCommand, CallFailure, CallRequested, FailureClass, TokenUsage, Verdict, VerdictBy,
+};
 use proto_events::envelope::{Committed, Metadata, Principal};
 use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::JsonText;
@@ -13,6 +15,8 @@ use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskCommand};
 use tokio::sync::oneshot;
 
+use crate::actors::places::Place;
+use crate::actors::spans::Within;
 use crate::agent::infer::InferRequest;
 use crate::error::Error;
 
@@ -25,6 +29,10 @@ pub(crate) struct Cause {
     pub(crate) causation_id: String,
     pub(crate) correlation_id: String,
     pub(crate) principal: Principal,
+    /// The span of the caller.
+    pub(crate) caller: Within,
+    /// The span of the call of which this is the outcome.
+    pub(crate) within: Within,
 }
 
 impl Cause {
@@ -77,6 +85,27 @@ impl AttemptEnd {
     }
 }
 
+/// What a person decides about a call whose outcome is unknown.
+#[derive(Debug, Clone)]
+pub(crate) enum Settlement {
+    /// This was found out.
+    Verdict(Verdict),
+    /// Nobody looks any further, and why.
+    Abandon(String),
+}
+
+impl Settlement {
+    /// As a command about the call.
+    pub(crate) fn command(&self, call_id: String, by: String) -> CallCommand {
+        match self.clone() {
+            Self::Verdict(verdict) => {
+                CallCommand::Reconcile { call_id, verdict, by: VerdictBy::Operator(by) }
+            }
+            Self::Abandon(reason) => CallCommand::Abandon { call_id, reason, by },
+        }
+    }
+}
+
 /// What may be asked of a task's actor.
 #[derive(Debug, Clone)]
 pub(crate) enum TaskOp {
@@ -86,6 +115,12 @@ pub(crate) enum TaskOp {
     Cancel { reason: Option<String> },
     /// An attempt ended.
     Outcome { call_id: String, attempt: u32, end: AttemptEnd },
+    /// A tool was asked whether an attempt took effect.
+    Probed { call_id: String, attempt: u32, verdict: Verdict },
+    /// A place among the calls that may be under way at once.
+    PlaceGranted { call_id: String, place: Place },
+    /// A person says what became of an unknown call, or that nobody looks any further.
+    Settle { call_id: String, settlement: Settlement, by: String },
     /// The session's turn is ours.
     TurnGranted { asked: String, grant: Box<TurnGrant> },
     /// The session's turn is not to be had: why, or that it is to be asked for again.
@@ -115,6 +150,18 @@ impl TaskOp {
             }
             Self::Outcome { call_id, attempt, .. } => {
                 Digest::of_parts(&[b"outcome", call_id.as_bytes(), &attempt.to_be_bytes()])
+            }
+            Self::Probed { call_id, attempt, .. } => {
+                Digest::of_parts(&[b"probed", call_id.as_bytes(), &attempt.to_be_bytes()])
+            }
+            Self::PlaceGranted { call_id, .. } => Digest::of_parts(&[b"place", call_id.as_bytes()]),
+            Self::Settle { call_id, settlement, .. } => {
+                let (word, says) = match settlement {
+                    Settlement::Verdict(Verdict::Landed(result)) => ("landed", result.as_str()),
+                    Settlement::Verdict(verdict) => (verdict.as_str(), ""),
+                    Settlement::Abandon(reason) => ("abandon", reason.as_str()),
+                };
+                Digest::of_parts(&[b"settle", call_id.as_bytes(), word.as_bytes(), says.as_bytes()])
             }
             Self::TurnGranted { asked, .. } => Digest::of_parts(&[b"turn", asked.as_bytes()]),
             Self::TurnRefused { .. } => Digest::of(b"refused"),
@@ -221,8 +268,24 @@ pub(crate) struct Order {
     pub(crate) request: CallRequested,
     pub(crate) attempt: u32,
     pub(crate) delay_ms: u64,
+    /// Its place among the calls that may be under way at once: kept as long as its work runs.
+    pub(crate) place: Option<Place>,
     /// What an inference is sent; none for a tool.
     pub(crate) infer: Option<InferRequest>,
+    /// The span in which it is carried out.
+    pub(crate) within: Within,
+}
+
+/// Ask a tool whether an attempt took effect.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct ProbeOrder {
+    pub(crate) stream: StreamId,
+    pub(crate) task_id: String,
+    pub(crate) request: CallRequested,
+    pub(crate) attempt: u32,
+    /// It was interrupted just now.
+    pub(crate) interrupted: bool,
 }
 
 /// Interrupt a call: its outcome is on disk already.

@@ -9,19 +9,27 @@ use std::time::{Duration, Instant};
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
-use proto_events::call::{CallFailure, CallRequested, FailureClass};
+use proto_events::call::{CallFailure, FailureClass};
 use proto_events::id::StreamId;
-use tokio::task::{AbortHandle, JoinError};
+use tokio::task::AbortHandle;
 use tracing::Instrument;
 
 use crate::actors::live::{LiveHub, LiveSource};
 use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, TaskOp, ToTask};
 use crate::actors::shared::Parts;
+use crate::actors::spans::{self, Within};
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
 use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
-use crate::limits::{DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
+use crate::limits::{CANCEL_GRACE, DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
 use crate::ports::Ports;
+
+mod asking;
+mod breakers;
+mod watch;
+
+use breakers::Breakers;
+use watch::Watch;
 
 /// Answer when no call is in flight any more.
 #[derive(Message)]
@@ -54,6 +62,7 @@ pub(crate) struct Router {
     live: Arc<LiveHub>,
     to_task: Recipient<ToTask>,
     in_flight: HashMap<Key, InFlight>,
+    breakers: Breakers,
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
     /// Works that have not ended, those that were interrupted included.
     working: usize,
@@ -71,6 +80,7 @@ impl Router {
             live: Arc::clone(&parts.live),
             to_task,
             in_flight: HashMap::new(),
+            breakers: Breakers::default(),
             draining: Vec::new(),
             working: 0,
             halted: false,
@@ -84,25 +94,68 @@ impl Router {
         order: Order,
         cancellation: Cancellation,
         began: Arc<AtomicBool>,
+        span: &Within,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
         let agent = Arc::clone(&self.agent);
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
-        let CallRequested { target, call_id, .. } = &order.request;
-        let span = if order.infer.is_some() {
-            tracing::info_span!("infer", model = %target, call_id = %call_id, task = %order.task_id)
-        } else {
-            tracing::info_span!("tool.call", tool = %target, call_id = %call_id, task = %order.task_id)
-        };
-        let live = self.live.source(&order.stream, call_id, order.attempt);
+        let live = self.live.source(&order.stream, &order.request.call_id, order.attempt);
         live.began();
         let work = async move {
             began.store(true, Ordering::Release);
             attempt(&agent, order, cancellation, live, jitter).await
         };
-        self.calls.spawn(work.instrument(span))
+        self.calls.spawn(work.instrument(span.0.clone()))
     }
 
-    fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd) {
+    /// Sends an attempt whose back-off is over, unless it was canceled meanwhile or its target is left alone.
+    fn begin(&mut self, key: &Key, order: Order, cancellation: Cancellation, ctx: &mut Context<Self>) {
+        if cancellation.is_canceled() || self.halted {
+            return self.tell_drained();
+        }
+        let (attempt, target) = (order.attempt, order.request.target.clone());
+        if let Some((text, left)) = self.breakers.refuses(&target, self.ports.clock.now()) {
+            let failure = failure(FailureClass::BeforeEffect, "CircuitOpen", &text);
+            let delay_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            let end = AttemptEnd::Failed { failure, passing: true, delay_ms };
+            return self.finish(key, attempt, end, false, order.within);
+        }
+        let is_tool = order.infer.is_none();
+        let tool = self.agent.tools.get(&target).filter(|_| is_tool);
+        let can_be_dropped = tool.is_none_or(|tool| !tool.tool().is_blocking());
+        let (bound, place) = (Duration::from_millis(order.request.timeout_ms), order.place.clone());
+        let began = Arc::new(AtomicBool::new(false));
+        let span = spans::call(&order);
+        let work = self.send_off(order, cancellation.clone(), Arc::clone(&began), &span);
+        if let Some(known) = self.in_flight.get_mut(key) {
+            known.work = Some(work.abort_handle());
+        }
+        self.working += 1;
+        let watch = Watch {
+            key: key.clone(),
+            attempt,
+            target,
+            work,
+            began,
+            cancellation,
+            clock: Arc::clone(&self.ports.clock),
+            bound,
+            grace: if is_tool { CANCEL_GRACE } else { Duration::ZERO },
+            can_be_dropped,
+            place,
+            span,
+            tell: ctx.address().recipient(),
+        };
+        actix_rt::spawn(watch.run());
+    }
+
+    /// Notes what an attempt says about its target.
+    fn note_end(&mut self, target: &str, end: &AttemptEnd) {
+        let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.circuit());
+        let rule = tool.unwrap_or_else(|| self.agent.infer_policy.circuit());
+        self.breakers.note(target, rule, end, self.ports.clock.now());
+    }
+
+    fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd, late: bool, within: Within) {
         // An attempt that was aborted, or followed by another, has no entry of its own any more.
         if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
             self.in_flight.remove(key);
@@ -112,7 +165,9 @@ impl Router {
             return;
         }
         let (stream, call_id) = key.clone();
-        let cause = Cause::own(format!("outcome:{call_id}:{attempt}"), &call_id);
+        // What comes after an attempt was given up is another command than that it was.
+        let word = if late { "late" } else { "outcome" };
+        let cause = Cause { within, ..Cause::own(format!("{word}:{call_id}:{attempt}"), &call_id) };
         let op = TaskOp::Outcome { call_id, attempt, end };
         self.to_task.do_send(ToTask { stream, op, cause, reply: None });
         self.tell_drained();
@@ -152,57 +207,26 @@ impl Actor for Router {
 impl Handler<Order> for Router {
     type Result = ();
 
-    fn handle(&mut self, order: Order, ctx: &mut Self::Context) {
+    fn handle(&mut self, mut order: Order, ctx: &mut Self::Context) {
         if self.halted {
             return;
         }
+        order.within = spans::route(&order);
         let key = (order.stream.clone(), order.request.call_id.clone());
         let attempt = order.attempt;
         let cancellation = Cancellation::new();
         let entry = InFlight { attempt, cancellation: cancellation.clone(), work: None };
         self.in_flight.insert(key.clone(), entry);
         let delay = Duration::from_millis(order.delay_ms);
-        let bound = Duration::from_millis(order.request.timeout_ms);
-        let after_ms = order.request.timeout_ms;
+        let clock = Arc::clone(&self.ports.clock);
         let wait = async move {
             if !delay.is_zero() {
-                tokio::time::sleep(delay).await;
+                clock.sleep(delay).await;
             }
         };
-        let work = wait.into_actor(self).then(move |(), actor: &mut Self, _| {
-            let began = Arc::new(AtomicBool::new(false));
-            let send_off = || actor.send_off(order, cancellation.clone(), Arc::clone(&began));
-            let work = (!cancellation.is_canceled()).then(send_off);
-            if let (Some(known), Some(work)) = (actor.in_flight.get_mut(&key), &work) {
-                known.work = Some(work.abort_handle());
-            }
-            let began_at_all = work.is_some();
-            actor.working += usize::from(began_at_all);
-            let end = async move {
-                let mut work = work?;
-                match tokio::time::timeout(bound, &mut work).await {
-                    Ok(Ok(end)) => Some(end),
-                    // Interrupted by us: that is no result, and the outcome is on disk already.
-                    Ok(Err(_)) if cancellation.is_canceled() => None,
-                    Ok(Err(error)) => Some(broken(&error, &began)),
-                    Err(_elapsed) => {
-                        cancellation.cancel();
-                        work.abort();
-                        Some(AttemptEnd::TimedOut { after_ms })
-                    }
-                }
-            };
-            end.into_actor(actor).map(move |end, actor: &mut Self, _| {
-                match end {
-                    Some(end) => actor.finish(&key, attempt, end),
-                    None => actor.tell_drained(),
-                }
-                if began_at_all {
-                    actor.ended();
-                }
-            })
-        });
-        ctx.spawn(work);
+        ctx.spawn(
+            wait.into_actor(self).map(move |(), router, ctx| router.begin(&key, order, cancellation, ctx)),
+        );
     }
 }
 
@@ -213,10 +237,8 @@ impl Handler<Abort> for Router {
         let Some(call) = self.in_flight.remove(&(message.stream, message.call_id)) else {
             return;
         };
+        // Whoever watches it sees to the rest.
         call.cancellation.cancel();
-        if let Some(work) = call.work {
-            work.abort();
-        }
         self.tell_drained();
     }
 }
@@ -351,8 +373,11 @@ fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
 }
 
 fn failed(class: FailureClass, error_type: &str, message: &str) -> AttemptEnd {
-    let failure = CallFailure { class, error_type: short(error_type), message: short(message) };
-    AttemptEnd::Failed { failure, passing: false, delay_ms: 0 }
+    AttemptEnd::Failed { failure: failure(class, error_type, message), passing: false, delay_ms: 0 }
+}
+
+fn failure(class: FailureClass, error_type: &str, message: &str) -> CallFailure {
+    CallFailure { class, error_type: short(error_type), message: short(message) }
 }
 
 /// An error's text stands in the log several times over: what is longer than anyone reads is cut, and said so.
@@ -362,16 +387,4 @@ fn short(text: &str) -> String {
     }
     let end = (0..=ERROR_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
-}
-
-/// The work never ran to its end, and not because of us. If it began, nobody can say what it did.
-fn broken(error: &JoinError, began: &AtomicBool) -> AttemptEnd {
-    if began.load(Ordering::Acquire) {
-        return AttemptEnd::Lost { why: format!("the call was cut off: {error}") };
-    }
-    if error.is_cancelled() {
-        let text = "the runtime for calls has ended; start the system on one that lives as long as it does";
-        return failed(FailureClass::BeforeEffect, "RuntimeGone", text);
-    }
-    failed(FailureClass::AfterEffect, "Interrupted", &format!("the call was interrupted: {error}"))
 }

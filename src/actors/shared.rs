@@ -8,7 +8,8 @@ use actix::Recipient;
 
 use crate::actors::doubtful::Doubtful;
 use crate::actors::live::LiveHub;
-use crate::actors::messages::{Abort, AcquireTurn, Order, Rested, Stopped, ToTask};
+use crate::actors::messages::{Abort, AcquireTurn, Order, ProbeOrder, Rested, Stopped, ToTask};
+use crate::actors::places::Places;
 use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
 use crate::ports::Ports;
@@ -40,6 +41,8 @@ pub(crate) struct Shared {
     /// The router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
+    pub(crate) probe: Recipient<ProbeOrder>,
+    pub(crate) places: Arc<Places>,
     /// The supervisor, which finds whom it concerns.
     pub(crate) to_task: Recipient<ToTask>,
     pub(crate) acquire: Recipient<AcquireTurn>,

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::awake::{Awake, Rest};
 use crate::actors::messages::{AcquireTurn, Cause, LookAtSession, Rested, Stopped, TaskOp, ToTask};
+use crate::actors::places::Places;
 use crate::actors::router::Router;
 use crate::actors::session::SessionActor;
 use crate::actors::shared::{Parts, Shared};
@@ -249,12 +250,15 @@ impl Handler<CountLive> for Supervisor {
 
 /// What the actors of a system know of each other.
 fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
+    let places = Arc::new(Places::of(&parts.agent));
     Arc::new(Shared {
         agent: parts.agent,
         store: parts.store,
         ports: parts.ports,
         dispatch: router.clone().recipient(),
         abort: router.clone().recipient(),
+        probe: router.clone().recipient(),
+        places,
         to_task: supervisor.clone().recipient(),
         acquire: supervisor.clone().recipient(),
         rested: supervisor.clone().recipient(),

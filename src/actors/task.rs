@@ -4,15 +4,19 @@
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AtomicResponse, Context, Handler, WrapFuture};
-use proto_events::envelope::Committed;
+use proto_events::envelope::{Committed, Timestamp};
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tracing::Instrument;
 
 use crate::actors::awake::{Passivate, Rest};
 use crate::actors::messages::{Abort, AcquireTurn, Cause, Rested, Stopped, TaskOp, TaskView, ToTask};
 use crate::actors::shared::Shared;
+use crate::actors::spans::{RunSpan, Within};
 use crate::actors::task_core::{Effect, TaskCore};
 use crate::error::Error;
 
@@ -29,6 +33,9 @@ pub(crate) struct TaskActor {
     number: u64,
     /// Why what the task waits for is lost, until something is written again.
     stalled: Option<String>,
+    /// Wakes it when the time of its run is up.
+    alarm: Option<AbortHandle>,
+    span: RunSpan,
 }
 
 /// What an operation's sender waits for.
@@ -46,12 +53,26 @@ struct Asked {
 
 impl TaskActor {
     pub(super) fn new(shared: Arc<Shared>, stream: StreamId, number: u64, rest: Rc<Rest>) -> Self {
-        Self { shared, stream, core: None, waiters: Vec::new(), rest, orderly: false, number, stalled: None }
+        Self {
+            shared,
+            stream,
+            core: None,
+            waiters: Vec::new(),
+            rest,
+            orderly: false,
+            number,
+            stalled: None,
+            alarm: None,
+            span: RunSpan::default(),
+        }
     }
 
     /// What follows an operation: its answer, its effects, and those who waited for the end.
     fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<(), Error>) {
         self.core = core;
+        if let Some(core) = &self.core {
+            self.span.note(core.task(), core.is_at_rest());
+        }
         match (done, asked.reply) {
             (Ok(()), reply) => {
                 if matches!(asked.what, What::Done) {
@@ -72,6 +93,9 @@ impl TaskActor {
         }
         self.rest.carried_out();
         let at_rest = self.is_at_rest();
+        if at_rest && let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
         self.rest.note(at_rest);
         if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.rested.do_send(Rested { stream: self.stream.clone() });
@@ -125,11 +149,22 @@ impl TaskActor {
         TaskView { task: core.map(TaskCore::shared_task).unwrap_or_default(), committed }
     }
 
-    fn set_going(&self, effect: Effect) {
+    fn set_going(&mut self, effect: Effect) {
         match effect {
-            Effect::Dispatch(order) => self.shared.dispatch.do_send(*order),
+            Effect::Dispatch(mut order) => {
+                order.within = self.span.within();
+                self.shared.dispatch.do_send(*order);
+            }
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
+            }
+            Effect::Probe(order) => self.shared.probe.do_send(*order),
+            Effect::AwaitPlace { call_id, target } => self.await_place(call_id, target),
+            Effect::Wake { at, run } => {
+                let alarm = self.wake_at(at, run);
+                if let Some(before) = self.alarm.replace(alarm) {
+                    before.abort();
+                }
             }
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
@@ -151,6 +186,46 @@ impl TaskActor {
             let cause = Cause::own(format!("turn:{causation_id}"), &causation_id);
             to_task.do_send(ToTask { stream: task, op, cause, reply: None });
         });
+    }
+}
+
+impl TaskActor {
+    /// Waits for a place beside the mailbox. The place of an actor that is gone is given back.
+    fn await_place(&self, call_id: String, target: String) {
+        let (places, to_task) = (Arc::clone(&self.shared.places), self.shared.to_task.clone());
+        let stream = self.stream.clone();
+        actix_rt::spawn(async move {
+            let place = places.take(&target).await;
+            let cause = Cause::own(format!("place:{call_id}"), &call_id);
+            to_task.do_send(ToTask {
+                stream,
+                op: TaskOp::PlaceGranted { call_id, place },
+                cause,
+                reply: None,
+            });
+        });
+    }
+
+    /// Looks at the task again when the time of its run is up.
+    fn wake_at(&self, at: Timestamp, run: u32) -> AbortHandle {
+        let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
+        let stream = self.stream.clone();
+        // A moment later: the time itself is still within the limit.
+        let wait = at.since(clock.now()).saturating_add(Duration::from_millis(1));
+        actix_rt::spawn(async move {
+            clock.sleep(wait).await;
+            let cause = Cause::own(format!("run-until:{run}"), "deadline");
+            to_task.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
+        })
+        .abort_handle()
+    }
+}
+
+impl Drop for TaskActor {
+    fn drop(&mut self) {
+        if let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
     }
 }
 
@@ -184,6 +259,12 @@ impl Handler<ToTask> for TaskActor {
             TaskOp::AwaitEnd => What::End,
             _ => What::Done,
         };
+        let within = match what {
+            // An outcome is written in the span of its call.
+            What::Done if !cause.within.0.is_none() => cause.within.clone(),
+            What::Done => self.span.enter(&self.stream, &cause.caller),
+            What::Look | What::End => Within::default(),
+        };
         let work = async move {
             let recovered = match core {
                 Some(core) => Ok(core),
@@ -198,7 +279,7 @@ impl Handler<ToTask> for TaskActor {
             }
         };
         let asked = Asked { what, reply };
-        let work = work.into_actor(self).map(|(core, done, effects), actor, _| {
+        let work = work.instrument(within.0).into_actor(self).map(|(core, done, effects), actor, _| {
             actor.after(core, asked, done);
             for effect in effects {
                 actor.set_going(effect);

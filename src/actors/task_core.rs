@@ -4,22 +4,25 @@
 
 mod flush;
 mod ops;
+mod under_way;
 
 use std::sync::Arc;
 
 use proto_events::codec::CodecError;
-use proto_events::envelope::{Committed, Metadata};
+use proto_events::envelope::{Committed, Metadata, Timestamp};
 use proto_events::id::{Mint, StreamId};
 use proto_events::limits::EVENTS_PER_APPEND_MAX;
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 
 use crate::actors::entity::Entity;
-use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, TaskOp};
+use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, ProbeOrder, TaskOp};
 use crate::actors::shared::Shared;
 use crate::agent::plan::{self, Act, Question, Seat, Step};
 use crate::error::Error;
 use crate::store::AppendError;
+
+use self::under_way::Outside;
 
 /// How often a decision is made anew after somebody else extended a stream. Streams have one writer, so
 /// more than a few in a row mean that something is wrong.
@@ -37,6 +40,7 @@ pub(super) struct TaskCore {
     asked_turn: Option<String>,
     /// What is to be done outside: its intents are on disk.
     outbox: Vec<Effect>,
+    outside: Outside,
     /// The operation was decided, and what follows from it was being planned.
     planning: bool,
     /// The state may hold what is not on disk, since the log could not be read again.
@@ -58,6 +62,12 @@ pub(super) enum Effect {
     Dispatch(Box<Order>),
     /// Interrupt a call.
     Abort { call_id: String },
+    /// Ask a tool whether an attempt took effect.
+    Probe(Box<ProbeOrder>),
+    /// Wait for a place among the calls that may be under way at once.
+    AwaitPlace { call_id: String, target: String },
+    /// Say so when the time of this run is up.
+    Wake { at: Timestamp, run: u32 },
     /// Ask a session for its turn.
     Acquire { session: StreamId, turn_id: String },
 }
@@ -74,7 +84,15 @@ fn too_large(error: &Error) -> Option<usize> {
 impl TaskCore {
     pub(super) async fn recover(shared: &Shared, stream: StreamId) -> Result<Self, Error> {
         let entity = Entity::recover(&shared.store, stream).await?;
-        Ok(Self { entity, seat: None, asked_turn: None, outbox: Vec::new(), planning: false, broken: false })
+        Ok(Self {
+            entity,
+            seat: None,
+            asked_turn: None,
+            outbox: Vec::new(),
+            outside: Outside::default(),
+            planning: false,
+            broken: false,
+        })
     }
 
     pub(super) fn task(&self) -> &Task {
@@ -171,6 +189,7 @@ impl TaskCore {
             // A command of the caller's own may have ended a run in the middle of its turn.
             self.abort_turn("the run was ended", metadata)?;
         }
+        self.note_run();
         self.planning = true;
         let acquire = if shared.is_stopping() { None } else { self.plan(shared, metadata).await? };
         self.planning = false;
@@ -182,6 +201,7 @@ impl TaskCore {
         if self.is_at_rest() {
             self.seat = None;
         }
+        self.give_places_back();
         self.outbox.extend(acquire);
         Ok(())
     }
@@ -222,6 +242,14 @@ impl TaskCore {
             match self.next_step(shared, metadata, &mut mint) {
                 Step::Wait => return Ok(None),
                 Step::AwaitTurn { session_id } => return self.ask_turn(shared, &session_id, &mut mint),
+                Step::Probe { call_id, .. } => {
+                    self.probe(&call_id);
+                    continue;
+                }
+                Step::AwaitPlace { call_id, target } => {
+                    self.take_place(shared, call_id, target);
+                    continue;
+                }
                 Step::Do(acts) => {
                     for act in acts {
                         if self.pending_bytes() > SPLIT_BYTES {
@@ -250,15 +278,26 @@ impl TaskCore {
     }
 
     fn next_step(&self, shared: &Shared, metadata: &Metadata, mint: &mut dyn Mint) -> Step {
-        plan::next(&mut Question {
+        plan::next(&mut self.question(shared, metadata, mint))
+    }
+
+    fn question<'a>(
+        &'a self,
+        shared: &'a Shared,
+        metadata: &Metadata,
+        mint: &'a mut dyn Mint,
+    ) -> Question<'a> {
+        Question {
             agent: &shared.agent,
             stream: self.entity.stream(),
             task: self.entity.state(),
             seat: self.seat.as_ref().filter(|held| !held.closed).map(Held::seat),
             epoch: shared.store.fence().epoch,
             now: metadata.at,
+            run_until: self.outside.run_until(),
+            under_way: &self.outside.known,
             mint,
-        })
+        }
     }
 
     fn ask_turn(

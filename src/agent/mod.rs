@@ -9,7 +9,7 @@
 //! | file | holds |
 //! |---|---|
 //! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
-//! | [`policy`] | what may be done with a call again after a crash, its timeout, retries |
+//! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
@@ -30,6 +30,7 @@ mod json_words;
 mod literal;
 pub mod plan;
 pub mod policy;
+pub mod probe;
 pub mod prompt;
 pub mod python;
 pub mod registry;
@@ -43,6 +44,8 @@ pub mod tool;
 use std::sync::Arc;
 
 use infer::InferBackend;
+use policy::InferPolicy;
+use proto_events::call::{CallKind, CallRequested};
 use registry::Tools;
 
 /// One agent: its name, what it can do, whom it asks.
@@ -58,6 +61,10 @@ pub struct Agent {
     pub system_prompt: Option<String>,
     /// Whether it keeps conversations.
     pub conversation: bool,
+    /// How many calls, of tools and of the model, may be under way at once.
+    pub max_concurrency: Option<usize>,
+    /// How its model is called.
+    pub infer_policy: InferPolicy,
 }
 
 impl std::fmt::Debug for Agent {
@@ -67,9 +74,22 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
+    /// Whether a call may have to wait until others have ended.
+    pub fn is_limited(&self, request: &CallRequested) -> bool {
+        let of_tool = || self.tools.get(&request.target)?.spec().policy.concurrency_max();
+        self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some())
+    }
+
     /// An agent without tools and model, which keeps conversations.
     pub fn new(name: impl Into<String>) -> Self {
-        let tools = Tools::new();
-        Self { name: name.into(), tools, backend: None, system_prompt: None, conversation: true }
+        Self {
+            name: name.into(),
+            tools: Tools::new(),
+            backend: None,
+            system_prompt: None,
+            conversation: true,
+            max_concurrency: None,
+            infer_policy: InferPolicy::default(),
+        }
     }
 }

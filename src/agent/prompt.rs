@@ -11,6 +11,29 @@ use serde_json::{Value, json};
 use super::python::{list_repr, python_json};
 use super::registry::ToolSpec;
 
+/// A call whose outcome was unknown took effect, as a person found out.
+pub fn landed(tool: &str, result: &JsonText) -> String {
+    format!(
+        "The call to '{tool}' whose outcome was unknown has been looked into: it took effect. Do not make it again. {}",
+        tool_result(tool, result)
+    )
+}
+
+/// A call whose outcome was unknown did not take effect.
+pub fn did_not_happen(tool: &str) -> String {
+    format!(
+        "The call to '{tool}' whose outcome was unknown has been looked into: it did not happen. Make it again if it is \
+         still needed."
+    )
+}
+
+/// Nobody looks any further what became of a call.
+pub fn abandoned(tool: &str, reason: &str) -> String {
+    format!(
+        "The outcome of the call to '{tool}' stays unknown ({reason}). Do not make it again, and do not rely on it."
+    )
+}
+
 /// Version of the texts in this file. Recorded with every inference.
 pub const RENDERER_VERSION: u16 = 1;
 

@@ -16,6 +16,12 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Tool: Send + Sync + 'static {
     /// Starts the call. `args` is an object that was checked against the tool's schema.
     fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>>;
+
+    /// Whether the work occupies a thread, so that dropping the future does not end it: a cancel or a timeout then
+    /// waits for nobody, and what comes of it later is evidence.
+    fn is_blocking(&self) -> bool {
+        false
+    }
 }
 
 /// Which kind of failure a tool reports.

@@ -1,7 +1,7 @@
 //! What recovery would do with every open call of a task, had its process died behind a version: asked of the very
 //! function that recovery asks ([`resume`]), on the very fold that it would find.
 
-use proto_events::call::recovery::{Moment, resume};
+use proto_events::call::recovery::{Moment, Next, resume};
 use proto_events::call::{Call, CallEvent};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{StreamId, Version};
@@ -46,7 +46,8 @@ pub enum Found {
 pub struct Fate {
     /// The call as the log has it.
     pub call: Call,
-    /// The events that would be appended. None, if the task is not taken up again.
+    /// The events that would be appended. None, if the task is not taken up again, or if what comes next depends on
+    /// what the tool's probe answers.
     pub events: Vec<CallEvent>,
     /// The same in words.
     pub words: String,
@@ -80,11 +81,14 @@ fn fate(task: &Task, call: &Call, at: Timestamp) -> Fate {
     // The next process has a higher epoch than any in the log; the words do not depend on which.
     let moment = Moment { epoch: call.epoch.saturating_add(1), at };
     let command = task.run().and_then(|_| resume(call, moment));
-    let events = command.and_then(|command| task.calls().decide(command, task.state().is_terminal()).ok());
-    let events = events.unwrap_or_default();
-    let words = match events.first() {
-        Some(event) => words::does(event, &call.request),
-        None => format!("nothing, since the task is {}", task.state()),
+    let (events, words) = match command {
+        None => (Vec::new(), format!("nothing, since the task is {}", task.state())),
+        Some(Next::Probe { why }) => (Vec::new(), words::probed(&why)),
+        Some(Next::Write(command)) => {
+            let events = task.calls().decide(command, task.state().is_terminal()).unwrap_or_default();
+            let words = events.first().map_or_else(String::new, |event| words::does(event, &call.request));
+            (events, words)
+        }
     };
     Fate { call: call.clone(), events, words }
 }

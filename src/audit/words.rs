@@ -90,6 +90,14 @@ pub fn does(event: &CallEvent, request: &CallRequested) -> String {
     }
 }
 
+/// What is done with a call whose tool can be asked.
+pub fn probed(why: &str) -> String {
+    format!(
+        "its tool is asked whether the attempt took effect, because {why}: if it did, its result is recorded; if not, it is sent \
+         again while attempts are left; if nobody can say, its outcome is unknown"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,7 +12,7 @@ use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
-use crate::agent::policy::ToolPolicy;
+use crate::agent::policy::{InferPolicy, ToolPolicy};
 use crate::agent::registry::RegisteredTool;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
@@ -90,6 +90,21 @@ impl Builder {
         policy: ToolPolicy,
     ) -> Self {
         self.agent.tools.register(RegisteredTool::new(name, description, policy, tool));
+        self
+    }
+
+    /// How many calls, of tools and of the model, may be under way at once in the whole system; others wait with their
+    /// intent on disk. No bound if nothing is said; zero is taken for one.
+    #[must_use]
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.agent.max_concurrency = Some(calls.max(1));
+        self
+    }
+
+    /// How the model is called: time limit, retries, circuit breaker.
+    #[must_use]
+    pub fn infer_policy(mut self, policy: InferPolicy) -> Self {
+        self.agent.infer_policy = policy;
         self
     }
 
@@ -187,6 +202,11 @@ impl Builder {
         for name in self.agent.tools.names() {
             // A tool's name becomes part of the name of its own stream.
             check_id(name).map_err(|error| Error::Builder(format!("tool `{name}`: {error}")))?;
+        }
+        for spec in self.agent.tools.specs() {
+            if let Some(why) = spec.policy.contradiction() {
+                return Err(Error::Builder(format!("tool `{}`: {why}", spec.name)));
+            }
         }
         let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());

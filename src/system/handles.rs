@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use proto_events::call::Verdict;
+use proto_events::envelope::{Basis, Principal};
 use proto_events::id::{Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
 use proto_events::task::{Task, TaskCommand};
 
 use crate::actors::live::LiveFeed;
-use crate::actors::messages::{Cause, TaskOp};
+use crate::actors::messages::{Cause, Settlement, TaskOp};
 use crate::error::Error;
 use crate::ports::Ports;
 use crate::system::task_events::{TaskEvents, before_last_run};
@@ -121,6 +123,33 @@ impl TaskHandle {
     /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
     pub async fn cancel(&self, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
         self.ask(TaskOp::Cancel { reason: reason.map(str::to_owned) }).await
+    }
+
+    /// Says what became of a call whose outcome is unknown: that its effect landed (with the result that the call would
+    /// have given), that it did not happen, or that this cannot be said. If the task waits for it, it goes on: a model
+    /// is told in a new turn, a part gets its output or is called again. Otherwise it is kept as evidence. `by` names
+    /// who looked.
+    ///
+    /// # Errors
+    /// [`Error::Task`] if there is no such call, it is not unknown, or something else was found out before.
+    pub async fn reconcile(&self, call_id: &str, verdict: Verdict, by: &str) -> Result<TaskSnapshot, Error> {
+        self.settle(call_id, Settlement::Verdict(verdict), by).await
+    }
+
+    /// Says that nobody looks any further what became of a call whose outcome is unknown. If the task waits for it, a
+    /// model is told and goes on without it; a part ends in an error.
+    ///
+    /// # Errors
+    /// [`Error::Task`] if there is no such call, or it is not unknown.
+    pub async fn abandon(&self, call_id: &str, reason: &str, by: &str) -> Result<TaskSnapshot, Error> {
+        self.settle(call_id, Settlement::Abandon(reason.to_owned()), by).await
+    }
+
+    async fn settle(&self, call_id: &str, settlement: Settlement, by: &str) -> Result<TaskSnapshot, Error> {
+        let op = TaskOp::Settle { call_id: call_id.to_owned(), settlement, by: by.to_owned() };
+        let principal = Principal { name: by.to_owned(), basis: Basis::Asserted };
+        let view = self.system.ask(self.stream.clone(), op, Cause { principal, ..Cause::default() }).await?;
+        Ok(TaskSnapshot::new(view.task, view.committed.version))
     }
 
     /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.

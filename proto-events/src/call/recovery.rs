@@ -14,13 +14,25 @@ pub struct Moment {
     pub at: Timestamp,
 }
 
+/// What follows for a lost call.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Next {
+    /// This is written.
+    Write(CallCommand),
+    /// Its tool is asked whether the attempt took effect; the answer is a [`CallCommand::Reconcile`].
+    Probe {
+        /// Why nobody knows.
+        why: String,
+    },
+}
+
 /// What is done with an open call by a process that found it in the log: one that was never
 /// sent is sent, one whose process has ended or whose time is up is dealt with as its recovery mode says (R7).
 /// Nothing, if it is still in flight in this very process, or has its outcome.
-pub fn resume(call: &Call, now: Moment) -> Option<CallCommand> {
+pub fn resume(call: &Call, now: Moment) -> Option<Next> {
     match call.status {
-        CallStatus::Requested => Some(send(call, now, String::new())),
-        CallStatus::Unsent => Some(again(call, now, "the attempt before had no effect")),
+        CallStatus::Requested => Some(Next::Write(send(call, now, String::new()))),
+        CallStatus::Unsent => Some(Next::Write(again(call, now, "the attempt before had no effect"))),
         CallStatus::TimedOut => Some(after_timeout(call, now)),
         CallStatus::Dispatched if call.epoch < now.epoch => Some(after_crash(call, now)),
         _ => None,
@@ -33,33 +45,33 @@ pub fn first_attempt(call_id: String, epoch: u64) -> CallCommand {
 }
 
 /// The call was in flight when its process ended.
-fn after_crash(call: &Call, now: Moment) -> CallCommand {
+fn after_crash(call: &Call, now: Moment) -> Next {
     lost(call, now, "the process ended while the call was in flight")
 }
 
 /// The attempt took too long: the same row as a crash.
-fn after_timeout(call: &Call, now: Moment) -> CallCommand {
+fn after_timeout(call: &Call, now: Moment) -> Next {
     let bound = call.request.timeout_ms;
     lost(call, now, &format!("attempt {} did not end within {bound} ms", call.attempts))
 }
 
 /// The attempt was cut off in this process: the same row again.
-pub fn after_loss(call: &Call, now: Moment, why: &str) -> CallCommand {
+pub fn after_loss(call: &Call, now: Moment, why: &str) -> Next {
     lost(call, now, why)
 }
 
-fn lost(call: &Call, now: Moment, why: &str) -> CallCommand {
+fn lost(call: &Call, now: Moment, why: &str) -> Next {
     let unknown = |why: String| CallCommand::MarkUnknown { call_id: call.request.call_id.clone(), why };
-    match call.request.recovery {
+    Next::Write(match call.request.recovery {
         Recovery::ReadOnly | Recovery::Reissue => again(call, now, why),
         Recovery::Idempotent if within_window(call, now.at) => again(call, now, why),
         Recovery::Idempotent => {
             let window = call.request.window_ms.unwrap_or_default();
             unknown(format!("{why}; the target knows its key for {window} ms only"))
         }
-        // Without a probe nobody can ask the target, so Reconcile is as careful as Manual.
-        Recovery::Reconcile | Recovery::Manual => unknown(why.to_owned()),
-    }
+        Recovery::Reconcile => return Next::Probe { why: why.to_owned() },
+        Recovery::Manual => unknown(why.to_owned()),
+    })
 }
 
 /// Whether the target still knows the key of the first attempt.

@@ -12,6 +12,7 @@ use super::{Effect, Held, TaskCore};
 use crate::actors::entity::{Entity, Seed, SetPlace};
 use crate::actors::messages::{Order, Settled};
 use crate::actors::shared::Shared;
+use crate::actors::spans::Within;
 use crate::agent::plan;
 use crate::error::Error;
 use crate::store::Append;
@@ -33,7 +34,7 @@ impl TaskCore {
 
     /// What the pending events ask of the outside.
     fn effects(&self, shared: &Shared) -> Vec<Effect> {
-        let effect = |event: &TaskEvent| match event {
+        let first = |event: &TaskEvent| match event {
             TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, delay_ms, .. }) => {
                 let request = &self.task().calls().get(call_id)?.request;
                 let seat = self.seat.as_ref().map(Held::seat);
@@ -47,7 +48,9 @@ impl TaskCore {
                     request: request.clone(),
                     attempt: *attempt,
                     delay_ms: *delay_ms,
+                    place: self.outside.place(call_id),
                     infer,
+                    within: Within::default(),
                 })))
             }
             TaskEvent::Call(
@@ -55,7 +58,11 @@ impl TaskCore {
             ) => Some(Effect::Abort { call_id: call_id.clone() }),
             _ => None,
         };
-        self.entity.pending().iter().filter_map(effect).collect()
+        let then = |event: &TaskEvent| match event {
+            TaskEvent::Call(event) => self.evidence(event),
+            _ => None,
+        };
+        self.entity.pending().iter().flat_map(|event| first(event).into_iter().chain(then(event))).collect()
     }
 
     /// Writes what is pending, here and in the session, as one append. The session's part comes first: an

@@ -1,6 +1,6 @@
 //! What each operation means: the commands that it is, before anything is planned.
 
-use proto_events::call::recovery::{Failed, Moment};
+use proto_events::call::recovery::{Failed, Moment, Next};
 use proto_events::call::{CallCommand, CallRejection};
 use proto_events::envelope::Metadata;
 use proto_events::id::StreamId;
@@ -10,9 +10,9 @@ use proto_events::task::TaskCommand;
 
 use super::{Held, TaskCore};
 use crate::actors::entity::Entity;
-use crate::actors::messages::{AttemptEnd, TaskOp, TurnGrant};
+use crate::actors::messages::{AttemptEnd, Settlement, TaskOp, TurnGrant};
 use crate::actors::shared::Shared;
-use crate::agent::plan;
+use crate::agent::plan::{self, Act};
 use crate::error::Error;
 
 /// When something is decided, and by which process.
@@ -33,6 +33,14 @@ impl TaskCore {
             TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata),
             TaskOp::Outcome { call_id, attempt, end } => {
                 self.outcome(shared, call_id, attempt, end, metadata)
+            }
+            TaskOp::Probed { call_id, attempt, verdict } => self.probed(call_id, attempt, verdict, metadata),
+            TaskOp::PlaceGranted { call_id, place } => {
+                self.has_place(call_id, place);
+                Ok(())
+            }
+            TaskOp::Settle { call_id, settlement, by } => {
+                self.settle(shared, call_id, settlement, by, metadata)
             }
             TaskOp::TurnGranted { asked, grant } => {
                 self.take_seat(&asked, *grant);
@@ -77,6 +85,31 @@ impl TaskCore {
         self.abort_turn("the task was canceled", metadata)
     }
 
+    /// A person settles an unknown call; if the task waits for it, a new run takes it up again.
+    fn settle(
+        &mut self,
+        shared: &Shared,
+        call_id: String,
+        settlement: Settlement,
+        by: String,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let command = settlement.command(call_id.clone(), by);
+        let before = self.decided();
+        self.entity.decide(TaskCommand::Call(command), metadata)?;
+        if self.decided() == before {
+            return Ok(());
+        }
+        let mut mint = shared.ports.clone();
+        let acts = plan::after_settlement(&mut self.question(shared, metadata, &mut mint), &call_id);
+        for act in acts {
+            if let Act::Task(command) = act {
+                self.entity.decide(command, metadata)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Drops the turn that this run has open, if it has one.
     pub(super) fn abort_turn(&mut self, why: &str, metadata: &Metadata) -> Result<(), Error> {
         let held = self.seat.as_ref().filter(|held| !held.closed);
@@ -103,7 +136,13 @@ impl TaskCore {
                 match call.filter(|call| call.status.is_open() && call.attempts == attempt) {
                     // As after a crash, by the next start.
                     Some(_) if shared.is_stopping() => return Ok(()),
-                    Some(call) => plan::after_loss(call, moment(shared, metadata), &why),
+                    Some(call) => match plan::after_loss(call, moment(shared, metadata), &why) {
+                        Next::Write(command) => command,
+                        Next::Probe { .. } => {
+                            self.probe(&call_id);
+                            return Ok(());
+                        }
+                    },
                     None => return Ok(()),
                 }
             }

@@ -6,15 +6,22 @@
 //!
 //! Source of the rules: Protolink 0.6.4's `execute_task` and infer loop, and the verdicts on them.
 
+mod deadline;
 mod infer;
+mod settled;
 mod tool;
 
+pub use deadline::of_run as run_deadline;
 pub use infer::infer_request;
 pub(crate) use infer::{Reading, Verdict};
 pub use proto_events::call::recovery::{after_failure, after_loss};
+pub use settled::after_settlement;
 
-use proto_events::call::recovery::{Moment, first_attempt, resume};
-use proto_events::call::{Call, CallCommand};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use proto_events::call::recovery::{Moment, Next, first_attempt, resume};
+use proto_events::call::{Call, CallCommand, CallRequested};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::json::JsonText;
@@ -34,6 +41,20 @@ pub enum Step {
     AwaitTurn {
         /// The caller's id of the session.
         session_id: String,
+    },
+    /// Whether the last attempt of this call took effect must be asked of its tool.
+    Probe {
+        /// The call.
+        call_id: String,
+        /// Why nobody knows.
+        why: String,
+    },
+    /// A place among the calls that may be under way at once is needed first.
+    AwaitPlace {
+        /// The call.
+        call_id: String,
+        /// Its target.
+        target: String,
     },
     /// Nothing, until a call ends or somebody says something.
     Wait,
@@ -75,8 +96,23 @@ pub struct Question<'a> {
     pub epoch: u64,
     /// The moment of the decision.
     pub now: Timestamp,
+    /// When the run's time is up: [`run_deadline`].
+    pub run_until: Option<Timestamp>,
+    /// What goes on outside for its open calls.
+    pub under_way: &'a UnderWay,
     /// New ids and times.
     pub mint: &'a mut dyn Mint,
+}
+
+/// What goes on outside for the open calls of a task, by call id: known to its actor, and lost with the process.
+#[derive(Debug, Default)]
+pub struct UnderWay {
+    /// Their tools are being asked whether they took effect.
+    pub probing: BTreeSet<String>,
+    /// They have a place among the calls that may be under way at once.
+    pub places: BTreeSet<String>,
+    /// They wait for one.
+    pub awaited: BTreeSet<String>,
 }
 
 /// A part of the run, by its place in the item.
@@ -106,17 +142,19 @@ pub fn next(question: &mut Question<'_>) -> Step {
     let Some(run) = task.run().copied() else {
         return Step::Wait;
     };
-    if let Some(open) = task.calls().open().next() {
-        return unfinished(question, open);
+    if let Some(error) = deadline::exceeded(question) {
+        return ending(question, |question| {
+            let outputs = ended(question);
+            fatal(question, outputs, error)
+        });
+    }
+    if let Some(step) = unfinished(question) {
+        return step;
     }
     let parts = run.item.map_or(&[][..], |item| task.parts(item));
     let mut outputs = Vec::new();
-    for (at, part) in (0..).zip(parts).filter(|(at, part)| *at >= run.next_part && is_executable(part)) {
-        let progress = match part.kind() {
-            "tool_call" => tool::progress(question, at, part),
-            _ => infer::progress(question, at, part),
-        };
-        match progress {
+    for (at, part) in executable(parts).filter(|(at, _)| *at >= run.next_part) {
+        match progress(question, at, part) {
             Progress::Output(output) => outputs.push((at, output)),
             Progress::Next(step) => return step,
             Progress::Fatal(error) => return ending(question, |question| fatal(question, outputs, error)),
@@ -129,6 +167,28 @@ pub fn next(question: &mut Question<'_>) -> Step {
         return ending(question, |question| finish(question));
     }
     Step::Do(attach(question, outputs))
+}
+
+/// The outputs of the parts that have come to their end, up to the first that has not.
+fn ended(question: &mut Question<'_>) -> Vec<(At, Part)> {
+    let task = question.task;
+    let Some(run) = task.run() else { return Vec::new() };
+    let parts = run.item.map_or(&[][..], |item| task.parts(item));
+    let mut outputs = Vec::new();
+    for (at, part) in executable(parts).filter(|(at, _)| *at >= run.next_part) {
+        match progress(question, at, part) {
+            Progress::Output(output) => outputs.push((at, output)),
+            _ => break,
+        }
+    }
+    outputs
+}
+
+fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
+    match part.kind() {
+        "tool_call" => tool::progress(question, at, part),
+        _ => infer::progress(question, at, part),
+    }
 }
 
 /// What ends a run ends its turn as well: a run that was taken up again must hold it first.
@@ -150,21 +210,52 @@ fn is_executable(part: &Part) -> bool {
     matches!(part.kind(), "tool_call" | "infer")
 }
 
-/// An open call comes before everything else: one that was never sent is sent, one whose process has ended or
-/// whose time is up is dealt with as its recovery mode says (R7), any other is waited for.
-fn unfinished(question: &Question<'_>, call: &Call) -> Step {
-    let moment = Moment { epoch: question.epoch, at: question.now };
-    let Some(command) = resume(call, moment) else { return Step::Wait };
-    // What a model is shown stands in the session, so an inference needs the run's turn before it is sent.
-    let sends_inference = call.request.prompt.is_some() && matches!(command, CallCommand::Dispatch { .. });
-    if sends_inference && question.agent.conversation && question.seat.is_none() {
-        return Step::AwaitTurn { session_id: session_id(question.task) };
-    }
-    Step::Do(vec![Act::Task(TaskCommand::Call(command))])
+/// The executable parts, with their places.
+fn executable(parts: &[Part]) -> impl Iterator<Item = (At, &Part)> {
+    (0..).zip(parts).filter(|(_, part)| is_executable(part))
 }
 
-fn dispatch(call_id: String, epoch: u64) -> Act {
-    Act::Task(TaskCommand::Call(first_attempt(call_id, epoch)))
+/// Open calls come before everything else: one that was never sent is sent, one whose process has ended or
+/// whose time is up is dealt with as its recovery mode says (R7), any other is waited for. Nothing, if none is open.
+fn unfinished(question: &Question<'_>) -> Option<Step> {
+    let moment = Moment { epoch: question.epoch, at: question.now };
+    let mut open = question.task.calls().open().peekable();
+    open.peek()?;
+    let step = open.find_map(|call| match resume(call, moment)? {
+        Next::Probe { why } => {
+            let call_id = call.request.call_id.clone();
+            (!question.under_way.probing.contains(&call_id)).then_some(Step::Probe { call_id, why })
+        }
+        Next::Write(command) => go_on(question, call, command),
+    });
+    Some(step.unwrap_or(Step::Wait))
+}
+
+/// What it takes to write what follows for an open call; nothing, if that is being waited for.
+fn go_on(question: &Question<'_>, call: &Call, command: CallCommand) -> Option<Step> {
+    let CallRequested { call_id, target, .. } = &call.request;
+    let sends = matches!(command, CallCommand::Dispatch { .. });
+    // What a model is shown stands in the session, so an inference needs the run's turn before it is sent.
+    if sends && call.request.prompt.is_some() && question.agent.conversation && question.seat.is_none() {
+        return Some(Step::AwaitTurn { session_id: session_id(question.task) });
+    }
+    if sends && question.agent.is_limited(&call.request) && !question.under_way.places.contains(call_id) {
+        let asked = question.under_way.awaited.contains(call_id);
+        return (!asked).then(|| Step::AwaitPlace { call_id: call_id.clone(), target: target.clone() });
+    }
+    Some(Step::Do(vec![Act::Task(TaskCommand::Call(command))]))
+}
+
+/// Intent, and dispatch in the same append where the call need not wait for others to end.
+fn start(question: &Question<'_>, request: CallRequested) -> Vec<Act> {
+    let dispatch = (!question.agent.is_limited(&request))
+        .then(|| Act::Task(TaskCommand::Call(first_attempt(request.call_id.clone(), question.epoch))));
+    let intent = Act::Task(TaskCommand::Call(CallCommand::Request(Box::new(request))));
+    std::iter::once(intent).chain(dispatch).collect()
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// All parts have their output: outputs, turn and final state are one append.

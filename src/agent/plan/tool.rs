@@ -1,14 +1,11 @@
 //! A `tool_call` part: check, call, and the output that comes of it.
 
-use std::time::Duration;
-
-use proto_events::call::{CallCommand, CallKind, CallOrigin, CallRequested, CallStatus};
+use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus};
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, ToolCallView};
-use proto_events::task::TaskCommand;
 
-use super::{Act, At, Progress, Question, Step, dispatch, idempotency_key};
+use super::{Act, At, Progress, Question, Step, deadline, executable, idempotency_key, millis, start};
 use crate::agent::prompt;
 use crate::agent::registry::ToolSpec;
 
@@ -25,12 +22,17 @@ pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
     });
     match call.map(|call| (call, &call.status)) {
         None => begin(question, at, &asked),
+        // A person's verdict on it leads to a run of its own.
+        Some((call, CallStatus::Reconciled(_))) => {
+            let why = "it was unknown when the run ended".to_owned();
+            Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why }
+        }
         Some((_, CallStatus::Succeeded(result))) => {
             let call_id = output_id(question, &asked);
             Progress::Output(Part::tool_output(&call_id, result.clone()))
         }
         Some((_, CallStatus::Failed(failure))) => refusal(question, &asked, &failure.message),
-        Some((call, CallStatus::Unknown(why))) => {
+        Some((call, CallStatus::Unknown(why) | CallStatus::Abandoned(why))) => {
             Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why: why.clone() }
         }
         Some(_) => Progress::Next(Step::Wait),
@@ -38,26 +40,53 @@ pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
 }
 
 fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {
-    let Some(tool) = question.agent.tools.get(&asked.tool_name) else {
-        return refusal(question, asked, &prompt::tool_not_found(&asked.tool_name));
-    };
-    match tool.spec().check(&asked.args) {
-        Err(error) => refusal(question, asked, &error.to_string()),
-        Ok(args) => {
-            let origin = CallOrigin {
-                run: question.task.runs(),
-                part: at,
-                step: 0,
-                infer_call: None,
-                part_call_id: asked.call_id.clone(),
-            };
-            let call_id = question.mint.id("call_");
-            Progress::Next(Step::Do(request(question, tool.spec(), call_id, args, origin)))
+    match intent_of(question, at, asked) {
+        Err(message) => refusal(question, asked, &message),
+        Ok(first) => {
+            let mut acts = start(question, first);
+            for other in side_by_side(question, at, asked) {
+                acts.extend(start(question, other));
+            }
+            Progress::Next(Step::Do(acts))
         }
     }
 }
 
-/// Intent and dispatch in one append: the call can start at once.
+/// The intents of the neighbouring parts that run together with this one: as far as tools are read-only and meant for
+/// it. A neighbour that cannot be called at all has its output without a call.
+fn side_by_side(question: &mut Question<'_>, at: At, first: &ToolCallView) -> Vec<CallRequested> {
+    let (task, agent) = (question.task, question.agent);
+    let parallel = |asked: &ToolCallView| {
+        let tool = agent.tools.get(&asked.tool_name);
+        tool.is_some_and(|tool| tool.spec().policy.is_parallel())
+    };
+    let Some(item) = task.run().and_then(|run| run.item).filter(|_| parallel(first)) else {
+        return Vec::new();
+    };
+    let behind = executable(task.parts(item)).filter(|(other, _)| *other > at);
+    let group: Vec<(At, ToolCallView)> = behind
+        .map_while(|(other, part)| Some((other, part.as_tool_call().ok().filter(|asked| parallel(asked))?)))
+        .collect();
+    group.iter().filter_map(|(other, asked)| intent_of(question, *other, asked).ok()).collect()
+}
+
+/// The intent of a part's call, checked; or why there is none.
+fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Result<CallRequested, String> {
+    let agent = question.agent;
+    let tool = agent.tools.get(&asked.tool_name).ok_or_else(|| prompt::tool_not_found(&asked.tool_name))?;
+    let args = tool.spec().check(&asked.args).map_err(|error| error.to_string())?;
+    let origin = CallOrigin {
+        run: question.task.runs(),
+        part: at,
+        step: 0,
+        infer_call: None,
+        part_call_id: asked.call_id.clone(),
+    };
+    let call_id = question.mint.id("call_");
+    Ok(intent(question, tool.spec(), call_id, args, origin))
+}
+
+/// Intent, and dispatch where the call can start at once.
 pub(super) fn request(
     question: &Question<'_>,
     spec: &ToolSpec,
@@ -65,7 +94,18 @@ pub(super) fn request(
     args: JsonText,
     origin: CallOrigin,
 ) -> Vec<Act> {
-    let request = CallRequested {
+    start(question, intent(question, spec, call_id, args, origin))
+}
+
+/// What is written of a tool call before it is sent.
+fn intent(
+    question: &Question<'_>,
+    spec: &ToolSpec,
+    call_id: String,
+    args: JsonText,
+    origin: CallOrigin,
+) -> CallRequested {
+    CallRequested {
         idempotency_key: idempotency_key(question.stream, &call_id),
         call_id: call_id.clone(),
         kind: CallKind::Tool,
@@ -78,18 +118,12 @@ pub(super) fn request(
         max_attempts: spec.policy.attempts_max(),
         retry_errors: spec.policy.retries_errors(),
         window_ms: spec.policy.window().map(millis),
-        deadline: spec.policy.overall().map(|after| question.now.plus(after)),
+        deadline: deadline::of_call(question, spec.policy.overall()),
         capabilities: Vec::new(),
         approval: None,
         origin,
         prompt: None,
-    };
-    let intent = Act::Task(TaskCommand::Call(CallCommand::Request(Box::new(request))));
-    vec![intent, dispatch(call_id, question.epoch)]
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 fn refusal(question: &mut Question<'_>, asked: &ToolCallView, message: &str) -> Progress {

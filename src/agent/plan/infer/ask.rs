@@ -1,20 +1,17 @@
 //! Asking the model: the intent, which names what the model is shown, and the request itself.
 
-use proto_events::call::{
-    Call, CallCommand, CallKind, CallOrigin, CallRequested, CallStatus, PromptRef, Recovery,
-};
+use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, CallStatus, PromptRef, Recovery};
 use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole};
-use proto_events::task::{Task, TaskCommand};
+use proto_events::task::Task;
 use proto_events::turn::{TurnMessage, chain};
 
-use super::super::{Act, At, Progress, Question, Seat, Step, dispatch, idempotency_key};
+use super::super::{At, Progress, Question, Seat, Step, idempotency_key, millis, start};
 use crate::agent::Agent;
 use crate::agent::budget::{Budget, BudgetUsage};
 use crate::agent::infer::{ChatMessage, Deltas, InferRequest};
 use crate::agent::prompt::{PromptParts, RENDERER_VERSION};
-use crate::limits::{CALL_TIMEOUT, INFERENCE_RETRIES};
 
 /// The next inference: budget first, then intent and dispatch in one append.
 pub(super) fn model(question: &mut Question<'_>, at: At, before: &[&Call]) -> Progress {
@@ -43,11 +40,11 @@ pub(super) fn model(question: &mut Question<'_>, at: At, before: &[&Call]) -> Pr
         args,
         recovery: Recovery::Reissue,
         recovery_source: "inference".to_owned(),
-        timeout_ms: u64::try_from(CALL_TIMEOUT.as_millis()).unwrap_or(u64::MAX),
-        max_attempts: INFERENCE_RETRIES + 1,
+        timeout_ms: millis(question.agent.infer_policy.attempt_timeout()),
+        max_attempts: question.agent.infer_policy.attempts_max(),
         retry_errors: false,
         window_ms: None,
-        deadline: None,
+        deadline: question.run_until,
         capabilities: Vec::new(),
         approval: None,
         origin: CallOrigin {
@@ -58,8 +55,7 @@ pub(super) fn model(question: &mut Question<'_>, at: At, before: &[&Call]) -> Pr
             part_call_id: None,
         },
     };
-    let intent = Act::Task(TaskCommand::Call(CallCommand::Request(Box::new(request))));
-    Progress::Next(Step::Do(vec![intent, dispatch(call_id, question.epoch)]))
+    Progress::Next(Step::Do(start(question, request)))
 }
 
 /// Names what the model will be shown: a digest that grows with the new messages, never a copy.

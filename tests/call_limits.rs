@@ -1,0 +1,368 @@
+//! How many calls run at once, how long a run may take, when a target is left alone, and what a cancel does to what is
+//! under way.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use proto_events::call::{CallEvent, CallStatus};
+use proto_events::id::{StreamId, Version};
+use proto_events::model::PostedTask;
+use proto_events::task::TaskEvent;
+use serde::Deserialize;
+use serde_json::json;
+use taskreel::agent::tool::BoxFuture;
+use taskreel::ports::Ports;
+use taskreel::store::fold::decode_record;
+use taskreel::store::{EventReader, MemoryStore};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::{JsonSchema, Message, Part, System, TaskHandle, TaskState};
+use tokio::sync::{Barrier, Notify, Semaphore};
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// A hang is a failure.
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it hangs")
+}
+
+fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new())
+}
+
+fn call(tool: &str) -> Part {
+    Part::tool_call(tool, json!({})).unwrap()
+}
+
+fn message(tools: &[&str]) -> Message {
+    Message {
+        id: Some("m".to_owned()),
+        role: Some("user".to_owned()),
+        parts: tools.iter().map(|tool| call(tool)).collect(),
+        timestamp: None,
+    }
+}
+
+/// The events of a task's calls, in order.
+fn call_events(store: &MemoryStore, task: &TaskHandle) -> Vec<CallEvent> {
+    let stream = StreamId::task("agent", task.id()).unwrap();
+    let mut events = Vec::new();
+    for record in store.read_stream(&stream, Version(1), usize::MAX).unwrap() {
+        for event in decode_record::<TaskEvent>(&record).unwrap() {
+            if let TaskEvent::Call(event) = event.event {
+                events.push(event);
+            }
+        }
+    }
+    events
+}
+
+/// A tool that notes how many of it run at once, and ends when it is allowed to.
+#[derive(Clone)]
+struct Crowd {
+    now: Arc<AtomicU32>,
+    most: Arc<AtomicU32>,
+    started: Arc<Semaphore>,
+    go: Arc<Semaphore>,
+}
+
+impl Crowd {
+    fn new() -> Self {
+        let (started, go) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        Self { now: Arc::default(), most: Arc::default(), started, go }
+    }
+
+    fn tool(&self) -> impl Fn(Nothing) -> BoxFuture<'static, Result<u32, Infallible>> + Send + Sync + 'static {
+        let crowd = self.clone();
+        move |_| {
+            let crowd = crowd.clone();
+            Box::pin(async move {
+                let now = crowd.now.fetch_add(1, Ordering::SeqCst) + 1;
+                crowd.most.fetch_max(now, Ordering::SeqCst);
+                crowd.started.add_permits(1);
+                crowd.go.acquire().await.unwrap().forget();
+                crowd.now.fetch_sub(1, Ordering::SeqCst);
+                Ok(now)
+            })
+        }
+    }
+
+    async fn started(&self, calls: u32) {
+        soon(self.started.acquire_many(calls)).await.unwrap().forget();
+    }
+}
+
+#[tokio::test]
+async fn a_tools_calls_beyond_its_places_wait_with_their_intent_on_disk() {
+    let (crowd, store) = (Crowd::new(), memory());
+    let policy = ToolPolicy::read_only().concurrency(2);
+    let builder = System::builder("-").store(store.clone()).tool_with("t", "", crowd.tool(), policy);
+    let system = builder.tool("other", "", |_: Nothing| async { Ok::<_, Infallible>(1) }).start().await.unwrap();
+    let mut tasks = Vec::new();
+    for _ in 0..6 {
+        tasks.push(system.submit(call("t")).await.unwrap());
+    }
+    crowd.started(2).await;
+    let other = system.submit(call("other")).await.unwrap();
+    assert_eq!(soon(other.finished()).await.unwrap().state(), TaskState::Completed, "other tools do not wait");
+    let waiting = tasks.iter().filter(|task| call_events(&store, task).len() == 1).count();
+    assert_eq!(waiting, 4, "requested, and not sent");
+    let canceled = tasks.iter().find(|task| call_events(&store, task).len() == 1).unwrap();
+    canceled.cancel(None).await.unwrap();
+    crowd.go.add_permits(6);
+    for task in &tasks {
+        soon(task.finished()).await.unwrap();
+    }
+    assert_eq!(crowd.most.load(Ordering::SeqCst), 2);
+    assert_eq!(call_events(&store, canceled).len(), 2, "a call that was canceled while it waited is never sent");
+}
+
+#[tokio::test]
+async fn an_agents_places_bound_all_its_calls_together() {
+    let (crowd, store) = (Crowd::new(), memory());
+    let builder = System::builder("-").store(store).max_concurrency(3);
+    let builder = builder.tool_with("a", "", crowd.tool(), ToolPolicy::read_only());
+    let system = builder.tool_with("b", "", crowd.tool(), ToolPolicy::read_only()).start().await.unwrap();
+    let mut tasks = Vec::new();
+    for at in 0..8 {
+        tasks.push(system.submit(call(if at % 2 == 0 { "a" } else { "b" })).await.unwrap());
+    }
+    crowd.started(3).await;
+    crowd.go.add_permits(8);
+    for task in &tasks {
+        assert_eq!(soon(task.finished()).await.unwrap().state(), TaskState::Completed);
+    }
+    assert_eq!(crowd.most.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn what_waited_for_a_place_when_its_process_died_is_sent_by_the_next() {
+    let (crowd, store) = (Crowd::new(), memory());
+    let start = |store: Arc<MemoryStore>| {
+        let policy = ToolPolicy::manual().concurrency(1);
+        System::builder("-").store(store).tool_with("t", "", crowd.tool(), policy).start()
+    };
+    let first = start(store.clone()).await.unwrap();
+    let one = first.submit(call("t")).await.unwrap();
+    crowd.started(1).await;
+    let two = first.submit(call("t")).await.unwrap();
+    assert_eq!(call_events(&store, &two).len(), 1);
+    let store = Arc::new(store.reopened().unwrap());
+    let second = start(store.clone()).await.unwrap();
+    crowd.started(1).await;
+    crowd.go.add_permits(2);
+    assert_eq!(soon(second.task(one.id()).unwrap().finished()).await.unwrap().state(), TaskState::InputRequired);
+    assert_eq!(soon(second.task(two.id()).unwrap().finished()).await.unwrap().state(), TaskState::Completed);
+}
+
+#[tokio::test]
+async fn neighbouring_parts_run_side_by_side_only_where_they_are_declared_so() {
+    // Three meet at a barrier: they can only do so side by side.
+    let (store, barrier, before) = (memory(), Arc::new(Barrier::new(3)), Arc::new(AtomicU32::new(0)));
+    let meet = {
+        let barrier = Arc::clone(&barrier);
+        move |_: Nothing| {
+            let barrier = Arc::clone(&barrier);
+            async move {
+                barrier.wait().await;
+                Ok::<_, Infallible>("met")
+            }
+        }
+    };
+    let alone = {
+        let before = Arc::clone(&before);
+        move |_: Nothing| {
+            let before = Arc::clone(&before);
+            async move { Ok::<_, Infallible>(before.fetch_add(1, Ordering::SeqCst)) }
+        }
+    };
+    let builder = System::builder("-").store(store.clone());
+    let builder = builder.tool_with("meet", "", meet, ToolPolicy::read_only().parallel());
+    let system = builder.tool_with("alone", "", alone, ToolPolicy::read_only()).start().await.unwrap();
+    let task = system.submit(message(&["alone", "meet", "meet", "meet", "alone"])).await.unwrap();
+    let end = soon(task.finished()).await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed);
+    let answers: Vec<_> = end.task().artifacts().iter().map(|artifact| artifact.parts[0].content().to_string()).collect();
+    let results: Vec<_> = answers.iter().map(|answer| serde_json::from_str::<serde_json::Value>(answer).unwrap()["result"].clone()).collect();
+    assert_eq!(results, [json!(0), json!("met"), json!("met"), json!("met"), json!(1)], "in the order of the parts");
+    let mut kinds = String::new();
+    for event in call_events(&store, &task) {
+        kinds.push(match event {
+            CallEvent::Requested(_) => 'r',
+            CallEvent::Dispatched { .. } => 'd',
+            _ => 'o',
+        });
+    }
+    assert_eq!(kinds, "rdordrdrdooordo");
+}
+
+fn with_budget(part: Part, budget: &serde_json::Value) -> PostedTask {
+    let part: serde_json::Value = serde_json::from_str(part.to_json().as_str()).unwrap();
+    let task = json!({"id": "t", "messages": [{"id": "m", "role": "user", "parts": [part.clone(), part]}],
+        "metadata": {"budget": budget}});
+    PostedTask::parse(&task.to_string(), &mut Ports::default()).unwrap()
+}
+
+#[tokio::test]
+async fn a_run_ends_when_its_time_is_up_whatever_hangs() {
+    let (store, started) = (memory(), Arc::new(Notify::new()));
+    let (first, canceled) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+    let hang = {
+        let (started, first, canceled) = (Arc::clone(&started), Arc::clone(&first), Arc::clone(&canceled));
+        move |cx: ToolContext, _: Nothing| {
+            let (started, canceled) = (Arc::clone(&started), Arc::clone(&canceled));
+            let first = first.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if first {
+                    return Ok::<_, Infallible>("quick");
+                }
+                started.notify_one();
+                cx.cancellation().canceled().await;
+                canceled.notify_one();
+                std::future::pending().await
+            }
+        }
+    };
+    let builder = System::builder("-").store(store.clone()).tool_with("hang", "", hang, ToolPolicy::read_only());
+    let system = builder.start().await.unwrap();
+    let task = system.submit(with_budget(call("hang"), &json!({"max_runtime_seconds": 0.2}))).await.unwrap();
+    soon(started.notified()).await;
+    let end = soon(task.finished()).await.unwrap();
+    assert_eq!(end.state(), TaskState::Failed);
+    let error = end.task().error().unwrap();
+    assert!(error.starts_with("Run budget exceeded: max_runtime_seconds observed 0.") && error.ends_with("> limit 0.2"), "{error}");
+    assert_eq!(end.task().artifacts().len(), 1, "the part that had ended keeps its output");
+    soon(canceled.notified()).await;
+}
+
+#[tokio::test]
+async fn a_run_whose_time_was_up_while_nobody_ran_it_does_not_go_on() {
+    let (store, started) = (memory(), Arc::new(Notify::new()));
+    let runs = Arc::new(AtomicU32::new(0));
+    let start = |store: Arc<MemoryStore>, ports: Ports| {
+        let (started, runs) = (Arc::clone(&started), Arc::clone(&runs));
+        let hang = move |_: Nothing| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            started.notify_one();
+            std::future::pending::<Result<(), Infallible>>()
+        };
+        System::builder("-").store(store).ports(ports).tool_with("hang", "", hang, ToolPolicy::read_only()).start()
+    };
+    let first = start(store.clone(), Ports::default()).await.unwrap();
+    let task = first.submit(with_budget(call("hang"), &json!({"max_runtime_seconds": 3600}))).await.unwrap();
+    soon(started.notified()).await;
+    let later = Ports { clock: Arc::new(TwoHoursLater), ..Ports::default() };
+    let second = start(Arc::new(store.reopened().unwrap()), later).await.unwrap();
+    let end = soon(second.task(task.id()).unwrap().finished()).await.unwrap();
+    assert_eq!((end.state(), runs.load(Ordering::SeqCst)), (TaskState::Failed, 1));
+    assert!(end.task().error().unwrap().contains("max_runtime_seconds"));
+}
+
+struct TwoHoursLater;
+
+impl taskreel::ports::Clock for TwoHoursLater {
+    fn now(&self) -> proto_events::envelope::Timestamp {
+        taskreel::ports::SystemClock.now().plus(Duration::from_secs(7200))
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_keeps_failing_is_left_alone_and_its_calls_fail_before_any_effect() {
+    let (store, runs) = (memory(), Arc::new(AtomicU32::new(0)));
+    let counted = Arc::clone(&runs);
+    let tool = move |_: Nothing| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Err::<(), _>(ToolError::failed("down")) }
+    };
+    let policy = ToolPolicy::manual().breaker(2, Duration::from_secs(3600));
+    let system = System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
+    let mut last = None;
+    for _ in 0..4 {
+        let end = soon(system.submit(call("t")).await.unwrap().finished()).await.unwrap();
+        assert_eq!(end.state(), TaskState::Failed);
+        last = Some(end);
+    }
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+    let last = last.unwrap();
+    let CallStatus::Failed(failure) = last.task().calls().iter().next().unwrap().status.clone() else { panic!() };
+    assert_eq!((failure.class.as_str(), failure.error_type.as_str()), ("before-effect", "CircuitOpen"));
+    assert!(failure.message.contains("the circuit of t is open after 2 failures in a row"), "{failure:?}");
+}
+
+#[tokio::test]
+async fn a_canceled_tool_is_told_and_what_it_still_answers_is_late_evidence() {
+    let (store, started) = (memory(), Arc::new(Notify::new()));
+    let told = Arc::clone(&started);
+    let tool = move |cx: ToolContext, _: Nothing| {
+        told.notify_one();
+        async move {
+            cx.cancellation().canceled().await;
+            Ok::<_, Infallible>("half done")
+        }
+    };
+    let system = System::builder("-").store(store.clone()).tool("t", "", tool).start().await.unwrap();
+    let task = system.submit(call("t")).await.unwrap();
+    soon(started.notified()).await;
+    let mut log = system.subscribe_task(task.id(), Version(1)).unwrap();
+    task.cancel(None).await.unwrap();
+    let is_late = |event: &CallEvent| matches!(event, CallEvent::LateResultIgnored { succeeded: true, .. });
+    soon(async {
+        while !call_events(&store, &task).iter().any(is_late) {
+            log.next().await.unwrap().unwrap();
+        }
+    })
+    .await;
+    let end = task.snapshot().await.unwrap();
+    assert_eq!(end.state(), TaskState::Canceled);
+    let call = end.task().calls().iter().next().unwrap();
+    assert!(matches!(call.status, CallStatus::Unknown(_)), "a late result is evidence, no outcome");
+}
+
+#[tokio::test]
+async fn a_tool_that_answers_just_after_its_time_has_answered() {
+    let store = memory();
+    let tool = |cx: ToolContext, _: Nothing| async move {
+        cx.cancellation().canceled().await;
+        Ok::<_, Infallible>("just in time")
+    };
+    let policy = ToolPolicy::manual().timeout(Duration::from_millis(50));
+    let system = System::builder("-").store(store).tool_with("t", "", tool, policy).start().await.unwrap();
+    let end = soon(system.submit(call("t")).await.unwrap().finished()).await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed);
+}
+
+#[tokio::test]
+async fn a_tool_that_hears_no_cancel_is_dropped_before_anything_else_is_done_about_it() {
+    struct Dropped(Arc<AtomicU32>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let (store, dropped, seen) = (memory(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(9)));
+    let (drops, sees) = (Arc::clone(&dropped), Arc::clone(&seen));
+    let tool = move |cx: ToolContext, _: Nothing| {
+        let (drops, sees) = (Arc::clone(&drops), Arc::clone(&sees));
+        async move {
+            if cx.attempt() > 1 {
+                sees.store(drops.load(Ordering::SeqCst), Ordering::SeqCst);
+                return Ok::<_, Infallible>("second");
+            }
+            let _guard = Dropped(drops);
+            std::future::pending().await
+        }
+    };
+    let policy = ToolPolicy::read_only().timeout(Duration::from_millis(50));
+    let system = System::builder("-").store(store).tool_with("t", "", tool, policy).start().await.unwrap();
+    let end = soon(system.submit(call("t")).await.unwrap().finished()).await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed);
+    assert_eq!(seen.load(Ordering::SeqCst), 1, "the first attempt was gone when the second began");
+}
