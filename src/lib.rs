@@ -12,6 +12,8 @@ pub mod audit;
 pub mod error;
 pub mod inspect;
 pub mod limits;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod ports;
 pub mod store;
 pub mod system;

@@ -80,7 +80,9 @@ impl Crowd {
         Self { now: Arc::default(), most: Arc::default(), started, go }
     }
 
-    fn tool(&self) -> impl Fn(Nothing) -> BoxFuture<'static, Result<u32, Infallible>> + Send + Sync + 'static {
+    fn tool(
+        &self,
+    ) -> impl Fn(Nothing) -> BoxFuture<'static, Result<u32, Infallible>> + Send + Sync + 'static {
         let crowd = self.clone();
         move |_| {
             let crowd = crowd.clone();
@@ -105,14 +107,19 @@ async fn a_tools_calls_beyond_its_places_wait_with_their_intent_on_disk() {
     let (crowd, store) = (Crowd::new(), memory());
     let policy = ToolPolicy::read_only().concurrency(2);
     let builder = System::builder("-").store(store.clone()).tool_with("t", "", crowd.tool(), policy);
-    let system = builder.tool("other", "", |_: Nothing| async { Ok::<_, Infallible>(1) }).start().await.unwrap();
+    let system =
+        builder.tool("other", "", |_: Nothing| async { Ok::<_, Infallible>(1) }).start().await.unwrap();
     let mut tasks = Vec::new();
     for _ in 0..6 {
         tasks.push(system.submit(call("t")).await.unwrap());
     }
     crowd.started(2).await;
     let other = system.submit(call("other")).await.unwrap();
-    assert_eq!(soon(other.finished()).await.unwrap().state(), TaskState::Completed, "other tools do not wait");
+    assert_eq!(
+        soon(other.finished()).await.unwrap().state(),
+        TaskState::Completed,
+        "other tools do not wait"
+    );
     let waiting = tasks.iter().filter(|task| call_events(&store, task).len() == 1).count();
     assert_eq!(waiting, 4, "requested, and not sent");
     let canceled = tasks.iter().find(|task| call_events(&store, task).len() == 1).unwrap();
@@ -122,7 +129,11 @@ async fn a_tools_calls_beyond_its_places_wait_with_their_intent_on_disk() {
         soon(task.finished()).await.unwrap();
     }
     assert_eq!(crowd.most.load(Ordering::SeqCst), 2);
-    assert_eq!(call_events(&store, canceled).len(), 2, "a call that was canceled while it waited is never sent");
+    assert_eq!(
+        call_events(&store, canceled).len(),
+        2,
+        "a call that was canceled while it waited is never sent"
+    );
 }
 
 #[tokio::test]
@@ -159,7 +170,10 @@ async fn what_waited_for_a_place_when_its_process_died_is_sent_by_the_next() {
     let second = start(store.clone()).await.unwrap();
     crowd.started(1).await;
     crowd.go.add_permits(2);
-    assert_eq!(soon(second.task(one.id()).unwrap().finished()).await.unwrap().state(), TaskState::InputRequired);
+    assert_eq!(
+        soon(second.task(one.id()).unwrap().finished()).await.unwrap().state(),
+        TaskState::InputRequired
+    );
     assert_eq!(soon(second.task(two.id()).unwrap().finished()).await.unwrap().state(), TaskState::Completed);
 }
 
@@ -190,9 +204,17 @@ async fn neighbouring_parts_run_side_by_side_only_where_they_are_declared_so() {
     let task = system.submit(message(&["alone", "meet", "meet", "meet", "alone"])).await.unwrap();
     let end = soon(task.finished()).await.unwrap();
     assert_eq!(end.state(), TaskState::Completed);
-    let answers: Vec<_> = end.task().artifacts().iter().map(|artifact| artifact.parts[0].content().to_string()).collect();
-    let results: Vec<_> = answers.iter().map(|answer| serde_json::from_str::<serde_json::Value>(answer).unwrap()["result"].clone()).collect();
-    assert_eq!(results, [json!(0), json!("met"), json!("met"), json!("met"), json!(1)], "in the order of the parts");
+    let answers: Vec<_> =
+        end.task().artifacts().iter().map(|artifact| artifact.parts[0].content().to_string()).collect();
+    let results: Vec<_> = answers
+        .iter()
+        .map(|answer| serde_json::from_str::<serde_json::Value>(answer).unwrap()["result"].clone())
+        .collect();
+    assert_eq!(
+        results,
+        [json!(0), json!("met"), json!("met"), json!("met"), json!(1)],
+        "in the order of the parts"
+    );
     let mut kinds = String::new();
     for event in call_events(&store, &task) {
         kinds.push(match event {
@@ -231,14 +253,19 @@ async fn a_run_ends_when_its_time_is_up_whatever_hangs() {
             }
         }
     };
-    let builder = System::builder("-").store(store.clone()).tool_with("hang", "", hang, ToolPolicy::read_only());
+    let builder =
+        System::builder("-").store(store.clone()).tool_with("hang", "", hang, ToolPolicy::read_only());
     let system = builder.start().await.unwrap();
     let task = system.submit(with_budget(call("hang"), &json!({"max_runtime_seconds": 0.2}))).await.unwrap();
     soon(started.notified()).await;
     let end = soon(task.finished()).await.unwrap();
     assert_eq!(end.state(), TaskState::Failed);
     let error = end.task().error().unwrap();
-    assert!(error.starts_with("Run budget exceeded: max_runtime_seconds observed 0.") && error.ends_with("> limit 0.2"), "{error}");
+    assert!(
+        error.starts_with("Run budget exceeded: max_runtime_seconds observed 0.")
+            && error.ends_with("> limit 0.2"),
+        "{error}"
+    );
     assert_eq!(end.task().artifacts().len(), 1, "the part that had ended keeps its output");
     soon(canceled.notified()).await;
 }
@@ -254,7 +281,11 @@ async fn a_run_whose_time_was_up_while_nobody_ran_it_does_not_go_on() {
             started.notify_one();
             std::future::pending::<Result<(), Infallible>>()
         };
-        System::builder("-").store(store).ports(ports).tool_with("hang", "", hang, ToolPolicy::read_only()).start()
+        System::builder("-")
+            .store(store)
+            .ports(ports)
+            .tool_with("hang", "", hang, ToolPolicy::read_only())
+            .start()
     };
     let first = start(store.clone(), Ports::default()).await.unwrap();
     let task = first.submit(with_budget(call("hang"), &json!({"max_runtime_seconds": 3600}))).await.unwrap();
@@ -283,7 +314,8 @@ async fn a_tool_that_keeps_failing_is_left_alone_and_its_calls_fail_before_any_e
         async { Err::<(), _>(ToolError::failed("down")) }
     };
     let policy = ToolPolicy::manual().breaker(2, Duration::from_secs(3600));
-    let system = System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
+    let system =
+        System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
     let mut last = None;
     for _ in 0..4 {
         let end = soon(system.submit(call("t")).await.unwrap().finished()).await.unwrap();
@@ -292,7 +324,9 @@ async fn a_tool_that_keeps_failing_is_left_alone_and_its_calls_fail_before_any_e
     }
     assert_eq!(runs.load(Ordering::SeqCst), 2);
     let last = last.unwrap();
-    let CallStatus::Failed(failure) = last.task().calls().iter().next().unwrap().status.clone() else { panic!() };
+    let CallStatus::Failed(failure) = last.task().calls().iter().next().unwrap().status.clone() else {
+        panic!()
+    };
     assert_eq!((failure.class.as_str(), failure.error_type.as_str()), ("before-effect", "CircuitOpen"));
     assert!(failure.message.contains("the circuit of t is open after 2 failures in a row"), "{failure:?}");
 }

@@ -109,7 +109,8 @@ async fn paying(store: Arc<MemoryStore>, pay: &Hang, verdict: Verdict, model: Op
         let verdict = asked.clone();
         async move { Ok::<_, ToolError>(verdict) }
     };
-    let builder = System::builder("-").store(store).tool_with("pay", "Pays", tool, ToolPolicy::reconcile(probe));
+    let builder =
+        System::builder("-").store(store).tool_with("pay", "Pays", tool, ToolPolicy::reconcile(probe));
     let builder = match model {
         Some(script) => builder.infer(Scripted::from_json(script).unwrap()),
         None => builder,
@@ -255,7 +256,8 @@ async fn what_a_person_says_of_a_models_call_is_told_to_the_model_in_a_new_turn(
 
 #[tokio::test]
 async fn a_call_that_is_not_unknown_is_settled_by_nobody() {
-    let system = System::builder("-").store(memory()).tool("yes", "", |_: Nothing| async { Ok::<_, Infallible>(1) });
+    let system =
+        System::builder("-").store(memory()).tool("yes", "", |_: Nothing| async { Ok::<_, Infallible>(1) });
     let system = system.start().await.unwrap();
     let task = system.submit(call("yes")).await.unwrap();
     let end = soon(task.finished()).await.unwrap();
@@ -267,7 +269,12 @@ async fn a_call_that_is_not_unknown_is_settled_by_nobody() {
 }
 
 /// A tool that fails so many times, then works.
-fn failing(times: u32) -> (Arc<AtomicU32>, impl Fn(Nothing) -> taskreel::agent::tool::BoxFuture<'static, Result<u32, String>> + Send + Sync) {
+fn failing(
+    times: u32,
+) -> (
+    Arc<AtomicU32>,
+    impl Fn(Nothing) -> taskreel::agent::tool::BoxFuture<'static, Result<u32, String>> + Send + Sync,
+) {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
     let tool = move |_: Nothing| -> taskreel::agent::tool::BoxFuture<'static, Result<u32, String>> {
@@ -282,7 +289,8 @@ async fn an_error_is_tried_again_where_policy_and_mode_allow_it_and_each_attempt
     let (runs, tool) = failing(1);
     let store = memory();
     let policy = ToolPolicy::idempotent().retries(2);
-    let system = System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
+    let system =
+        System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
     let task = system.submit(call("t")).await.unwrap();
     let end = soon(task.finished()).await.unwrap();
     assert_eq!((end.state(), runs.load(Ordering::SeqCst)), (TaskState::Completed, 2));
@@ -317,7 +325,8 @@ async fn past_its_deadline_no_attempt_starts() {
     let store = memory();
     // The first back-off is a second at least.
     let policy = ToolPolicy::idempotent().retries(5).deadline(Duration::from_millis(500));
-    let system = System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
+    let system =
+        System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
     let task = system.submit(call("t")).await.unwrap();
     assert_eq!(soon(task.finished()).await.unwrap().state(), TaskState::Failed);
     assert_eq!(runs.load(Ordering::SeqCst), 1);

@@ -159,15 +159,21 @@ async fn a_stream_that_is_taken_while_the_answer_comes_in_has_all_of_it_once() {
         assert_eq!(chunks(events).concat(), ANSWER);
         assert!(events.last().unwrap().is_last());
     }
-    assert_eq!(chunks(&early).len(), ANSWER.len().div_ceil(7), "who was there from the start has every piece");
+    assert_eq!(
+        chunks(&early).len(),
+        ANSWER.len().div_ceil(7),
+        "who was there from the start has every piece"
+    );
     assert_eq!(chunks(&late).len(), 1, "who came in the middle waits for the whole");
     let durable = |events: &[TaskStreamEvent]| -> Vec<Value> {
-        let durable = events.iter().filter(|event| !matches!(event.tells, Tells::Llm { kind: "llm_chunk", .. }));
+        let durable =
+            events.iter().filter(|event| !matches!(event.tells, Tells::Llm { kind: "llm_chunk", .. }));
         durable.map(|event| event.to_json().to_value()).collect()
     };
     assert_eq!(durable(&early), durable(&after), "ids and times included");
     assert_eq!(durable(&late), durable(&after));
-    let usage = &durable(&after).into_iter().find(|event| event["llm_event_type"] == "llm_call_metrics").unwrap();
+    let usage =
+        &durable(&after).into_iter().find(|event| event["llm_event_type"] == "llm_call_metrics").unwrap();
     assert_eq!(usage["metadata"]["usage"]["total_tokens"], 12);
     system.shutdown().await.unwrap();
 }
@@ -175,7 +181,8 @@ async fn a_stream_that_is_taken_while_the_answer_comes_in_has_all_of_it_once() {
 #[tokio::test]
 async fn a_listener_that_is_too_slow_is_told_and_its_stream_still_has_the_whole_answer() {
     let (system, _) = system(Long).await;
-    let (mut live, events) = (system.task("t").unwrap().live(), system.task("t").unwrap().events_after(Version(0)));
+    let (mut live, events) =
+        (system.task("t").unwrap().live(), system.task("t").unwrap().events_after(Version(0)));
     let task = system.submit(posted("t", Part::infer("Coat?"))).await.unwrap();
     task.finished().await.unwrap();
     let Live::Lost { pieces } = live.next().await.unwrap() else { panic!("it was slow") };
@@ -323,7 +330,10 @@ async fn a_task_that_waits_for_a_person_ends_the_stream_and_the_next_run_is_anot
     let asked = task.command(TaskCommand::RequireInput(None)).await.unwrap();
     assert_eq!(asked.state(), TaskState::InputRequired);
     let told = all(events).await;
-    assert!(matches!(told.last().unwrap().tells, Tells::Status { new: TaskState::InputRequired, last: true, .. }));
+    assert!(matches!(
+        told.last().unwrap().tells,
+        Tells::Status { new: TaskState::InputRequired, last: true, .. }
+    ));
 
     let next = task.events_after(asked.version());
     let mut again = posted("t", Part::tool_call("hang", json!({})).unwrap());
@@ -336,7 +346,10 @@ async fn a_task_that_waits_for_a_person_ends_the_stream_and_the_next_run_is_anot
         next[0].tells,
         Tells::Status { previous: Some(TaskState::InputRequired), new: TaskState::Working, last: false }
     ));
-    assert!(matches!(next.last().unwrap().tells, Tells::Status { new: TaskState::Completed, last: true, .. }));
+    assert!(matches!(
+        next.last().unwrap().tells,
+        Tells::Status { new: TaskState::Completed, last: true, .. }
+    ));
     assert_eq!(next, all(task.events().await.unwrap()).await, "the newest run is the one that is streamed");
     system.shutdown().await.unwrap();
 }

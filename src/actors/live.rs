@@ -123,7 +123,8 @@ impl LiveSource {
     /// Says that the attempt is sent.
     pub(crate) fn began(&self) {
         if self.hub.is_heard(&self.stream) {
-            self.hub.say(&self.stream, Live::Began { call_id: Arc::clone(&self.call_id), attempt: self.attempt });
+            self.hub
+                .say(&self.stream, Live::Began { call_id: Arc::clone(&self.call_id), attempt: self.attempt });
         }
     }
 

@@ -133,12 +133,16 @@ pub(super) fn note_end(within: &Within, end: &AttemptEnd) {
                 span.record("output_tokens", usage.output_tokens);
             }
             // A tool's result is nobody's business here.
-            if span.has_field("response_model") && let Some(model) = answering_model(result) {
+            if span.has_field("response_model")
+                && let Some(model) = answering_model(result)
+            {
                 span.record("response_model", model);
             }
         }
         AttemptEnd::Failed { failure, .. } => error(&failure.error_type, &failure.message),
-        AttemptEnd::TimedOut { after_ms } => error("timeout", &format_args!("no answer within {after_ms} ms")),
+        AttemptEnd::TimedOut { after_ms } => {
+            error("timeout", &format_args!("no answer within {after_ms} ms"))
+        }
         AttemptEnd::Lost { why } => error("lost", why),
     }
 }

@@ -262,10 +262,7 @@ impl Stats {
 
 /// The rows in which a call counts.
 fn keys(open: &Open) -> [Key; 3] {
-    let group = match open.kind {
-        CallKind::Tool => Group::Tool,
-        CallKind::Infer => Group::Model,
-    };
+    let group = if open.kind == CallKind::Infer { Group::Model } else { Group::Tool };
     [(Group::All, None), (group, Some(open.target.clone())), (Group::Session, open.session.clone())]
 }
 

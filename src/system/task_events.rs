@@ -136,9 +136,14 @@ impl TaskEvents {
             self.version = recorded.version;
             if recorded.version > self.after {
                 self.ready.extend(told);
-            } else if recorded.version == self.after && self.fold.task.state().is_terminal() {
+            } else if recorded.version == self.after && self.fold.is_over() {
                 self.ready.extend(self.fold.told_over(recorded.version, recorded.metadata.at));
             }
+        }
+        if let Some((version, told)) = self.fold.close()
+            && version > self.after
+        {
+            self.ready.extend(told);
         }
         let early = std::mem::take(&mut self.early);
         early.into_iter().for_each(|live| self.hear(live));

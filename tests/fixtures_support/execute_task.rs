@@ -30,9 +30,7 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
 }
 
 /// Runs a case on a runtime of its own; one that hangs fails.
-pub(super) fn in_time(
-    case: impl Future<Output = Result<Value, Failure>>,
-) -> Result<Value, Failure> {
+pub(super) fn in_time(case: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()

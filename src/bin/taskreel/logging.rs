@@ -25,7 +25,12 @@ pub(crate) fn start(global: &Global) -> Result<(), Problem> {
         Err(_) if whence == "RUST_LOG" => EnvFilter::new(&level),
         Err(error) => {
             let hint = "a level such as `info`, or `taskreel=debug,warn`";
-            return Err(Problem::new(EXIT_USAGE, "--log-level cannot be understood", &error.to_string(), hint));
+            return Err(Problem::new(
+                EXIT_USAGE,
+                "--log-level cannot be understood",
+                &error.to_string(),
+                hint,
+            ));
         }
     };
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

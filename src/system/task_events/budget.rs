@@ -84,12 +84,11 @@ impl Fold {
             if origin.run != self.task.runs() || origin.part != part || origin.step == 0 {
                 continue;
             }
-            match call.request.kind {
-                CallKind::Infer => {
-                    usage.steps += 1;
-                    usage.llm_calls += 1;
-                }
-                CallKind::Tool => usage.tool_calls += 1,
+            if call.request.kind == CallKind::Infer {
+                usage.steps += 1;
+                usage.llm_calls += 1;
+            } else {
+                usage.tool_calls += 1;
             }
             if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
                 usage.input_tokens = usage.input_tokens.saturating_add(tokens.input_tokens);

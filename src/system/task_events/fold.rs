@@ -12,7 +12,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{FinalState, Part, TaskState, final_state};
 use proto_events::task::{Run, Task, TaskEvent};
 
-use super::event::{Tells, TaskStreamEvent, event_id, object};
+use super::event::{TaskStreamEvent, Tells, event_id, object};
 use crate::actors::live::Live;
 use crate::agent::Agent;
 
@@ -32,8 +32,36 @@ pub(super) struct Fold {
     /// What was handed out of the answers that are coming in.
     pub(super) pieces: HashMap<String, Pieces>,
     /// Where the event at hand stands, and how many events it gave.
-    place: (Version, Timestamp, u32),
+    place: Place,
+    /// The run that has ended in the record at hand.
+    ending: Option<Ending>,
     out: Vec<TaskStreamEvent>,
+}
+
+/// Version and time of an event of the log, and how many events it gave.
+type Place = (Version, Timestamp, u32);
+
+/// The end of a run.
+struct Ending {
+    place: Place,
+    from: TaskState,
+    to: TaskState,
+    how: How,
+}
+
+/// How a run ended.
+enum How {
+    /// By a cancel, or before it began.
+    Plain,
+    /// With its outputs.
+    Ended,
+    /// It could not go on, at this part, if at any; and whether that is one for the model.
+    Broken(Option<(u32, bool)>),
+}
+
+/// Whether nothing follows a state without a person.
+fn is_last(state: TaskState) -> bool {
+    state.is_terminal() || state == TaskState::InputRequired
 }
 
 /// What was handed out of one answer.
@@ -63,6 +91,7 @@ impl Fold {
             sent: HashMap::new(),
             pieces: HashMap::new(),
             place: (Version(0), Timestamp(0), 0),
+            ending: None,
             out: Vec::new(),
         }
     }
@@ -71,9 +100,12 @@ impl Fold {
     pub(super) fn take(&mut self, recorded: &Recorded<TaskEvent>) -> Vec<TaskStreamEvent> {
         self.place = (recorded.version, recorded.metadata.at, 0);
         if let TaskEvent::StateChanged { from, to } = &recorded.event {
-            self.before_change(*to);
+            let ending = self.ending(*from, *to);
             self.task.evolve(&recorded.event, &recorded.metadata);
-            self.after_change(Some(*from), *to);
+            self.ending = ending;
+            if self.ending.is_none() {
+                self.after_change(Some(*from), *to);
+            }
             return std::mem::take(&mut self.out);
         }
         self.task.evolve(&recorded.event, &recorded.metadata);
@@ -100,42 +132,68 @@ impl Fold {
         std::mem::take(&mut self.out)
     }
 
+    /// Whether the task was over before the record at hand.
+    pub(super) fn is_over(&self) -> bool {
+        self.task.state().is_terminal()
+    }
+
     fn over(&mut self) {
         let metadata = object([("task", self.task.to_json())]);
         self.tell(metadata, Tells::Status { previous: None, new: self.task.state(), last: true });
     }
 
-    /// What the end of a run tells before its status.
-    fn before_change(&mut self, to: TaskState) {
-        let Some(run) = self.task.run().copied() else { return };
-        let outputs: Vec<Part> = self.task.outputs().cloned().collect();
-        let by_output = matches!(final_state(&outputs), FinalState::Failed { .. });
-        match to {
-            TaskState::Failed if !by_output => self.broken(&run),
-            TaskState::Completed | TaskState::Failed | TaskState::InputRequired => {
-                self.announce(u32::MAX);
-                self.artifacts(|_| true);
-            }
-            _ => {}
+    /// What is known of the end of a run while it still stands. What the same command adds to the task, such as its
+    /// error, comes behind the change, so that it is told when the record is read.
+    fn ending(&mut self, from: TaskState, to: TaskState) -> Option<Ending> {
+        if !is_last(to) {
+            return None;
         }
+        let mut how = How::Plain;
+        if let Some(run) = self.task.run().copied() {
+            let outputs: Vec<Part> = self.task.outputs().cloned().collect();
+            let by_output = matches!(final_state(&outputs), FinalState::Failed { .. });
+            how = match to {
+                TaskState::Failed if !by_output => self.broken(&run),
+                TaskState::Canceled => How::Plain,
+                _ => How::Ended,
+            };
+        }
+        Some(Ending { place: self.place, from, to, how })
     }
 
-    /// The run could not go on: what it had attached, and why.
-    fn broken(&mut self, run: &Run) {
-        let failing = self.parts(run).find(|(at, _)| *at >= run.next_part).map(|(at, part)| (at, part.kind() == "infer"));
+    /// The run cannot go on: at which part.
+    fn broken(&mut self, run: &Run) -> How {
+        let failing = self.parts(run).find(|(at, _)| *at >= run.next_part);
+        let failing = failing.map(|(at, part)| (at, part.kind() == "infer"));
         self.announce(failing.map_or(0, |(at, _)| at.saturating_add(1)));
+        How::Broken(failing)
+    }
+
+    /// A record was read to its end: tells the end of the run, if it had one, and the version at which it ended.
+    pub(super) fn close(&mut self) -> Option<(Version, Vec<TaskStreamEvent>)> {
+        let Ending { place, from, to, how } = self.ending.take()?;
+        self.place = place;
         let attached = std::mem::take(&mut self.attached);
-        self.artifacts(|at| attached.contains(&at));
-        let message = self.task.error().unwrap_or_default();
-        if let Some((at, true)) = failing {
-            self.over_budget(at, &message);
+        match how {
+            How::Plain => {}
+            How::Ended => self.artifacts(|_| true),
+            How::Broken(failing) => {
+                self.artifacts(|at| attached.contains(&at));
+                let message = self.task.error().unwrap_or_default();
+                let infer = failing.and_then(|(at, infer)| infer.then_some(at));
+                if let Some(at) = infer {
+                    self.over_budget(at, &message);
+                }
+                let code = if infer.is_some() { "llm_stream_failed" } else { "task_failed" };
+                self.tell(JsonObject::new(), Tells::Error { code, message });
+            }
         }
-        let code = if failing.is_some_and(|(_, infer)| infer) { "llm_stream_failed" } else { "task_failed" };
-        self.tell(JsonObject::new(), Tells::Error { code, message });
+        self.after_change(Some(from), to);
+        Some((place.0, std::mem::take(&mut self.out)))
     }
 
     fn after_change(&mut self, previous: Option<TaskState>, new: TaskState) {
-        let last = new.is_terminal() || new == TaskState::InputRequired;
+        let last = is_last(new);
         let metadata = if last { object([("task", self.task.to_json())]) } else { JsonObject::new() };
         self.announced = 0;
         self.attached.clear();
@@ -191,10 +249,10 @@ impl Fold {
         };
         let (kind, in_loop) = (call.request.kind, origin.step > 0);
         self.announce(before);
-        match kind {
-            CallKind::Infer => self.inference(event),
-            CallKind::Tool if in_loop => self.tool_in_loop(event),
-            CallKind::Tool => {}
+        if kind == CallKind::Infer {
+            self.inference(event);
+        } else if in_loop {
+            self.tool_in_loop(event);
         }
         if self.task.calls().get(id).is_some_and(|call| !call.status.is_open()) {
             self.sent.remove(id);
@@ -205,7 +263,9 @@ impl Fold {
     /// Something that is not in the log: told while the attempt that says it is under way.
     pub(super) fn hear(&mut self, live: &Live, now: Timestamp, out: &mut Vec<TaskStreamEvent>) -> Heard {
         let (call_id, attempt) = match live {
-            Live::Delta { call_id, attempt, .. } | Live::Progress { call_id, attempt, .. } => (call_id, *attempt),
+            Live::Delta { call_id, attempt, .. } | Live::Progress { call_id, attempt, .. } => {
+                (call_id, *attempt)
+            }
             // A new attempt is told of by the log; what was lost shows by where the next piece stands.
             Live::Began { .. } | Live::Lost { .. } => return Heard::Done,
         };
@@ -223,7 +283,12 @@ impl Fold {
                 let mut metadata = self.at_work("tool_call");
                 metadata.set("call_id", JsonText::string(call_id));
                 let message = text.as_ref().to_owned();
-                let id = [self.stream.as_str().as_bytes(), call_id.as_bytes(), message.as_bytes(), &now.0.to_be_bytes()];
+                let id = [
+                    self.stream.as_str().as_bytes(),
+                    call_id.as_bytes(),
+                    message.as_bytes(),
+                    &now.0.to_be_bytes(),
+                ];
                 self.tell_as(event_id(&id), metadata, Tells::Progress { progress: 0, message });
             }
             Live::Began { .. } | Live::Lost { .. } => {}

@@ -67,7 +67,12 @@ impl Fold {
                 ("attempt", number(u64::from(attempt))),
                 ("recoverable", boolean(true)),
             ]);
-            let id = event_id(&[self.stream.as_str().as_bytes(), call_id.as_bytes(), b"retry", &attempt.to_be_bytes()]);
+            let id = event_id(&[
+                self.stream.as_str().as_bytes(),
+                call_id.as_bytes(),
+                b"retry",
+                &attempt.to_be_bytes(),
+            ]);
             self.tell_as(id, metadata, self.llm_tells("llm_retry", step));
         }
     }
@@ -134,7 +139,8 @@ impl Fold {
     /// Hands out what is missing of an answer: all of it, where nothing came in pieces. An answer that does not begin
     /// with its own pieces replaces them.
     fn rest_of(&mut self, call_id: &str, attempt: u32, step: u32, content: &str) {
-        let told = self.pieces.remove(call_id).filter(|pieces| pieces.attempt == attempt).unwrap_or_default().text;
+        let told =
+            self.pieces.remove(call_id).filter(|pieces| pieces.attempt == attempt).unwrap_or_default().text;
         match content.strip_prefix(told.as_str()) {
             Some("") => {}
             Some(rest) => self.chunk(call_id, attempt, step, told.len(), rest, JsonObject::new()),
