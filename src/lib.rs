@@ -17,6 +17,8 @@ pub mod otel;
 pub mod ports;
 pub mod store;
 pub mod system;
+#[cfg(feature = "testing")]
+pub mod testing;
 
 pub use error::Error;
 pub use proto_events;
@@ -31,6 +33,13 @@ pub mod infer {
     };
     pub use crate::agent::policy::InferPolicy;
     pub use crate::agent::scripted::{Entry, Scripted};
+}
+
+/// Approvals and capabilities: what a run may do, and who is asked where that is not settled.
+pub mod approval {
+    pub use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, Approver};
+    pub use crate::agent::capability::{CapabilityPolicy, Effect, EffectError};
+    pub use proto_events::task::{Approval, ApprovalDecided, ApprovalRequested};
 }
 
 /// Tools: what they are given, what they answer, what may be done with their calls again.

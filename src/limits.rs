@@ -34,6 +34,10 @@ pub const LIVE_ACTORS_SPARE: usize = 16;
 /// Longest attempt of one call, unless its policy says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Longest time for which an approval handler is asked, unless the builder says otherwise; then a person is asked. The
+/// session waits meanwhile.
+pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// How long a tool that was canceled, or took too long, may go on to come to an end by itself before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 

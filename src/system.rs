@@ -22,7 +22,7 @@ use actix::prelude::SendError;
 use proto_events::id::{Mint, Position, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
 use proto_events::session::Session;
-use proto_events::task::{Task, TaskRejection};
+use proto_events::task::{Approval, Task, TaskRejection};
 use tokio::sync::oneshot;
 
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
@@ -138,6 +138,36 @@ impl System {
     /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
     pub async fn cancel(&self, id: &str, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
         self.task(id)?.cancel(reason).await
+    }
+
+    /// The approvals that a task waits for, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], or what the log answers.
+    pub async fn approvals(&self, id: &str) -> Result<Vec<Approval>, Error> {
+        self.task(id)?.approvals().await
+    }
+
+    /// Approves a call that a task waits to make, see [`TaskHandle::approve`].
+    ///
+    /// # Errors
+    /// As [`TaskHandle::approve`].
+    pub async fn approve(&self, id: &str, approval_id: &str, by: &str) -> Result<TaskSnapshot, Error> {
+        self.task(id)?.approve(approval_id, by).await
+    }
+
+    /// Denies a call that a task waits to make, see [`TaskHandle::deny`].
+    ///
+    /// # Errors
+    /// As [`TaskHandle::approve`].
+    pub async fn deny(
+        &self,
+        id: &str,
+        approval_id: &str,
+        reason: Option<&str>,
+        by: &str,
+    ) -> Result<TaskSnapshot, Error> {
+        self.task(id)?.deny(approval_id, reason, by).await
     }
 
     /// Follows the whole log from a position: 1 is the first event.
@@ -307,6 +337,14 @@ impl System {
                 return Err(Error::Interrupted { stream: stream.to_string() });
             }
         }
+    }
+
+    /// Ends the actors' thread at once, as a crash would: what runs is dropped, nothing is told to anyone.
+    #[cfg(feature = "testing")]
+    pub(crate) async fn drop_dead(self) -> Result<(), Error> {
+        let running = self.inner.running();
+        running.actors()?.thread.stop();
+        blocking(move || running.actors().map(|actors| actors.thread.join())).await?
     }
 
     fn refuse_if_stopping(&self) -> Result<(), Error> {

@@ -361,16 +361,28 @@ async fn a_canceled_tool_is_told_and_what_it_still_answers_is_late_evidence() {
 }
 
 #[tokio::test]
-async fn a_tool_that_answers_just_after_its_time_has_answered() {
+async fn what_an_attempt_still_answers_after_its_time_is_late_evidence() {
     let store = memory();
     let tool = |cx: ToolContext, _: Nothing| async move {
         cx.cancellation().canceled().await;
-        Ok::<_, Infallible>("just in time")
+        Ok::<_, Infallible>("too late")
     };
     let policy = ToolPolicy::manual().timeout(Duration::from_millis(50));
-    let system = System::builder("-").store(store).tool_with("t", "", tool, policy).start().await.unwrap();
-    let end = soon(system.submit(call("t")).await.unwrap().finished()).await.unwrap();
-    assert_eq!(end.state(), TaskState::Completed);
+    let system =
+        System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
+    let task = system.submit(call("t")).await.unwrap();
+    let end = soon(task.finished()).await.unwrap();
+    assert_eq!(end.state(), TaskState::InputRequired);
+    let mut log = system.subscribe_task(task.id(), Version(1)).unwrap();
+    let late = |event: &CallEvent| matches!(event, CallEvent::LateResultIgnored { .. });
+    soon(async {
+        while !call_events(&store, &task).iter().any(late) {
+            log.next().await.unwrap().unwrap();
+        }
+    })
+    .await;
+    let call = task.snapshot().await.unwrap().task().calls().iter().next().unwrap().clone();
+    assert!(matches!(call.status, CallStatus::Unknown(_)), "{:?}", call.status);
 }
 
 #[tokio::test]

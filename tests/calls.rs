@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use proto_events::call::{CallEvent, CallStatus, FailureClass};
+use proto_events::call::CallEvent;
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::task::TaskEvent;
@@ -21,7 +21,7 @@ use taskreel::infer::Scripted;
 use taskreel::store::fold::decode_record;
 use taskreel::store::{EventReader, MemoryStore};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
-use taskreel::{Error, JsonSchema, Message, Part, System, TaskHandle, TaskState};
+use taskreel::{Error, JsonSchema, Part, System, TaskHandle, TaskState};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -38,15 +38,6 @@ fn memory() -> Arc<MemoryStore> {
 
 fn call(tool: &str) -> Part {
     Part::tool_call(tool, json!({})).unwrap()
-}
-
-fn many(tool: &str, times: usize) -> Message {
-    Message {
-        id: Some("m".to_owned()),
-        role: Some("user".to_owned()),
-        parts: (0..times).map(|_| call(tool)).collect(),
-        timestamp: None,
-    }
 }
 
 /// The events of a task's calls, in order.

@@ -20,7 +20,7 @@ use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
 use proto_events::session::SessionEvent;
-use proto_events::task::TaskEvent;
+use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::turn::TurnMessage;
 
 fn object(json: &str) -> JsonObject {
@@ -166,6 +166,27 @@ fn task_events() -> Vec<TaskEvent> {
         TaskEvent::ArtifactAppended { artifact: artifact(), part: Some(1) },
         TaskEvent::MetadataMerged(object(r#"{"error":"boom"}"#)),
         TaskEvent::CancelRequested { reason: Some("user asked".into()) },
+        TaskEvent::ApprovalRequested(Box::new(ApprovalRequested {
+            approval_id: "approval_1".into(),
+            call_id: "call_1".into(),
+            tool: "pay".into(),
+            args: JsonText::parse(r#"{"cents": 1250.00}"#).unwrap(),
+            args_digest: Digest([5; 32]),
+            capabilities: vec!["money.spend".into()],
+            origin: CallOrigin {
+                run: 1,
+                part: 2,
+                step: 3,
+                infer_call: Some("call_0".into()),
+                part_call_id: None,
+            },
+        })),
+        TaskEvent::ApprovalDecided(ApprovalDecided {
+            approval_id: "approval_1".into(),
+            approved: false,
+            reason: Some("too much".into()),
+            decided_by: "ada".into(),
+        }),
         TaskEvent::InferMessageAppended(turn_message()),
     ];
     events.extend(call_events().into_iter().map(TaskEvent::Call));

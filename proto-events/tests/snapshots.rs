@@ -124,6 +124,7 @@ fn digest<D: Kept + Default>(events: &[D::Event]) -> String {
 const TASK_REVISIONS: &[(u32, &str)] = &[
     (1, "cc09dda0447b7755e06588b7e086be14c24a496c071feecbec3e4578d1225ba6"),
     (2, "4005c9cec9cf86505c512129c0df00e797a3eb25b7d9feb4958b0657c7781f07"),
+    (3, "40c11cf5f8cc05b62ca12815891b3b674d4a343c58b3cc9a7d68c0e18bf0129f"),
 ];
 const SESSION_REVISIONS: &[(u32, &str)] =
     &[(1, "80a9c3c8f5f1f63d8250e6845a05583f72933db40f6353a24b1c43caae08735b")];

@@ -76,9 +76,7 @@ where
         let reader = Arc::clone(store);
         let name = stream.clone();
         let read = move || fold_from_snapshot::<D>(reader.as_ref(), &name);
-        let folded = tokio::task::spawn_blocking(read)
-            .await
-            .map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))??;
+        let folded = beside(store, &stream, read).await??;
         Ok(Self { stream, folded: folded.shared(), pending: Vec::new(), payloads: Vec::new() })
     }
 
@@ -222,11 +220,9 @@ where
         store: &Arc<dyn EventStore>,
         metadata: &Metadata,
     ) -> Result<bool, Error> {
-        let (store, stream, wanted) = (Arc::clone(store), self.stream.clone(), metadata.clone());
-        let search = move || find_command(store.as_ref(), &stream, &wanted.command_id);
-        let found = tokio::task::spawn_blocking(search)
-            .await
-            .map_err(|panic| Error::Internal(format!("looking up a command: {panic}")))??;
+        let (reader, stream, wanted) = (Arc::clone(store), self.stream.clone(), metadata.clone());
+        let search = move || find_command(reader.as_ref(), &stream, &wanted.command_id);
+        let found = beside(store, &self.stream, search).await??;
         match found {
             None => Ok(false),
             Some(digest) if digest == metadata.command_digest => Ok(true),
@@ -279,6 +275,19 @@ where
         self.folded.remember(metadata);
         std::mem::take(&mut self.pending)
     }
+}
+
+/// Reads a stream: on the blocking pool, unless its store has all of it at hand.
+async fn beside<T: Send + 'static>(
+    store: &Arc<dyn EventStore>,
+    stream: &StreamId,
+    read: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    if store.is_in_memory() {
+        return Ok(read());
+    }
+    let done = tokio::task::spawn_blocking(read).await;
+    done.map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))
 }
 
 /// The digest of the command with this id, if the stream has one.

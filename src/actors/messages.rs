@@ -12,11 +12,12 @@ use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
-use proto_events::task::{Task, TaskCommand};
+use proto_events::task::{ApprovalDecided, Task, TaskCommand};
 use tokio::sync::oneshot;
 
 use crate::actors::places::Place;
 use crate::actors::spans::Within;
+use crate::agent::approval::ApprovalVerdict;
 use crate::agent::infer::InferRequest;
 use crate::error::Error;
 
@@ -121,6 +122,10 @@ pub(crate) enum TaskOp {
     PlaceGranted { call_id: String, place: Place },
     /// A person says what became of an unknown call, or that nobody looks any further.
     Settle { call_id: String, settlement: Settlement, by: String },
+    /// The approval handler answered.
+    Answered { approval_id: String, verdict: ApprovalVerdict },
+    /// A person decides about an approval.
+    Decide(ApprovalDecided),
     /// The session's turn is ours.
     TurnGranted { asked: String, grant: Box<TurnGrant> },
     /// The session's turn is not to be had: why, or that it is to be asked for again.
@@ -163,6 +168,8 @@ impl TaskOp {
                 };
                 Digest::of_parts(&[b"settle", call_id.as_bytes(), word.as_bytes(), says.as_bytes()])
             }
+            Self::Answered { approval_id, .. } => Digest::of_parts(&[b"answered", approval_id.as_bytes()]),
+            Self::Decide(decided) => TaskCommand::DecideApproval(decided.clone()).digest(),
             Self::TurnGranted { asked, .. } => Digest::of_parts(&[b"turn", asked.as_bytes()]),
             Self::TurnRefused { .. } => Digest::of(b"refused"),
             Self::Command(command) => command.digest(),

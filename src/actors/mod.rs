@@ -17,6 +17,7 @@
 //! Each stream has one actor, and each actor one [`entity::Entity`]: the loop of decide, append, evolve.
 //! Actors live on one arbiter; nothing blocks there. Reads of the log go through its blocking pool.
 
+mod asking;
 mod awake;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
@@ -28,6 +29,8 @@ pub(crate) mod session;
 pub(crate) mod shared;
 pub(crate) mod snapshots;
 pub(crate) mod spans;
+#[cfg(feature = "testing")]
+pub(crate) mod stage;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;

@@ -298,7 +298,7 @@ async fn attempt(
                 let request = InferRequest { deltas: live.deltas(), ..request };
                 infer(agent, request, number, jitter).await
             }
-            None => tool(agent, order, cancellation, live).await,
+            None => tool(agent, order, cancellation, live, jitter).await,
         }
     };
     match AssertUnwindSafe(work).catch_unwind().await {
@@ -311,7 +311,13 @@ async fn attempt(
     }
 }
 
-async fn tool(agent: &Agent, order: Order, cancellation: Cancellation, live: LiveSource) -> AttemptEnd {
+async fn tool(
+    agent: &Agent,
+    order: Order,
+    cancellation: Cancellation,
+    live: LiveSource,
+    jitter: f64,
+) -> AttemptEnd {
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
@@ -328,18 +334,20 @@ async fn tool(agent: &Agent, order: Order, cancellation: Cancellation, live: Liv
     });
     match registered.tool().call(context, order.request.args).await {
         Ok(result) => AttemptEnd::Succeeded { result, usage: None },
-        Err(error) => tool_failed(&error),
+        Err(error) => tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter)),
     }
 }
 
-/// An error without a message fails with its type as its message.
-fn tool_failed(error: &ToolError) -> AttemptEnd {
+/// An error without a message fails with its type as its message. If its policy has it tried again, then after this
+/// back-off.
+fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
     let class = match error.kind() {
         ToolErrorKind::Arguments => FailureClass::Rejected,
         ToolErrorKind::Failed => FailureClass::AfterEffect,
     };
     let message = if error.message().is_empty() { error.type_name() } else { error.message() };
-    failed(class, error.type_name(), message)
+    let delay_ms = u64::try_from(back_off.as_millis()).unwrap_or(u64::MAX);
+    AttemptEnd::Failed { failure: failure(class, error.type_name(), message), passing: false, delay_ms }
 }
 
 async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {

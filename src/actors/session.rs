@@ -122,6 +122,12 @@ impl SessionActor {
         }
     }
 
+    /// Looks again who is next, when some time has passed.
+    fn grant_later(&self, ctx: &mut Context<Self>) {
+        let later = self.shared.ports.clock.sleep(DOUBT_AGAIN_AFTER).into_actor(self);
+        ctx.spawn(later.map(|(), actor: &mut Self, ctx| actor.grant_next(ctx)));
+    }
+
     /// Others wait for a turn that nobody here holds: asks its task whether it still runs.
     fn doubt(&mut self, task: &str, turn_id: String, ctx: &mut Context<Self>) {
         let Ok(stream) = StreamId::parse(task) else { return };
@@ -262,14 +268,14 @@ impl Handler<Doubt> for SessionActor {
                     actor.entity = Some(entity);
                     if runs {
                         // It is waited for: the task asks for the turn and ends it, or is over one day.
-                        ctx.run_later(DOUBT_AGAIN_AFTER, Self::grant_next);
+                        actor.grant_later(ctx);
                     } else {
                         actor.grant_next(ctx);
                     }
                 }
                 Err(error) => {
                     tracing::error!(%error, "a turn without an owner could not be ended");
-                    ctx.run_later(DOUBT_AGAIN_AFTER, Self::grant_next);
+                    actor.grant_later(ctx);
                 }
             }
             actor.note_rest();

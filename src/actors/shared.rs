@@ -31,6 +31,9 @@ pub(crate) struct Parts {
     pub(crate) live: Arc<LiveHub>,
     /// Set once: no new work from then on.
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Where a test holds the actors' thread, on which calls run too then.
+    #[cfg(feature = "testing")]
+    pub(crate) stage: Option<Arc<crate::actors::stage::Stage>>,
 }
 
 /// What every actor of a system shares. Held by one count each: a copy would copy every address.
@@ -38,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) agent: Arc<Agent>,
     pub(crate) store: Arc<dyn EventStore>,
     pub(crate) ports: Ports,
+    /// Where an approval handler runs; never the arbiter.
+    pub(crate) calls: tokio::runtime::Handle,
     /// The router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
@@ -53,6 +58,30 @@ pub(crate) struct Shared {
     /// More actors are awake than should be, so that whoever comes to rest says so.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
+}
+
+impl Parts {
+    /// The runtime of the actors' thread.
+    ///
+    /// # Errors
+    /// What the operating system answers.
+    pub(crate) fn runtime(&mut self) -> std::io::Result<tokio::runtime::Runtime> {
+        #[cfg(feature = "testing")]
+        if let Some(stage) = &self.stage {
+            let runtime = stage.runtime()?;
+            self.calls = runtime.handle().clone();
+            return Ok(runtime);
+        }
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
+    }
+
+    /// The actors' thread has begun.
+    pub(crate) fn enter(&self) {
+        #[cfg(feature = "testing")]
+        if let Some(stage) = &self.stage {
+            stage.enter();
+        }
+    }
 }
 
 impl Shared {

@@ -255,6 +255,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         agent: parts.agent,
         store: parts.store,
         ports: parts.ports,
+        calls: parts.calls,
         dispatch: router.clone().recipient(),
         abort: router.clone().recipient(),
         probe: router.clone().recipient(),

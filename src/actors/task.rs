@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
+use crate::actors::asking::Asking;
 use crate::actors::awake::{Passivate, Rest};
 use crate::actors::messages::{Abort, AcquireTurn, Cause, Rested, Stopped, TaskOp, TaskView, ToTask};
 use crate::actors::shared::Shared;
@@ -36,6 +37,8 @@ pub(crate) struct TaskActor {
     /// Wakes it when the time of its run is up.
     alarm: Option<AbortHandle>,
     span: RunSpan,
+    /// The approval handler, while it is being asked.
+    asking: Option<Asking>,
 }
 
 /// What an operation's sender waits for.
@@ -64,6 +67,7 @@ impl TaskActor {
             stalled: None,
             alarm: None,
             span: RunSpan::default(),
+            asking: None,
         }
     }
 
@@ -90,6 +94,10 @@ impl TaskActor {
             for waiter in self.waiters.drain(..) {
                 let _gone_is_fine = waiter.send(Ok(view.clone()));
             }
+        }
+        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) {
+            // Whoever ended the run waits for no approval.
+            self.asking = None;
         }
         self.rest.carried_out();
         let at_rest = self.is_at_rest();
@@ -157,6 +165,12 @@ impl TaskActor {
             }
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
+            }
+            Effect::AskApprover(request) => {
+                self.asking = Some(Asking::start(&self.shared, self.stream.clone(), *request));
+            }
+            Effect::StopAsking { approval_id } => {
+                self.asking.take_if(|asking| asking.approval_id() == approval_id);
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
             Effect::AwaitPlace { call_id, target } => self.await_place(call_id, target),

@@ -2,6 +2,7 @@
 //! what is to be done outside now that its intents are on disk. `ops` decides what an operation itself means,
 //! `flush` writes.
 
+mod approving;
 mod flush;
 mod ops;
 mod under_way;
@@ -18,6 +19,7 @@ use proto_events::task::{Task, TaskCommand};
 use crate::actors::entity::Entity;
 use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, ProbeOrder, TaskOp};
 use crate::actors::shared::Shared;
+use crate::agent::approval::ApprovalRequest;
 use crate::agent::plan::{self, Act, Question, Seat, Step};
 use crate::error::Error;
 use crate::store::AppendError;
@@ -66,6 +68,10 @@ pub(super) enum Effect {
     Probe(Box<ProbeOrder>),
     /// Wait for a place among the calls that may be under way at once.
     AwaitPlace { call_id: String, target: String },
+    /// Ask the approval handler.
+    AskApprover(Box<ApprovalRequest>),
+    /// An approval is decided: ask no more.
+    StopAsking { approval_id: String },
     /// Say so when the time of this run is up.
     Wake { at: Timestamp, run: u32 },
     /// Ask a session for its turn.
@@ -244,6 +250,12 @@ impl TaskCore {
                 Step::AwaitTurn { session_id } => return self.ask_turn(shared, &session_id, &mut mint),
                 Step::Probe { call_id, .. } => {
                     self.probe(&call_id);
+                    continue;
+                }
+                Step::AskApprover { approval_id } => {
+                    // What is asked is on disk before anybody hears of it.
+                    self.flush(shared, metadata).await?;
+                    self.ask_approver(shared, &approval_id);
                     continue;
                 }
                 Step::AwaitPlace { call_id, target } => {

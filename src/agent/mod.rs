@@ -16,11 +16,14 @@
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
+//! | [`capability`], [`approval`] | what a run may do, and who is asked where that is not settled |
 //! | [`summary`] | reading a summarizer's reply |
 //! | [`python`] | texts that must look as Python prints them |
 
 pub mod action;
+pub mod approval;
 pub mod budget;
+pub mod capability;
 mod check;
 mod coerce;
 mod decode;
@@ -42,11 +45,16 @@ pub mod summary;
 pub mod tool;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use approval::Approvals;
+use capability::CapabilityPolicy;
 use infer::InferBackend;
 use policy::InferPolicy;
 use proto_events::call::{CallKind, CallRequested};
 use registry::Tools;
+
+use crate::limits::APPROVAL_TIMEOUT;
 
 /// One agent: its name, what it can do, whom it asks.
 #[derive(Clone)]
@@ -65,6 +73,12 @@ pub struct Agent {
     pub max_concurrency: Option<usize>,
     /// How its model is called.
     pub infer_policy: InferPolicy,
+    /// What its tools may do.
+    pub capability_policy: CapabilityPolicy,
+    /// Who is asked where that requires approval.
+    pub approvals: Approvals,
+    /// Longest time for which code is asked; then a person is.
+    pub approval_timeout: Duration,
 }
 
 impl std::fmt::Debug for Agent {
@@ -90,6 +104,9 @@ impl Agent {
             conversation: true,
             max_concurrency: None,
             infer_policy: InferPolicy::default(),
+            capability_policy: CapabilityPolicy::default(),
+            approvals: Approvals::default(),
+            approval_timeout: APPROVAL_TIMEOUT,
         }
     }
 }

@@ -36,6 +36,7 @@ pub struct ToolPolicy {
     parallel: bool,
     concurrency: Option<usize>,
     breaker: Option<Breaker>,
+    needs: Vec<String>,
 }
 
 impl Default for ToolPolicy {
@@ -89,6 +90,7 @@ impl ToolPolicy {
             parallel: false,
             concurrency: None,
             breaker: None,
+            needs: Vec::new(),
         }
     }
 
@@ -143,6 +145,19 @@ impl ToolPolicy {
     pub fn breaker(mut self, failures: u32, cooldown: Duration) -> Self {
         self.breaker = Some(Breaker { failures: failures.max(1), cooldown });
         self
+    }
+
+    /// What a call of the tool needs to be allowed to do, such as `money.spend`: the agent's
+    /// [`CapabilityPolicy`](super::capability::CapabilityPolicy) and the run's permissions rule on it before each call.
+    #[must_use]
+    pub fn capabilities<N: Into<String>>(mut self, needed: impl IntoIterator<Item = N>) -> Self {
+        self.needs = needed.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// What a call of the tool needs to be allowed to do.
+    pub fn needs(&self) -> &[String] {
+        &self.needs
     }
 
     /// Names who declared the recovery mode, where it was not the registration: an intent keeps it.

@@ -99,6 +99,14 @@ impl Tools {
         }
     }
 
+    /// Puts something around the code of each.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wrap_each(&mut self, wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
+        for registered in &mut self.0 {
+            registered.tool = wrap(Arc::clone(&registered.tool));
+        }
+    }
+
     /// The tool of this name.
     pub fn get(&self, name: &str) -> Option<&RegisteredTool> {
         self.0.iter().find(|tool| tool.spec.name == name)

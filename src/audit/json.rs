@@ -7,7 +7,7 @@ use proto_events::call::{
 use proto_events::codec::AnyEvent;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::session::SessionEvent;
-use proto_events::task::TaskEvent;
+use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::turn::TurnMessage;
 use serde_json::Value;
 
@@ -69,9 +69,33 @@ fn task_event(event: &TaskEvent) -> JsonText {
         }
         TaskEvent::MetadataMerged(entries) => object([("metadata", JsonText::of_model(entries))]),
         TaskEvent::CancelRequested { reason } => object([("reason", text_or_null(reason.as_deref()))]),
+        TaskEvent::ApprovalRequested(asked) => approval(asked),
+        TaskEvent::ApprovalDecided(decided) => approval_decided(decided),
         TaskEvent::InferMessageAppended(message) => turn_message(message),
         TaskEvent::Call(event) => call_event(event),
     }
+}
+
+/// What an approval is asked for.
+pub fn approval(asked: &ApprovalRequested) -> JsonText {
+    object([
+        ("approval_id", text(&asked.approval_id)),
+        ("call_id", text(&asked.call_id)),
+        ("tool", text(&asked.tool)),
+        ("args", asked.args.clone()),
+        ("args_digest", text(&asked.args_digest.to_string())),
+        ("capabilities", JsonText::from(Value::from(asked.capabilities.clone()))),
+        ("origin", origin(&asked.origin)),
+    ])
+}
+
+fn approval_decided(decided: &ApprovalDecided) -> JsonText {
+    object([
+        ("approval_id", text(&decided.approval_id)),
+        ("approved", JsonText::from(Value::from(decided.approved))),
+        ("reason", text_or_null(decided.reason.as_deref())),
+        ("decided_by", text(&decided.decided_by)),
+    ])
 }
 
 fn session_event(event: &SessionEvent) -> JsonText {

@@ -3,6 +3,7 @@
 use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
+use proto_events::task::ApprovalDecided;
 
 use super::json::{call_kind, one_line};
 
@@ -61,6 +62,13 @@ pub fn became(call: &Call) -> String {
         CallStatus::Reconciled(verdict) => verdict.as_str().to_owned(),
         CallStatus::Abandoned(reason) => format!("abandoned: {reason}"),
     }
+}
+
+/// What was decided about an approval, by whom and why.
+pub fn decided(decided: &ApprovalDecided) -> String {
+    let word = if decided.approved { "approved" } else { "denied" };
+    let reason = decided.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{word} by {}{reason}", decided.decided_by)
 }
 
 /// What an event does with a call that was open when a process started.

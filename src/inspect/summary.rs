@@ -10,7 +10,7 @@ use proto_events::turn::TurnMessage;
 
 use super::view::EventRow;
 use crate::audit::json::{call_kind, one_line};
-use crate::audit::words::{parts, shown_result};
+use crate::audit::words::{self, parts, shown_result};
 
 /// Remembers what calls are about, so that their later events can say it too. Feed it events in order.
 #[derive(Debug, Default)]
@@ -103,6 +103,10 @@ fn task(event: &TaskEvent) -> String {
             keys.join(", ")
         }
         TaskEvent::CancelRequested { reason } => reason.clone().unwrap_or_default(),
+        TaskEvent::ApprovalRequested(asked) => {
+            format!("tool {} {} · {}", asked.tool, one_line(&asked.args), asked.capabilities.join(", "))
+        }
+        TaskEvent::ApprovalDecided(decided) => words::decided(decided),
         TaskEvent::InferMessageAppended(message) => turn_message(message),
         TaskEvent::Call(event) => outcome(event),
     }

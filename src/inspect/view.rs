@@ -148,6 +148,9 @@ pub fn waiting_for(task: &Task) -> Option<String> {
     match task.state() {
         state if state.is_terminal() => None,
         TaskState::InputRequired => {
+            if let Some(approval) = task.awaited_approvals().next() {
+                return Some(format!("a person: may tool {} be called?", approval.request.tool));
+            }
             let lost = task.calls().iter().rev().find(|call| matches!(call.status, CallStatus::Unknown(_)));
             Some(match lost {
                 Some(call) => format!("a person: what became of {}?", of(call)),
@@ -156,7 +159,10 @@ pub fn waiting_for(task: &Task) -> Option<String> {
         }
         TaskState::Working => Some(match task.calls().open().next() {
             Some(call) => format!("{} ({})", of(call), call.status.as_str()),
-            None => "its session's turn, or a running process".to_owned(),
+            None => match task.awaited_approvals().next() {
+                Some(approval) => format!("approval of tool {}", approval.request.tool),
+                None => "its session's turn, or a running process".to_owned(),
+            },
         }),
         _ => Some("a running process".to_owned()),
     }

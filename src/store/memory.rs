@@ -208,6 +208,10 @@ impl EventStore for MemoryStore {
         self.fence
     }
 
+    fn is_in_memory(&self) -> bool {
+        true
+    }
+
     fn append(&self, append: Append) -> AppendFuture {
         let answer = check::agrees(&append).and_then(|()| {
             let mut place = self.lock();

@@ -267,6 +267,11 @@ pub trait EventStore: EventReader {
     /// What an append must carry to be taken.
     fn fence(&self) -> Fence;
 
+    /// Whether reading never waits for a disk, so that whoever reads needs no thread for it.
+    fn is_in_memory(&self) -> bool {
+        false
+    }
+
     /// Adds records. The place in the queue is taken at the call; the future resolves when they are durable,
     /// and waits while the queue is full.
     ///

@@ -10,10 +10,14 @@ use proto_events::id::check_id;
 use crate::actors::shared::Parts;
 use crate::actors::snapshots::Snapshots;
 use crate::agent::Agent;
+use crate::agent::approval::{Approvals, Approver};
+use crate::agent::capability::CapabilityPolicy;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
 use crate::agent::policy::{InferPolicy, ToolPolicy};
 use crate::agent::registry::RegisteredTool;
+#[cfg(feature = "testing")]
+use crate::agent::tool::Tool;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::ports::Ports;
@@ -43,6 +47,8 @@ pub struct Builder {
     passivate_after: Duration,
     live_actors: usize,
     snapshots: Option<Snapshots>,
+    #[cfg(feature = "testing")]
+    stage: Option<Arc<crate::actors::stage::Stage>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -63,7 +69,24 @@ impl Builder {
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
             snapshots: None,
+            #[cfg(feature = "testing")]
+            stage: None,
         }
+    }
+
+    /// A system for this stage: all of it on one thread, over this store, with these doors. What is done with each of
+    /// its tools is told here too.
+    #[cfg(feature = "testing")]
+    pub(crate) fn staged(
+        mut self,
+        stage: Arc<crate::actors::stage::Stage>,
+        store: Arc<dyn EventStore>,
+        ports: Ports,
+        wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>,
+    ) -> Self {
+        self.agent.tools.wrap_each(wrap);
+        self.stage = Some(stage);
+        self.store(store).ports(ports)
     }
 
     /// The agent's name, `agent` if nothing is said. It is part of every stream's name.
@@ -105,6 +128,41 @@ impl Builder {
     #[must_use]
     pub fn infer_policy(mut self, policy: InferPolicy) -> Self {
         self.agent.infer_policy = policy;
+        self
+    }
+
+    /// What the agent's tools may do: rules over the capabilities that they name. A run's own permissions
+    /// (`run_context.permissions`) can only narrow them. All is allowed if nothing is said.
+    #[must_use]
+    pub fn capability_policy(mut self, policy: CapabilityPolicy) -> Self {
+        self.agent.capability_policy = policy;
+        self
+    }
+
+    /// Has an `async fn(ApprovalRequest) -> ApprovalVerdict` decide where the policy requires approval. What it is asked
+    /// is on disk before, and what it answers before the call is made. It runs where calls run, and the session waits
+    /// meanwhile; after a crash it is asked again. Where it panics or takes too long, a person is asked.
+    ///
+    /// If neither this nor [`Builder::approvals_by_person`] is called, a task that needs approval fails.
+    #[must_use]
+    pub fn approval_handler(mut self, handler: impl Approver) -> Self {
+        self.agent.approvals = Approvals::Handler(Arc::new(handler));
+        self
+    }
+
+    /// How long the approval handler may take; 120 s if nothing is said.
+    #[must_use]
+    pub fn approval_timeout(mut self, timeout: Duration) -> Self {
+        self.agent.approval_timeout = timeout;
+        self
+    }
+
+    /// Has a person decide where the policy requires approval: the task waits for input, with a message that says what is
+    /// asked, and its session is free for others. [`System::approve`] and [`System::deny`] answer, and so do
+    /// `taskreel approve` and `taskreel deny` while no process has the log open.
+    #[must_use]
+    pub fn approvals_by_person(mut self) -> Self {
+        self.agent.approvals = Approvals::Person;
         self
     }
 
@@ -231,6 +289,8 @@ impl Builder {
             snapshots: self.snapshots,
             live: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
+            #[cfg(feature = "testing")]
+            stage: self.stage,
         };
         assemble(name, parts, open, own_runtime)
     }

@@ -7,7 +7,7 @@ use proto_events::envelope::{Basis, Principal};
 use proto_events::id::{Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
-use proto_events::task::{Task, TaskCommand};
+use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 
 use crate::actors::live::LiveFeed;
 use crate::actors::messages::{Cause, Settlement, TaskOp};
@@ -145,11 +145,59 @@ impl TaskHandle {
         self.settle(call_id, Settlement::Abandon(reason.to_owned()), by).await
     }
 
-    async fn settle(&self, call_id: &str, settlement: Settlement, by: &str) -> Result<TaskSnapshot, Error> {
-        let op = TaskOp::Settle { call_id: call_id.to_owned(), settlement, by: by.to_owned() };
+    /// Approves a call that waits for it: it is made, with the very arguments that were asked for, and the task goes on.
+    /// Approving again adds nothing. `by` names who decided.
+    ///
+    /// # Errors
+    /// [`Error::Task`] if there is no such approval, it was denied before, or the task went on without it.
+    pub async fn approve(&self, approval_id: &str, by: &str) -> Result<TaskSnapshot, Error> {
+        self.decide(approval_id, true, None, by).await
+    }
+
+    /// Denies a call that waits for approval: a model that asked for it is told and goes on without it; a task whose own
+    /// part it is fails.
+    ///
+    /// # Errors
+    /// As [`TaskHandle::approve`].
+    pub async fn deny(
+        &self,
+        approval_id: &str,
+        reason: Option<&str>,
+        by: &str,
+    ) -> Result<TaskSnapshot, Error> {
+        self.decide(approval_id, false, reason, by).await
+    }
+
+    /// The approvals that the task waits for, oldest first.
+    ///
+    /// # Errors
+    /// As [`TaskHandle::snapshot`].
+    pub async fn approvals(&self) -> Result<Vec<Approval>, Error> {
+        Ok(self.snapshot().await?.task().awaited_approvals().cloned().collect())
+    }
+
+    async fn decide(
+        &self,
+        approval_id: &str,
+        approved: bool,
+        reason: Option<&str>,
+        by: &str,
+    ) -> Result<TaskSnapshot, Error> {
+        let (approval_id, reason) = (approval_id.to_owned(), reason.map(str::to_owned));
+        let decided = ApprovalDecided { approval_id, approved, reason, decided_by: by.to_owned() };
+        self.ask_as(TaskOp::Decide(decided), by).await
+    }
+
+    /// An operation of a person who has a name.
+    async fn ask_as(&self, op: TaskOp, by: &str) -> Result<TaskSnapshot, Error> {
         let principal = Principal { name: by.to_owned(), basis: Basis::Asserted };
         let view = self.system.ask(self.stream.clone(), op, Cause { principal, ..Cause::default() }).await?;
         Ok(TaskSnapshot::new(view.task, view.committed.version))
+    }
+
+    async fn settle(&self, call_id: &str, settlement: Settlement, by: &str) -> Result<TaskSnapshot, Error> {
+        let op = TaskOp::Settle { call_id: call_id.to_owned(), settlement, by: by.to_owned() };
+        self.ask_as(op, by).await
     }
 
     /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.
@@ -159,7 +207,10 @@ impl TaskHandle {
     /// the log answers.
     pub async fn command(&self, command: TaskCommand) -> Result<TaskSnapshot, Error> {
         let ours = match &command {
-            TaskCommand::Call(_) | TaskCommand::AppendInferMessage(_) => true,
+            TaskCommand::Call(_)
+            | TaskCommand::AppendInferMessage(_)
+            | TaskCommand::RequestApproval(_)
+            | TaskCommand::DecideApproval(_) => true,
             TaskCommand::AppendArtifact { part, .. } => part.is_some(),
             TaskCommand::Submit(posted) => posted.id != self.id,
             _ => false,

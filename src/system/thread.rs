@@ -38,10 +38,13 @@ impl ActorThread {
 type Started = (actix_rt::System, Addr<Supervisor>, Addr<Router>);
 
 /// Starts the thread and the two actors that know all others.
-pub(super) fn start(parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, Addr<Router>), Error> {
+pub(super) fn start(mut parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, Addr<Router>), Error> {
     let (tell, started) = std::sync::mpsc::channel::<Started>();
+    let runtime =
+        parts.runtime().map_err(|error| Error::Builder(format!("no runtime for the actors: {error}")))?;
     let run = move || {
-        let runner = actix_rt::System::new();
+        parts.enter();
+        let runner = actix_rt::System::with_tokio_rt(|| runtime);
         let store = std::sync::Arc::clone(&parts.store);
         runner.block_on(async move {
             let (supervisor, router) = Supervisor::start_all(parts);

@@ -7,11 +7,12 @@ use proto_events::json::JsonText;
 use proto_events::model::{FinalState, Message, Part, PostedTask, TaskState, final_state};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::ports::Ports;
 use taskreel::store::MemoryStore;
 use taskreel::system::Builder;
-use taskreel::tool::ToolError;
+use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{Error, JsonSchema, System, TaskSnapshot};
 
 use super::{Case, Failure};
@@ -24,7 +25,7 @@ const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     if needs_later_work(case) {
-        return Err(Failure::NotBuilt("policy, approval, delegation"));
+        return Err(Failure::NotBuilt("delegation"));
     }
     in_time(Run::case(case))
 }
@@ -42,14 +43,19 @@ pub(super) fn in_time(case: impl Future<Output = Result<Value, Failure>>) -> Res
     })
 }
 
-/// Policies, approvals and delegation are later work.
+/// Delegation is later work.
 fn needs_later_work(case: &Case) -> bool {
-    let agent = &case.input()["agent"];
-    let steps = case.input()["steps"].as_array().into_iter().flatten();
-    agent.get("policy_rules").is_some()
-        || agent.get("approve").is_some()
-        || agent["delegation"] == json!(true)
-        || steps.into_iter().any(|step| step["task"]["metadata"].get("permissions").is_some())
+    case.input()["agent"]["delegation"] == json!(true)
+}
+
+/// The fixtures' rules, and a handler that always answers the same.
+fn permitted(builder: Builder, agent: &Value) -> Result<Builder, Failure> {
+    let rules = JsonText::from(agent["policy_rules"].clone()).read().unwrap_or_default();
+    let builder = builder.capability_policy(CapabilityPolicy::from_json(&rules).map_err(broken)?);
+    let Some(approved) = agent["approve"].as_bool() else { return Ok(builder) };
+    Ok(builder.approval_handler(move |_: ApprovalRequest| async move {
+        if approved { ApprovalVerdict::Approved } else { ApprovalVerdict::Denied { reason: None } }
+    }))
 }
 
 struct Run {
@@ -76,6 +82,7 @@ impl Run {
         if let Some(model) = &model {
             builder = builder.infer(model.clone());
         }
+        let builder = permitted(builder, agent)?;
         let system = builder.start().await.map_err(broken)?;
         let mut run = Self { system, log, model, conversation, sessions: Vec::new() };
         let steps = run.steps(case).await?;
@@ -209,8 +216,14 @@ fn raised(end: &TaskSnapshot) -> Option<Value> {
         return None;
     }
     let message = end.task().error().unwrap_or_default();
-    let kind =
-        if message.starts_with("Run budget exceeded") { "BudgetExceededError" } else { "RuntimeError" };
+    let kind = match message.as_str() {
+        budget if budget.starts_with("Run budget exceeded") => "BudgetExceededError",
+        denied if denied.starts_with("Action '") && denied.contains("' denied: ") => "ActionDeniedError",
+        asked if asked.starts_with("Action '") && asked.ends_with("' requires approval") => {
+            "ApprovalRequiredError"
+        }
+        _ => "RuntimeError",
+    };
     Some(json!({"type": kind, "message": message}))
 }
 
@@ -315,10 +328,13 @@ pub(super) fn with_tool(builder: Builder, name: &str, log: &ToolLog) -> Result<B
                 Ok::<_, ToolError>(args.ms)
             }
         }),
-        "guarded" => builder.tool(name, "x", move |args: X| {
-            note(json!(["guarded", args.x]));
-            async move { Ok::<_, ToolError>(args.x) }
-        }),
+        "guarded" => {
+            let guarded = move |args: X| {
+                note(json!(["guarded", args.x]));
+                async move { Ok::<_, ToolError>(args.x) }
+            };
+            builder.tool_with(name, "x", guarded, ToolPolicy::manual().capabilities(["danger.zone"]))
+        }
         other => {
             return Err(Failure::Unanswerable(format!("the catalog has no tool `{other}`")));
         }

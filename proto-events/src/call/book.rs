@@ -1,8 +1,8 @@
 //! The calls of one stream, folded: which are open, and what became of the others.
 
 use super::{
-    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, Recovery,
-    TokenUsage, Verdict, VerdictBy,
+    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, FailureClass,
+    Recovery, TokenUsage, Verdict, VerdictBy,
 };
 use crate::envelope::Timestamp;
 use crate::id::Digest;
@@ -94,6 +94,18 @@ impl Call {
         }
     }
 
+    /// Whether an answer of this attempt is the call's: an attempt that took too long, or was followed by another, has
+    /// been given up, and what it still says is late (R6).
+    fn awaits(&self, attempt: u32) -> bool {
+        self.status == CallStatus::Dispatched && self.attempts == attempt
+    }
+
+    /// Whether a failure is the call's: one that its attempt reports, or with which recovery gives an open call up.
+    fn awaits_failure(&self, attempt: u32, class: FailureClass) -> bool {
+        let given_up = matches!(class, FailureClass::BeforeEffect | FailureClass::Exhausted);
+        self.awaits(attempt) || (given_up && self.status.is_open() && self.attempts == attempt)
+    }
+
     /// Folds a verdict in: of an open call an outcome follows, unless it may be sent again; a canceled call stays
     /// canceled; an unknown one is unknown no more, unless nobody could say.
     fn found(&mut self, verdict: &Verdict) {
@@ -158,14 +170,14 @@ impl CallBook {
                 }])
             }
             CallCommand::Succeed { call_id, attempt, result, usage } => {
-                if self.known(&call_id)?.status.is_open() {
+                if self.known(&call_id)?.awaits(attempt) {
                     return Ok(vec![CallEvent::Succeeded { call_id, attempt, result, usage }]);
                 }
                 let digest = Digest::of(result.as_str().as_bytes());
                 Ok(vec![CallEvent::LateResultIgnored { call_id, attempt, succeeded: true, digest }])
             }
             CallCommand::Fail { call_id, attempt, failure } => {
-                if self.known(&call_id)?.status.is_open() {
+                if self.known(&call_id)?.awaits_failure(attempt, failure.class) {
                     return Ok(vec![CallEvent::Failed { call_id, attempt, failure }]);
                 }
                 let digest = Digest::of(failure.message.as_bytes());

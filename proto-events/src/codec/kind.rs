@@ -24,6 +24,10 @@ kinds! {
     METADATA_MERGED = 6, "MetadataMerged";
     /// Somebody asked to cancel a task.
     CANCEL_REQUESTED = 8, "CancelRequested";
+    /// Somebody was asked whether a call may be made.
+    APPROVAL_REQUESTED = 9, "ApprovalRequested";
+    /// It was decided whether a call may be made.
+    APPROVAL_DECIDED = 10, "ApprovalDecided";
     /// A message to or from the model, outside any conversation.
     INFER_MESSAGE_APPENDED = 11, "InferMessageAppended";
     /// A session came to be.

@@ -7,6 +7,7 @@ pub mod kind;
 mod payload;
 pub mod record;
 pub mod state;
+mod stored_approval;
 mod stored_call;
 mod stored_model;
 mod stored_session;

@@ -39,7 +39,7 @@ pub trait Kept: Decider {
 }
 
 impl Kept for Task {
-    const REVISION: u32 = 2;
+    const REVISION: u32 = 3;
 
     fn keep(&self) -> Result<Vec<u8>, StateError> {
         payload::write(&StoredTask::of(self)).map_err(StateError)

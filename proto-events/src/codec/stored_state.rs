@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::stored_approval::StoredApproval;
 use super::stored_call::RequestedV2;
 use super::stored_model::{
     ArtifactV1, LlmMessageV1, MessageV1, ObjectV1, TurnMessageV1, json, state_code, state_of,
@@ -15,7 +16,7 @@ use crate::envelope::Timestamp;
 use crate::id::Digest;
 use crate::model::ConversationHistory;
 use crate::session::{OpenTurn, Session};
-use crate::task::{ItemRef, Run, StateChange, Task};
+use crate::task::{ApprovalBook, ItemRef, Run, StateChange, Task};
 use crate::turn::Turn;
 
 type Read<T> = Result<T, FieldError>;
@@ -38,6 +39,7 @@ pub(super) struct StoredTask<'a> {
     history: Vec<(u8, u8, i64)>,
     last: Option<StoredItem>,
     calls: Vec<StoredCall>,
+    approvals: Vec<StoredApproval>,
     #[serde(borrow)]
     turn: Vec<TurnMessageV1<'a>>,
     run: Option<StoredRun>,
@@ -111,6 +113,7 @@ impl<'a> StoredTask<'a> {
             history,
             last,
             calls,
+            approvals,
             turn,
             run,
             paused,
@@ -129,6 +132,7 @@ impl<'a> StoredTask<'a> {
             history: history.iter().map(change).collect(),
             last: last.map(StoredItem::of),
             calls: calls.0.iter().map(StoredCall::of).collect(),
+            approvals: approvals.0.iter().map(StoredApproval::of).collect(),
             turn: turn.0.iter().map(TurnMessageV1::of).collect(),
             run: run.map(StoredRun::of),
             paused: paused.map(StoredRun::of),
@@ -151,6 +155,9 @@ impl<'a> StoredTask<'a> {
             history: self.history.into_iter().map(change).collect::<Read<_>>()?,
             last: self.last.map(StoredItem::read),
             calls: CallBook(self.calls.into_iter().map(StoredCall::read).collect::<Read<_>>()?),
+            approvals: ApprovalBook(
+                self.approvals.into_iter().map(StoredApproval::read).collect::<Read<_>>()?,
+            ),
             turn: Turn(self.turn.into_iter().map(TurnMessageV1::read).collect::<Read<_>>()?),
             run: self.run.map(StoredRun::read),
             paused: self.paused.map(StoredRun::read),

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::stored_approval::{ApprovalDecidedV1, ApprovalRequestedV1};
 use super::stored_model::{
     ArtifactV1, MessageV1, ObjectV1, PostedTaskV1, TurnMessageV1, state_code, state_of,
 };
@@ -73,6 +74,10 @@ impl Storable for TaskEvent {
             Self::CancelRequested { reason } => {
                 write(kind::CANCEL_REQUESTED, &CancelRequestedV1 { reason: reason.clone() })
             }
+            Self::ApprovalRequested(asked) => {
+                write(kind::APPROVAL_REQUESTED, &ApprovalRequestedV1::of(asked))
+            }
+            Self::ApprovalDecided(decided) => write(kind::APPROVAL_DECIDED, &ApprovalDecidedV1::of(decided)),
             Self::InferMessageAppended(message) => {
                 write(kind::INFER_MESSAGE_APPENDED, &TurnMessageV1::of(message))
             }
@@ -108,6 +113,13 @@ impl Storable for TaskEvent {
             kind::CANCEL_REQUESTED => {
                 let CancelRequestedV1 { reason } = read(kind, schema, body)?;
                 Self::CancelRequested { reason }
+            }
+            kind::APPROVAL_REQUESTED => {
+                let stored: ApprovalRequestedV1 = read(kind, schema, body)?;
+                Self::ApprovalRequested(Box::new(stored.read().map_err(damaged)?))
+            }
+            kind::APPROVAL_DECIDED => {
+                Self::ApprovalDecided(read::<ApprovalDecidedV1>(kind, schema, body)?.read())
             }
             kind::INFER_MESSAGE_APPENDED => {
                 let stored: TurnMessageV1<'_> = read(kind, schema, body)?;

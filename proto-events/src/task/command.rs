@@ -1,6 +1,7 @@
 //! What may be wished of a task, and how it says no.
 
 use super::posted_again::Difference;
+use super::{ApprovalDecided, ApprovalRejection, ApprovalRequested};
 use crate::call::{CallCommand, CallRejection};
 use crate::id::Digest;
 use crate::json::JsonObject;
@@ -43,6 +44,10 @@ pub enum TaskCommand {
     MergeMetadata(JsonObject),
     /// Add a message to or from the model.
     AppendInferMessage(TurnMessage),
+    /// Ask whether a call may be made.
+    RequestApproval(Box<ApprovalRequested>),
+    /// Decide whether it may. The same decision again adds nothing.
+    DecideApproval(ApprovalDecided),
     /// Do something about a call.
     Call(CallCommand),
 }
@@ -74,7 +79,13 @@ impl TaskCommand {
                 ("append-artifact", Digest::of_parts(&[&artifact.0, part.as_bytes()]))
             }
             Self::MergeMetadata(entries) => ("merge-metadata", text(entries.to_text().as_str())),
-            // These two come from the system itself, which names them by call, attempt and kind.
+            Self::DecideApproval(ApprovalDecided { approval_id, approved, reason, decided_by }) => {
+                let reason = text(reason.as_deref().unwrap_or_default());
+                let said = [approval_id.as_bytes(), &[u8::from(*approved)], &reason.0, decided_by.as_bytes()];
+                ("decide-approval", Digest::of_parts(&said))
+            }
+            // These three come from the system itself, which names them by call, attempt and kind.
+            Self::RequestApproval(asked) => ("request-approval", text(&asked.approval_id)),
             Self::AppendInferMessage(said) => ("append-infer-message", text(&said.message.content)),
             Self::Call(command) => ("call", text(command.call_id())),
         };
@@ -114,6 +125,9 @@ pub enum TaskRejection {
     /// About a call.
     #[error(transparent)]
     Call(#[from] CallRejection),
+    /// About an approval.
+    #[error(transparent)]
+    Approval(#[from] ApprovalRejection),
     /// A message between a tool call and its answer.
     #[error(transparent)]
     IllFormed(#[from] IllFormed),

@@ -3,6 +3,7 @@
 
 use super::posted_again::{PostedAgain, compare};
 use super::{Task, TaskCommand, TaskEvent, TaskRejection};
+use crate::call::CallCommand;
 use crate::decider::Decider;
 use crate::envelope::Metadata;
 use crate::json::{JsonObject, JsonText};
@@ -42,7 +43,18 @@ impl Decider for Task {
                 self.turn().check_next(&message)?;
                 Ok(vec![TaskEvent::InferMessageAppended(message)])
             }
+            TaskCommand::RequestApproval(asked) => {
+                self.may_ask(&asked)?;
+                Ok(vec![TaskEvent::ApprovalRequested(asked)])
+            }
+            TaskCommand::DecideApproval(decided) => {
+                let is_new = self.may_decide(&decided)?;
+                Ok(if is_new { vec![TaskEvent::ApprovalDecided(decided)] } else { Vec::new() })
+            }
             TaskCommand::Call(command) => {
+                if let CallCommand::Request(request) = &command {
+                    self.check_approval(request)?;
+                }
                 let events = self.calls().decide(command, self.state().is_terminal())?;
                 Ok(events.into_iter().map(TaskEvent::Call).collect())
             }

@@ -1,5 +1,6 @@
 //! What happens to a task. Facts in the past tense; when and why stand in the record's metadata.
 
+use super::{ApprovalDecided, ApprovalRequested};
 use crate::call::CallEvent;
 use crate::json::JsonObject;
 use crate::model::{Artifact, Message, PostedTask, TaskState};
@@ -33,6 +34,10 @@ pub enum TaskEvent {
         /// Why, in their words.
         reason: Option<String>,
     },
+    /// Somebody is asked whether a call may be made.
+    ApprovalRequested(Box<ApprovalRequested>),
+    /// Somebody decided whether it may.
+    ApprovalDecided(ApprovalDecided),
     /// A message to or from the model, in a task of an agent that keeps no conversation.
     InferMessageAppended(TurnMessage),
     /// Something happened to one of its calls.

@@ -4,7 +4,7 @@ use crate::call::CallBook;
 use crate::envelope::{Metadata, Timestamp};
 use crate::json::{JsonObject, JsonText};
 use crate::model::{Artifact, LastItem, Message, Part, PostedTask, TaskState};
-use crate::task::TaskEvent;
+use crate::task::{ApprovalBook, TaskEvent};
 use crate::turn::Turn;
 
 /// One change of the lifecycle, as Protolink's `state_history` lists it.
@@ -51,6 +51,7 @@ pub struct Task {
     pub(crate) history: Vec<StateChange>,
     pub(crate) last: Option<ItemRef>,
     pub(crate) calls: CallBook,
+    pub(crate) approvals: ApprovalBook,
     pub(crate) turn: Turn,
     pub(crate) run: Option<Run>,
     /// The run that ended in waiting for a person.
@@ -227,6 +228,8 @@ impl Task {
             }
             TaskEvent::MetadataMerged(entries) => self.metadata.merge(entries),
             TaskEvent::CancelRequested { .. } => {}
+            TaskEvent::ApprovalRequested(asked) => self.approvals.requested(asked, metadata.at),
+            TaskEvent::ApprovalDecided(decided) => self.approvals.decided(decided, metadata.at),
             TaskEvent::InferMessageAppended(message) => self.turn.push(message.clone()),
             TaskEvent::Call(event) => self.calls.evolve(event, metadata.at),
         }

@@ -69,16 +69,14 @@ impl Watch {
             Happened::TimeUp => {
                 let after_ms = u64::try_from(self.bound.as_millis()).unwrap_or(u64::MAX);
                 self.cancellation.cancel();
-                match self.settle().await {
-                    // It answered after all, before anything was decided.
-                    Some(end) => self.say(Some(end), false, true),
-                    None if self.can_be_dropped => {
-                        self.say(Some(AttemptEnd::TimedOut { after_ms }), false, true)
-                    }
-                    None => {
-                        self.say(Some(AttemptEnd::TimedOut { after_ms }), false, false);
-                        self.wait_for_the_last().await;
-                    }
+                let late = self.settle().await;
+                // Told when nothing runs any more that can be stopped: what runs next must not run beside it.
+                let over = late.is_none() && self.can_be_dropped;
+                self.say(Some(AttemptEnd::TimedOut { after_ms }), false, over);
+                match late {
+                    Some(end) => self.say(Some(end), true, true),
+                    None if over => {}
+                    None => self.wait_for_the_last().await,
                 }
             }
             Happened::Canceled => match self.settle().await {
@@ -113,7 +111,6 @@ impl Watch {
         }
         if self.can_be_dropped {
             self.work.abort();
-            // Whatever runs next must not run beside it.
             return Pin::new(&mut self.work).await.ok();
         }
         None

@@ -56,6 +56,9 @@ impl TaskCore {
             TaskEvent::Call(
                 CallEvent::Canceled { call_id, .. } | CallEvent::OutcomeUnknown { call_id, .. },
             ) => Some(Effect::Abort { call_id: call_id.clone() }),
+            TaskEvent::ApprovalDecided(decided) => {
+                Some(Effect::StopAsking { approval_id: decided.approval_id.clone() })
+            }
             _ => None,
         };
         let then = |event: &TaskEvent| match event {

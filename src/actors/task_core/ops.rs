@@ -42,6 +42,8 @@ impl TaskCore {
             TaskOp::Settle { call_id, settlement, by } => {
                 self.settle(shared, call_id, settlement, by, metadata)
             }
+            TaskOp::Answered { approval_id, verdict } => self.answered(approval_id, verdict, metadata),
+            TaskOp::Decide(decided) => self.decide_approval(shared, decided, metadata),
             TaskOp::TurnGranted { asked, grant } => {
                 self.take_seat(&asked, *grant);
                 Ok(())

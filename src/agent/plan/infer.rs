@@ -11,6 +11,7 @@ use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
 use proto_events::turn::TurnMessage;
 
+use super::decided::prompt_of;
 use super::{Act, At, Progress, Question, Step, part_messages, session_id};
 use crate::agent::action::Action;
 use crate::agent::prompt;
@@ -57,8 +58,9 @@ fn first(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
         return Progress::Next(Step::AwaitTurn { session_id: session_id(question.task) });
     }
     match prompt_first(question, at, part) {
-        Some(acts) => Progress::Next(Step::Do(acts)),
-        None => ask::model(question, at, &[]),
+        Err(error) => Progress::Fatal(error),
+        Ok(Some(acts)) => Progress::Next(Step::Do(acts)),
+        Ok(None) => ask::model(question, at, &[]),
     }
 }
 
@@ -73,7 +75,7 @@ fn inferences<'a>(question: &Question<'a>, at: At) -> Vec<&'a Call> {
 }
 
 /// Before anything else: the turn, and the prompt in it.
-fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Option<Vec<Act>> {
+fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Result<Option<Vec<Act>>, String> {
     let mut acts = Vec::new();
     if let Some(seat) = question.seat {
         let open = seat.session.open_turn().is_some_and(|open| open.turn_id == seat.turn_id);
@@ -88,11 +90,11 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Option<Vec<
         }
     }
     if part_messages(question, at).next().is_none() {
-        let text = part.as_infer().map(|asked| asked.prompt).unwrap_or_default();
+        let text = prompt_of(question.task, part)?;
         let message = LlmMessage::new(LlmRole::User, text, question.mint);
         acts.push(say(question, TurnMessage { message, part: at, infer_call: None, origin: None }));
     }
-    (!acts.is_empty()).then_some(acts)
+    Ok((!acts.is_empty()).then_some(acts))
 }
 
 /// Adds a message to the turn, wherever it is kept.

@@ -7,11 +7,14 @@
 //! Source of the rules: Protolink 0.6.4's `execute_task` and infer loop, and the verdicts on them.
 
 mod deadline;
+mod decided;
 mod infer;
+mod permit;
 mod settled;
 mod tool;
 
 pub use deadline::of_run as run_deadline;
+pub use decided::after_decision;
 pub use infer::infer_request;
 pub(crate) use infer::{Reading, Verdict};
 pub use proto_events::call::recovery::{after_failure, after_loss};
@@ -27,7 +30,7 @@ use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
 use proto_events::session::{Session, SessionCommand};
-use proto_events::task::{Task, TaskCommand};
+use proto_events::task::{Approval, Task, TaskCommand};
 use proto_events::turn::TurnMessage;
 
 use crate::agent::Agent;
@@ -48,6 +51,11 @@ pub enum Step {
         call_id: String,
         /// Why nobody knows.
         why: String,
+    },
+    /// The embedder's code must decide about this approval.
+    AskApprover {
+        /// The approval.
+        approval_id: String,
     },
     /// A place among the calls that may be under way at once is needed first.
     AwaitPlace {
@@ -113,6 +121,10 @@ pub struct UnderWay {
     pub places: BTreeSet<String>,
     /// They wait for one.
     pub awaited: BTreeSet<String>,
+    /// Approvals about which the embedder's code is being asked, by their own ids.
+    pub asked: BTreeSet<String>,
+    /// Approvals that it handed on to a person.
+    pub to_person: BTreeSet<String>,
 }
 
 /// A part of the run, by its place in the item.
@@ -128,6 +140,10 @@ enum Progress {
     Fatal(String),
     /// Nobody knows the outcome of this call: what is left to say, and why it is unknown.
     Unknown { say: Vec<Act>, call: Box<Call>, why: String },
+    /// The embedder's code must decide about this approval first.
+    Approver(String),
+    /// A person must decide first: what is left to say, and about which approval.
+    Approval { say: Vec<Act>, approval: Box<Approval> },
 }
 
 impl std::fmt::Debug for Question<'_> {
@@ -160,6 +176,13 @@ pub fn next(question: &mut Question<'_>) -> Step {
             Progress::Fatal(error) => return ending(question, |question| fatal(question, outputs, error)),
             Progress::Unknown { say, call, why } => {
                 return ending(question, |question| ask_person(question, outputs, say, &call, &why));
+            }
+            // Whatever is decided may end the run.
+            Progress::Approver(approval_id) => {
+                return ending(question, |_| Step::AskApprover { approval_id });
+            }
+            Progress::Approval { say, approval } => {
+                return ending(question, |question| permit::ask_person(question, outputs, say, &approval));
             }
         }
     }

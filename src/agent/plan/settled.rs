@@ -79,7 +79,7 @@ fn attach(question: &mut Question<'_>, output: Part) -> Act {
 }
 
 /// A new run on these parts.
-fn go_on(question: &mut Question<'_>, parts: Vec<Part>) -> Vec<Act> {
+pub(super) fn go_on(question: &mut Question<'_>, parts: Vec<Part>) -> Vec<Act> {
     let message = Message {
         id: Some(question.mint.id("msg_")),
         role: Some("user".to_owned()),

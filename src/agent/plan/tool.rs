@@ -5,6 +5,7 @@ use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, ToolCallView};
 
+use super::permit::{self, Permit, Wanted};
 use super::{Act, At, Progress, Question, Step, deadline, executable, idempotency_key, millis, start};
 use crate::agent::prompt;
 use crate::agent::registry::ToolSpec;
@@ -41,7 +42,8 @@ pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
 
 fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {
     match intent_of(question, at, asked) {
-        Err(message) => refusal(question, asked, &message),
+        Err(Hindrance::Refused(message)) => refusal(question, asked, &message),
+        Err(Hindrance::Permit(permit)) => permit.hinders(Vec::new).unwrap_or(Progress::Next(Step::Wait)),
         Ok(first) => {
             let mut acts = start(question, first);
             for other in side_by_side(question, at, asked) {
@@ -67,14 +69,32 @@ fn side_by_side(question: &mut Question<'_>, at: At, first: &ToolCallView) -> Ve
     let group: Vec<(At, ToolCallView)> = behind
         .map_while(|(other, part)| Some((other, part.as_tool_call().ok().filter(|asked| parallel(asked))?)))
         .collect();
-    group.iter().filter_map(|(other, asked)| intent_of(question, *other, asked).ok()).collect()
+    let mut intents = Vec::new();
+    for (other, asked) in &group {
+        match intent_of(question, *other, asked) {
+            Ok(intent) => intents.push(intent),
+            Err(Hindrance::Refused(_)) => {}
+            // What is not simply allowed comes in its turn, and what is behind it after that.
+            Err(Hindrance::Permit(_)) => break,
+        }
+    }
+    intents
 }
 
-/// The intent of a part's call, checked; or why there is none.
-fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Result<CallRequested, String> {
+/// Why a part's call is not intended.
+enum Hindrance {
+    /// It cannot be made: the part's output says why.
+    Refused(String),
+    /// It may not be made, or not yet.
+    Permit(Permit),
+}
+
+/// The intent of a part's call, checked and permitted; or why there is none.
+fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Result<CallRequested, Hindrance> {
     let agent = question.agent;
-    let tool = agent.tools.get(&asked.tool_name).ok_or_else(|| prompt::tool_not_found(&asked.tool_name))?;
-    let args = tool.spec().check(&asked.args).map_err(|error| error.to_string())?;
+    let missing = || Hindrance::Refused(prompt::tool_not_found(&asked.tool_name));
+    let tool = agent.tools.get(&asked.tool_name).ok_or_else(missing)?;
+    let args = tool.spec().check(&asked.args).map_err(|error| Hindrance::Refused(error.to_string()))?;
     let origin = CallOrigin {
         run: question.task.runs(),
         part: at,
@@ -82,8 +102,17 @@ fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Resul
         infer_call: None,
         part_call_id: asked.call_id.clone(),
     };
-    let call_id = question.mint.id("call_");
-    Ok(intent(question, tool.spec(), call_id, args, origin))
+    let wanted = Wanted { spec: tool.spec(), args: &args, origin: &origin, call_id: None };
+    match permit::permit(question, &wanted) {
+        Permit::Granted(approval) => {
+            let given = approval.as_ref().map(|approval| approval.request.call_id.clone());
+            let call_id = given.unwrap_or_else(|| question.mint.id("call_"));
+            let approval = approval.map(|approval| approval.request.approval_id);
+            Ok(intent(question, tool.spec(), call_id, args, origin, approval))
+        }
+        Permit::Unreadable(error) => Err(Hindrance::Refused(error)),
+        permit => Err(Hindrance::Permit(permit)),
+    }
 }
 
 /// Intent, and dispatch where the call can start at once.
@@ -93,8 +122,9 @@ pub(super) fn request(
     call_id: String,
     args: JsonText,
     origin: CallOrigin,
+    approval: Option<String>,
 ) -> Vec<Act> {
-    start(question, intent(question, spec, call_id, args, origin))
+    start(question, intent(question, spec, call_id, args, origin, approval))
 }
 
 /// What is written of a tool call before it is sent.
@@ -104,6 +134,7 @@ fn intent(
     call_id: String,
     args: JsonText,
     origin: CallOrigin,
+    approval: Option<String>,
 ) -> CallRequested {
     CallRequested {
         idempotency_key: idempotency_key(question.stream, &call_id),
@@ -119,8 +150,8 @@ fn intent(
         retry_errors: spec.policy.retries_errors(),
         window_ms: spec.policy.window().map(millis),
         deadline: deadline::of_call(question, spec.policy.overall()),
-        capabilities: Vec::new(),
-        approval: None,
+        capabilities: spec.policy.needs().to_vec(),
+        approval,
         origin,
         prompt: None,
     }

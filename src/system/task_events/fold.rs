@@ -132,7 +132,7 @@ impl Fold {
         std::mem::take(&mut self.out)
     }
 
-    /// Whether the task was over before the record at hand.
+    /// Whether the task is over.
     pub(super) fn is_over(&self) -> bool {
         self.task.state().is_terminal()
     }

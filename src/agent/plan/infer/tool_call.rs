@@ -5,9 +5,10 @@ use proto_events::json::JsonText;
 use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::turn::TurnMessage;
 
+use super::super::permit::{self, Permit, Wanted};
 use super::super::{Act, Progress, Question, Step, tool};
 use super::{ask, say};
-use crate::agent::prompt;
+use crate::agent::{approval, prompt};
 
 /// How far the call has come. Its asking message stands in the turn already.
 pub(super) fn progress(
@@ -49,12 +50,24 @@ fn begin(
     if let Err(exceeded) = ask::within_budget(question, origin.part, ask::About::ToolCall) {
         return Progress::Fatal(exceeded);
     }
-    match registered.spec().check(args) {
-        Ok(args) => {
-            Progress::Next(Step::Do(tool::request(question, registered.spec(), call_id, args, origin)))
+    let spec = registered.spec();
+    let args = match spec.check(args) {
+        Ok(args) => args,
+        Err(error) => {
+            let text = prompt::argument_error(name, &error.to_string());
+            return tell(question, &call_id, &origin, text);
         }
-        Err(error) => tell(question, &call_id, &origin, prompt::argument_error(name, &error.to_string())),
-    }
+    };
+    let wanted = Wanted { spec, args: &args, origin: &origin, call_id: Some(&call_id) };
+    let approval = match permit::permit(question, &wanted) {
+        Permit::Granted(approval) => approval.map(|approval| approval.request.approval_id),
+        Permit::Unreadable(error) => return Progress::Fatal(prompt::fatal_tool(name, &error)),
+        permit => {
+            let say = || vec![answer(question, &call_id, &origin, approval::waiting(name))];
+            return permit.hinders(say).unwrap_or(Progress::Next(Step::Wait));
+        }
+    };
+    Progress::Next(Step::Do(tool::request(question, spec, call_id, args, origin, approval)))
 }
 
 fn tell(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Progress {

@@ -1,0 +1,107 @@
+//! Storage structs of approval events, and of approvals as a snapshot keeps them.
+
+use serde::{Deserialize, Serialize};
+
+use super::FieldError;
+use super::stored_model::json;
+use super::upcast::first_version;
+use crate::call::CallOrigin;
+use crate::envelope::Timestamp;
+use crate::id::Digest;
+use crate::task::{Approval, ApprovalDecided, ApprovalRequested};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ApprovalRequestedV1 {
+    approval_id: String,
+    call_id: String,
+    tool: String,
+    args: String,
+    args_digest: [u8; 32],
+    capabilities: Vec<String>,
+    run: u32,
+    part: u32,
+    step: u32,
+    infer_call: Option<String>,
+    part_call_id: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ApprovalDecidedV1 {
+    approval_id: String,
+    approved: bool,
+    reason: Option<String>,
+    decided_by: String,
+}
+
+first_version!(ApprovalRequestedV1, ApprovalDecidedV1);
+
+impl ApprovalRequestedV1 {
+    pub(super) fn of(asked: &ApprovalRequested) -> Self {
+        let CallOrigin { run, part, step, infer_call, part_call_id } = asked.origin.clone();
+        Self {
+            approval_id: asked.approval_id.clone(),
+            call_id: asked.call_id.clone(),
+            tool: asked.tool.clone(),
+            args: asked.args.as_str().to_owned(),
+            args_digest: asked.args_digest.0,
+            capabilities: asked.capabilities.clone(),
+            run,
+            part,
+            step,
+            infer_call,
+            part_call_id,
+        }
+    }
+
+    pub(super) fn read(self) -> Result<ApprovalRequested, FieldError> {
+        let Self { run, part, step, infer_call, part_call_id, .. } = self;
+        Ok(ApprovalRequested {
+            approval_id: self.approval_id,
+            call_id: self.call_id,
+            tool: self.tool,
+            args: json(&self.args)?,
+            args_digest: Digest(self.args_digest),
+            capabilities: self.capabilities,
+            origin: CallOrigin { run, part, step, infer_call, part_call_id },
+        })
+    }
+}
+
+impl ApprovalDecidedV1 {
+    pub(super) fn of(decided: &ApprovalDecided) -> Self {
+        let ApprovalDecided { approval_id, approved, reason, decided_by } = decided.clone();
+        Self { approval_id, approved, reason, decided_by }
+    }
+
+    pub(super) fn read(self) -> ApprovalDecided {
+        let Self { approval_id, approved, reason, decided_by } = self;
+        ApprovalDecided { approval_id, approved, reason, decided_by }
+    }
+}
+
+/// An approval as folded.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoredApproval {
+    request: ApprovalRequestedV1,
+    requested_at: i64,
+    decision: Option<(ApprovalDecidedV1, i64)>,
+}
+
+impl StoredApproval {
+    pub(super) fn of(approval: &Approval) -> Self {
+        let Approval { request, requested_at, decision } = approval;
+        Self {
+            request: ApprovalRequestedV1::of(request),
+            requested_at: requested_at.0,
+            decision: decision.as_ref().map(|(decided, at)| (ApprovalDecidedV1::of(decided), at.0)),
+        }
+    }
+
+    pub(super) fn read(self) -> Result<Approval, FieldError> {
+        Ok(Approval {
+            request: self.request.read()?,
+            requested_at: Timestamp(self.requested_at),
+            decision: self.decision.map(|(decided, at)| (decided.read(), Timestamp(at))),
+        })
+    }
+}

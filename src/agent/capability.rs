@@ -1,0 +1,358 @@
+//! What a run may do: rules over the capabilities that tools name, and the run's own permissions, which can only
+//! narrow them. Pure, and asked before a call is intended.
+//!
+//! Source of the rules: Protolink 0.6.4's `CapabilityPolicy`. A pattern is a capability's whole name, `ns.*`, or `*`;
+//! the longest that fits decides. Over all capabilities of an action, and over policy and permissions, the strongest
+//! effect wins.
+
+use std::collections::BTreeSet;
+
+use proto_events::json::{JsonObject, JsonText};
+use serde_json::{Map, Value};
+
+use super::python::repr;
+
+/// What becomes of an action that needs a capability; later ones are stronger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Effect {
+    /// It is carried out.
+    Allow,
+    /// Somebody must approve it first.
+    RequireApproval,
+    /// It is not carried out.
+    Deny,
+}
+
+/// What is said about an action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruling {
+    /// The strongest effect.
+    pub effect: Effect,
+    /// The capabilities that have it, in order.
+    pub capabilities: Vec<String>,
+    /// Why, in Protolink's words.
+    pub reason: String,
+}
+
+/// A rule that says none of the effects.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Unsupported policy effect: {0}")]
+pub struct EffectError(String);
+
+/// The rules of an agent. Without any, all capabilities are allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapabilityPolicy {
+    /// A pattern with null for its effect hides wider ones, as it does in Protolink: the default holds.
+    rules: Vec<(String, Option<Effect>)>,
+    default: Effect,
+}
+
+impl Default for CapabilityPolicy {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl CapabilityPolicy {
+    /// No rules: all is allowed.
+    pub fn new() -> Self {
+        Self { rules: Vec::new(), default: Effect::Allow }
+    }
+
+    /// Adds a rule for a capability, `ns.*` or `*`. One for the same pattern is replaced.
+    #[must_use]
+    pub fn rule(self, pattern: impl Into<String>, effect: Effect) -> Self {
+        self.with(pattern.into(), Some(effect))
+    }
+
+    /// Allows what the pattern covers.
+    #[must_use]
+    pub fn allow(self, pattern: impl Into<String>) -> Self {
+        self.rule(pattern, Effect::Allow)
+    }
+
+    /// Forbids what the pattern covers.
+    #[must_use]
+    pub fn deny(self, pattern: impl Into<String>) -> Self {
+        self.rule(pattern, Effect::Deny)
+    }
+
+    /// Has what the pattern covers approved first.
+    #[must_use]
+    pub fn require_approval(self, pattern: impl Into<String>) -> Self {
+        self.rule(pattern, Effect::RequireApproval)
+    }
+
+    /// What holds for a capability that no rule covers; it is allowed if nothing is said.
+    #[must_use]
+    pub fn otherwise(mut self, effect: Effect) -> Self {
+        self.default = effect;
+        self
+    }
+
+    /// Rules as Protolink writes them: effects by name (`allow`, `deny`, `require_approval`, `ask`, …), `true` and
+    /// `false`, or objects with `effect`, `decision` or `mode`.
+    ///
+    /// # Errors
+    /// [`EffectError`] if a rule says no effect.
+    pub fn from_json(rules: &JsonObject) -> Result<Self, EffectError> {
+        rules.iter().try_fold(Self::new(), |policy, (pattern, value)| {
+            let effect = match value.to_value() {
+                Value::Null => None,
+                value => Some(effect_of(&value)?),
+            };
+            Ok(policy.with(pattern.to_owned(), effect))
+        })
+    }
+
+    fn with(mut self, pattern: String, effect: Option<Effect>) -> Self {
+        match self.rules.iter_mut().find(|(known, _)| *known == pattern) {
+            Some(known) => known.1 = effect,
+            None => self.rules.push((pattern, effect)),
+        }
+        self
+    }
+
+    /// What is said about an action that needs these capabilities, in a run with these permissions.
+    ///
+    /// # Errors
+    /// [`EffectError`] if a permission that is asked says no effect: nothing is allowed by what cannot be read.
+    pub fn rule_on(&self, capabilities: &[String], run: &RunPermissions) -> Result<Ruling, EffectError> {
+        if let Some(reason) = &run.canceled {
+            return Ok(Ruling { effect: Effect::Deny, capabilities: Vec::new(), reason: reason.clone() });
+        }
+        let needed: BTreeSet<&str> =
+            capabilities.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+        let rulings = needed
+            .into_iter()
+            .map(|name| Ok((name, self.effect_on(name, run)?)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let Some(effect) = rulings.iter().map(|(_, effect)| *effect).max() else {
+            let reason = "Action declares no protected capabilities".to_owned();
+            return Ok(Ruling { effect: Effect::Allow, capabilities: Vec::new(), reason });
+        };
+        let with_it = rulings.iter().filter(|(_, its)| *its == effect);
+        let capabilities: Vec<String> = with_it.map(|(name, _)| (*name).to_owned()).collect();
+        let reason = reason(effect, &capabilities);
+        Ok(Ruling { effect, capabilities, reason })
+    }
+
+    fn effect_on(&self, capability: &str, run: &RunPermissions) -> Result<Effect, EffectError> {
+        let own = longest(self.rules.iter().map(|(pattern, effect)| (pattern.as_str(), effect)), capability);
+        let own = own.and_then(|effect| *effect).unwrap_or(self.default);
+        let narrowed = run.effect_on(capability)?;
+        Ok(narrowed.map_or(own, |narrowed| own.max(narrowed)))
+    }
+}
+
+/// What a run's context says about what the run may do.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RunPermissions {
+    rules: Map<String, Value>,
+    default: Option<Value>,
+    /// The run is canceled, and why: nothing may be done in it.
+    canceled: Option<String>,
+}
+
+impl RunPermissions {
+    /// Reads `metadata.run_context`: its `permissions`, perhaps under `capabilities`, with `default` for all others,
+    /// and whether the run is canceled.
+    ///
+    /// # Errors
+    /// [`EffectError`] if the permissions are no object.
+    pub fn of(metadata: &JsonObject) -> Result<Self, EffectError> {
+        let context = metadata.get("run_context").map(JsonText::to_value).unwrap_or_default();
+        let canceled = (context.get("canceled") == Some(&Value::Bool(true))).then(|| {
+            let reason = context.get("cancel_reason").and_then(Value::as_str).filter(|why| !why.is_empty());
+            reason.unwrap_or("Run was canceled").to_owned()
+        });
+        let mut permissions = match context.get("permissions") {
+            None | Some(Value::Null) => Map::new(),
+            Some(Value::Object(permissions)) => permissions.clone(),
+            Some(other) => return Err(EffectError(repr(other))),
+        };
+        let default = permissions.remove("default").filter(|default| !default.is_null());
+        let rules = match permissions.remove("capabilities") {
+            Some(Value::Object(rules)) => rules,
+            _ => permissions,
+        };
+        Ok(Self { rules, default, canceled })
+    }
+
+    fn effect_on(&self, capability: &str) -> Result<Option<Effect>, EffectError> {
+        let rules = self.rules.iter().map(|(pattern, value)| (pattern.as_str(), value));
+        let said = longest(rules, capability).filter(|value| !value.is_null());
+        said.or(self.default.as_ref()).map(effect_of).transpose()
+    }
+}
+
+/// The rule of the longest pattern that covers a capability.
+fn longest<'a, T>(rules: impl Iterator<Item = (&'a str, T)>, capability: &str) -> Option<T> {
+    let covering = rules.filter_map(|(pattern, rule)| {
+        let length = match pattern {
+            exact if exact == capability => usize::MAX,
+            "*" => 0,
+            other if capability.starts_with(other.strip_suffix('*').filter(|stem| stem.ends_with('.'))?) => {
+                other.len()
+            }
+            _ => return None,
+        };
+        Some((length, rule))
+    });
+    covering.max_by_key(|(length, _)| *length).map(|(_, rule)| rule)
+}
+
+/// An effect in any of the forms in which Protolink takes it.
+fn effect_of(value: &Value) -> Result<Effect, EffectError> {
+    let unsupported = || EffectError(repr(value));
+    match value {
+        Value::Bool(true) => Ok(Effect::Allow),
+        Value::Bool(false) => Ok(Effect::Deny),
+        // The first of the three that is there decides; an object that says none is a grant.
+        Value::Object(said) => match ["effect", "decision", "mode"].iter().find_map(|key| said.get(*key)) {
+            None | Some(Value::Null) => Ok(Effect::Allow),
+            Some(effect) => effect_of(effect),
+        },
+        Value::String(word) => match word.trim().to_lowercase().replace('-', "_").as_str() {
+            "allow" | "allowed" => Ok(Effect::Allow),
+            "deny" | "denied" => Ok(Effect::Deny),
+            "approval" | "approve" | "ask" | "require_approval" => Ok(Effect::RequireApproval),
+            _ => Err(unsupported()),
+        },
+        Value::Null | Value::Number(_) | Value::Array(_) => Err(unsupported()),
+    }
+}
+
+fn reason(effect: Effect, capabilities: &[String]) -> String {
+    let names = capabilities.join(", ");
+    match effect {
+        Effect::Allow => format!("Allowed capabilities: {names}"),
+        Effect::RequireApproval => format!("Approval required for capabilities: {names}"),
+        Effect::Deny => format!("Denied capabilities: {names}"),
+    }
+}
+
+/// The words in which Protolink refuses an action.
+pub fn denied(action: &str, reason: &str) -> String {
+    format!("Action '{action}' denied: {reason}")
+}
+
+/// The words in which Protolink says that nobody is there to ask.
+pub fn approval_missing(action: &str) -> String {
+    format!("Action '{action}' requires approval")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn object(value: Value) -> JsonObject {
+        JsonText::from(value).read().unwrap()
+    }
+
+    fn policy(rules: Value) -> CapabilityPolicy {
+        CapabilityPolicy::from_json(&object(rules)).unwrap()
+    }
+
+    fn run(context: Value) -> RunPermissions {
+        RunPermissions::of(&object(json!({"run_context": context}))).unwrap()
+    }
+
+    fn says(policy: &CapabilityPolicy, names: &[&str], permissions: Value) -> Effect {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        policy.rule_on(&names, &run(json!({"permissions": permissions}))).unwrap().effect
+    }
+
+    #[test]
+    fn the_longest_pattern_decides_and_a_namespace_is_no_prefix_of_a_word() {
+        let rules =
+            policy(json!({"*": "deny", "fs.*": "ask", "fs.read.*": "allow", "fs.read.secret": false}));
+        for (name, effect) in [
+            ("fs.read.secret", Effect::Deny),
+            ("fs.read.public", Effect::Allow),
+            ("fs.write", Effect::RequireApproval),
+            ("fsx", Effect::Deny),
+            ("fs", Effect::Deny),
+            ("fs.", Effect::RequireApproval),
+        ] {
+            assert_eq!(says(&rules, &[name], json!({})), effect, "{name}");
+        }
+        assert_eq!(says(&CapabilityPolicy::new(), &["any"], json!({})), Effect::Allow);
+        let strict = CapabilityPolicy::new().otherwise(Effect::Deny).allow("a");
+        assert_eq!(says(&strict, &["a"], json!({})), Effect::Allow);
+        assert_eq!(says(&strict, &["b"], json!({})), Effect::Deny);
+        assert_eq!(says(&strict, &[], json!({})), Effect::Allow, "what needs nothing is always allowed");
+        let hidden = policy(json!({"*": "deny", "x": null}));
+        assert_eq!(says(&hidden, &["x"], json!({})), Effect::Allow, "null leaves it to the default");
+    }
+
+    #[test]
+    fn effects_have_aliases_booleans_and_objects_and_nothing_else() {
+        for (value, effect) in [
+            (json!("allowed"), Effect::Allow),
+            (json!(" Require-Approval "), Effect::RequireApproval),
+            (json!("ask"), Effect::RequireApproval),
+            (json!("approve"), Effect::RequireApproval),
+            (json!("approval"), Effect::RequireApproval),
+            (json!("DENIED"), Effect::Deny),
+            (json!(true), Effect::Allow),
+            (json!(false), Effect::Deny),
+            (json!({"mode": "deny"}), Effect::Deny),
+            (json!({"decision": {"effect": "ask"}}), Effect::RequireApproval),
+            (json!({"effect": null, "mode": "deny"}), Effect::Allow),
+            (json!({"path": "/tmp"}), Effect::Allow),
+        ] {
+            assert_eq!(effect_of(&value).unwrap(), effect, "{value}");
+        }
+        for (value, told) in [(json!("maybe"), "'maybe'"), (json!(1), "1"), (json!(["deny"]), "['deny']")] {
+            let error = effect_of(&value).unwrap_err();
+            assert_eq!(error.to_string(), format!("Unsupported policy effect: {told}"));
+        }
+    }
+
+    #[test]
+    fn permissions_of_a_run_narrow_and_never_widen() {
+        let ask = CapabilityPolicy::new().require_approval("money.*");
+        for (permissions, effect) in [
+            (json!({"money.spend": "allow"}), Effect::RequireApproval),
+            (json!({"money.spend": "deny"}), Effect::Deny),
+            (json!({"capabilities": {"money.*": false}, "money.spend": true}), Effect::Deny),
+            (json!({"default": "deny"}), Effect::Deny),
+            (json!({"default": "deny", "money.spend": "ask"}), Effect::RequireApproval),
+            (json!({"default": null}), Effect::RequireApproval),
+        ] {
+            assert_eq!(says(&ask, &["money.spend"], permissions.clone()), effect, "{permissions}");
+        }
+        let metadata = |permissions: Value| object(json!({"run_context": {"permissions": permissions}}));
+        assert!(
+            RunPermissions::of(&metadata(json!(["money.spend"]))).is_err(),
+            "what cannot be read allows nothing"
+        );
+        let odd = RunPermissions::of(&metadata(json!({"money.spend": "sure"}))).unwrap();
+        assert!(ask.rule_on(&["money.spend".to_owned()], &odd).is_err());
+        assert!(ask.rule_on(&["other".to_owned()], &odd).is_ok(), "it is read when it is asked");
+    }
+
+    #[test]
+    fn the_strongest_effect_wins_and_names_those_that_have_it_in_order() {
+        let rules = policy(json!({"b": "deny", "a": "deny", "c": "ask", "d": "allow"}));
+        let ruling = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            rules.rule_on(&names, &RunPermissions::default()).unwrap().reason
+        };
+        assert_eq!(ruling(&["d", "c", "b", "a", "b", ""]), "Denied capabilities: a, b");
+        assert_eq!(ruling(&["d", "c"]), "Approval required for capabilities: c");
+        assert_eq!(ruling(&["d"]), "Allowed capabilities: d");
+    }
+
+    #[test]
+    fn a_canceled_run_may_do_nothing_not_even_what_needs_no_capability() {
+        let ruling = |context| CapabilityPolicy::new().rule_on(&[], &run(context)).unwrap();
+        let plain = ruling(json!({"canceled": true, "cancel_reason": ""}));
+        assert_eq!((plain.effect, plain.reason.as_str()), (Effect::Deny, "Run was canceled"));
+        assert_eq!(ruling(json!({"canceled": true, "cancel_reason": "too late"})).reason, "too late");
+        assert_eq!(ruling(json!({"canceled": false})).effect, Effect::Allow);
+    }
+}

@@ -1,0 +1,278 @@
+//! The crash matrix: a run is cut behind every append, the agent is started on what is left, and what follows is held
+//! against rule R7.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::codec::AnyEvent;
+use proto_events::id::Position;
+
+use super::assert::ill_formed;
+use super::clock::{VirtualClock, plus};
+use super::cut::{Regrown, appends};
+use super::judge::{Cells, Judge};
+use super::ledger::{Execution, Ledger};
+use super::system::{Describe, Driver, TestSystem, newest};
+use crate::audit::for_each_record;
+use crate::error::Error;
+use crate::store::{EventReader, MemoryStore, StoredRecord};
+use crate::system::Builder;
+
+/// How much of an event a line shows.
+const LINE_CHARS: usize = 240;
+
+type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
+
+/// An agent and what it is asked to do, to be crashed behind every append.
+///
+/// The workload runs once, to its end. Then, for every append of the log that it left, a new system is started on the log
+/// up to there, as a process would be after a crash, and is left alone until nothing happens any more. An append is in
+/// the log whole or not at all, so these are all the logs that a crash can leave.
+///
+/// Each time it is checked that
+/// * for each call, what followed is what R7 says for its place in the log and its recovery mode;
+/// * no tool was called twice against its mode, by the count of the tools themselves (a [`Ledger`] beside the log);
+/// * what was called was on disk before, with the same arguments and under the same key;
+/// * no inference was asked for while a tool call had no answer, and the log passes [`verify`](crate::audit::verify);
+/// * nothing hangs.
+///
+/// ```
+/// use std::convert::Infallible;
+/// use taskreel::testing::{CrashMatrix, Row};
+/// use taskreel::tool::ToolPolicy;
+/// use taskreel::{JsonSchema, Message, Part};
+///
+/// #[derive(serde::Deserialize, JsonSchema)]
+/// struct Nothing {}
+/// async fn tool(_: Nothing) -> Result<&'static str, Infallible> { Ok("done") }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() {
+/// let matrix = CrashMatrix::of(
+///     |builder| builder.tool("pay", "Pays", tool).tool_with("look", "Looks", tool, ToolPolicy::read_only()),
+///     |driver| async move {
+///         let parts = ["pay", "look"].map(|tool| Part::tool_call(tool, serde_json::json!({})).unwrap());
+///         let message = Message { id: None, role: Some("user".into()), parts: parts.into(), timestamp: None };
+///         let task = driver.submit(message).await?;
+///         driver.finish(&task).await?;
+///         Ok(())
+///     },
+/// );
+/// let report = matrix.run().await.unwrap_or_else(|broken| panic!("{broken}"));
+/// assert!(report.cells.contains_key(&(Row::InFlight, "manual")));
+/// # }
+/// ```
+pub struct CrashMatrix {
+    describe: Describe,
+    workload: Box<dyn Fn(Driver) -> Work + Send + Sync>,
+    down_for: Duration,
+}
+
+impl fmt::Debug for CrashMatrix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CrashMatrix").finish_non_exhaustive()
+    }
+}
+
+/// What was tried, when all went as it must.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CrashReport {
+    /// How many appends the workload made: behind each but the last the log was cut.
+    pub appends: usize,
+    /// How many attempts of tools the world outside saw, all restarts included.
+    pub executions: usize,
+    /// Which cells of R7's table were met, and how often.
+    pub cells: Cells,
+}
+
+/// What went wrong, and where the log was cut.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Broken {
+    /// Behind how many appends the log was cut; none if it went wrong without a crash.
+    pub cut: Option<usize>,
+    /// What is wrong, in words.
+    pub faults: Vec<String>,
+    /// The log at the end, an event a line.
+    pub log: Vec<String>,
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.cut {
+            None => writeln!(f, "without any crash:")?,
+            Some(cut) => writeln!(f, "cut behind append {cut}:")?,
+        }
+        for fault in &self.faults {
+            writeln!(f, "  {fault}")?;
+        }
+        writeln!(f, "the log:")?;
+        self.log.iter().try_for_each(|line| writeln!(f, "  {line}"))
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl CrashMatrix {
+    /// The matrix of this agent and this workload. Both are asked for anew at each run; for a workload to take the same
+    /// course every time, what its tools and its model answer must follow from what they are asked.
+    pub fn of<W, F>(describe: impl Fn(Builder) -> Builder + Send + Sync + 'static, workload: W) -> Self
+    where
+        W: Fn(Driver) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        let workload = Box::new(move |driver| Box::pin(workload(driver)) as Work);
+        Self { describe: Arc::new(describe), workload, down_for: Duration::ZERO }
+    }
+
+    /// How long it takes until a system is started again after its crash: no time, if nothing is said.
+    #[must_use]
+    pub fn down_for(mut self, time: Duration) -> Self {
+        self.down_for = time;
+        self
+    }
+
+    /// Runs the workload, and then everything that may follow a crash in it.
+    ///
+    /// # Errors
+    /// [`Broken`], at the first log that is not as it must be.
+    pub async fn run(&self) -> Result<CrashReport, Broken> {
+        let whole = self.workload().await?;
+        let sets = appends(whole.log.as_ref()).map_err(|error| whole.broken(None, &error))?;
+        let mut report = CrashReport { appends: sets.len(), ..CrashReport::default() };
+        report.add(&whole.sound(None, |_| {})?, whole.seen.len());
+        let mut prefix = Regrown::new();
+        for (set, cut) in sets.iter().zip(1..sets.len()) {
+            prefix.take(set).await.map_err(|error| whole.broken(Some(cut), &error))?;
+            let found = prefix.found().map_err(|error| whole.broken(Some(cut), &error))?;
+            let behind = set.last().map_or(Position::default(), StoredRecord::last_position);
+            let mut after = self.recover(found, cut).await?;
+            let own = after.seen.clone();
+            // What the tools saw before the crash, they have seen.
+            let before = whole.seen.iter().filter(|execution| execution.head <= behind);
+            after.seen = before.chain(&own).cloned().collect();
+            report.add(&after.sound(Some(cut), |judge| judge.recovered(behind, &own))?, own.len());
+        }
+        Ok(report)
+    }
+
+    /// The workload, from its beginning to its end.
+    async fn workload(&self) -> Result<Ran, Broken> {
+        let system = self.start(MemoryStore::new(), None).await?;
+        let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
+        let work = (self.workload)(system.driver());
+        let worked = match system.run(system.on_stage(work)).await {
+            Some(worked) => worked.and_then(|worked| worked),
+            None => Err(Error::Internal("the workload does not come to an end".to_owned())),
+        };
+        self.end(system, ran, worked, None).await
+    }
+
+    /// What follows on a log that was cut.
+    async fn recover(&self, found: MemoryStore, cut: usize) -> Result<Ran, Broken> {
+        let at = newest(&found).ok().flatten().map(|at| VirtualClock::starting_at(plus(at, self.down_for)));
+        let system = self.start(found, at).await?;
+        let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
+        self.end(system, ran, Ok(()), Some(cut)).await
+    }
+
+    /// Lets all come to its end.
+    async fn end(
+        &self,
+        system: TestSystem,
+        mut ran: Ran,
+        worked: Result<(), Error>,
+        cut: Option<usize>,
+    ) -> Result<Ran, Broken> {
+        let ended = match worked {
+            Ok(()) => system.quiesce().await,
+            Err(error) => Err(error),
+        };
+        ran.seen = system.ledger().executions();
+        // Its log can be read as long as it is not closed.
+        let kept = system.store().reopened();
+        let gone = system.drop_dead().await;
+        match kept {
+            Ok(kept) => ran.log = Arc::new(kept),
+            Err(error) => return Err(ran.broken(cut, &error)),
+        }
+        match ended.and(gone) {
+            Ok(()) => Ok(ran),
+            Err(error) => Err(ran.broken(cut, &error)),
+        }
+    }
+
+    async fn start(&self, store: MemoryStore, clock: Option<VirtualClock>) -> Result<TestSystem, Broken> {
+        let log = store.reopened();
+        let started = TestSystem::start(Arc::clone(&self.describe), store, clock, Ledger::default()).await;
+        started.map_err(|error| match log {
+            Ok(log) => Ran { log: Arc::new(log), seen: Vec::new() }.broken(None, &error),
+            Err(_) => Broken { cut: None, faults: vec![error.to_string()], log: Vec::new() },
+        })
+    }
+}
+
+impl CrashReport {
+    /// Adds what another run came to.
+    pub fn merge(&mut self, other: &Self) {
+        self.appends += other.appends;
+        self.add(&other.cells, other.executions);
+    }
+
+    fn add(&mut self, cells: &Cells, executions: usize) {
+        self.executions += executions;
+        for (cell, times) in cells {
+            *self.cells.entry(*cell).or_default() += times;
+        }
+    }
+}
+
+/// One system's life: the log that it left, and what the world outside saw.
+struct Ran {
+    log: Arc<dyn EventReader>,
+    seen: Vec<Execution>,
+}
+
+impl Ran {
+    /// Holds the log against all that must be so, and against what `more` adds.
+    fn sound(&self, cut: Option<usize>, more: impl FnOnce(&mut Judge)) -> Result<Cells, Broken> {
+        let judged = || {
+            let mut judge = Judge::of(self.log.as_ref())?;
+            judge.at_rest(&self.seen);
+            more(&mut judge);
+            judge.faults.extend(ill_formed(self.log.as_ref())?);
+            Ok::<_, Error>(judge)
+        };
+        let Judge { faults, cells, .. } = judged().map_err(|error| self.broken(cut, &error))?;
+        if faults.is_empty() {
+            return Ok(cells);
+        }
+        Err(Broken { cut, faults, log: lines(self.log.as_ref()) })
+    }
+
+    fn broken(&self, cut: Option<usize>, why: &dyn fmt::Display) -> Broken {
+        Broken { cut, faults: vec![why.to_string()], log: lines(self.log.as_ref()) }
+    }
+}
+
+/// Every event of a log, one a line, as far as it can be read.
+fn lines(log: &dyn EventReader) -> Vec<String> {
+    let mut lines = Vec::new();
+    let read = for_each_record::<Error>(log, Position(1), |stored| {
+        let record = &stored.record;
+        for (event, at) in record.events.iter().zip(0_u64..) {
+            let body = event.body().unwrap_or_default();
+            let decoded = AnyEvent::decode(record.stream.category(), event.kind, event.schema, body);
+            let text = decoded.map_or_else(|error| error.to_string(), |event| format!("{event:?}"));
+            let (position, version) = (stored.position.0 + at, record.first_version.0 + at);
+            let text: String = text.chars().take(LINE_CHARS).collect();
+            lines.push(format!("{position} {} v{version} {} {text}", record.stream, record.metadata.at));
+        }
+        Ok(())
+    });
+    lines.extend(read.err().map(|error| error.to_string()));
+    lines
+}
