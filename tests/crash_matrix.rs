@@ -76,6 +76,15 @@ async fn look_after(driver: &Driver, task: &TaskHandle, care: Care) -> Result<()
     if now.state() != TaskState::InputRequired {
         return Ok(());
     }
+    if let Some(approval) = task.approvals().await?.first() {
+        let id = approval.request.approval_id.clone();
+        match care {
+            Care::Nothing => {}
+            Care::Abandon => drop(task.deny(&id, Some("no"), "somebody").await?),
+            _ => drop(task.approve(&id, "somebody").await?),
+        }
+        return Ok(());
+    }
     let unknown = now.task().calls().iter().find(|call| matches!(call.status, CallStatus::Unknown(_)));
     let call_id = unknown.map(|call| call.request.call_id.clone());
     match (care, call_id) {

@@ -140,7 +140,8 @@ impl TestSystem {
         let doors = Ports { clock: Arc::new(clock.clone()), ids };
         let watch = |tool: Arc<dyn Tool>| {
             let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
-            Arc::new(Watched { tool, ledger: ledger.clone(), clock, log }) as Arc<dyn Tool>
+            let (ledger, stage) = (ledger.clone(), Arc::clone(&stage));
+            Arc::new(Watched { tool, ledger, clock, log, stage }) as Arc<dyn Tool>
         };
         let log = Arc::clone(&store) as Arc<dyn EventStore>;
         let builder = describe(System::builder("in memory"));
@@ -211,8 +212,8 @@ impl Driver {
         &self.store
     }
 
-    /// Ends when nothing moves any more unless time passes or somebody says something. What runs on threads of its own
-    /// (the blocking pool, another runtime) is not waited for.
+    /// Ends when nothing moves any more unless time passes or somebody says something. Tools that are not
+    /// async, which run on threads of their own, are waited for; what else runs on other threads is not.
     pub async fn settle(&self) {
         self.stage.settled().await;
     }

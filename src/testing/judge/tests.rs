@@ -5,6 +5,8 @@ use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::id::{Digest, Version};
 use proto_events::json::JsonText;
 
+use proto_events::call::{CallKind, FailureClass};
+
 use super::*;
 
 const CUT: u64 = 10;
