@@ -188,7 +188,9 @@ impl TaskCore {
         metadata: &Metadata,
         may_repeat: bool,
     ) -> Result<(), Error> {
-        if !self.was_answered(shared, metadata, may_repeat).await? {
+        // A place is in the actor's hands, not in the log: each one counts, whatever an earlier one led to.
+        let always = matches!(op, TaskOp::PlaceGranted { .. });
+        if always || !self.was_answered(shared, metadata, may_repeat).await? {
             self.decide_op(shared, op.clone(), metadata)?;
         }
         if self.is_at_rest() {

@@ -11,9 +11,12 @@
 //! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
 //! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
+//! | [`output_schema`] | the check of an answer against the schema that was asked for |
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
+//! | [`recorded`] | a model that plays a log back |
+//! | `openai` | servers that speak `OpenAI`'s chat completions (feature `openai`) |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
 //! | [`capability`], [`approval`] | what a run may do, and who is asked where that is not settled |
@@ -31,11 +34,15 @@ pub mod infer;
 pub mod into_tool;
 mod json_words;
 mod literal;
+#[cfg(feature = "openai")]
+pub mod openai;
+pub mod output_schema;
 pub mod plan;
 pub mod policy;
 pub mod probe;
 pub mod prompt;
 pub mod python;
+pub mod recorded;
 pub mod registry;
 mod repair;
 pub mod schema;

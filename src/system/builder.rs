@@ -266,6 +266,10 @@ impl Builder {
                 return Err(Error::Builder(format!("tool `{}`: {why}", spec.name)));
             }
         }
+        if let Some(backend) = &self.agent.backend {
+            let named = |why| format!("the model {}/{}: {why}", backend.backend(), backend.model());
+            backend.check().map_err(|why| Error::Builder(named(why)))?;
+        }
         let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
