@@ -149,7 +149,7 @@ async fn a_log_that_is_cut_ends_behind_an_append_and_is_gone_on_with() {
 async fn a_matrix_tells_what_it_tried() {
     let matrix = CrashMatrix::of(describe, people).down_for(Duration::from_secs(1));
     let report = matrix.run().await.unwrap_or_else(|broken| panic!("{broken}"));
-    assert!(report.appends > 8 && report.executions > report.appends, "{report:?}");
+    assert!(report.appends >= 8 && report.executions > report.appends, "{report:?}");
     for cell in [(Row::InFlight, "read-only"), (Row::InFlight, "reissue"), (Row::OutcomePresent, "reissue")] {
         assert!(report.cells.contains_key(&cell), "{cell:?} of {report:?}");
     }
