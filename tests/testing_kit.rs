@@ -13,7 +13,7 @@ use proto_events::id::Position;
 use serde::Deserialize;
 use serde_json::json;
 use taskreel::ports::Clock as _;
-use taskreel::store::EventReader as _;
+use taskreel::store::{EventReader as _, EventStore as _};
 use taskreel::system::Builder;
 use taskreel::testing::{self, CrashMatrix, Driver, Entry, Row, Scripted, TestSystem, appends, sleep};
 use taskreel::tool::{ToolContext, ToolPolicy};
@@ -86,6 +86,14 @@ async fn a_crash_keeps_the_log_the_clock_and_what_the_world_saw() {
     let system = system.crash().await.unwrap();
     assert_eq!(system.clock().now(), at);
     assert!(system.store().head().unwrap() >= events);
+
+    let cut = system.cut_after(appends(system.store().as_ref()).unwrap().len()).await.unwrap();
+    assert_eq!(
+        cut.store().fence().epoch,
+        system.store().fence().epoch + 1,
+        "a log of two processes is cut as well"
+    );
+    cut.shutdown().await.unwrap();
 
     let paid = system.finish(&system.task(&pay).unwrap()).await.unwrap();
     assert_eq!(paid.state(), TaskState::InputRequired);

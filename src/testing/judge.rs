@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use proto_events::call::{CallEvent, CallRequested, CallStatus, Recovery, Verdict, VerdictBy};
+use proto_events::call::{CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy};
 use proto_events::decider::Decider;
 use proto_events::envelope::Recorded;
 use proto_events::id::{Position, StreamId};
@@ -172,6 +172,36 @@ impl Judge {
                 let cell = (Row::CanceledInFlight, call.request.recovery.as_str());
                 *self.cells.entry(cell).or_default() += 1;
             }
+        }
+    }
+
+    /// What a target can tell about a call that was given up in flight is asked for, unless its process died.
+    pub(super) fn evidence(&mut self) {
+        for (stream, events) in std::mem::take(&mut self.tasks) {
+            let mut task = Task::default();
+            let mut asked: BTreeMap<&str, bool> = BTreeMap::new();
+            for recorded in &events {
+                match &recorded.event {
+                    TaskEvent::Call(CallEvent::Canceled { call_id, stage: CancelStage::InFlight }) => {
+                        let call = task.calls().get(call_id);
+                        if call.is_some_and(|call| call.request.recovery == Recovery::Reconcile) {
+                            asked.insert(call_id, false);
+                        }
+                    }
+                    TaskEvent::Call(CallEvent::Reconciled { call_id, .. }) => {
+                        asked.entry(call_id).and_modify(|asked| *asked = true);
+                    }
+                    _ => {}
+                }
+                task.evolve(&recorded.event, &recorded.metadata);
+            }
+            for (id, _) in asked.into_iter().filter(|(_, asked)| !asked) {
+                self.fault(
+                    &stream,
+                    &format!("nobody asked what became of `{id}`, which was given up in flight"),
+                );
+            }
+            self.tasks.insert(stream, events);
         }
     }
 

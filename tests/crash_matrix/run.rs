@@ -124,7 +124,7 @@ impl TaskPlan {
         }
         json!({
             "id": format!("t{number}"), "created_at": "x", "metadata": metadata,
-            "messages": [{"id": format!("m{number}"), "role": "user", "parts": parts}],
+            "messages": [{"id": format!("m{number}"), "role": "user", "timestamp": "x", "parts": parts}],
         })
     }
 }
