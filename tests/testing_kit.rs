@@ -36,6 +36,12 @@ async fn stubborn(cx: ToolContext, _: Nothing) -> Result<&'static str, Infallibl
     Ok("at last")
 }
 
+/// No `async fn`: it has a thread of its own, and takes real time.
+fn plain(_: Nothing) -> Result<&'static str, Infallible> {
+    std::thread::sleep(Duration::from_millis(20));
+    Ok("done")
+}
+
 fn describe(builder: Builder) -> Builder {
     let raise = Entry::Raise { type_name: "RuntimeError".to_owned(), message: "429".to_owned() };
     builder
@@ -87,14 +93,6 @@ async fn a_crash_keeps_the_log_the_clock_and_what_the_world_saw() {
     assert_eq!(system.clock().now(), at);
     assert!(system.store().head().unwrap() >= events);
 
-    let cut = system.cut_after(appends(system.store().as_ref()).unwrap().len()).await.unwrap();
-    assert_eq!(
-        cut.store().fence().epoch,
-        system.store().fence().epoch + 1,
-        "a log of two processes is cut as well"
-    );
-    cut.shutdown().await.unwrap();
-
     let paid = system.finish(&system.task(&pay).unwrap()).await.unwrap();
     assert_eq!(paid.state(), TaskState::InputRequired);
     let call = paid.task().calls().iter().next().unwrap();
@@ -106,6 +104,13 @@ async fn a_crash_keeps_the_log_the_clock_and_what_the_world_saw() {
     let call = looked.task().calls().iter().next().unwrap();
     assert_eq!(system.ledger().dispatches()[&call.request.idempotency_key], 2, "twice under one key");
     testing::assert_well_formed(system.store().as_ref());
+    let cut = system.cut_after(appends(system.store().as_ref()).unwrap().len()).await.unwrap();
+    assert_eq!(
+        cut.store().fence().epoch,
+        system.store().fence().epoch + 1,
+        "a log of two processes is cut as well"
+    );
+    cut.shutdown().await.unwrap();
     system.shutdown().await.unwrap();
 }
 
@@ -151,6 +156,23 @@ async fn a_log_that_is_cut_ends_behind_an_append_and_is_gone_on_with() {
     }
     let empty = system.cut_after(0).await.unwrap();
     assert!(matches!(empty.task(task.id()).unwrap().snapshot().await, Err(Error::TaskNotFound(_))));
+}
+
+#[tokio::test]
+async fn no_time_passes_while_a_plain_function_runs() {
+    let describe = |builder: Builder| builder.tool("plain", "Takes real time", plain);
+    let system = testing::system(describe).await.unwrap();
+    let before = system.clock().now();
+    let task = system.submit(calls(&["plain"])).await.unwrap();
+    let end = system.finish(&task).await.unwrap();
+    assert_eq!(
+        end.state(),
+        TaskState::Completed,
+        "its time limit of two minutes is not up: {}",
+        end.to_json()
+    );
+    assert_eq!(system.clock().now(), before);
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]

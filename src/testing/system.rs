@@ -26,7 +26,7 @@ use crate::system::{Builder, System, TaskHandle, TaskSnapshot};
 const JUMPS_MAX: usize = 100_000;
 
 /// How long something may take that runs on other threads, in real time, when nothing moves on the system's own.
-const ELSEWHERE: Duration = Duration::from_secs(5);
+const ELSEWHERE: Duration = Duration::from_secs(30);
 
 /// Describes an agent: as often as a test starts it.
 pub(super) type Describe = Arc<dyn Fn(Builder) -> Builder + Send + Sync>;
@@ -207,7 +207,7 @@ impl Driver {
         &self.ledger
     }
 
-    /// The log.
+    /// The log. A system that is [reopened](System::reopen) goes on in another store: see [`System::log`].
     pub fn store(&self) -> &Arc<MemoryStore> {
         &self.store
     }
