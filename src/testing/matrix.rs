@@ -147,7 +147,7 @@ impl CrashMatrix {
         let whole = self.workload().await?;
         let sets = appends(whole.log.as_ref()).map_err(|error| whole.broken(None, &error))?;
         let mut report = CrashReport { appends: sets.len(), ..CrashReport::default() };
-        report.add(&whole.sound(None, |judge| judge.evidence())?, whole.seen.len());
+        report.add(&whole.sound(None, Judge::evidence)?, whole.seen.len());
         let mut prefix = Regrown::new();
         for (set, cut) in sets.iter().zip(1..sets.len()) {
             prefix.take(set).await.map_err(|error| whole.broken(Some(cut), &error))?;

@@ -116,7 +116,7 @@ impl InferBackend for Moody {
                 0 => std::future::pending().await,
                 1 | 2 => Err(InferError::classify("RuntimeError", "429: rate limit")),
                 3 => Err(InferError::classify("ValueError", "no answer at all")),
-                4 if mood[2] % 4 == 0 => Err(InferError::classify("RuntimeError", "the model is gone")),
+                4 if mood[2] < 64 => Err(InferError::classify("RuntimeError", "the model is gone")),
                 _ => answer.await,
             }
         })

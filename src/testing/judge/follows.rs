@@ -67,10 +67,7 @@ impl Follows<'_> {
                 )
             )
         };
-        match (0..self.events.len()).all(is_evidence) {
-            true => Ok(()),
-            false => Err("it had its outcome".to_owned()),
-        }
+        if (0..self.events.len()).all(is_evidence) { Ok(()) } else { Err("it had its outcome".to_owned()) }
     }
 
     fn not_carried_out(&self) -> Judged {
