@@ -19,7 +19,6 @@ use taskreel::infer::{Entry, Scripted};
 use taskreel::inspect::view::event_rows;
 use taskreel::ports::Ports;
 use taskreel::proto_events::id::Version;
-use taskreel::store::EventReader;
 use taskreel::{Error, PostedTask, System};
 
 #[path = "support/client.rs"]

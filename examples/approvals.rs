@@ -63,7 +63,12 @@ async fn show(what: &str, task: &TaskHandle) -> Result<(), Failure> {
 async fn main() -> Result<(), Failure> {
     let scratch = tempfile::tempdir()?;
     let system = System::builder(scratch.path().join("log"))
-        .tool_with("pay", "Pays from the house account", pay, ToolPolicy::manual().capabilities(["money.send"]))
+        .tool_with(
+            "pay",
+            "Pays from the house account",
+            pay,
+            ToolPolicy::manual().capabilities(["money.send"]),
+        )
         // Rules are exact, `ns.*` or `*`; what a run's own permissions say can only narrow them.
         .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
         .approval_handler(controller)
