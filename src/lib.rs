@@ -2,13 +2,14 @@
 //!
 //! # Floors
 //!
-//! Imports go downward only: [`system`] over `actors` and [`agent`] over [`store`] and [`ports`] over the crate
-//! `proto_events`. [`audit`] and [`inspect`] stand beside them: they take an [`store::EventReader`] and know no
+//! Imports go downward only: [`system`] over `actors` and [`agent`] over [`store`], [`context`] and [`ports`] over the
+//! crate `proto_events`. [`audit`] and [`inspect`] stand beside them: they take an [`store::EventReader`] and know no
 //! actor.
 
 mod actors;
 pub mod agent;
 pub mod audit;
+pub mod context;
 pub mod error;
 pub mod inspect;
 pub mod limits;
@@ -27,10 +28,13 @@ pub use system::{Reopened, SessionHandle, System, TaskHandle, TaskSnapshot};
 /// Models: the trait of a backend, and the backends that are shipped.
 pub mod infer {
     pub use crate::agent::infer::{
-        ChatMessage, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
+        ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };
     pub use crate::agent::messages::Messages;
+    #[cfg(feature = "openai")]
+    pub use crate::agent::openai::OpenAiCompatible;
     pub use crate::agent::policy::InferPolicy;
+    pub use crate::agent::recorded::{Recorded, RecordedError};
     pub use crate::agent::scripted::{Entry, Scripted};
 }
 
@@ -50,7 +54,12 @@ pub mod approval {
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
     pub use crate::agent::into_tool::{DynTool, IntoTool};
+    #[cfg(feature = "mcp")]
+    pub use crate::agent::mcp::McpServer;
     pub use crate::agent::policy::{Breaker, ToolPolicy};
     pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
+    pub use crate::agent::tool_state::ToolState;
     pub use proto_events::call::{Recovery, Verdict};
+    pub use proto_events::id::Version;
+    pub use proto_events::tool_store::{ToolEntry, ToolStore};
 }

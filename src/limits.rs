@@ -61,6 +61,19 @@ pub const REPEATS_AFTER_LOSS: u32 = 3;
 /// Retries of an inference after a passing failure, Protolink's figure.
 pub const INFERENCE_RETRIES: u32 = 3;
 
+/// Longest time to connect to a model's server.
+pub const INFER_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Longest silence of a model's server in the middle of an answer: a slow model still says a token a second.
+pub const INFER_IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Longest answer of a model that is taken, in bytes (8 MiB): more than any model writes in one go, and half of
+/// what one event may hold.
+pub const INFER_ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Most that is read of an answer that says no, in bytes (16 KiB): it is quoted, not kept.
+pub const INFER_ERROR_BYTES_MAX: usize = 16 * 1024;
+
 /// Longest back-off that a provider may ask for: a call that waits longer is better asked for anew.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
@@ -108,3 +121,6 @@ pub const EXPORT_LINE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// Bytes of imported records that are made durable together (16 MiB): what waits is held in memory.
 pub const IMPORT_GROUP_BYTES: usize = 16 * 1024 * 1024;
+
+/// Longest wait for an MCP server to start and to list its tools: one that is fetched from a registry first is slow.
+pub const MCP_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);

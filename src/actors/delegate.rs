@@ -30,7 +30,7 @@ pub(super) async fn attempt(
     let delegation = Delegation::new(task, request.idempotency_key.clone(), attempt);
     match peer.send(delegation).await {
         Ok(PeerAnswer { broke: Some(error), .. }) => failed(FailureClass::AfterEffect, "RuntimeError", error),
-        Ok(answer) => AttemptEnd::Succeeded { result: answer.to_json(), usage: None },
+        Ok(answer) => AttemptEnd::Succeeded { result: answer.to_json(), usage: None, writes: Vec::new() },
         Err(error) => refused(&error),
     }
 }

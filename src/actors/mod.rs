@@ -33,3 +33,4 @@ pub(crate) mod stage;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;
+pub(crate) mod tool_stores;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
@@ -17,17 +17,20 @@ use tracing::Instrument;
 use crate::actors::delegate;
 use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask};
 use crate::actors::shared::Parts;
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
-use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
+use crate::agent::tool::Cancellation;
 use crate::limits::{CANCEL_GRACE, DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
 use crate::ports::Ports;
 
 mod asking;
 mod breakers;
+mod tool;
 mod watch;
 
 use breakers::Breakers;
+use tool::tool;
 use watch::Watch;
 
 /// Answer when no call is in flight any more.
@@ -56,6 +59,7 @@ struct InFlight {
 /// The router.
 pub(crate) struct Router {
     agent: Arc<Agent>,
+    tool_stores: Arc<ToolStores>,
     ports: Ports,
     calls: tokio::runtime::Handle,
     to_task: Recipient<ToTask>,
@@ -75,6 +79,7 @@ impl Router {
     pub(crate) fn new(parts: &Parts, to_task: Recipient<ToTask>) -> Self {
         Self {
             agent: Arc::clone(&parts.agent),
+            tool_stores: Arc::clone(&parts.tool_stores),
             ports: parts.ports.clone(),
             calls: parts.calls.clone(),
             to_task,
@@ -95,7 +100,8 @@ impl Router {
         cancellation: Cancellation,
         began: Arc<AtomicBool>,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
-        let (agent, ports) = (Arc::clone(&self.agent), self.ports.clone());
+        let (agent, stores) = (Arc::clone(&self.agent), Arc::clone(&self.tool_stores));
+        let ports = self.ports.clone();
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let CallRequested { target, call_id, .. } = &order.request;
         let span = if order.infer.is_some() {
@@ -105,7 +111,10 @@ impl Router {
         };
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, order, cancellation, jitter, ports).await
+            if order.request.kind == CallKind::Delegate {
+                return delegate::attempt(&agent.peers, &order.request, order.attempt, ports).await;
+            }
+            attempt(&agent, &stores, order, cancellation, jitter).await
         };
         self.calls.spawn(work.instrument(span))
     }
@@ -300,19 +309,16 @@ impl Handler<Drain> for Router {
 /// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
 async fn attempt(
     agent: &Agent,
+    stores: &ToolStores,
     order: Order,
     cancellation: Cancellation,
     jitter: f64,
-    ports: Ports,
 ) -> AttemptEnd {
     let number = order.attempt;
     let work = async {
         match order.infer {
             Some(request) => infer(agent, request, number, jitter).await,
-            None if order.request.kind == CallKind::Delegate => {
-                delegate::attempt(&agent.peers, &order.request, number, ports).await
-            }
-            None => tool(agent, order, cancellation, jitter).await,
+            None => tool(agent, stores, order, cancellation, jitter).await,
         }
     };
     match AssertUnwindSafe(work).catch_unwind().await {
@@ -325,46 +331,15 @@ async fn attempt(
     }
 }
 
-async fn tool(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
-    let Some(registered) = agent.tools.get(&order.request.target) else {
-        let text = format!("Tool '{}' not found", order.request.target);
-        return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
-    };
-    let timeout = Duration::from_millis(order.request.timeout_ms);
-    let context = ToolContext::new(ToolContextParts {
-        task_id: order.task_id,
-        call_id: order.request.call_id.clone(),
-        idempotency_key: order.request.idempotency_key.clone(),
-        attempt: order.attempt,
-        deadline: Instant::now().checked_add(timeout),
-        cancellation,
-        progress: None,
-    });
-    match registered.tool().call(context, order.request.args).await {
-        Ok(result) => AttemptEnd::Succeeded { result, usage: None },
-        Err(error) => tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter)),
-    }
-}
-
-/// An error without a message fails with its type as its message. If its policy has it tried again, then after this
-/// back-off.
-fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
-    let class = match error.kind() {
-        ToolErrorKind::Arguments => FailureClass::Rejected,
-        ToolErrorKind::Failed => FailureClass::AfterEffect,
-    };
-    let message = if error.message().is_empty() { error.type_name() } else { error.message() };
-    let delay_ms = u64::try_from(back_off.as_millis()).unwrap_or(u64::MAX);
-    AttemptEnd::Failed { failure: failure(class, error.type_name(), message), passing: false, delay_ms }
-}
-
 async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
     let Some(backend) = &agent.backend else {
         let text = "the agent has no model any more";
         return failed(FailureClass::BeforeEffect, "NoModel", text);
     };
     match backend.infer(request).await {
-        Ok(reply) => AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage },
+        Ok(reply) => {
+            AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
+        }
         Err(error) => infer_failed(&error, attempt, jitter),
     }
 }

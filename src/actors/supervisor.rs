@@ -266,6 +266,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         rested: supervisor.clone().recipient(),
         stopped: supervisor.clone().recipient(),
         doubtful: parts.doubtful,
+        tool_stores: parts.tool_stores,
         snapshots: parts.snapshots,
         crowded: AtomicBool::new(false),
         stopping: parts.stopping,

@@ -119,6 +119,15 @@ pub fn system_prompt(parts: &PromptParts<'_>) -> String {
     sections.join("\n\n")
 }
 
+/// The leading system message of a part that asks for structured output. Stands in the intent by its schema, so that
+/// the text of a part without one is what it was.
+pub fn with_output_schema(system: &str, schema: &JsonText) -> String {
+    format!(
+        "{system}\n\nThis time the content of your final answer is JSON that fits this JSON Schema, and nothing else:\n{}",
+        schema.as_str()
+    )
+}
+
 fn tool_line(tool: &ToolSpec) -> String {
     json!({
         "name": tool.name,
@@ -167,6 +176,25 @@ pub fn unreadable_reply(error: &str) -> String {
          {{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"infer\",\"prompt\":\"...\"}}\n\
          {{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{{}}}}"
     )
+}
+
+/// The answer does not fit the schema that was asked for.
+pub fn output_refused(error: &str, schema: &JsonText) -> String {
+    format!(
+        "Your previous response does not fit the output schema. Error:\n{error}\n\
+         Answer once more, with content that is JSON and fits this JSON Schema:\n{}",
+        schema.as_str()
+    )
+}
+
+/// Ends the run: the answer did not fit, the model was told, and the next one did not fit either.
+pub fn fatal_output(error: &str) -> String {
+    format!("The final answer does not fit the output schema, after it was asked for once more: {error}")
+}
+
+/// Ends the run before the model is asked: the part's schema is of no use.
+pub fn fatal_schema(error: &str) -> String {
+    format!("The output schema cannot be used: {error}")
 }
 
 /// The model asked another agent though delegation is off.

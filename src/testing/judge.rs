@@ -394,3 +394,6 @@ impl Follows<'_> {
         closed && self.ends.zip(self.events.first()).is_some_and(|(end, first)| same_append(first, end))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,15 +4,17 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto_events::codec::AnyEvent;
 use proto_events::id::Position;
 
 use super::assert::ill_formed;
+use super::clock::{VirtualClock, plus};
 use super::cut::{Regrown, appends};
 use super::judge::{Cells, Judge};
 use super::ledger::{Execution, Ledger};
-use super::system::{Describe, Driver, TestSystem};
+use super::system::{Describe, Driver, TestSystem, newest};
 use crate::audit::for_each_record;
 use crate::error::Error;
 use crate::store::{EventReader, MemoryStore, StoredRecord};
@@ -65,6 +67,7 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 pub struct CrashMatrix {
     describe: Describe,
     workload: Box<dyn Fn(Driver) -> Work + Send + Sync>,
+    down_for: Duration,
 }
 
 impl fmt::Debug for CrashMatrix {
@@ -121,7 +124,15 @@ impl CrashMatrix {
         W: Fn(Driver) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        Self { describe: Arc::new(describe), workload: Box::new(move |driver| Box::pin(workload(driver))) }
+        let workload = Box::new(move |driver| Box::pin(workload(driver)) as Work);
+        Self { describe: Arc::new(describe), workload, down_for: Duration::ZERO }
+    }
+
+    /// How long it takes until a system is started again after its crash: no time, if nothing is said.
+    #[must_use]
+    pub fn down_for(mut self, time: Duration) -> Self {
+        self.down_for = time;
+        self
     }
 
     /// Runs the workload, and then everything that may follow a crash in it.
@@ -150,7 +161,7 @@ impl CrashMatrix {
 
     /// The workload, from its beginning to its end.
     async fn workload(&self) -> Result<Ran, Broken> {
-        let system = self.start(MemoryStore::new()).await?;
+        let system = self.start(MemoryStore::new(), None).await?;
         let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
         let work = (self.workload)(system.driver());
         let worked = match system.run(system.on_stage(work)).await {
@@ -162,7 +173,8 @@ impl CrashMatrix {
 
     /// What follows on a log that was cut.
     async fn recover(&self, found: MemoryStore, cut: usize) -> Result<Ran, Broken> {
-        let system = self.start(found).await?;
+        let at = newest(&found).ok().flatten().map(|at| VirtualClock::starting_at(plus(at, self.down_for)));
+        let system = self.start(found, at).await?;
         let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
         self.end(system, ran, Ok(()), Some(cut)).await
     }
@@ -193,9 +205,9 @@ impl CrashMatrix {
         }
     }
 
-    async fn start(&self, store: MemoryStore) -> Result<TestSystem, Broken> {
+    async fn start(&self, store: MemoryStore, clock: Option<VirtualClock>) -> Result<TestSystem, Broken> {
         let log = store.reopened();
-        let started = TestSystem::start(Arc::clone(&self.describe), store, None, Ledger::default()).await;
+        let started = TestSystem::start(Arc::clone(&self.describe), store, clock, Ledger::default()).await;
         started.map_err(|error| match log {
             Ok(log) => Ran { log: Arc::new(log), seen: Vec::new() }.broken(None, &error),
             Err(_) => Broken { cut: None, faults: vec![error.to_string()], log: Vec::new() },
@@ -204,6 +216,12 @@ impl CrashMatrix {
 }
 
 impl CrashReport {
+    /// Adds what another run came to.
+    pub fn merge(&mut self, other: &Self) {
+        self.appends += other.appends;
+        self.add(&other.cells, other.executions);
+    }
+
     fn add(&mut self, cells: &Cells, executions: usize) {
         self.executions += executions;
         for (cell, times) in cells {
