@@ -17,10 +17,10 @@
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
-//! | [`messages`] | what a model is shown, made when its backend looks |
-//! | [`peer`] | other agents: what they are sent and what they answer |
 //! | [`recorded`] | a model that plays a log back |
 //! | `openai` | servers that speak `OpenAI`'s chat completions (feature `openai`) |
+//! | [`messages`] | what a model is shown, made when its backend looks |
+//! | [`peer`] | other agents: what they are sent and what they answer |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
 //! | [`capability`], [`approval`] | what a run may do, and who is asked where that is not settled |
