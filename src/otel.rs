@@ -239,7 +239,7 @@ fn their_key(span: &str, field: &str) -> Cow<'static, str> {
         ("tool.call", "tool") => "gen_ai.tool.name",
         ("tool.call", "call_id") => "gen_ai.tool.call.id",
         (_, "call_id") => "taskreel.call.id",
-        ("task", "id") => "taskreel.task.id",
+        ("task", "id") | ("infer" | "tool.call", "task") => "taskreel.task.id",
         ("task", "state") => "taskreel.task.state",
         _ => return Cow::Owned(format!("taskreel.{field}")),
     })

@@ -87,7 +87,7 @@ impl Fold {
             if call.request.kind == CallKind::Infer {
                 usage.steps += 1;
                 usage.llm_calls += 1;
-            } else {
+            } else if call.request.kind == CallKind::Tool {
                 usage.tool_calls += 1;
             }
             if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
