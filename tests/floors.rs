@@ -19,7 +19,23 @@ const VOCABULARY: Floors = &[
     ("call", &["envelope", "id", "json"]),
     ("task", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
-    ("codec", &["call", "decider", "envelope", "id", "json", "limits", "model", "session", "task", "turn"]),
+    ("tool_store", &["decider", "envelope", "id", "json", "limits"]),
+    (
+        "codec",
+        &[
+            "call",
+            "decider",
+            "envelope",
+            "id",
+            "json",
+            "limits",
+            "model",
+            "session",
+            "task",
+            "tool_store",
+            "turn",
+        ],
+    ),
 ];
 
 /// Those of `taskreel`.
@@ -29,7 +45,8 @@ const LIBRARY: Floors = &[
     ("otel", &[]),
     // `modelled` and `trying` are there in the crate `interleavings` only.
     ("store", &["limits", "modelled", "ports", "trying"]),
-    ("agent", &["limits"]),
+    ("context", &["limits"]),
+    ("agent", &["context", "limits", "ports", "store"]),
     ("audit", &["limits", "ports", "store"]),
     ("inspect", &["audit", "error", "limits", "ports", "store"]),
     ("error", &["limits", "store"]),
@@ -44,6 +61,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
     ("actix", &["src/actors/", "src/system.rs", "src/system/"]),
     ("actix_rt", &["src/actors/", "src/system/"]),
     ("sled", &["src/store/sled.rs", "src/store/sled/"]),
+    ("reqwest", &["src/agent/openai/"]),
     ("bincode", &["proto-events/src/codec/payload.rs"]),
 ];
 

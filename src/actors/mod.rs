@@ -19,6 +19,7 @@
 
 mod asking;
 mod awake;
+mod delegate;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
 pub(crate) mod live;
@@ -34,3 +35,4 @@ pub(crate) mod stage;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;
+pub(crate) mod tool_stores;

@@ -166,6 +166,7 @@ impl TaskActor {
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
+            Effect::Recall(recall) => self.shared.recall.do_send(recall),
             Effect::AskApprover(request) => {
                 self.asking = Some(Asking::start(&self.shared, self.stream.clone(), *request));
             }
@@ -207,10 +208,10 @@ impl TaskActor {
     /// Waits for a place beside the mailbox. The place of an actor that is gone is given back.
     fn await_place(&self, call_id: String, target: String) {
         let (places, to_task) = (Arc::clone(&self.shared.places), self.shared.to_task.clone());
-        let stream = self.stream.clone();
+        let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         actix_rt::spawn(async move {
             let place = places.take(&target).await;
-            let cause = Cause::own(format!("place:{call_id}"), &call_id);
+            let cause = Cause::own(format!("place:{call_id}:{epoch}"), &call_id);
             to_task.do_send(ToTask {
                 stream,
                 op: TaskOp::PlaceGranted { call_id, place },

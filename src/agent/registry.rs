@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use serde_json::Value;
 
@@ -39,6 +40,15 @@ impl ToolSpec {
     }
 }
 
+/// Names a list of tools as a model is told of them.
+pub fn tools_digest<'a>(specs: impl IntoIterator<Item = &'a ToolSpec>) -> Digest {
+    specs.into_iter().fold(Digest::default(), |digest, spec| {
+        let schema = spec.input_schema.to_string();
+        let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
+        Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
+    })
+}
+
 /// A tool and its description.
 #[derive(Clone)]
 pub struct RegisteredTool {
@@ -61,6 +71,12 @@ impl RegisteredTool {
             input_schema: Arc::new(input_schema),
             policy,
         };
+        Self { spec, tool }
+    }
+
+    /// A tool of which all is known already.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn of_parts(spec: ToolSpec, tool: Arc<dyn Tool>) -> Self {
         Self { spec, tool }
     }
 

@@ -87,9 +87,9 @@ pub(crate) enum Command {
     /// FILE holds one task, an array of tasks, or one task a line (NDJSON). All of it is read and checked before
     /// anything is executed. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
-    /// List tasks or sessions
+    /// List tasks, sessions, or the tools that keep something
     Ls(LsArgs),
-    /// Show one task or session: its path, its calls, its outputs
+    /// Show one task or session: its path, its calls, its outputs; or what one tool keeps
     Show(ShowArgs),
     /// Print events, oldest first
     Events(EventsArgs),
@@ -119,6 +119,39 @@ pub(crate) enum Command {
     /// Times are p50, p95 and p99 of the calls that succeeded or failed, from the dispatch of their last attempt to their
     /// outcome, by the times of the log's records. Tokens are those that providers report. All figures are exact.
     Stats(StatsArgs),
+    /// List the calls that wait: open, unknown, or for approval; why each waits, and what to type
+    ///
+    /// The oldest first. In flight, in a back-off or for a place: a process that takes the task up goes on with them. For
+    /// approval, or because nobody knows their outcome: a person decides, with `approve`, `deny`, `reconcile`, `abandon`.
+    Calls(CallsArgs),
+    /// Approve a call that waits for it; its task goes on when its host starts again
+    ///
+    /// The approval is good for the very arguments that `taskreel calls` shows.
+    #[command(after_help = "Example: taskreel approve order-17 approval_20261121120000_0a1b2c --by ada")]
+    Approve(ApproveArgs),
+    /// Deny a call that waits for approval
+    ///
+    /// A model that asked for it is told and goes on without it; a task whose own part it is fails.
+    #[command(
+        after_help = "Example: taskreel deny order-17 approval_20261121120000_0a1b2c --reason 'over the limit'"
+    )]
+    Deny(DenyArgs),
+    /// Say what became of a call whose outcome is unknown
+    ///
+    /// Look at its target first. If the task waits for it, it goes on when its host starts again: with the result, or
+    /// by calling again what did not happen.
+    #[command(
+        after_help = "Examples:\n  taskreel reconcile call_20261121120000_0a1b2c3d --landed '{\"receipt\":12}'\n  \
+                            taskreel reconcile call_20261121120000_0a1b2c3d --did-not-happen"
+    )]
+    Reconcile(ReconcileArgs),
+    /// Look no further what became of a call whose outcome is unknown
+    ///
+    /// If the task waits for it, a model is told and goes on without it; a part ends in an error.
+    #[command(
+        after_help = "Example: taskreel abandon call_20261121120000_0a1b2c3d --reason 'the account is closed'"
+    )]
+    Abandon(AbandonArgs),
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
     Export(ExportArgs),
     /// Make a new log out of an export, byte for byte, after checking all of it
@@ -141,7 +174,7 @@ pub(crate) const FROM_FILE: &str = "from_file";
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Only this task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// Only this task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
@@ -149,7 +182,7 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// The state after so many of its events
     #[arg(required_unless_present = "with", value_name = "A")]
@@ -172,7 +205,7 @@ pub(crate) struct DiffArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// Had the process died after so many of its events [default: all]
     #[arg(long, value_name = "VERSION")]
@@ -185,6 +218,80 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallsArgs {
+    /// Only of this task: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) id: Option<String>,
+    /// Cut nothing off
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+/// Who decides.
+#[derive(Debug, Args)]
+pub(crate) struct Decider {
+    /// Who decides, as it stands in the log [default: the user's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The task: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) task: String,
+    /// The approval's id, as `taskreel calls` shows it
+    pub(crate) approval: String,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DenyArgs {
+    /// The task: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) task: String,
+    /// The approval's id, as `taskreel calls` shows it
+    pub(crate) approval: String,
+    /// Why [default: the capabilities that it would have needed]
+    #[arg(long, value_name = "WHY")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("verdict").required(true))]
+pub(crate) struct ReconcileArgs {
+    /// The call's id, as `taskreel calls` shows it
+    pub(crate) call: String,
+    /// It took effect; what it would have answered, as JSON
+    #[arg(long, value_name = "RESULT", group = "verdict")]
+    pub(crate) landed: Option<String>,
+    /// It did not take effect, and will not any more
+    #[arg(long, group = "verdict")]
+    pub(crate) did_not_happen: bool,
+    /// The task that has it, where several have a call of that id
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AbandonArgs {
+    /// The call's id, as `taskreel calls` shows it
+    pub(crate) call: String,
+    /// Why
+    #[arg(long, value_name = "WHY")]
+    pub(crate) reason: String,
+    /// The task that has it, where several have a call of that id
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
 }
 
 #[derive(Debug, Args)]
@@ -263,6 +370,9 @@ pub(crate) struct LsArgs {
     /// List sessions instead of tasks
     #[arg(long, conflicts_with = "state")]
     pub(crate) sessions: bool,
+    /// List the tools that keep something between their calls, instead of tasks
+    #[arg(long, conflicts_with_all = ["state", "sessions"])]
+    pub(crate) tools: bool,
     /// Only tasks in these states, such as failed,input-required
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = parse_state)]
     pub(crate) state: Vec<TaskState>,
@@ -275,7 +385,7 @@ pub(crate) struct LsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// Cut nothing off
     #[arg(long)]
@@ -286,7 +396,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) id: Option<String>,
     /// Those of the whole log
@@ -301,7 +411,7 @@ pub(crate) struct EventsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// After so many of its events [default: all]
     #[arg(long, value_name = "VERSION")]
@@ -312,7 +422,7 @@ pub(crate) struct StateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) id: Option<String>,
     /// Everything in the log

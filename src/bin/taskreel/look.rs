@@ -11,8 +11,8 @@ use taskreel::inspect::find::find;
 use taskreel::store::{EventReader, EventStore, Head, JsonLines, SledDamaged, SledStore};
 
 use crate::args::{
-    DiffArgs, EventsArgs, ExplainArgs, ExportArgs, Global, LsArgs, ReadFrom, ReplayArgs, ShowArgs, StateArgs,
-    StatsArgs, VerifyArgs,
+    CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, Global, LsArgs, ReadFrom, ReplayArgs, ShowArgs,
+    StateArgs, StatsArgs, VerifyArgs,
 };
 use crate::dirs;
 
@@ -75,6 +75,8 @@ pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<
     let options = ListOptions { states: args.state.clone(), limit: args.limit, next: look.typed("show") };
     let answer = if args.sessions {
         cli::sessions(look.reader(), &options, screen)
+    } else if args.tools {
+        cli::tools(look.reader(), &options, screen)
     } else {
         cli::tasks(look.reader(), &options, screen)
     };
@@ -171,6 +173,20 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global, screen: &mut Screen) 
     let answer = look
         .find(&args.id)
         .and_then(|stream| cli::explain(look.reader(), &stream, args.at.map(Version), screen));
+    look.close(answer)
+}
+
+pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
+    let look = Look::open(&args.from, global)?;
+    let only = args.id.as_deref().map(|id| look.find(id)).transpose();
+    let answer = only.and_then(|only| {
+        let typed = |command: &str| match &look {
+            // An export cannot be decided about: its log can.
+            Look::File { .. } => format!("{} {command}", dirs::program()),
+            Look::Dir { .. } => look.typed(command),
+        };
+        cli::calls(look.reader(), only.as_ref(), &typed, screen)
+    });
     look.close(answer)
 }
 

@@ -2,6 +2,7 @@
 //! need a running system are here.
 
 mod args;
+mod decide;
 mod demo;
 mod dirs;
 mod doctor;
@@ -92,6 +93,11 @@ fn carry_out(cli: &Cli) -> Result<Verdict, Problem> {
         Command::Diff(args) => look::diff(args, global, &mut screen(args.full)),
         Command::Explain(args) => look::explain(args, global, &mut screen(true)),
         Command::Stats(args) => look::stats(args, global, &mut screen(false)),
+        Command::Calls(args) => look::calls(args, global, &mut screen(args.full)),
+        Command::Approve(args) => decide::approve(args, global, &mut screen(true)),
+        Command::Deny(args) => decide::deny(args, global, &mut screen(true)),
+        Command::Reconcile(args) => decide::reconcile(args, global, &mut screen(true)),
+        Command::Abandon(args) => decide::abandon(args, global, &mut screen(true)),
         Command::Export(args) => look::export(args, global, &mut screen(true)),
         Command::Import(args) => import::import(args, global, &mut screen(true)),
     }
