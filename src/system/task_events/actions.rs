@@ -9,6 +9,7 @@ use serde_json::json;
 use super::event::{boolean, object, text_or_null};
 use super::fold::Fold;
 use crate::agent::infer::InferReply;
+use crate::agent::peer::PeerAnswer;
 
 impl Fold {
     /// An event of a call that the model asked for: of a tool, or of another agent.
@@ -26,7 +27,8 @@ impl Fold {
                 self.llm(if of_tool { "tool_start" } else { "agent_call_start" }, step, told);
             }
             CallEvent::Succeeded { result, .. } => {
-                told.merge(&object([("result", result.clone()), action_id]));
+                let result = if of_tool { result.clone() } else { PeerAnswer::result_in(result) };
+                told.merge(&object([("result", result), action_id]));
                 self.llm(if of_tool { "tool_result" } else { "agent_call_result" }, step, told);
             }
             // What is refused as wrongly asked for is told to the model alone, as in Protolink.
