@@ -112,7 +112,8 @@ impl Router {
         live.began();
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, &stores, order, cancellation, live, jitter, ports).await
+            let given = Given { stores, ports, live, cancellation, jitter };
+            attempt(&agent, order, given).await
         };
         self.calls.spawn(work.instrument(span.0.clone()))
     }
@@ -308,27 +309,29 @@ impl Handler<Drain> for Router {
     }
 }
 
-/// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
-async fn attempt(
-    agent: &Agent,
-    stores: &ToolStores,
-    order: Order,
-    cancellation: Cancellation,
-    live: LiveSource,
-    jitter: f64,
+/// What an attempt is given beside its order.
+struct Given {
+    stores: Arc<ToolStores>,
     ports: Ports,
-) -> AttemptEnd {
+    live: LiveSource,
+    cancellation: Cancellation,
+    /// From 0 to 1, for its back-off.
+    jitter: f64,
+}
+
+/// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
+async fn attempt(agent: &Agent, order: Order, given: Given) -> AttemptEnd {
     let number = order.attempt;
     let work = async {
         match order.infer {
             Some(request) => {
-                let request = InferRequest { deltas: live.deltas(), ..request };
-                infer(agent, request, number, jitter).await
+                let request = InferRequest { deltas: given.live.deltas(), ..request };
+                infer(agent, request, number, given.jitter).await
             }
             None if order.request.kind == CallKind::Delegate => {
-                delegate::attempt(&agent.peers, &order.request, number, ports).await
+                delegate::attempt(&agent.peers, &order.request, number, given.ports).await
             }
-            None => tool(agent, stores, order, cancellation, live, jitter).await,
+            None => tool(agent, order, given).await,
         }
     };
     match AssertUnwindSafe(work).catch_unwind().await {

@@ -1,6 +1,6 @@
-//! The spans of a run: `task` → `route` → `tool.call`, `infer` or `agent.call` → `log.append`. They are a view for whoever installs a
-//! subscriber, the events are the truth; without one nothing is built. A call's span lasts until its outcome is
-//! written, so that the append stands in it. An error is recorded once, on the call that had it.
+//! The spans of a run: `task` → `route` → `tool.call`, `infer` or `agent.call` → `log.append`. They are a view for
+//! whoever installs a subscriber, the events are the truth; without one nothing is built. A call's span lasts until
+//! its outcome is written, so that the append stands in it. An error is recorded once, on the call that had it.
 
 use proto_events::call::CallKind;
 use proto_events::id::StreamId;

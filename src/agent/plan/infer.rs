@@ -23,7 +23,6 @@ mod tool_call;
 mod verdict;
 
 pub use ask::infer_request;
-pub(crate) use ask::output_schema;
 use spent::{About, within_budget};
 pub(crate) use verdict::{Reading, Verdict};
 

@@ -114,11 +114,6 @@ pub(crate) enum Command {
     ///
     /// By the code that recovers. Nothing is sent, nothing is written.
     Explain(ExplainArgs),
-    /// Sum up all calls: how many, errors, times, tokens; by tool, by model, by session
-    ///
-    /// Times are p50, p95 and p99 of the calls that succeeded or failed, from the dispatch of their last attempt to their
-    /// outcome, by the times of the log's records. Tokens are those that providers report. All figures are exact.
-    Stats(StatsArgs),
     /// List the calls that wait: open, unknown, or for approval; why each waits, and what to type
     ///
     /// The oldest first. In flight, in a back-off or for a place: a process that takes the task up goes on with them. For
@@ -152,6 +147,11 @@ pub(crate) enum Command {
         after_help = "Example: taskreel abandon call_20261121120000_0a1b2c3d --reason 'the account is closed'"
     )]
     Abandon(AbandonArgs),
+    /// Sum up all calls: how many, errors, times, tokens; by tool, by model, by session
+    ///
+    /// Times are p50, p95 and p99 of the calls that succeeded or failed, from the dispatch of their last attempt to their
+    /// outcome, by the times of the log's records. Tokens are those that providers report. All figures are exact.
+    Stats(StatsArgs),
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
     Export(ExportArgs),
     /// Make a new log out of an export, byte for byte, after checking all of it
@@ -215,18 +215,18 @@ pub(crate) struct ExplainArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct StatsArgs {
-    #[command(flatten)]
-    pub(crate) from: ReadFrom,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct CallsArgs {
     /// Only of this task: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: Option<String>,
     /// Cut nothing off
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

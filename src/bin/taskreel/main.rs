@@ -92,12 +92,12 @@ fn carry_out(cli: &Cli) -> Result<Verdict, Problem> {
         Command::Verify(args) => look::verify(args, global, &mut screen(true)),
         Command::Diff(args) => look::diff(args, global, &mut screen(args.full)),
         Command::Explain(args) => look::explain(args, global, &mut screen(true)),
-        Command::Stats(args) => look::stats(args, global, &mut screen(false)),
         Command::Calls(args) => look::calls(args, global, &mut screen(args.full)),
         Command::Approve(args) => decide::approve(args, global, &mut screen(true)),
         Command::Deny(args) => decide::deny(args, global, &mut screen(true)),
         Command::Reconcile(args) => decide::reconcile(args, global, &mut screen(true)),
         Command::Abandon(args) => decide::abandon(args, global, &mut screen(true)),
+        Command::Stats(args) => look::stats(args, global, &mut screen(false)),
         Command::Export(args) => look::export(args, global, &mut screen(true)),
         Command::Import(args) => import::import(args, global, &mut screen(true)),
     }

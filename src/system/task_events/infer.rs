@@ -9,7 +9,7 @@ use super::event::{Tells, boolean, event_id, number, object, text_or_null};
 use super::fold::{Fold, Pieces};
 use crate::agent::action::{Action, Reply, parse_reply};
 use crate::agent::infer::InferReply;
-use crate::agent::plan::{Reading, Verdict, output_schema};
+use crate::agent::plan::{Reading, Verdict};
 use crate::agent::prompt::PARSE_ATTEMPTS_MAX;
 
 impl Fold {
@@ -105,7 +105,7 @@ impl Fold {
         let reply = InferReply::from_json(result).ok();
         let content = reply.as_ref().map(|reply| reply.content.as_str()).unwrap_or_default();
         self.rest_of(call_id, attempt, request.origin.step, content);
-        let reading = self.reading(&request);
+        let reading = Reading::of_calls(&self.agent, &self.inferences(&request));
         if let Verdict::Malformed(error) | Verdict::Unfit(error) = &reading.last {
             self.unreadable(&request, error);
             return;
@@ -114,7 +114,10 @@ impl Fold {
         let step = Some(request.origin.step);
         let (action, payload) = match &reading.last {
             Verdict::Action { action, .. } => (action.kind(), self.payload(content, Some(action))),
-            Verdict::Answer { output, .. } => ("final", self.final_payload(content, output)),
+            Verdict::Answer { output, .. } => {
+                let action = Action::Final { content: words(output) };
+                (action.kind(), self.payload(content, Some(&action)))
+            }
             Verdict::Repeated(kind) => (*kind, self.payload(content, None)),
             _ => return,
         };
@@ -129,9 +132,7 @@ impl Fold {
             Verdict::Answer { output, .. } => {
                 let mut tells = self.llm_tells("llm_final", step);
                 if let Tells::Llm { content, last, .. } = &mut tells {
-                    // An answer in the form of a schema that is no text is told as its JSON.
-                    let said = output.to_str().unwrap_or_else(|| output.as_str().to_owned());
-                    (*content, *last) = (Some(said), true);
+                    (*content, *last) = (Some(words(output)), true);
                 }
                 self.tell(JsonObject::new(), tells);
             }
@@ -189,7 +190,7 @@ impl Fold {
 
     /// The model is told that its reply is no action.
     fn unreadable(&mut self, request: &CallRequested, error: &str) {
-        let failures = self.reading(request).malformed_in_a_row.max(1);
+        let failures = Reading::of_calls(&self.agent, &self.inferences(request)).malformed_in_a_row;
         let metadata = object([
             ("message", JsonText::string(error)),
             ("parse_failures", number(u64::from(failures))),
@@ -204,23 +205,6 @@ impl Fold {
         let read = parse_reply(content, &self.agent.tools.names(), &self.agent.peers.skills()).ok();
         let made = || action.map(|action| Reply { thought: None, action: action.clone() });
         read.or_else(made).map_or_else(JsonText::null, |reply| JsonText::from(reply.to_json()))
-    }
-
-    /// The same of an answer, which stands alone where a schema was asked for.
-    fn final_payload(&self, content: &str, output: &JsonText) -> JsonText {
-        let read = parse_reply(content, &self.agent.tools.names(), &self.agent.peers.skills()).ok();
-        let made = || object([("type", JsonText::string("final")), ("content", output.clone())]).to_text();
-        read.map_or_else(made, |reply| JsonText::from(reply.to_json()))
-    }
-
-    /// What the part's replies so far mean.
-    fn reading(&self, request: &CallRequested) -> Reading {
-        let part = self
-            .task
-            .run()
-            .and_then(|run| self.task.parts(run.item?).get(usize::try_from(request.origin.part).ok()?));
-        let schema = part.and_then(output_schema).map(|schema| schema.to_value());
-        Reading::of(&self.agent, &self.inferences(request), schema.as_ref())
     }
 
     /// The inferences of the part up to this one, oldest first.
@@ -289,4 +273,9 @@ fn tokens(usage: Option<TokenUsage>) -> JsonText {
 fn context(usage: Option<TokenUsage>) -> JsonText {
     let used = usage.map_or(Value::Null, |usage| usage.input_tokens.into());
     JsonText::from(json!({"used_tokens": used, "window_tokens": null}))
+}
+
+/// An answer as text: its own, or its JSON.
+fn words(output: &JsonText) -> String {
+    output.to_str().unwrap_or_else(|| output.to_string())
 }

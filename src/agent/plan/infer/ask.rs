@@ -57,7 +57,7 @@ pub(super) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
 }
 
 /// The schema that a part asks for; none where it says null.
-pub(crate) fn output_schema(part: &Part) -> Option<JsonText> {
+pub(super) fn output_schema(part: &Part) -> Option<JsonText> {
     part.as_infer().ok().map(|asked| asked.output_schema).filter(|schema| !schema.is_null())
 }
 
@@ -79,7 +79,7 @@ fn parameters(backend: &dyn InferBackend, part: &Part) -> JsonText {
 const OWN_PARAMETERS: [&str; 3] = ["backend", "model", "output_schema"];
 
 /// The schema that an intent names.
-fn schema_in(args: &JsonText) -> Option<JsonText> {
+pub(super) fn schema_in(args: &JsonText) -> Option<JsonText> {
     args.read::<JsonObject>().ok()?.get("output_schema").cloned()
 }
 

@@ -46,6 +46,13 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// As [`Reading::of`], by the schema that the calls' own intents name.
+    pub(crate) fn of_calls(agent: &Agent, calls: &[&Call]) -> Self {
+        let schema = calls.last().and_then(|call| super::ask::schema_in(&call.request.args));
+        let schema = schema.as_ref().map(JsonText::to_value);
+        Self::of(agent, calls, schema.as_ref())
+    }
+
     pub(crate) fn of(agent: &Agent, calls: &[&Call], schema: Option<&Value>) -> Self {
         let last = Verdict::Broken("no inference yet".to_owned());
         let mut reading = Self { last, malformed_in_a_row: 0, unfit: 0, steps: 0 };
