@@ -7,17 +7,20 @@
 
 mod approvals_support;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use approvals_support::{
-    PAY_THEN_FINAL, Purse, finished, last_text, look, outputs, pay, rejection, script, task,
+    Cents, PAY_THEN_FINAL, Purse, finished, last_text, look, outputs, pay, rejection, script, task,
 };
+use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
 use proto_events::task::ApprovalRejection;
 use serde_json::json;
 use taskreel::infer::Scripted;
 use taskreel::store::MemoryStore;
-use taskreel::{Message, Part, TaskState};
+use taskreel::tool::ToolPolicy;
+use taskreel::{Message, Part, TaskSnapshot, TaskState};
 
 #[tokio::test]
 async fn a_person_approves_a_part_and_the_very_call_is_made_and_the_rest_goes_on() {
@@ -187,5 +190,31 @@ async fn an_approval_is_not_waited_for_when_the_task_went_on_without_it() {
     let late = rejection(system.approve("t", &id, "ada").await.unwrap_err());
     assert!(matches!(late, ApprovalRejection::TaskOver { state: TaskState::Completed, .. }), "{late}");
     assert!(purse.spent().is_empty());
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn parts_that_run_side_by_side_stop_before_the_one_that_needs_approval() {
+    let (purse, store) = (Purse::default(), Arc::new(MemoryStore::new()));
+    let read = ToolPolicy::read_only().parallel();
+    let builder = purse
+        .system(&store)
+        .tool_with("see", "Sees", |_: Cents| async { Ok::<_, Infallible>("seen") }, read.clone())
+        .tool_with(
+            "peek",
+            "Peeks",
+            |_: Cents| async { Ok::<_, Infallible>("peeked") },
+            read.capabilities(["money.see"]),
+        );
+    let system = builder.approvals_by_person().start().await.unwrap();
+    let part = |tool: &str| Part::tool_call_of(tool, JsonText::from(json!({"cents": 1})), None);
+    let waits = finished(&system, task("t", &[part("see"), part("see"), part("peek"), part("see")])).await;
+    assert_eq!((waits.state(), outputs(&waits).len()), (TaskState::InputRequired, 2), "{}", waits.to_json());
+    let made = |end: &TaskSnapshot| end.task().calls().iter().count();
+    assert_eq!(made(&waits), 2, "what stands behind it was not begun");
+    let id = system.approvals("t").await.unwrap()[0].request.approval_id.clone();
+    system.approve("t", &id, "ada").await.unwrap();
+    let end = system.task("t").unwrap().finished().await.unwrap();
+    assert_eq!((end.state(), made(&end)), (TaskState::Completed, 4), "{}", end.to_json());
     system.shutdown().await.unwrap();
 }
