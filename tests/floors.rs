@@ -19,7 +19,23 @@ const VOCABULARY: Floors = &[
     ("call", &["envelope", "id", "json"]),
     ("task", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
-    ("codec", &["call", "decider", "envelope", "id", "json", "limits", "model", "session", "task", "turn"]),
+    ("tool_store", &["decider", "envelope", "id", "json", "limits"]),
+    (
+        "codec",
+        &[
+            "call",
+            "decider",
+            "envelope",
+            "id",
+            "json",
+            "limits",
+            "model",
+            "session",
+            "task",
+            "tool_store",
+            "turn",
+        ],
+    ),
 ];
 
 /// Those of `taskreel`.

@@ -13,6 +13,7 @@ use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
+use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 
 use crate::actors::places::Place;
@@ -55,6 +56,8 @@ pub(crate) enum AttemptEnd {
     Succeeded {
         result: JsonText,
         usage: Option<TokenUsage>,
+        /// What it leaves in its tool's state, written with it or not at all.
+        writes: Vec<ToolWrite>,
     },
     /// `passing` says that the target asked to be tried again, after `delay_ms`.
     Failed {
@@ -294,6 +297,15 @@ pub(crate) struct ProbeOrder {
 pub(crate) struct Abort {
     pub(crate) stream: StreamId,
     pub(crate) call_id: String,
+}
+
+/// Give up the task that another agent was sent: the call that sent it has its outcome.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct Recall {
+    pub(crate) peer: String,
+    pub(crate) task_id: String,
+    pub(crate) reason: String,
 }
 
 /// A task's actor has stopped.

@@ -19,6 +19,7 @@
 
 mod asking;
 mod awake;
+mod delegate;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
 pub(crate) mod messages;
@@ -32,3 +33,4 @@ pub(crate) mod stage;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;
+pub(crate) mod tool_stores;

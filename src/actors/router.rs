@@ -5,28 +5,32 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
-use proto_events::call::{CallFailure, CallRequested, FailureClass};
+use proto_events::call::{CallFailure, CallKind, CallRequested, FailureClass};
 use proto_events::id::StreamId;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, TaskOp, ToTask};
+use crate::actors::delegate;
+use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask};
 use crate::actors::shared::Parts;
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
-use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
+use crate::agent::tool::Cancellation;
 use crate::limits::{CANCEL_GRACE, DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
 use crate::ports::Ports;
 
 mod asking;
 mod breakers;
+mod tool;
 mod watch;
 
 use breakers::Breakers;
+use tool::tool;
 use watch::Watch;
 
 /// Answer when no call is in flight any more.
@@ -55,6 +59,7 @@ struct InFlight {
 /// The router.
 pub(crate) struct Router {
     agent: Arc<Agent>,
+    tool_stores: Arc<ToolStores>,
     ports: Ports,
     calls: tokio::runtime::Handle,
     to_task: Recipient<ToTask>,
@@ -63,6 +68,8 @@ pub(crate) struct Router {
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
     /// Works that have not ended, those that were interrupted included.
     working: usize,
+    /// Tasks of other agents that are being given up.
+    recalls: usize,
     /// Nothing is sent any more, and no outcome told: as if the process had died.
     halted: bool,
     halting: Option<Halt>,
@@ -72,6 +79,7 @@ impl Router {
     pub(crate) fn new(parts: &Parts, to_task: Recipient<ToTask>) -> Self {
         Self {
             agent: Arc::clone(&parts.agent),
+            tool_stores: Arc::clone(&parts.tool_stores),
             ports: parts.ports.clone(),
             calls: parts.calls.clone(),
             to_task,
@@ -79,6 +87,7 @@ impl Router {
             breakers: Breakers::default(),
             draining: Vec::new(),
             working: 0,
+            recalls: 0,
             halted: false,
             halting: None,
         }
@@ -91,7 +100,8 @@ impl Router {
         cancellation: Cancellation,
         began: Arc<AtomicBool>,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
-        let agent = Arc::clone(&self.agent);
+        let (agent, stores, ports) =
+            (Arc::clone(&self.agent), Arc::clone(&self.tool_stores), self.ports.clone());
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let CallRequested { target, call_id, .. } = &order.request;
         let span = if order.infer.is_some() {
@@ -101,7 +111,7 @@ impl Router {
         };
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, order, cancellation, jitter).await
+            attempt(&agent, &stores, order, cancellation, jitter, ports).await
         };
         self.calls.spawn(work.instrument(span))
     }
@@ -117,7 +127,7 @@ impl Router {
             let delay_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
             return self.finish(key, attempt, AttemptEnd::Failed { failure, passing: true, delay_ms }, false);
         }
-        let is_tool = order.infer.is_none();
+        let (is_tool, is_inference) = (order.request.kind == CallKind::Tool, order.infer.is_some());
         let tool = self.agent.tools.get(&target).filter(|_| is_tool);
         let can_be_dropped = tool.is_none_or(|tool| !tool.tool().is_blocking());
         let (bound, place) = (Duration::from_millis(order.request.timeout_ms), order.place.clone());
@@ -136,7 +146,7 @@ impl Router {
             cancellation,
             clock: Arc::clone(&self.ports.clock),
             bound,
-            grace: if is_tool { CANCEL_GRACE } else { Duration::ZERO },
+            grace: if is_inference { Duration::ZERO } else { CANCEL_GRACE },
             can_be_dropped,
             place,
             tell: ctx.address().recipient(),
@@ -147,7 +157,8 @@ impl Router {
     /// Notes what an attempt says about its target.
     fn note_end(&mut self, target: &str, end: &AttemptEnd) {
         let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.circuit());
-        let rule = tool.unwrap_or_else(|| self.agent.infer_policy.circuit());
+        let peer = || self.agent.peers.get(target).map(|peer| peer.policy().circuit());
+        let rule = tool.or_else(peer).unwrap_or_else(|| self.agent.infer_policy.circuit());
         self.breakers.note(target, rule, end, self.ports.clock.now());
     }
 
@@ -184,7 +195,7 @@ impl Router {
     }
 
     fn tell_drained(&mut self) {
-        if self.in_flight.is_empty() {
+        if self.in_flight.is_empty() && self.recalls == 0 {
             for reply in self.draining.drain(..) {
                 let _gone_is_fine = reply.send(());
             }
@@ -238,6 +249,20 @@ impl Handler<Abort> for Router {
     }
 }
 
+impl Handler<Recall> for Router {
+    type Result = ();
+
+    fn handle(&mut self, message: Recall, ctx: &mut Self::Context) {
+        let Some(peer) = self.agent.peers.get(&message.peer).cloned() else { return };
+        self.recalls += 1;
+        let work = self.calls.spawn(delegate::recall(peer, message, Arc::clone(&self.ports.clock)));
+        ctx.spawn(work.into_actor(self).map(|_ended, actor: &mut Self, _| {
+            actor.recalls -= 1;
+            actor.tell_drained();
+        }));
+    }
+}
+
 impl Handler<Halt> for Router {
     type Result = ();
 
@@ -279,12 +304,22 @@ impl Handler<Drain> for Router {
 }
 
 /// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
-async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
+async fn attempt(
+    agent: &Agent,
+    stores: &ToolStores,
+    order: Order,
+    cancellation: Cancellation,
+    jitter: f64,
+    ports: Ports,
+) -> AttemptEnd {
     let number = order.attempt;
     let work = async {
         match order.infer {
             Some(request) => infer(agent, request, number, jitter).await,
-            None => tool(agent, order, cancellation, jitter).await,
+            None if order.request.kind == CallKind::Delegate => {
+                delegate::attempt(&agent.peers, &order.request, number, ports).await
+            }
+            None => tool(agent, stores, order, cancellation, jitter).await,
         }
     };
     match AssertUnwindSafe(work).catch_unwind().await {
@@ -297,46 +332,15 @@ async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter
     }
 }
 
-async fn tool(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
-    let Some(registered) = agent.tools.get(&order.request.target) else {
-        let text = format!("Tool '{}' not found", order.request.target);
-        return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
-    };
-    let timeout = Duration::from_millis(order.request.timeout_ms);
-    let context = ToolContext::new(ToolContextParts {
-        task_id: order.task_id,
-        call_id: order.request.call_id.clone(),
-        idempotency_key: order.request.idempotency_key.clone(),
-        attempt: order.attempt,
-        deadline: Instant::now().checked_add(timeout),
-        cancellation,
-        progress: None,
-    });
-    match registered.tool().call(context, order.request.args).await {
-        Ok(result) => AttemptEnd::Succeeded { result, usage: None },
-        Err(error) => tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter)),
-    }
-}
-
-/// An error without a message fails with its type as its message. If its policy has it tried again, then after this
-/// back-off.
-fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
-    let class = match error.kind() {
-        ToolErrorKind::Arguments => FailureClass::Rejected,
-        ToolErrorKind::Failed => FailureClass::AfterEffect,
-    };
-    let message = if error.message().is_empty() { error.type_name() } else { error.message() };
-    let delay_ms = u64::try_from(back_off.as_millis()).unwrap_or(u64::MAX);
-    AttemptEnd::Failed { failure: failure(class, error.type_name(), message), passing: false, delay_ms }
-}
-
 async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
     let Some(backend) = &agent.backend else {
         let text = "the agent has no model any more";
         return failed(FailureClass::BeforeEffect, "NoModel", text);
     };
     match backend.infer(request).await {
-        Ok(reply) => AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage },
+        Ok(reply) => {
+            AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
+        }
         Err(error) => infer_failed(&error, attempt, jitter),
     }
 }

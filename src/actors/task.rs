@@ -156,6 +156,7 @@ impl TaskActor {
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
+            Effect::Recall(recall) => self.shared.recall.do_send(recall),
             Effect::AskApprover(request) => {
                 self.asking = Some(Asking::start(&self.shared, self.stream.clone(), *request));
             }

@@ -8,7 +8,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
+//! | [`tool`], [`into_tool`], [`blocking`], [`registry`] | what a tool is, how a function becomes one, async or not, and one agent's tools |
+//! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
+//! | [`tool_state`] | what a tool keeps between its calls, as one call sees it |
 //! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
 //! | [`output_schema`] | the check of an answer against the schema that was asked for |
@@ -17,6 +19,8 @@
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
 //! | [`recorded`] | a model that plays a log back |
 //! | `openai` | servers that speak `OpenAI`'s chat completions (feature `openai`) |
+//! | [`messages`] | what a model is shown, made when its backend looks |
+//! | [`peer`] | other agents: what they are sent and what they answer |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
 //! | [`capability`], [`approval`] | what a run may do, and who is asked where that is not settled |
@@ -25,6 +29,7 @@
 
 pub mod action;
 pub mod approval;
+pub mod blocking;
 pub mod budget;
 pub mod capability;
 mod check;
@@ -34,9 +39,13 @@ pub mod infer;
 pub mod into_tool;
 mod json_words;
 mod literal;
+#[cfg(feature = "mcp")]
+pub mod mcp;
+pub mod messages;
 #[cfg(feature = "openai")]
 pub mod openai;
 pub mod output_schema;
+pub mod peer;
 pub mod plan;
 pub mod policy;
 pub mod probe;
@@ -50,6 +59,7 @@ pub mod scripted;
 mod shorthand;
 pub mod summary;
 pub mod tool;
+pub mod tool_state;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +67,7 @@ use std::time::Duration;
 use approval::Approvals;
 use capability::CapabilityPolicy;
 use infer::InferBackend;
+use peer::Peers;
 use policy::InferPolicy;
 use proto_events::call::{CallKind, CallRequested};
 use registry::Tools;
@@ -72,6 +83,8 @@ pub struct Agent {
     pub tools: Tools,
     /// The model that carries out its `infer` parts.
     pub backend: Option<Arc<dyn InferBackend>>,
+    /// The other agents that its model may ask.
+    pub peers: Peers,
     /// Instructions for the model, after our own.
     pub system_prompt: Option<String>,
     /// Whether it keeps conversations.
@@ -107,6 +120,7 @@ impl Agent {
             name: name.into(),
             tools: Tools::new(),
             backend: None,
+            peers: Peers::default(),
             system_prompt: None,
             conversation: true,
             max_concurrency: None,

@@ -25,7 +25,7 @@ const CANDIDATES_SHOWN: usize = 5;
 #[non_exhaustive]
 pub enum FindError {
     /// Nothing has this id or begins so.
-    #[error("no task or session has the id `{0}` or one that begins so")]
+    #[error("no task, session or tool has the id `{0}` or one that begins so")]
     Unknown(String),
     /// Nothing happened in the log yet.
     #[error("the log is empty, so that nothing was last")]
@@ -71,7 +71,7 @@ pub fn streams(reader: &dyn EventReader, prefix: &str) -> Result<Vec<StreamInfo>
     }
 }
 
-/// The stream that is meant. Tasks come before sessions, whole ids before beginnings.
+/// The stream that is meant. Tasks come before sessions, those before tools; whole ids before beginnings.
 ///
 /// # Errors
 /// [`FindError`]: nothing fits, or too much.
@@ -87,7 +87,8 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     }
     let tasks = streams(reader, "task-")?;
     let sessions = streams(reader, "session-")?;
-    for all in [&tasks, &sessions] {
+    let tools = streams(reader, "tool-")?;
+    for all in [&tasks, &sessions, &tools] {
         if let Some(found) = only(asked, all, |id| id == asked)? {
             return Ok(found);
         }
@@ -96,7 +97,7 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     if asked.chars().count() < PREFIX_CHARS_MIN {
         return Err(FindError::TooShort(asked.to_owned()));
     }
-    for all in [&tasks, &sessions] {
+    for all in [&tasks, &sessions, &tools] {
         if let Some(found) = only(asked, all, |id| id.starts_with(asked))? {
             return Ok(found);
         }

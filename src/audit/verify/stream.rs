@@ -1,4 +1,6 @@
-//! One stream's part of verifying: its chain, its lifecycle, its turns.
+//! One stream's part of verifying: its chain, its lifecycle, its turns, a tool's keys.
+
+use std::collections::BTreeSet;
 
 use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
@@ -6,6 +8,7 @@ use proto_events::id::{Digest, Version};
 use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
+use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::Turn;
 
 use super::approvals::ApprovalsCheck;
@@ -23,6 +26,8 @@ pub(super) struct StreamCheck {
     approvals: ApprovalsCheck,
     opened: bool,
     turn: Option<(String, Turn)>,
+    /// The keys that a tool keeps.
+    keys: BTreeSet<String>,
 }
 
 type Fault = (FindingKind, String);
@@ -72,6 +77,11 @@ impl StreamCheck {
                 Ok(AnyEvent::Task(event)) => {
                     for fault in self.task(&event) {
                         report(version, fault);
+                    }
+                }
+                Ok(AnyEvent::Tool(event)) => {
+                    if let Err(what) = self.tool(&event) {
+                        report(version, (FindingKind::State, what));
                     }
                 }
                 Ok(AnyEvent::Session(event)) => {
@@ -163,6 +173,19 @@ impl StreamCheck {
             }
         }
         Ok(())
+    }
+
+    fn tool(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
+        match event {
+            ToolStoreEvent::KeyPut { key, .. } => {
+                self.keys.insert(key.clone());
+                Ok(())
+            }
+            ToolStoreEvent::KeyDeleted { key, .. } if self.keys.remove(key) => Ok(()),
+            ToolStoreEvent::KeyDeleted { key, .. } => {
+                Err(format!("the key `{key}` was taken away, but was not there"))
+            }
+        }
     }
 
     fn end_turn(&mut self, turn_id: &str) -> Result<Turn, String> {

@@ -74,9 +74,9 @@ pub(crate) enum Command {
     /// FILE holds one task, an array of tasks, or one task a line (NDJSON). All of it is read and checked before
     /// anything is executed. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
-    /// List tasks or sessions
+    /// List tasks, sessions, or the tools that keep something
     Ls(LsArgs),
-    /// Show one task or session: its path, its calls, its outputs
+    /// Show one task or session: its path, its calls, its outputs; or what one tool keeps
     Show(ShowArgs),
     /// Print events, oldest first
     Events(EventsArgs),
@@ -156,7 +156,7 @@ pub(crate) const FROM_FILE: &str = "from_file";
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Only this task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// Only this task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
@@ -164,7 +164,7 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// The state after so many of its events
     #[arg(required_unless_present = "with", value_name = "A")]
@@ -187,7 +187,7 @@ pub(crate) struct DiffArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// Had the process died after so many of its events [default: all]
     #[arg(long, value_name = "VERSION")]
@@ -283,6 +283,9 @@ pub(crate) struct LsArgs {
     /// List sessions instead of tasks
     #[arg(long, conflicts_with = "state")]
     pub(crate) sessions: bool,
+    /// List the tools that keep something between their calls, instead of tasks
+    #[arg(long, conflicts_with_all = ["state", "sessions"])]
+    pub(crate) tools: bool,
     /// Only tasks in these states, such as failed,input-required
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = parse_state)]
     pub(crate) state: Vec<TaskState>,
@@ -295,7 +298,7 @@ pub(crate) struct LsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// Cut nothing off
     #[arg(long)]
@@ -306,7 +309,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) id: Option<String>,
     /// Those of the whole log
@@ -321,7 +324,7 @@ pub(crate) struct EventsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// After so many of its events [default: all]
     #[arg(long, value_name = "VERSION")]
@@ -332,7 +335,7 @@ pub(crate) struct StateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) id: Option<String>,
     /// Everything in the log

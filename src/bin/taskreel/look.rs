@@ -75,6 +75,8 @@ pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<
     let options = ListOptions { states: args.state.clone(), limit: args.limit, next: look.typed("show") };
     let answer = if args.sessions {
         cli::sessions(look.reader(), &options, screen)
+    } else if args.tools {
+        cli::tools(look.reader(), &options, screen)
     } else {
         cli::tasks(look.reader(), &options, screen)
     };

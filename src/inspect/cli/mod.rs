@@ -19,7 +19,7 @@ pub use calls::calls;
 pub use compare::{diff, explain};
 pub use doctor::doctor;
 pub use events::{EventLines, EventsOf, events};
-pub use list::{ListOptions, sessions, task_table, tasks};
+pub use list::{ListOptions, sessions, task_table, tasks, tools};
 pub use problem::Problem;
 pub use screen::{ColorWish, Screen};
 pub use show::{show, state};

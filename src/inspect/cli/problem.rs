@@ -286,7 +286,7 @@ impl From<FindError> for Problem {
         let (code, hint) = match &error {
             FindError::Read(error) => return Self::from(error.clone()),
             FindError::Unknown(_) => {
-                (EXIT_UNKNOWN, "`taskreel ls` and `taskreel ls --sessions` list what there is")
+                (EXIT_UNKNOWN, "`taskreel ls`, with --sessions or --tools too, lists what there is")
             }
             FindError::UnknownCall(_) => {
                 (EXIT_UNKNOWN, "`taskreel calls` lists those that wait, `taskreel show TASK` those of a task")
@@ -296,7 +296,7 @@ impl From<FindError> for Problem {
             FindError::Ambiguous { .. } => (EXIT_USAGE, "type more of it, or one of these names"),
             FindError::Id(_) => (EXIT_USAGE, "use an id of 1 to 200 bytes without control characters"),
         };
-        Self::new(code, "cannot tell which task or session is meant", error.to_string(), hint)
+        Self::new(code, "cannot tell which task, session or tool is meant", error.to_string(), hint)
     }
 }
 

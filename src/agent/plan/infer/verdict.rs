@@ -101,7 +101,7 @@ fn verdict(agent: &Agent, call: &Call, schema: Option<&Value>) -> Verdict {
 
 /// What a reply says.
 fn said(agent: &Agent, raw: String, schema: Option<&Value>) -> Verdict {
-    let action = parse_action(&raw, &agent.tools.names(), &[]);
+    let action = parse_action(&raw, &agent.tools.names(), &agent.peers.skills());
     match (action, schema) {
         (Ok(Action::Final { content }), None) => Verdict::Answer { output: JsonText::string(&content), raw },
         (Ok(Action::Final { content }), Some(schema)) => match text_fits(schema, &content) {
