@@ -13,6 +13,8 @@ pub mod context;
 pub mod error;
 pub mod inspect;
 pub mod limits;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod ports;
 pub mod store;
 pub mod system;

@@ -83,6 +83,16 @@ pub const ERROR_TEXT_BYTES: usize = 4 * 1024;
 /// How often a session's actor asks again for a turn that its task holds and does not ask for.
 pub const DOUBT_AGAIN_AFTER: Duration = Duration::from_millis(500);
 
+/// Pieces of a live feed that wait for one listener: a long answer's last seconds. Older ones are dropped, and the
+/// listener is told how many.
+pub const LIVE_BUFFER: usize = 256;
+
+/// Longest piece of a live feed, in bytes (4 KiB): with the buffer it bounds what a listened task holds to 1 MiB.
+pub const LIVE_PIECE_BYTES: usize = 4 * 1024;
+
+/// Progress texts of one attempt that are passed on within a second: more than anyone reads.
+pub const PROGRESS_PER_SECOND: u32 = 20;
+
 /// Records that a subscriber may lag behind before it is told so and reads on from the log.
 pub const SUBSCRIBER_BUFFER: usize = 1_024;
 

@@ -42,6 +42,7 @@ const VOCABULARY: Floors = &[
 const LIBRARY: Floors = &[
     ("limits", &[]),
     ("ports", &[]),
+    ("otel", &[]),
     // `modelled` and `trying` are there in the crate `interleavings` only.
     ("store", &["limits", "modelled", "ports", "trying"]),
     ("context", &["limits"]),

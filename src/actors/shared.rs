@@ -7,6 +7,7 @@ use std::time::Duration;
 use actix::Recipient;
 
 use crate::actors::doubtful::Doubtful;
+use crate::actors::live::LiveHub;
 use crate::actors::messages::{Abort, AcquireTurn, Order, ProbeOrder, Recall, Rested, Stopped, ToTask};
 use crate::actors::places::Places;
 use crate::actors::snapshots::Snapshots;
@@ -28,6 +29,8 @@ pub(crate) struct Parts {
     pub(crate) doubtful: Arc<Doubtful>,
     pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) snapshots: Option<Snapshots>,
+    /// Who hears what is not in the log.
+    pub(crate) live: Arc<LiveHub>,
     /// Set once: no new work from then on.
     pub(crate) stopping: Arc<AtomicBool>,
     /// Where a test holds the actors' thread, on which calls run too then.

@@ -11,11 +11,13 @@ use proto_events::envelope::{Committed, Timestamp};
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use tracing::Instrument;
 
 use crate::actors::asking::Asking;
 use crate::actors::awake::{Passivate, Rest};
 use crate::actors::messages::{Abort, AcquireTurn, Cause, Rested, Stopped, TaskOp, TaskView, ToTask};
 use crate::actors::shared::Shared;
+use crate::actors::spans::{RunSpan, Within};
 use crate::actors::task_core::{Effect, TaskCore};
 use crate::error::Error;
 
@@ -34,6 +36,7 @@ pub(crate) struct TaskActor {
     stalled: Option<String>,
     /// Wakes it when the time of its run is up.
     alarm: Option<AbortHandle>,
+    span: RunSpan,
     /// The approval handler, while it is being asked.
     asking: Option<Asking>,
 }
@@ -63,6 +66,7 @@ impl TaskActor {
             number,
             stalled: None,
             alarm: None,
+            span: RunSpan::default(),
             asking: None,
         }
     }
@@ -70,6 +74,9 @@ impl TaskActor {
     /// What follows an operation: its answer, its effects, and those who waited for the end.
     fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<(), Error>) {
         self.core = core;
+        if let Some(core) = &self.core {
+            self.span.note(core.task(), core.is_at_rest());
+        }
         match (done, asked.reply) {
             (Ok(()), reply) => {
                 if matches!(asked.what, What::Done) {
@@ -152,7 +159,10 @@ impl TaskActor {
 
     fn set_going(&mut self, effect: Effect) {
         match effect {
-            Effect::Dispatch(order) => self.shared.dispatch.do_send(*order),
+            Effect::Dispatch(mut order) => {
+                order.within = self.span.within();
+                self.shared.dispatch.do_send(*order);
+            }
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
@@ -264,6 +274,12 @@ impl Handler<ToTask> for TaskActor {
             TaskOp::AwaitEnd => What::End,
             _ => What::Done,
         };
+        let within = match what {
+            // An outcome is written in the span of its call.
+            What::Done if !cause.within.0.is_none() => cause.within.clone(),
+            What::Done => self.span.enter(&self.stream, &cause.caller),
+            What::Look | What::End => Within::default(),
+        };
         let work = async move {
             let recovered = match core {
                 Some(core) => Ok(core),
@@ -278,7 +294,7 @@ impl Handler<ToTask> for TaskActor {
             }
         };
         let asked = Asked { what, reply };
-        let work = work.into_actor(self).map(|(core, done, effects), actor, _| {
+        let work = work.instrument(within.0).into_actor(self).map(|(core, done, effects), actor, _| {
             actor.after(core, asked, done);
             for effect in effects {
                 actor.set_going(effect);

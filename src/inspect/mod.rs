@@ -7,5 +7,6 @@ pub mod calls;
 pub mod cli;
 pub mod doctor;
 pub mod find;
+pub mod stats;
 pub mod summary;
 pub mod view;

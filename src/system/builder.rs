@@ -353,6 +353,7 @@ impl Builder {
             live_actors: self.live_actors,
             doubtful: Arc::default(),
             snapshots: self.snapshots,
+            live: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "testing")]
             stage: self.stage,

@@ -14,6 +14,7 @@ use crate::actors::delegate;
 use crate::actors::entity::{Entity, Seed, SetPlace};
 use crate::actors::messages::{Order, Recall, Settled};
 use crate::actors::shared::Shared;
+use crate::actors::spans::Within;
 use crate::agent::plan;
 use crate::error::Error;
 use crate::store::Append;
@@ -52,6 +53,7 @@ impl TaskCore {
                     delay_ms: *delay_ms,
                     place: self.outside.place(call_id),
                     infer,
+                    within: Within::default(),
                 })))
             }
             TaskEvent::Call(

@@ -24,7 +24,7 @@ mod verdict;
 
 pub use ask::infer_request;
 use spent::{About, within_budget};
-use verdict::{Reading, Verdict};
+pub(crate) use verdict::{Reading, Verdict};
 
 /// How far this part has come.
 pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {

@@ -58,8 +58,11 @@ impl ApprovalsCheck {
             Some(seen) if !alike && seen.call_id != call.call_id => "is for another call",
             Some(seen) if seen.tool != call.target => "is for another tool",
             Some(seen) if !alike && seen.args_digest != call.args_digest => "is for other arguments",
-            Some(seen) if std::mem::replace(&mut seen.used, true) => "was used before",
-            Some(_) => return None,
+            Some(seen) if seen.used => "was used before",
+            Some(seen) => {
+                seen.used = true;
+                return None;
+            }
         };
         Some(format!("call `{}` was intended under approval `{id}`, which {why}", call.call_id))
     }

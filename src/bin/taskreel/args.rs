@@ -39,6 +39,23 @@ pub(crate) struct Global {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     #[arg(hide_possible_values = true)]
     pub(crate) color: Color,
+    /// What is logged to stderr, such as `info` or `taskreel=debug,warn` [default: `RUST_LOG`, else nothing]
+    #[arg(long, value_name = "FILTER", global = true)]
+    pub(crate) log_level: Option<String>,
+    /// How it is logged: lines of text, or one JSON object a line [default: text]
+    ///
+    /// Without a level, from here or from `RUST_LOG`, it is `info`.
+    #[arg(long, value_name = "FORMAT", value_enum, global = true)]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// How logging looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line, its spans in it
+    Json,
 }
 
 /// When to use colours.
@@ -134,6 +151,11 @@ pub(crate) enum Command {
         after_help = "Example: taskreel abandon call_20261121120000_0a1b2c3d --reason 'the account is closed'"
     )]
     Abandon(AbandonArgs),
+    /// Sum up all calls: how many, errors, times, tokens; by tool, by model, by session
+    ///
+    /// Times are p50, p95 and p99 of the calls that succeeded or failed, from the dispatch of their last attempt to their
+    /// outcome, by the times of the log's records. Tokens are those that providers report. All figures are exact.
+    Stats(StatsArgs),
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
     Export(ExportArgs),
     /// Make a new log out of an export, byte for byte, after checking all of it
@@ -203,6 +225,12 @@ pub(crate) struct CallsArgs {
     /// Cut nothing off
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

@@ -12,7 +12,7 @@ use taskreel::store::{EventReader, EventStore, Head, JsonLines, SledDamaged, Sle
 
 use crate::args::{
     CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, Global, LsArgs, ReadFrom, ReplayArgs, ShowArgs,
-    StateArgs, VerifyArgs,
+    StateArgs, StatsArgs, VerifyArgs,
 };
 use crate::dirs;
 
@@ -197,5 +197,11 @@ pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) ->
         Look::File { log, .. } => log.header().durability.clone(),
     };
     let answer = cli::export_log(look.reader(), &durability, screen);
+    look.close(answer)
+}
+
+pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
+    let look = Look::open(&args.from, global)?;
+    let answer = cli::stats(look.reader(), screen);
     look.close(answer)
 }

@@ -12,6 +12,7 @@ pub mod problem;
 mod progress;
 pub mod screen;
 mod show;
+mod stats;
 mod time;
 
 pub use audit::{export_log, replay, verify_log};
@@ -23,6 +24,7 @@ pub use list::{ListOptions, sessions, task_table, tasks, tools};
 pub use problem::Problem;
 pub use screen::{ColorWish, Screen};
 pub use show::{show, state};
+pub use stats::stats;
 
 /// What a command answers when nothing went wrong: yes, or the "no" that exit code 1 stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

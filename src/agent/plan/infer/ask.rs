@@ -79,7 +79,7 @@ fn parameters(backend: &dyn InferBackend, part: &Part) -> JsonText {
 const OWN_PARAMETERS: [&str; 3] = ["backend", "model", "output_schema"];
 
 /// The schema that an intent names.
-fn schema_in(args: &JsonText) -> Option<JsonText> {
+pub(super) fn schema_in(args: &JsonText) -> Option<JsonText> {
     args.read::<JsonObject>().ok()?.get("output_schema").cloned()
 }
 
