@@ -11,4 +11,5 @@ async fn forecast(ask: Ask) -> Result<String, std::io::Error> {
 
 fn main() {
     let _ = System::builder("log").tool("forecast", "Weather for one city", forecast);
+    taskreel::tool::why_not::async_fn(&forecast);
 }

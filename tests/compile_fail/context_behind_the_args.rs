@@ -13,4 +13,5 @@ async fn forecast(ask: Ask, _cx: ToolContext) -> Result<String, std::io::Error> 
 
 fn main() {
     let _ = System::builder("log").tool("forecast", "Weather for one city", forecast);
+    taskreel::tool::why_not::async_fn_with_context(&forecast);
 }

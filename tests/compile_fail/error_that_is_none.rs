@@ -14,4 +14,5 @@ async fn forecast(ask: Ask) -> Result<String, NoCity> {
 
 fn main() {
     let _ = System::builder("log").tool("forecast", "Weather for one city", forecast);
+    taskreel::tool::why_not::async_fn(&forecast);
 }

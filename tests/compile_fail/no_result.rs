@@ -12,4 +12,5 @@ async fn forecast(ask: Ask) -> String {
 
 fn main() {
     let _ = System::builder("log").tool("forecast", "Weather for one city", forecast);
+    taskreel::tool::why_not::async_fn(&forecast);
 }

@@ -14,4 +14,5 @@ fn forecast(_ask: Ask) -> Result<Weather, std::io::Error> {
 
 fn main() {
     let _ = System::builder("log").tool("forecast", "Weather for one city", forecast);
+    taskreel::tool::why_not::plain_fn(&forecast);
 }
