@@ -2,16 +2,19 @@
 //!
 //! # Floors
 //!
-//! Imports go downward only: [`system`] over `actors` and [`agent`] over [`store`] and [`ports`] over the crate
-//! `proto_events`. [`audit`] and [`inspect`] stand beside them: they take an [`store::EventReader`] and know no
+//! Imports go downward only: [`system`] over `actors` and [`agent`] over [`store`], [`context`] and [`ports`] over the
+//! crate `proto_events`. [`audit`] and [`inspect`] stand beside them: they take an [`store::EventReader`] and know no
 //! actor.
 
 mod actors;
 pub mod agent;
 pub mod audit;
+pub mod context;
 pub mod error;
 pub mod inspect;
 pub mod limits;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod ports;
 pub mod store;
 pub mod system;
@@ -27,10 +30,20 @@ pub use system::{Reopened, SessionHandle, System, TaskHandle, TaskSnapshot};
 /// Models: the trait of a backend, and the backends that are shipped.
 pub mod infer {
     pub use crate::agent::infer::{
-        ChatMessage, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
+        ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };
+    pub use crate::agent::messages::Messages;
+    #[cfg(feature = "openai")]
+    pub use crate::agent::openai::OpenAiCompatible;
     pub use crate::agent::policy::InferPolicy;
+    pub use crate::agent::recorded::{Recorded, RecordedError};
     pub use crate::agent::scripted::{Entry, Scripted};
+}
+
+/// Other agents that an agent may ask.
+pub mod peer {
+    pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+    pub use crate::system::SystemPeer;
 }
 
 /// Approvals and capabilities: what a run may do, and who is asked where that is not settled.

@@ -6,6 +6,9 @@
     reason = "`Value` answers null for a key that is absent, and the cases are objects"
 )]
 
+#[path = "deviations/output_schema.rs"]
+mod output_schema;
+
 use serde_json::{Value, json};
 
 /// One deliberate difference.
@@ -70,6 +73,16 @@ pub(crate) static RULES: &[Deviation] = &[
         applies: ends_by_bad_arguments,
         change: tell_the_model_instead,
         example: bad_arguments_example,
+    },
+    Deviation {
+        area: "execute_task",
+        name: "an answer fits the schema that was asked for, or the task fails",
+        theirs: "ignores `output_schema`: any answer completes the task",
+        ours: "tells the model once what does not fit, and fails the task if the next answer does not fit either",
+        why: "who asks for a schema reads the answer by it; an answer that does not fit is none",
+        applies: output_schema::applies,
+        change: output_schema::change,
+        example: output_schema::example,
     },
 ];
 

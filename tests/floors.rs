@@ -42,9 +42,11 @@ const VOCABULARY: Floors = &[
 const LIBRARY: Floors = &[
     ("limits", &[]),
     ("ports", &[]),
+    ("otel", &[]),
     // `modelled` and `trying` are there in the crate `interleavings` only.
     ("store", &["limits", "modelled", "ports", "trying"]),
-    ("agent", &["limits"]),
+    ("context", &["limits"]),
+    ("agent", &["context", "limits", "ports", "store"]),
     ("audit", &["limits", "ports", "store"]),
     ("inspect", &["audit", "error", "limits", "ports", "store"]),
     ("error", &["limits", "store"]),
@@ -59,6 +61,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
     ("actix", &["src/actors/", "src/system.rs", "src/system/"]),
     ("actix_rt", &["src/actors/", "src/system/"]),
     ("sled", &["src/store/sled.rs", "src/store/sled/"]),
+    ("reqwest", &["src/agent/openai/"]),
     ("bincode", &["proto-events/src/codec/payload.rs"]),
 ];
 

@@ -18,6 +18,8 @@ pub enum CallKind {
     Tool,
     /// An inference: changes nothing outside, costs money, is not reproducible.
     Infer,
+    /// Another agent, which is given a task of its own.
+    Delegate,
 }
 
 /// What may be done with a call whose outcome was lost (a crash, a timeout).
@@ -91,11 +93,12 @@ pub struct PromptRef {
 pub struct CallRequested {
     /// Unique in its stream.
     pub call_id: String,
-    /// Tool or inference.
+    /// Tool, inference or another agent.
     pub kind: CallKind,
-    /// The tool's name, or backend and model.
+    /// The name of the tool or agent, or backend and model.
     pub target: String,
-    /// A tool's checked arguments, or an inference's parameters. A retry sends these bytes again (R3).
+    /// A tool's checked arguments, an inference's parameters, or the task for another agent. A retry sends these bytes
+    /// again (R3).
     pub args: JsonText,
     /// SHA-256 of the text of `args`.
     pub args_digest: Digest,

@@ -17,6 +17,7 @@ use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 
 use crate::actors::places::Place;
+use crate::actors::spans::Within;
 use crate::agent::approval::ApprovalVerdict;
 use crate::agent::infer::InferRequest;
 use crate::error::Error;
@@ -30,6 +31,10 @@ pub(crate) struct Cause {
     pub(crate) causation_id: String,
     pub(crate) correlation_id: String,
     pub(crate) principal: Principal,
+    /// The span of the caller.
+    pub(crate) caller: Within,
+    /// The span of the call of which this is the outcome.
+    pub(crate) within: Within,
 }
 
 impl Cause {
@@ -277,6 +282,8 @@ pub(crate) struct Order {
     pub(crate) place: Option<Place>,
     /// What an inference is sent; none for a tool.
     pub(crate) infer: Option<InferRequest>,
+    /// The span in which it is carried out.
+    pub(crate) within: Within,
 }
 
 /// Ask a tool whether an attempt took effect.
@@ -297,6 +304,15 @@ pub(crate) struct ProbeOrder {
 pub(crate) struct Abort {
     pub(crate) stream: StreamId,
     pub(crate) call_id: String,
+}
+
+/// Give up the task that another agent was sent: the call that sent it has its outcome.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct Recall {
+    pub(crate) peer: String,
+    pub(crate) task_id: String,
+    pub(crate) reason: String,
 }
 
 /// A task's actor has stopped.

@@ -258,6 +258,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         calls: parts.calls,
         dispatch: router.clone().recipient(),
         abort: router.clone().recipient(),
+        recall: router.clone().recipient(),
         probe: router.clone().recipient(),
         places,
         to_task: supervisor.clone().recipient(),

@@ -18,7 +18,7 @@ use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 
 use crate::actors::entity::Entity;
-use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, ProbeOrder, TaskOp};
+use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, ProbeOrder, Recall, TaskOp};
 use crate::actors::shared::Shared;
 use crate::actors::tool_stores::HeldStore;
 use crate::agent::approval::ApprovalRequest;
@@ -68,6 +68,8 @@ pub(super) enum Effect {
     Dispatch(Box<Order>),
     /// Interrupt a call.
     Abort { call_id: String },
+    /// Give up what another agent was asked for.
+    Recall(Recall),
     /// Ask a tool whether an attempt took effect.
     Probe(Box<ProbeOrder>),
     /// Wait for a place among the calls that may be under way at once.
@@ -193,7 +195,9 @@ impl TaskCore {
         metadata: &Metadata,
         may_repeat: bool,
     ) -> Result<(), Error> {
-        if !self.was_answered(shared, metadata, may_repeat).await? {
+        // A place is in the actor's hands, not in the log: each one counts, whatever an earlier one led to.
+        let always = matches!(op, TaskOp::PlaceGranted { .. });
+        if always || !self.was_answered(shared, metadata, may_repeat).await? {
             self.decide_whole(shared, op.clone(), metadata).await?;
         }
         if self.is_at_rest() {

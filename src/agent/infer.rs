@@ -9,6 +9,7 @@ use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole};
 
+use super::messages::Messages;
 use super::registry::ToolSpec;
 use super::tool::BoxFuture;
 
@@ -40,7 +41,7 @@ impl ChatMessage {
 #[derive(Debug, Clone, PartialEq)]
 pub struct InferRequest {
     /// The conversation, the system prompt first.
-    pub messages: Vec<ChatMessage>,
+    pub messages: Messages,
     /// The tools that it may call. They are in the system prompt too.
     pub tools: Vec<ToolSpec>,
     /// The task on whose behalf it is asked.
@@ -233,6 +234,14 @@ pub fn retry_delay(retry: u32, jitter: f64) -> Duration {
     doubled.min(RETRY_LONGEST).mul_f64(1.0 + jitter / 2.0).min(RETRY_LONGEST)
 }
 
+/// How long to wait when a provider said how long: that, and up to a quarter more, so that many tasks do not come back
+/// at the same moment. Which part of it follows from the call, not from chance.
+pub fn spread_wait(asked: Duration, call_id: &str, attempt: u32) -> Duration {
+    let digest = Digest::of_parts(&[call_id.as_bytes(), &attempt.to_be_bytes()]);
+    let share = f64::from(digest.0.first().copied().unwrap_or(0)) / 255.0;
+    Duration::try_from_secs_f64(asked.as_secs_f64() * (1.0 + share / 4.0)).unwrap_or(asked)
+}
+
 /// A model, or something that stands in for one.
 pub trait InferBackend: Send + Sync + 'static {
     /// What kind of backend, for logs: `scripted`, `openai-compatible`.
@@ -241,7 +250,23 @@ pub trait InferBackend: Send + Sync + 'static {
     /// The model that is asked for.
     fn model(&self) -> &str;
 
-    /// Asks. One call is one attempt: retries are the router's, so that each is in the log.
+    /// What else shapes its answers, such as a temperature: kept in the intent of each inference, under these names, and
+    /// part of the prompt's digest. Never a secret, and always the same. `backend`, `model` and `output_schema` stand there
+    /// already.
+    fn parameters(&self) -> JsonObject {
+        JsonObject::new()
+    }
+
+    /// Whether it can be asked at all, as far as that is known without asking: a system does not start otherwise.
+    ///
+    /// # Errors
+    /// What is wrong, in words for whoever set it up.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Asks. One call is one attempt: retries are the router's, so that each is in the log. The future is dropped when the
+    /// task is canceled or the attempt takes too long: that must end the exchange.
     fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>>;
 }
 
@@ -278,6 +303,16 @@ mod tests {
             assert!((seconds(retry, jitter) - 30.0).abs() < 1e-9);
         }
         assert!((seconds(0, f64::NAN) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_wait_that_was_asked_for_is_kept_and_spread() {
+        let asked = Duration::from_secs(4);
+        let waits: Vec<_> = (1..=20).map(|attempt| spread_wait(asked, "call", attempt)).collect();
+        assert!(waits.iter().all(|wait| (asked..=asked * 5 / 4).contains(wait)), "{waits:?}");
+        assert!(waits.iter().any(|wait| *wait != spread_wait(asked, "call", 1)), "{waits:?}");
+        assert_eq!(spread_wait(asked, "call", 7), spread_wait(asked, "call", 7));
+        assert_eq!(spread_wait(Duration::MAX, "call", 1), Duration::MAX);
     }
 
     #[test]

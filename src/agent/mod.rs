@@ -13,9 +13,14 @@
 //! | [`tool_state`] | what a tool keeps between its calls, as one call sees it |
 //! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
+//! | [`output_schema`] | the check of an answer against the schema that was asked for |
 //! | [`action`], `decode`, `repair`, `shorthand`, `literal` | one model reply, decoded, mended and read as an action |
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
+//! | [`recorded`] | a model that plays a log back |
+//! | `openai` | servers that speak `OpenAI`'s chat completions (feature `openai`) |
+//! | [`messages`] | what a model is shown, made when its backend looks |
+//! | [`peer`] | other agents: what they are sent and what they answer |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
 //! | [`capability`], [`approval`] | what a run may do, and who is asked where that is not settled |
@@ -36,11 +41,17 @@ mod json_words;
 mod literal;
 #[cfg(feature = "mcp")]
 pub mod mcp;
+pub mod messages;
+#[cfg(feature = "openai")]
+pub mod openai;
+pub mod output_schema;
+pub mod peer;
 pub mod plan;
 pub mod policy;
 pub mod probe;
 pub mod prompt;
 pub mod python;
+pub mod recorded;
 pub mod registry;
 mod repair;
 pub mod schema;
@@ -57,6 +68,7 @@ use std::time::Duration;
 use approval::Approvals;
 use capability::CapabilityPolicy;
 use infer::InferBackend;
+use peer::Peers;
 use policy::InferPolicy;
 use proto_events::call::{CallKind, CallRequested};
 use registry::Tools;
@@ -72,6 +84,8 @@ pub struct Agent {
     pub tools: Tools,
     /// The model that carries out its `infer` parts.
     pub backend: Option<Arc<dyn InferBackend>>,
+    /// The other agents that its model may ask.
+    pub peers: Peers,
     /// Instructions for the model, after our own.
     pub system_prompt: Option<String>,
     /// Whether it keeps conversations.
@@ -107,6 +121,7 @@ impl Agent {
             name: name.into(),
             tools: Tools::new(),
             backend: None,
+            peers: Peers::default(),
             system_prompt: None,
             conversation: true,
             max_concurrency: None,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use serde_json::Value;
 
@@ -37,6 +38,15 @@ impl ToolSpec {
     pub fn check(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
         check_args(self.schema(), &args.to_value()).map(JsonText::from)
     }
+}
+
+/// Names a list of tools as a model is told of them.
+pub fn tools_digest<'a>(specs: impl IntoIterator<Item = &'a ToolSpec>) -> Digest {
+    specs.into_iter().fold(Digest::default(), |digest, spec| {
+        let schema = spec.input_schema.to_string();
+        let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
+        Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
+    })
 }
 
 /// A tool and its description.

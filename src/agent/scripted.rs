@@ -98,7 +98,10 @@ struct Inner {
 ///
 /// Clones share the script.
 #[derive(Clone)]
-pub struct Scripted(Arc<Mutex<Inner>>);
+pub struct Scripted {
+    inner: Arc<Mutex<Inner>>,
+    model: Arc<str>,
+}
 
 impl fmt::Debug for Scripted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -137,7 +140,13 @@ impl Scripted {
 
     fn of(script: Script) -> Self {
         let requests = VecDeque::new();
-        Self(Arc::new(Mutex::new(Inner { script, requests })))
+        Self { inner: Arc::new(Mutex::new(Inner { script, requests })), model: Arc::from("scripted") }
+    }
+
+    /// Goes by this name as a model, so that several scripts can be told apart in a log; `scripted` if nothing is said.
+    #[must_use]
+    pub fn named(self, model: &str) -> Self {
+        Self { model: Arc::from(model), ..self }
     }
 
     /// The requests that came, oldest first.
@@ -147,7 +156,7 @@ impl Scripted {
 
     /// No code panics while it holds this lock, and the script stays usable if one ever does.
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn next(&self, request: InferRequest) -> Entry {
@@ -219,8 +228,8 @@ impl InferBackend for Scripted {
         "scripted"
     }
 
-    fn model(&self) -> &'static str {
-        "scripted"
+    fn model(&self) -> &str {
+        &self.model
     }
 
     fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {

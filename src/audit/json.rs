@@ -218,6 +218,7 @@ pub fn call_kind(kind: CallKind) -> &'static str {
     match kind {
         CallKind::Tool => "tool",
         CallKind::Infer => "infer",
+        CallKind::Delegate => "delegate",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Does the log hang together? Goes through it once and names every fault by stream, version and position; behind a
 //! piece that cannot be read it goes on. What a log cannot show about itself is said as well.
 
+mod approvals;
 mod calls;
 mod ends;
 mod stream;

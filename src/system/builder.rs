@@ -1,5 +1,6 @@
 //! Describing a system before it starts.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -17,6 +18,7 @@ use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
 #[cfg(feature = "mcp")]
 use crate::agent::mcp::McpServer;
+use crate::agent::peer::Peer;
 use crate::agent::policy::{InferPolicy, ToolPolicy};
 use crate::agent::registry::RegisteredTool;
 #[cfg(feature = "testing")]
@@ -188,6 +190,22 @@ impl Builder {
         self
     }
 
+    /// Another agent that the model may ask, as [`System::peer`] makes one of a system in this process. The model is told
+    /// its name, what it does and its skills. Switches delegation on.
+    #[must_use]
+    pub fn peer(mut self, peer: impl Peer) -> Self {
+        self.agent.peers.add(Arc::new(peer));
+        self
+    }
+
+    /// Whether the model may ask other agents: off until there is one. Off, it is told that it may not; on without any,
+    /// that the one it asks for is not there.
+    #[must_use]
+    pub fn delegation(mut self, on: bool) -> Self {
+        self.agent.peers.switch(on);
+        self
+    }
+
     /// Instructions for the model, after our own.
     #[must_use]
     pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
@@ -298,6 +316,22 @@ impl Builder {
                 return Err(Error::Builder(format!("tool `{}`: {why}", spec.name)));
             }
         }
+        if let Some(backend) = &self.agent.backend {
+            let named = |why| format!("the model {}/{}: {why}", backend.backend(), backend.model());
+            backend.check().map_err(|why| Error::Builder(named(why)))?;
+        }
+        let mut names = HashSet::from([self.agent.name.as_str()]);
+        for peer in self.agent.peers.iter() {
+            let name = peer.name();
+            check_id(name).map_err(|error| Error::Builder(format!("peer `{name}`: {error}")))?;
+            if let Some(why) = peer.policy().contradiction() {
+                return Err(Error::Builder(format!("peer `{name}`: {why}")));
+            }
+            if !names.insert(name) {
+                let text = format!("two agents are named `{name}`; a model could not tell them apart");
+                return Err(Error::Builder(text));
+            }
+        }
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
         let (store, open, name) = blocking(move || {
@@ -319,6 +353,7 @@ impl Builder {
             live_actors: self.live_actors,
             doubtful: Arc::default(),
             snapshots: self.snapshots,
+            live: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "testing")]
             stage: self.stage,

@@ -4,21 +4,15 @@ use std::time::{Duration, Instant};
 
 use proto_events::call::FailureClass;
 
-use super::{failed, failure};
+use super::{Given, failed, failure};
 use crate::actors::messages::{AttemptEnd, Order};
-use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::infer::retry_delay;
-use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
+use crate::agent::tool::{ToolContext, ToolContextParts, ToolError, ToolErrorKind};
 
 /// Calls the tool. What it has written to its state goes with its success.
-pub(super) async fn tool(
-    agent: &Agent,
-    stores: &ToolStores,
-    order: Order,
-    cancellation: Cancellation,
-    jitter: f64,
-) -> AttemptEnd {
+pub(super) async fn tool(agent: &Agent, order: Order, given: Given) -> AttemptEnd {
+    let Given { stores, live, cancellation, jitter, .. } = given;
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
@@ -38,7 +32,7 @@ pub(super) async fn tool(
         attempt: order.attempt,
         deadline: Instant::now().checked_add(timeout),
         cancellation,
-        progress: None,
+        progress: Some(live.progress()),
         state: state.clone(),
     });
     match registered.tool().call(context, order.request.args).await {

@@ -2,16 +2,19 @@
 
 use std::sync::Arc;
 
-use proto_events::call::CallEvent;
+use proto_events::call::{CallEvent, CallKind, FailureClass};
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::Digest;
+use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
 
 use super::{Effect, Held, TaskCore};
+use crate::actors::delegate;
 use crate::actors::entity::{Entity, Seed, SetPlace};
-use crate::actors::messages::{Order, Settled};
+use crate::actors::messages::{Order, Recall, Settled};
 use crate::actors::shared::Shared;
+use crate::actors::spans::Within;
 use crate::agent::plan;
 use crate::error::Error;
 use crate::store::Append;
@@ -50,6 +53,7 @@ impl TaskCore {
                     delay_ms: *delay_ms,
                     place: self.outside.place(call_id),
                     infer,
+                    within: Within::default(),
                 })))
             }
             TaskEvent::Call(
@@ -61,10 +65,28 @@ impl TaskCore {
             _ => None,
         };
         let then = |event: &TaskEvent| match event {
-            TaskEvent::Call(event) => self.evidence(event),
-            _ => None,
+            TaskEvent::Call(event) => [self.evidence(event), self.recall(event).map(Effect::Recall)],
+            _ => [None, None],
         };
-        self.entity.pending().iter().flat_map(|event| first(event).into_iter().chain(then(event))).collect()
+        let all = |event| first(event).into_iter().chain(then(event).into_iter().flatten());
+        self.entity.pending().iter().flat_map(all).collect()
+    }
+
+    /// An agent that was asked for something which nobody waits for any more is told so: the call was given up with its
+    /// run, or has no attempt left. Where a person will look into it, it goes on.
+    fn recall(&self, event: &CallEvent) -> Option<Recall> {
+        let over = self.task().state().is_terminal();
+        let given_up = match event {
+            CallEvent::Canceled { .. } => true,
+            CallEvent::OutcomeUnknown { .. } => over,
+            CallEvent::Failed { failure, .. } => failure.class == FailureClass::Exhausted,
+            _ => false,
+        };
+        let call = self.task().calls().get(event.call_id())?;
+        let sent = call.request.kind == CallKind::Delegate && call.attempts > 0;
+        let canceled = self.task().state() == TaskState::Canceled;
+        let reason = if canceled { "Parent task was canceled" } else { "Parent task gave it up" };
+        (given_up && sent).then(|| delegate::recall_of(&call.request, reason)).flatten()
     }
 
     /// Writes what is pending, here, in the session and in a tool's state, as one append. The session's part comes

@@ -6,6 +6,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand};
 
+use super::permit::is_agent_call;
 use super::settled::go_on;
 use super::{Act, Question};
 use crate::agent::capability::denied;
@@ -30,6 +31,10 @@ pub fn after_decision(question: &mut Question<'_>, approval_id: &str) -> Vec<Act
     let rest = parts.get(at.saturating_add(1)..).unwrap_or_default();
     let in_loop = asked.origin.step > 0;
     let first = match (decided.approved, in_loop) {
+        (true, true) if is_agent_call(asked) => {
+            let told = approval::told_approved(&asked.tool);
+            vec![goes_on(question, part, told)]
+        }
         (true, false) => vec![call(asked)],
         (true, true) => vec![call(asked), with_result(question, asked, part)],
         (false, true) => vec![told(question, asked, decided, part)],
@@ -60,7 +65,11 @@ fn with_result(question: &Question<'_>, asked: &ApprovalRequested, part: &Part) 
 
 /// The infer part that asked for the call, to go on without it.
 fn told(question: &Question<'_>, asked: &ApprovalRequested, decided: &ApprovalDecided, part: &Part) -> Part {
-    let told = approval::told_denied(&asked.tool, &why(asked, decided));
+    goes_on(question, part, approval::told_denied(&asked.tool, &why(asked, decided)))
+}
+
+/// The infer part that asked, to go on with this.
+fn goes_on(question: &Question<'_>, part: &Part, told: String) -> Part {
     let mut content: JsonObject = part.content().read().unwrap_or_default();
     content.set("prompt", JsonText::string(&joined(told, again(question, part))));
     Part::new("infer", content.to_text())

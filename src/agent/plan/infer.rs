@@ -3,8 +3,7 @@
 //! How far the loop has come is read off the part's inferences and the turn's messages: an inference is
 //! dealt with when a message names it.
 
-use proto_events::call::{Call, CallOrigin};
-use proto_events::json::JsonText;
+use proto_events::call::{Call, CallOrigin, CallStatus};
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::session::SessionCommand;
@@ -14,14 +13,18 @@ use proto_events::turn::TurnMessage;
 use super::decided::prompt_of;
 use super::{Act, At, Progress, Question, Step, part_messages, session_id};
 use crate::agent::action::Action;
+use crate::agent::output_schema::check_schema;
 use crate::agent::prompt;
 
+mod agent_call;
 mod ask;
+mod spent;
 mod tool_call;
 mod verdict;
 
 pub use ask::infer_request;
-use verdict::{Reading, Verdict};
+use spent::{About, within_budget};
+pub(crate) use verdict::{Reading, Verdict};
 
 /// How far this part has come.
 pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
@@ -29,27 +32,36 @@ pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
     if agent.backend.is_none() {
         return Progress::Output(Part::error("no_llm", prompt::NO_MODEL, false));
     }
+    let schema = ask::output_schema(part).map(|schema| schema.to_value());
     let calls = inferences(question, at);
-    let reading = Reading::of(agent, &calls);
     let Some(last) = calls.last().copied() else {
-        return first(question, at, part);
+        return match schema.as_ref().map_or(Ok(()), check_schema) {
+            Ok(()) => first(question, at, part),
+            Err(error) => Progress::Fatal(prompt::fatal_schema(&error)),
+        };
     };
-    if let Verdict::Action { action: Action::Final { content }, .. } = &reading.last
-        && is_handled(question, at, last)
+    let reading = Reading::of(agent, &calls, schema.as_ref());
+    let handled = is_handled(question, at, last);
+    if let Verdict::Answer { output, .. } = &reading.last
+        && handled
     {
-        return Progress::Output(Part::infer_output(JsonText::string(content)));
+        return Progress::Output(Part::infer_output(output.clone()));
     }
     // A run that is taken up again needs the turn that it held.
     if agent.conversation && question.seat.is_none() {
         return Progress::Next(Step::AwaitTurn { session_id: session_id(question.task) });
     }
-    if is_handled(question, at, last) {
+    if handled {
         if reading.steps >= INFER_STEPS_MAX {
             return Progress::Fatal(prompt::fatal_steps());
         }
-        return ask::model(question, at, &calls);
+        return ask::model(question, at, part, &calls);
     }
-    handle(question, at, last, reading)
+    let replied = matches!(last.status, CallStatus::Succeeded(_));
+    if let Some(exceeded) = within_budget(question, at, About::Reply).err().filter(|_| replied) {
+        return Progress::Fatal(exceeded);
+    }
+    handle(question, at, part, last, reading)
 }
 
 /// Nothing was asked yet: the turn, the prompt, the first inference.
@@ -60,7 +72,7 @@ fn first(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
     match prompt_first(question, at, part) {
         Err(error) => Progress::Fatal(error),
         Ok(Some(acts)) => Progress::Next(Step::Do(acts)),
-        Ok(None) => ask::model(question, at, &[]),
+        Ok(None) => ask::model(question, at, part, &[]),
     }
 }
 
@@ -119,7 +131,7 @@ fn is_handled(question: &Question<'_>, at: At, inference: &Call) -> bool {
 }
 
 /// Deals with the last inference.
-fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Reading) -> Progress {
+fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, reading: Reading) -> Progress {
     let id = inference.request.call_id.clone();
     match reading.last {
         Verdict::Broken(error) => Progress::Fatal(prompt::fatal_model(reading.steps, &error)),
@@ -128,15 +140,21 @@ fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Readin
         }
         Verdict::Malformed(error) => note(question, at, id, prompt::unreadable_reply(&error)),
         Verdict::Repeated(action) => note(question, at, id, prompt::already_done(action)),
-        Verdict::Action { action: Action::AgentCall { .. }, .. } => {
+        Verdict::Action { action: Action::AgentCall { .. }, .. } if !question.agent.peers.is_on() => {
             note(question, at, id, prompt::delegation_off().to_owned())
         }
-        Verdict::Action { action: Action::Final { .. }, raw } => {
+        Verdict::Unfit(error) if reading.unfit > 1 => Progress::Fatal(prompt::fatal_output(&error)),
+        Verdict::Unfit(error) => {
+            let schema = ask::output_schema(part).unwrap_or_default();
+            note(question, at, id, prompt::output_refused(&error, &schema))
+        }
+        // A final action is an answer, and no other verdict holds one.
+        Verdict::Action { action: Action::Final { .. }, raw } | Verdict::Answer { raw, .. } => {
             let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
             let said = TurnMessage { message, part: at, infer_call: Some(id), origin: None };
             Progress::Next(Step::Do(vec![say(question, said)]))
         }
-        Verdict::Action { action: Action::ToolCall { tool, args }, raw } => {
+        Verdict::Action { action, raw } => {
             let asked = part_messages(question, at)
                 .find(|message| message.infer_call.as_deref() == Some(id.as_str()))
                 .and_then(|message| message.origin.clone());
@@ -155,7 +173,16 @@ fn handle(question: &mut Question<'_>, at: At, inference: &Call, reading: Readin
                         infer_call: Some(id),
                         part_call_id: None,
                     };
-                    tool_call::progress(question, call_id, &tool, &args, origin)
+                    match action {
+                        Action::ToolCall { tool, args } => {
+                            tool_call::progress(question, call_id, &tool, &args, origin)
+                        }
+                        Action::AgentCall { agent, what } => {
+                            agent_call::progress(question, call_id, &agent, &what, origin)
+                        }
+                        // An answer asks for nothing.
+                        Action::Final { .. } => Progress::Next(Step::Wait),
+                    }
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Digest, Version};
 use proto_events::model::TaskState;
@@ -10,6 +11,7 @@ use proto_events::task::TaskEvent;
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::Turn;
 
+use super::approvals::ApprovalsCheck;
 use super::calls::CallsCheck;
 use super::{Finding, FindingKind};
 use crate::store::StoredRecord;
@@ -21,6 +23,7 @@ pub(super) struct StreamCheck {
     last_hash: Digest,
     state: Option<TaskState>,
     calls: CallsCheck,
+    approvals: ApprovalsCheck,
     opened: bool,
     turn: Option<(String, Turn)>,
     /// The keys that a tool keeps.
@@ -117,8 +120,17 @@ impl StreamCheck {
                 Vec::new()
             }
             TaskEvent::Call(event) => {
-                let faults = self.calls.take(event, state.is_terminal());
+                let mut faults = self.calls.take(event, state.is_terminal());
+                if let CallEvent::Requested(request) = event {
+                    faults.extend(self.approvals.used(request));
+                }
                 faults.into_iter().map(|what| (FindingKind::Call, what)).collect()
+            }
+            TaskEvent::ApprovalRequested(asked) => {
+                self.approvals.asked(asked).into_iter().map(|what| (FindingKind::Call, what)).collect()
+            }
+            TaskEvent::ApprovalDecided(decided) => {
+                self.approvals.decided(decided).into_iter().map(|what| (FindingKind::Call, what)).collect()
             }
             TaskEvent::ArtifactAppended { part: Some(_), .. } if state.is_terminal() => {
                 lifecycle(format!("an output was attached to a task that is {state}"))

@@ -35,6 +35,23 @@ pub(crate) struct Global {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     #[arg(hide_possible_values = true)]
     pub(crate) color: Color,
+    /// What is logged to stderr, such as `info` or `taskreel=debug,warn` [default: `RUST_LOG`, else nothing]
+    #[arg(long, value_name = "FILTER", global = true)]
+    pub(crate) log_level: Option<String>,
+    /// How it is logged: lines of text, or one JSON object a line [default: text]
+    ///
+    /// Without a level, from here or from `RUST_LOG`, it is `info`.
+    #[arg(long, value_name = "FORMAT", value_enum, global = true)]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// How logging looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line, its spans in it
+    Json,
 }
 
 /// When to use colours.
@@ -97,6 +114,44 @@ pub(crate) enum Command {
     ///
     /// By the code that recovers. Nothing is sent, nothing is written.
     Explain(ExplainArgs),
+    /// List the calls that wait: open, unknown, or for approval; why each waits, and what to type
+    ///
+    /// The oldest first. In flight, in a back-off or for a place: a process that takes the task up goes on with them. For
+    /// approval, or because nobody knows their outcome: a person decides, with `approve`, `deny`, `reconcile`, `abandon`.
+    Calls(CallsArgs),
+    /// Approve a call that waits for it; its task goes on when its host starts again
+    ///
+    /// The approval is good for the very arguments that `taskreel calls` shows.
+    #[command(after_help = "Example: taskreel approve order-17 approval_20261121120000_0a1b2c --by ada")]
+    Approve(ApproveArgs),
+    /// Deny a call that waits for approval
+    ///
+    /// A model that asked for it is told and goes on without it; a task whose own part it is fails.
+    #[command(
+        after_help = "Example: taskreel deny order-17 approval_20261121120000_0a1b2c --reason 'over the limit'"
+    )]
+    Deny(DenyArgs),
+    /// Say what became of a call whose outcome is unknown
+    ///
+    /// Look at its target first. If the task waits for it, it goes on when its host starts again: with the result, or
+    /// by calling again what did not happen.
+    #[command(
+        after_help = "Examples:\n  taskreel reconcile call_20261121120000_0a1b2c3d --landed '{\"receipt\":12}'\n  \
+                            taskreel reconcile call_20261121120000_0a1b2c3d --did-not-happen"
+    )]
+    Reconcile(ReconcileArgs),
+    /// Look no further what became of a call whose outcome is unknown
+    ///
+    /// If the task waits for it, a model is told and goes on without it; a part ends in an error.
+    #[command(
+        after_help = "Example: taskreel abandon call_20261121120000_0a1b2c3d --reason 'the account is closed'"
+    )]
+    Abandon(AbandonArgs),
+    /// Sum up all calls: how many, errors, times, tokens; by tool, by model, by session
+    ///
+    /// Times are p50, p95 and p99 of the calls that succeeded or failed, from the dispatch of their last attempt to their
+    /// outcome, by the times of the log's records. Tokens are those that providers report. All figures are exact.
+    Stats(StatsArgs),
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
     Export(ExportArgs),
     /// Make a new log out of an export, byte for byte, after checking all of it
@@ -157,6 +212,86 @@ pub(crate) struct ExplainArgs {
     pub(crate) at: Option<u64>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallsArgs {
+    /// Only of this task: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) id: Option<String>,
+    /// Cut nothing off
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+/// Who decides.
+#[derive(Debug, Args)]
+pub(crate) struct Decider {
+    /// Who decides, as it stands in the log [default: the user's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The task: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) task: String,
+    /// The approval's id, as `taskreel calls` shows it
+    pub(crate) approval: String,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DenyArgs {
+    /// The task: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) task: String,
+    /// The approval's id, as `taskreel calls` shows it
+    pub(crate) approval: String,
+    /// Why [default: the capabilities that it would have needed]
+    #[arg(long, value_name = "WHY")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("verdict").required(true))]
+pub(crate) struct ReconcileArgs {
+    /// The call's id, as `taskreel calls` shows it
+    pub(crate) call: String,
+    /// It took effect; what it would have answered, as JSON
+    #[arg(long, value_name = "RESULT", group = "verdict")]
+    pub(crate) landed: Option<String>,
+    /// It did not take effect, and will not any more
+    #[arg(long, group = "verdict")]
+    pub(crate) did_not_happen: bool,
+    /// The task that has it, where several have a call of that id
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AbandonArgs {
+    /// The call's id, as `taskreel calls` shows it
+    pub(crate) call: String,
+    /// Why
+    #[arg(long, value_name = "WHY")]
+    pub(crate) reason: String,
+    /// The task that has it, where several have a call of that id
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
 }
 
 #[derive(Debug, Args)]

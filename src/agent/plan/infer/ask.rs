@@ -1,34 +1,32 @@
 //! Asking the model: the intent, which names what the model is shown, and the request itself.
 
-use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, CallStatus, PromptRef, Recovery};
+use std::sync::Arc;
+
+use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, PromptRef, Recovery};
 use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{LlmMessage, LlmRole};
+use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::task::Task;
 use proto_events::turn::{TurnMessage, chain};
 
 use super::super::{At, Progress, Question, Seat, Step, idempotency_key, millis, start};
+use super::spent::{About, within_budget};
 use crate::agent::Agent;
-use crate::agent::budget::{Budget, BudgetUsage};
-use crate::agent::infer::{ChatMessage, Deltas, InferRequest};
-use crate::agent::prompt::{PromptParts, RENDERER_VERSION};
+use crate::agent::infer::{ChatMessage, Deltas, InferBackend, InferRequest};
+use crate::agent::messages::Messages;
+use crate::agent::prompt::{self, PromptParts, RENDERER_VERSION};
+use crate::agent::registry::tools_digest;
 
 /// The next inference: budget first, then intent and dispatch in one append.
-pub(super) fn model(question: &mut Question<'_>, at: At, before: &[&Call]) -> Progress {
-    if let Err(exceeded) = within_budget(question, at, About::Inference) {
+pub(super) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[&Call]) -> Progress {
+    if let Err(exceeded) = within_budget(question, at, About::Inference(part)) {
         return Progress::Fatal(exceeded);
     }
     let step = u32::try_from(before.len()).unwrap_or(u32::MAX).saturating_add(1);
     let Some(backend) = &question.agent.backend else {
         return Progress::Next(Step::Wait);
     };
-    let parameters: JsonObject = [
-        ("backend".to_owned(), JsonText::string(backend.backend())),
-        ("model".to_owned(), JsonText::string(backend.model())),
-    ]
-    .into_iter()
-    .collect();
-    let args = parameters.to_text();
+    let args = parameters(backend.as_ref(), part);
     let call_id = question.mint.id("call_");
     let request = CallRequested {
         idempotency_key: idempotency_key(question.stream, &call_id),
@@ -58,10 +56,37 @@ pub(super) fn model(question: &mut Question<'_>, at: At, before: &[&Call]) -> Pr
     Progress::Next(Step::Do(start(question, request)))
 }
 
+/// The schema that a part asks for; none where it says null.
+pub(super) fn output_schema(part: &Part) -> Option<JsonText> {
+    part.as_infer().ok().map(|asked| asked.output_schema).filter(|schema| !schema.is_null())
+}
+
+/// What an intent says of the question beside its messages: who is asked, and how.
+fn parameters(backend: &dyn InferBackend, part: &Part) -> JsonText {
+    let mut said = JsonObject::new();
+    said.set("backend", JsonText::string(backend.backend()));
+    said.set("model", JsonText::string(backend.model()));
+    for (name, value) in backend.parameters().iter().filter(|(name, _)| !OWN_PARAMETERS.contains(name)) {
+        said.set(name, value.clone());
+    }
+    if let Some(schema) = output_schema(part) {
+        said.set("output_schema", schema);
+    }
+    said.to_text()
+}
+
+/// Names that the intent gives itself.
+const OWN_PARAMETERS: [&str; 3] = ["backend", "model", "output_schema"];
+
+/// The schema that an intent names.
+pub(super) fn schema_in(args: &JsonText) -> Option<JsonText> {
+    args.read::<JsonObject>().ok()?.get("output_schema").cloned()
+}
+
 /// Names what the model will be shown: a digest that grows with the new messages, never a copy.
 fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText) -> PromptRef {
-    let tools = tools_digest(question.agent);
-    let system = system_message(question.agent, question.task, question.seat);
+    let tools = tools_digest(question.agent.tools.specs());
+    let system = system_message(question.agent, question.task, question.seat, schema_in(parameters).as_ref());
     let start = Digest::of_parts(&[
         &RENDERER_VERSION.to_be_bytes(),
         &tools.0,
@@ -82,96 +107,49 @@ fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText) -> PromptR
     }
 }
 
-fn tools_digest(agent: &Agent) -> Digest {
-    agent.tools.specs().into_iter().fold(Digest::default(), |digest, spec| {
-        let schema = spec.input_schema.to_string();
-        let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
-        Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
-    })
-}
-
 /// The leading system message for this task, as our own renderer writes it.
 pub(super) fn system_prompt(agent: &Agent, task: &Task) -> String {
     let hint = task.flow_state().read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
-    let tools = agent.tools.specs();
-    crate::agent::prompt::system_prompt(&PromptParts {
+    let (tools, agents) = (agent.tools.specs(), agent.peers.lines());
+    prompt::system_prompt(&PromptParts {
         tools: &tools,
-        agents: &[],
+        agents: &agents,
         user_prompt: agent.system_prompt.as_deref(),
         flow_hint: hint.as_deref(),
     })
 }
 
-/// The leading system message as it is sent: the turn's own, the history's, or a fresh one.
-fn system_message(agent: &Agent, task: &Task, seat: Option<Seat<'_>>) -> String {
-    let Some(seat) = seat else {
-        return system_prompt(agent, task);
-    };
-    let fresh = seat.session.open_turn().and_then(|open| open.system_prompt.as_ref());
-    let kept = || seat.session.history().as_slice().first().filter(|first| first.role == LlmRole::System);
-    match fresh.or_else(kept) {
-        Some(message) => message.content.clone(),
-        None => system_prompt(agent, task),
+/// The leading system message as it is sent: the turn's own, the history's, or a fresh one, and the schema of the
+/// answer where the part asks for one.
+pub(super) fn system_message(
+    agent: &Agent,
+    task: &Task,
+    seat: Option<Seat<'_>>,
+    schema: Option<&JsonText>,
+) -> String {
+    let kept = seat.and_then(|seat| {
+        let fresh = seat.session.open_turn().and_then(|open| open.system_prompt.as_ref());
+        let history = seat.session.history().as_slice();
+        fresh.or_else(|| history.first().filter(|first| first.role == LlmRole::System))
+    });
+    let text = kept.map_or_else(|| system_prompt(agent, task), |message| message.content.clone());
+    match schema {
+        Some(schema) => prompt::with_output_schema(&text, schema),
+        None => text,
     }
 }
 
 /// The committed history without its leading system message.
-fn body(seat: Seat<'_>) -> &[LlmMessage] {
+pub(super) fn body(seat: Seat<'_>) -> &[LlmMessage] {
     match seat.session.history().as_slice() {
         [first, rest @ ..] if first.role == LlmRole::System => rest,
         all => all,
     }
 }
 
-/// Whether the step about to be taken is within the run's budget; the error is Protolink's text.
-pub(super) fn within_budget(question: &Question<'_>, at: At, about: About) -> Result<(), String> {
-    let context = question.task.metadata().get("run_context").map(JsonText::to_value);
-    let Some(budget) = context.as_ref().and_then(|context| context.get("budget")) else {
-        return Ok(());
-    };
-    let budget = Budget::from_json(budget).map_err(|error| error.to_string())?;
-    budget.check(&usage(question, at, about)).map_err(|exceeded| exceeded.to_string())
-}
-
-/// What is about to be done.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum About {
-    Inference,
-    ToolCall,
-}
-
-/// Counts what the part has used, what is about to be done included.
-fn usage(question: &Question<'_>, at: At, about: About) -> BudgetUsage {
-    let mut usage = BudgetUsage::default();
-    for call in question.task.calls().iter() {
-        let origin = &call.request.origin;
-        if origin.run != question.task.runs() || origin.part != at || origin.step == 0 {
-            continue;
-        }
-        match call.request.kind {
-            CallKind::Infer => {
-                usage.steps += 1;
-                usage.llm_calls += 1;
-            }
-            CallKind::Tool => usage.tool_calls += 1,
-        }
-        if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
-            usage.input_tokens = usage.input_tokens.saturating_add(tokens.input_tokens);
-            usage.output_tokens = usage.output_tokens.saturating_add(tokens.output_tokens);
-        }
-    }
-    if about == About::ToolCall {
-        usage.tool_calls += 1;
-    } else {
-        usage.steps += 1;
-        usage.llm_calls += 1;
-    }
-    usage
-}
-
 /// The messages of the turn that the model is shown: in a conversation all of the run's, else only those of
 /// the part itself.
-fn shown<'a>(task: &'a Task, seat: Option<Seat<'a>>, at: At) -> Vec<&'a TurnMessage> {
+pub(super) fn shown<'a>(task: &'a Task, seat: Option<Seat<'a>>, at: At) -> Vec<&'a TurnMessage> {
     match seat {
         Some(seat) => seat.session.open_turn().map_or(&[][..], |open| open.turn.messages()).iter().collect(),
         None => task.turn().messages().iter().filter(|message| message.part == at).collect(),
@@ -186,13 +164,13 @@ pub fn infer_request(
     call: &CallRequested,
     attempt: u32,
 ) -> InferRequest {
-    let system = ChatMessage::new(LlmRole::System, system_message(agent, task, seat));
-    let history = seat.map_or(&[][..], body).iter();
+    let output_schema = schema_in(&call.args);
+    let text = system_message(agent, task, seat, output_schema.as_ref());
+    let system = ChatMessage::new(LlmRole::System, text);
+    let history = seat.map(|seat| Arc::clone(seat.session.history()));
     let turn = shown(task, seat, call.origin.part);
-    let messages = std::iter::once(system)
-        .chain(history.map(ChatMessage::of))
-        .chain(turn.iter().map(|message| ChatMessage::of(&message.message)))
-        .collect();
+    let turn = turn.iter().map(|message| ChatMessage::of(&message.message)).collect();
+    let messages = Messages::of(system, history, turn);
     InferRequest {
         messages,
         tools: agent.tools.specs().into_iter().cloned().collect(),
@@ -201,7 +179,7 @@ pub fn infer_request(
         call_id: call.call_id.clone(),
         idempotency_key: call.idempotency_key.clone(),
         attempt,
-        output_schema: None,
+        output_schema,
         prompt_digest: call.prompt.as_ref().map_or(Digest::default(), |prompt| prompt.digest),
         deltas: Deltas::default(),
     }

@@ -7,7 +7,8 @@ use proto_events::turn::TurnMessage;
 
 use super::super::permit::{self, Permit, Wanted};
 use super::super::{Act, Progress, Question, Step, tool};
-use super::{ask, say};
+use super::say;
+use super::spent::{About, within_budget};
 use crate::agent::{approval, prompt};
 
 /// How far the call has come. Its asking message stands in the turn already.
@@ -47,7 +48,7 @@ fn begin(
         let text = prompt::unknown_tool(name, &question.agent.tools.names());
         return tell(question, &call_id, &origin, text);
     };
-    if let Err(exceeded) = ask::within_budget(question, origin.part, ask::About::ToolCall) {
+    if let Err(exceeded) = within_budget(question, origin.part, About::ToolCall) {
         return Progress::Fatal(exceeded);
     }
     let spec = registered.spec();
@@ -58,7 +59,8 @@ fn begin(
             return tell(question, &call_id, &origin, text);
         }
     };
-    let wanted = Wanted { spec, args: &args, origin: &origin, call_id: Some(&call_id) };
+    let wanted =
+        Wanted { name, needs: spec.policy.needs(), args: &args, origin: &origin, call_id: Some(&call_id) };
     let approval = match permit::permit(question, &wanted) {
         Permit::Granted(approval) => approval.map(|approval| approval.request.approval_id),
         Permit::Unreadable(error) => return Progress::Fatal(prompt::fatal_tool(name, &error)),

@@ -1,0 +1,337 @@
+//! One exchange over HTTP: the request out, the answer in, and every way in which that goes wrong.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::json::JsonText;
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::{Client, Response, Url};
+use serde_json::Value;
+
+use super::answer::{Answer, told_error};
+use super::body::Body;
+use super::key::Secrets;
+use super::sse::{Decoder, Event, Unreadable};
+use super::{Settings, shown};
+use crate::agent::decode::cut;
+use crate::agent::infer::{InferError, InferErrorKind, InferReply, InferRequest, spread_wait};
+use crate::limits::INFER_ERROR_BYTES_MAX;
+use crate::ports::{Clock, SystemClock};
+
+/// Bytes of a stream for each byte of its answer, at most: every token comes in an event of its own, and comments
+/// stand between them.
+const STREAM_BYTES_PER_BYTE: usize = 64;
+
+/// Sends the request and reads its answer. Dropping the future ends the exchange.
+pub(super) async fn exchange(
+    client: &Client,
+    settings: &Settings,
+    url: Url,
+    key: Option<Arc<str>>,
+    request: InferRequest,
+) -> Result<InferReply, InferError> {
+    let body = Body::of(settings, &request);
+    let mut secrets = settings.secrets.clone();
+    let mut post = client.post(url).headers(settings.headers.clone()).json(&body.json);
+    if let Some(key) = &key {
+        secrets.add(key);
+        post = post.bearer_auth(key);
+    }
+    let exchange = Exchange { settings, secrets: &secrets, body: &body, request: &request };
+    let replied = match post.send().await {
+        Ok(response) => exchange.read(response).await,
+        Err(error) => Err(exchange.lost(error)),
+    };
+    match replied {
+        Ok(reply) => Ok(InferReply {
+            content: secrets.redact(reply.content),
+            model: secrets.redact(reply.model),
+            usage: reply.usage,
+        }),
+        Err(error) => Err(InferError {
+            kind: error.kind,
+            type_name: secrets.redact(error.type_name),
+            message: secrets.redact(error.message),
+        }),
+    }
+}
+
+/// What reading an answer needs.
+struct Exchange<'a> {
+    settings: &'a Settings,
+    secrets: &'a Secrets,
+    body: &'a Body,
+    request: &'a InferRequest,
+}
+
+impl Exchange<'_> {
+    async fn read(&self, response: Response) -> Result<InferReply, InferError> {
+        let status = response.status();
+        if status.is_redirection() {
+            return Err(redirected(status.as_u16(), response.headers()));
+        }
+        if !status.is_success() {
+            return Err(self.refused(response).await);
+        }
+        let kind = content_type(response.headers());
+        let answer = match kind.as_str() {
+            "text/event-stream" => self.stream(response).await?,
+            // A server may leave the type out, and may not stream though it was asked to.
+            "" | "application/json" => self.whole(response).await?,
+            other if other.ends_with("+json") => self.whole(response).await?,
+            other => {
+                let start = self.start_of(response).await;
+                let why = format!(
+                    "the server answered {other} and not JSON; is the base URL right? It begins: {}",
+                    start.trim()
+                );
+                return Err(failed("WrongContentType", why));
+            }
+        };
+        answer.reply(&self.body.names, &self.settings.model)
+    }
+
+    async fn whole(&self, response: Response) -> Result<Answer, InferError> {
+        let bytes = self.bytes(response, self.settings.answer_bytes_max).await?;
+        let json = parse(&bytes)?;
+        let mut answer = Answer::default();
+        self.request.deltas.say(&self.secrets.redact(answer.take(&json)?));
+        Ok(answer)
+    }
+
+    async fn stream(&self, mut response: Response) -> Result<Answer, InferError> {
+        let most = self.settings.answer_bytes_max;
+        let mut decoder = Decoder::new(most);
+        let (mut answer, mut bytes_in) = (Answer::default(), 0_usize);
+        while let Some(bytes) = self.next(&mut response).await? {
+            bytes_in = bytes_in.saturating_add(bytes.len());
+            for event in decoder.feed(&bytes).map_err(|why| self.unreadable(&why))? {
+                if is_end(&event) {
+                    return Ok(answer);
+                }
+                self.take(&mut answer, &event)?;
+            }
+            if answer.len() > most || bytes_in > most.saturating_mul(STREAM_BYTES_PER_BYTE) {
+                return Err(self.too_large());
+            }
+        }
+        let ended = decoder.rest().is_some_and(|event| is_end(&event));
+        if ended || answer.is_finished() {
+            return Ok(answer);
+        }
+        let why = "the connection ended in the middle of the answer";
+        Err(passing("ConnectionError", why.to_owned(), None))
+    }
+
+    fn take(&self, answer: &mut Answer, event: &Event) -> Result<(), InferError> {
+        if event.data.trim().is_empty() {
+            return Ok(());
+        }
+        let json = parse(event.data.as_bytes());
+        if event.name == "error" {
+            return Err(told_error(&json.unwrap_or_else(|_| Value::String(event.data.clone()))));
+        }
+        let said = answer.take(&json?)?;
+        if !said.is_empty() {
+            self.request.deltas.say(&self.secrets.redact(said));
+        }
+        Ok(())
+    }
+
+    /// The body, up to so many bytes.
+    async fn bytes(&self, mut response: Response, most: usize) -> Result<Vec<u8>, InferError> {
+        let mut whole = Vec::new();
+        while let Some(bytes) = self.next(&mut response).await? {
+            if whole.len() + bytes.len() > most {
+                return Err(self.too_large());
+            }
+            whole.extend_from_slice(&bytes);
+        }
+        Ok(whole)
+    }
+
+    /// The next bytes of the body, awaited no longer than the server may be silent.
+    async fn next(
+        &self,
+        response: &mut Response,
+    ) -> Result<Option<impl Deref<Target = [u8]> + Send>, InferError> {
+        match tokio::time::timeout(self.settings.idle_timeout, response.chunk()).await {
+            Ok(Ok(bytes)) => Ok(bytes),
+            Ok(Err(error)) => Err(self.lost(error)),
+            Err(_elapsed) => {
+                let why = format!(
+                    "timed out: the server was silent for {:?} in the middle of its answer",
+                    self.settings.idle_timeout
+                );
+                Err(passing("TimeoutError", why, None))
+            }
+        }
+    }
+
+    /// What a body begins with, as far as it can be read: for error texts.
+    async fn start_of(&self, mut response: Response) -> String {
+        let mut start = Vec::new();
+        while let Ok(Some(bytes)) = self.next(&mut response).await {
+            start.extend_from_slice(&bytes);
+            if start.len() >= INFER_ERROR_BYTES_MAX {
+                start.truncate(INFER_ERROR_BYTES_MAX);
+                break;
+            }
+        }
+        cut(&String::from_utf8_lossy(&start))
+    }
+
+    /// A status that says no.
+    async fn refused(&self, response: Response) -> InferError {
+        let status = response.status().as_u16();
+        let wait = retry_after(response.headers());
+        let wait = wait.map(|wait| spread_wait(wait, &self.request.call_id, self.request.attempt));
+        let text = self.start_of(response).await;
+        let json: Option<Value> = serde_json::from_str(&text).ok();
+        let error = json.as_ref().map(|json| json.get("error").unwrap_or(json));
+        let said = error.and_then(message_of).unwrap_or_else(|| text.trim().to_owned());
+        let mut message = format!("HTTP {status} from the model's server: {said}");
+        let offered_tools = self.body.json.get("tools").is_some();
+        if status == 400 && offered_tools && said.contains("tool") {
+            message.push_str(" (if it takes no native tools, switch them off with `json_actions`)");
+        }
+        let code = error.and_then(|error| error.get("code")?.as_str());
+        let error = InferError::from_status(status, message);
+        match error.kind {
+            // Nobody pays any more: that does not pass in seconds.
+            _ if code == Some("insufficient_quota") => failed("InsufficientQuota", error.message),
+            InferErrorKind::Transient { .. } => passing(&error.type_name, error.message, wait),
+            _ if status == 408 => passing("TimeoutError", error.message, wait),
+            _ => error,
+        }
+    }
+
+    /// The connection did not do.
+    fn lost(&self, error: reqwest::Error) -> InferError {
+        let (connects, times_out, builds) = (error.is_connect(), error.is_timeout(), error.is_builder());
+        // An address may hold a password.
+        let text = shown(&error.without_url());
+        let to = &self.settings.shown_url;
+        if builds {
+            return failed("RequestError", format!("the request to {to} cannot be made: {text}"));
+        }
+        if times_out {
+            return passing("TimeoutError", format!("timed out: {to}: {text}"), None);
+        }
+        let what = if connects { "no connection to" } else { "the connection broke:" };
+        passing("ConnectionError", format!("{what} {to}: {text}"), None)
+    }
+
+    fn unreadable(&self, why: &Unreadable) -> InferError {
+        match why {
+            Unreadable::TooLong => self.too_large(),
+            Unreadable::NotUtf8 => malformed("InvalidAnswer", "the answer is not UTF-8".to_owned()),
+        }
+    }
+
+    fn too_large(&self) -> InferError {
+        let most = self.settings.answer_bytes_max;
+        malformed("AnswerTooLarge", format!("the answer is longer than {most} bytes; make it shorter"))
+    }
+}
+
+fn is_end(event: &Event) -> bool {
+    event.data.trim() == "[DONE]"
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, InferError> {
+    let invalid = |why: String| malformed("InvalidAnswer", format!("the server's answer is no JSON: {why}"));
+    let text = std::str::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
+    JsonText::parse(text).map(|json| json.to_value()).map_err(|error| invalid(error.to_string()))
+}
+
+fn message_of(error: &Value) -> Option<String> {
+    let said = error.as_str().or_else(|| {
+        ["message", "detail", "error"].into_iter().find_map(|key| error.get(key).and_then(Value::as_str))
+    });
+    said.filter(|said| !said.trim().is_empty()).map(str::to_owned)
+}
+
+/// The media type without its parameters.
+fn content_type(headers: &HeaderMap) -> String {
+    let whole = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The key goes nowhere but where it was meant to, so redirects are not followed.
+fn redirected(status: u16, headers: &HeaderMap) -> InferError {
+    let target = headers.get(LOCATION).and_then(|target| target.to_str().ok());
+    let target = target.and_then(|target| target.split(['?', '#']).next()).unwrap_or("an unnamed place");
+    failed(
+        "Redirected",
+        format!(
+            "HTTP {status}: the server sends us on to {target}; set the base URL to where requests should go"
+        ),
+    )
+}
+
+/// How long the server wants to be left alone: in seconds, as a date, or in milliseconds.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |value: Option<&reqwest::header::HeaderValue>| Some(value?.to_str().ok()?.trim().to_owned());
+    if let Some(millis) = text(headers.get("retry-after-ms")).and_then(|text| text.parse::<f64>().ok()) {
+        return seconds(millis / 1_000.0);
+    }
+    let wait = text(headers.get(RETRY_AFTER))?;
+    if let Ok(given) = wait.parse::<f64>() {
+        return seconds(given);
+    }
+    let micros = |text: &str| {
+        let parser = jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true);
+        parser.parse_timestamp(text).ok().map(jiff::Timestamp::as_microsecond)
+    };
+    // The server's own clock, where it tells it: ours may go wrong.
+    let now = text(headers.get(DATE)).and_then(|date| micros(&date)).unwrap_or_else(|| SystemClock.now().0);
+    let wait = micros(&wait)?.saturating_sub(now);
+    Some(Duration::from_micros(u64::try_from(wait).unwrap_or(0)))
+}
+
+fn seconds(given: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(given.max(0.0)).ok()
+}
+
+fn passing(type_name: &str, message: String, retry_after: Option<Duration>) -> InferError {
+    InferError::new(InferErrorKind::Transient { retry_after }, type_name, message)
+}
+
+fn malformed(type_name: &str, message: String) -> InferError {
+    InferError::new(InferErrorKind::Malformed, type_name, message)
+}
+
+fn failed(type_name: &str, message: String) -> InferError {
+    InferError::new(InferErrorKind::Failed, type_name, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(headers: &[(&'static str, &str)]) -> Option<f64> {
+        let headers: HeaderMap = headers
+            .iter()
+            .map(|(name, value)| (reqwest::header::HeaderName::from_static(name), value.parse().unwrap()))
+            .collect();
+        retry_after(&headers).map(|wait| wait.as_secs_f64())
+    }
+
+    #[test]
+    fn a_wait_is_read_in_each_of_its_forms() {
+        assert_eq!(waits(&[("retry-after", "7")]), Some(7.0));
+        assert_eq!(waits(&[("retry-after", "0.5")]), Some(0.5));
+        assert_eq!(waits(&[("retry-after", "-3")]), Some(0.0));
+        assert_eq!(waits(&[("retry-after", "9"), ("retry-after-ms", "250")]), Some(0.25));
+        let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
+        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT"), date]), Some(30.0));
+        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:27:00 GMT"), date]), Some(0.0));
+        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")]), Some(0.0));
+        for odd in ["soon", "", "NaN", "inf", "1e300"] {
+            assert_eq!(waits(&[("retry-after", odd)]).filter(|wait| *wait > 0.0), None, "{odd}");
+        }
+        assert_eq!(waits(&[]), None);
+    }
+}

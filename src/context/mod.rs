@@ -1,0 +1,3 @@
+//! What a model is shown, measured: floor 2, pure functions over messages.
+
+pub mod tokens;

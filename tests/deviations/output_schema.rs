@@ -1,0 +1,108 @@
+//! An answer that does not fit the schema that its part asks for.
+
+use serde_json::{Value, json};
+use taskreel::agent::output_schema::check_output;
+use taskreel::agent::prompt::{fatal_output, output_refused};
+use taskreel::agent::python::python_json;
+
+/// What the model says first and, after it was told, second, in a case of one step and one part that asks for a schema:
+/// only where the first answer does not fit.
+struct Unfit {
+    note: String,
+    second: Value,
+    /// Why the second does not fit either.
+    error: Option<String>,
+}
+
+fn unfit(case: &Value) -> Option<Unfit> {
+    let [step] = case["input"]["steps"].as_array()?.as_slice() else { return None };
+    let [message] = step["task"]["messages"].as_array()?.as_slice() else { return None };
+    let [part] = message["parts"].as_array()?.as_slice() else { return None };
+    let schema = &part["content"]["output_schema"];
+    // Recorded is one call only, whose answer ends the run.
+    let asked = case["expected"]["llm_calls"].as_array()?.len() == 1;
+    if !asked || part["type"] != "infer" || schema.is_null() {
+        return None;
+    }
+    let script = case["input"]["agent"]["llm_script"].as_array()?;
+    let exhausted = json!({"type": "final", "content": "script exhausted"});
+    let second = script.get(1).unwrap_or(&exhausted).clone();
+    let misfit = |answer: &Value| -> Option<Option<String>> {
+        let content = answer["content"].as_str().filter(|_| answer["type"] == "final")?;
+        let as_text = check_output(schema, &json!(content));
+        Some(match serde_json::from_str::<Value>(content) {
+            Ok(value) => check_output(schema, &value).err().filter(|_| as_text.is_err()),
+            Err(error) => as_text.err().map(|refusal| format!("{refusal}; as JSON: {error}")),
+        })
+    };
+    let first = misfit(script.first()?)??;
+    let note = output_refused(&first, &schema.clone().into());
+    Some(Unfit { note, error: misfit(&second)?, second })
+}
+
+pub(super) fn applies(case: &Value) -> bool {
+    unfit(case).is_some()
+}
+
+pub(super) fn change(case: &mut Value) {
+    let Some(Unfit { note, second, error }) = unfit(case) else { return };
+    let note = json!({"role": "system", "content": note});
+    let expected = &mut case["expected"];
+    let mut shown = expected["llm_calls"][0].clone();
+    if let (Some(shown), Some(calls)) = (shown.as_array_mut(), expected["llm_calls"].as_array_mut()) {
+        shown.push(note.clone());
+        calls.push(shown.clone().into());
+    }
+    let step = &mut expected["steps"][0];
+    if let Some(error) = &error {
+        let text = fatal_output(error);
+        step["raised"] = json!({"type": "RuntimeError", "message": text});
+        let task = &mut step["task"];
+        task["state"] = "failed".into();
+        task["artifacts"] = json!([]);
+        task["metadata"]["error"] = text.into();
+        if let Some(last) = task["metadata"]["state_history"].as_array_mut().and_then(|all| all.last_mut()) {
+            last["new_state"] = "failed".into();
+        }
+    } else {
+        step["task"]["artifacts"][0]["parts"][0]["content"] = second["content"].clone();
+    }
+    // A failed turn is not in the history; of one that ended well the note is.
+    let conversations = expected.pointer_mut("/session_state/conversation");
+    if let Some(conversations) = conversations.and_then(Value::as_object_mut) {
+        if error.is_some() {
+            conversations.clear();
+        }
+        for history in conversations.values_mut().filter_map(Value::as_array_mut) {
+            let note = json!({"role": "system", "content": note["content"], "name": null});
+            let said = json!({"role": "assistant", "content": python_json(&second), "name": null});
+            history.pop();
+            history.extend([note, said]);
+        }
+    }
+}
+
+pub(super) fn example() -> (Value, Value) {
+    let schema = json!({"type": "object", "required": ["a"]});
+    let task = json!({"messages": [{"parts": [{"type": "infer", "content": {"output_schema": schema}}]}]});
+    let answer = |steps: Value, calls: Value| {
+        json!({
+            "input": {
+                "agent": {"llm_script": [{"type": "final", "content": "x"}]},
+                "steps": [{"task": task}],
+            },
+            "expected": {"steps": [steps], "llm_calls": calls},
+        })
+    };
+    let ended = |state: &str| json!([{"previous_state": "working", "new_state": state}]);
+    let theirs = json!({"task": {"state": "completed", "artifacts": [{}], "metadata": {"state_history": ended("completed")}}});
+    let asked = json!({"role": "user", "content": "q"});
+    let error = "answer must be of type object, got str; as JSON: expected value at line 1 column 1";
+    let text = fatal_output(error);
+    let ours = json!({
+        "raised": {"type": "RuntimeError", "message": text},
+        "task": {"state": "failed", "artifacts": [], "metadata": {"state_history": ended("failed"), "error": text}},
+    });
+    let note = json!({"role": "system", "content": output_refused(error, &schema.clone().into())});
+    (answer(theirs, json!([[asked]])), answer(ours, json!([[asked], [asked, note]])))
+}
