@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use taskreel::audit::diff::diff_tasks;
 use taskreel::audit::replay::replay_all;
-use taskreel::audit::verify::verify;
+use taskreel::audit::verify::{Scope, verify_within};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::proto_events::id::Version;
 use taskreel::proto_events::task::Task;
 use taskreel::store::fold::fold_stream;
-use taskreel::store::{EventReader, EventStore, SledOptions, SledStore};
+use taskreel::store::{EventReader, EventStore, Head, SledOptions, SledStore};
 use taskreel::{JsonSchema, Part, System};
 
 type Failure = Box<dyn std::error::Error>;
@@ -45,8 +45,9 @@ async fn work(dir: &Path) -> Result<(), Failure> {
 
 /// Everything from here on takes an `EventReader`, which cannot write.
 #[expect(clippy::print_stdout, reason = "an example shows what it did")]
-fn look(log: &dyn EventReader) -> Result<(), Failure> {
-    let found = verify(log);
+fn look(log: &dyn EventReader, head: Option<&Head>) -> Result<(), Failure> {
+    let scope = Scope { head, ..Scope::default() };
+    let found = verify_within(log, &scope, &mut |_progress| {});
     println!("verify: {} events in {} streams, {} faults", found.events, found.streams, found.faults());
     for finding in &found.findings {
         println!("  {}: {}", finding.kind, finding.what);
@@ -103,8 +104,10 @@ async fn main() -> Result<(), Failure> {
             dir
         }
     };
+    // How far the log reached when it was closed, read before opening it: a log that was cut off shorter is told by it.
+    let head = Head::read(&dir)?;
     // A log that is not there is not made.
     let log = SledStore::open_with(&dir, SledOptions { create: false, ..SledOptions::default() })?;
-    look(&log)?;
+    look(&log, head.as_ref())?;
     Ok(log.close()?)
 }

@@ -1,15 +1,19 @@
 //! Following work while it happens. One subscription follows a single task from its first event to its end; another
 //! goes through the whole log afterwards. Both read what is on disk: each event comes once, in order, whenever one
-//! begins, and a reader that is too slow is told so and reads on from the log. `cargo run --example subscribe`
+//! begins, and a reader that is too slow is told so and reads on from the log. What is not in the log, pieces of answers
+//! and the progress of tools, is heard live beside it. `cargo run --example subscribe`
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::inspect::summary::Summaries;
 use taskreel::inspect::view::event_rows;
+use taskreel::ports::Ports;
 use taskreel::proto_events::id::{Position, Version};
 use taskreel::store::{Delivery, Subscription};
-use taskreel::{JsonSchema, Part, System};
+use taskreel::system::Live;
+use taskreel::tool::ToolContext;
+use taskreel::{JsonSchema, PostedTask, System};
 
 #[derive(Deserialize, JsonSchema)]
 struct Forecast {
@@ -22,7 +26,8 @@ struct Weather {
     celsius: usize,
 }
 
-async fn forecast(ask: Forecast) -> Result<Weather, std::io::Error> {
+async fn forecast(cx: ToolContext, ask: Forecast) -> Result<Weather, std::io::Error> {
+    cx.progress("asking the weather station");
     Ok(Weather { celsius: ask.city.len() })
 }
 
@@ -74,10 +79,24 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         .start()
         .await?;
 
+    // Hints for whoever watches at the moment: pieces may be dropped, and they are nowhere later.
+    let mut live = system.task("coat")?.live();
+    let listener = tokio::spawn(async move {
+        while let Some(piece) = live.next().await {
+            match piece {
+                Live::Progress { text, .. } | Live::Delta { text, .. } => println!("      ~ {text}"),
+                Live::Lost { pieces } => println!("      ~ ({pieces} pieces were too fast)"),
+                _ => {}
+            }
+        }
+    });
+
     // Taken before the task exists or long after it ended: from version 1 on it gives the same events.
-    let sent = system.session("demo").send(Part::infer("Do I need a coat in Oslo?")).await?;
     println!("the task, as it happens:");
-    let events = system.subscribe_task(sent.id(), Version(1))?;
+    let events = system.subscribe_task("coat", Version(1))?;
+    let task = r#"{"id": "coat", "metadata": {"session_id": "demo"}, "messages": [{"role": "user", "parts": [
+        {"type": "infer", "content": {"prompt": "Do I need a coat in Oslo?"}}]}]}"#;
+    let sent = system.submit(PostedTask::parse(task, &mut Ports::default())?).await?;
     let seen = follow(events, |summary| summary.contains("completed"), usize::MAX).await?;
     println!("{seen} events until it was {}", sent.snapshot().await?.state());
 
@@ -87,5 +106,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let all = follow(system.subscribe(Position(1)), |_| false, usize::try_from(whole)?).await?;
     println!("{all} events in all");
     system.shutdown().await?;
+    // The live feed ends with the system.
+    listener.await?;
     Ok(())
 }

@@ -6,6 +6,7 @@
 //! | `task` | `invoke_agent {agent}` | `gen_ai.agent.name`, `gen_ai.conversation.id` |
 //! | `infer` | `chat {model}`, a client's span | `gen_ai.provider.name`, `gen_ai.request.model`, `gen_ai.response.model`, `gen_ai.usage.input_tokens`, `gen_ai.usage.output_tokens`, `gen_ai.conversation.id`, `error.type` |
 //! | `tool.call` | `execute_tool {tool}` | `gen_ai.tool.name`, `gen_ai.tool.type`, `gen_ai.tool.call.id`, `error.type` |
+//! | `agent.call` | `invoke_agent {agent}`, a client's span | `gen_ai.agent.name`, `error.type` |
 //! | `route`, `log.append` | themselves | their fields under `taskreel.` |
 //!
 //! Prompts, answers, arguments and results are in none of them. Spans of others go out as they are.
@@ -194,6 +195,7 @@ fn in_their_words(mut span: SpanData) -> SpanData {
         "task" => (Some("invoke_agent"), "agent"),
         "infer" => (Some("chat"), "model"),
         "tool.call" => (Some("execute_tool"), "tool"),
+        "agent.call" => (Some("invoke_agent"), "agent"),
         _ => (None, ""),
     };
     let said = |key: &str| {
@@ -215,11 +217,9 @@ fn in_their_words(mut span: SpanData) -> SpanData {
         span.name =
             about.map_or(Cow::Borrowed(operation), |about| Cow::Owned(format!("{operation} {about}")));
     }
-    match operation {
-        Some("chat") => span.span_kind = SpanKind::Client,
-        Some("execute_tool") => {
-            span.attributes.push(KeyValue::new("gen_ai.tool.type", Value::from("function")))
-        }
+    match name.as_ref() {
+        "infer" | "agent.call" => span.span_kind = SpanKind::Client,
+        "tool.call" => span.attributes.push(KeyValue::new("gen_ai.tool.type", Value::from("function"))),
         _ => {}
     }
     span
@@ -230,7 +230,7 @@ fn their_key(span: &str, field: &str) -> Cow<'static, str> {
     Cow::Borrowed(match (span, field) {
         (_, "error_type") => "error.type",
         ("task" | "infer", "session") => "gen_ai.conversation.id",
-        ("task", "agent") => "gen_ai.agent.name",
+        ("task" | "agent.call", "agent") => "gen_ai.agent.name",
         ("infer", "backend") => "gen_ai.provider.name",
         ("infer", "model") => "gen_ai.request.model",
         ("infer", "response_model") => "gen_ai.response.model",
@@ -239,7 +239,7 @@ fn their_key(span: &str, field: &str) -> Cow<'static, str> {
         ("tool.call", "tool") => "gen_ai.tool.name",
         ("tool.call", "call_id") => "gen_ai.tool.call.id",
         (_, "call_id") => "taskreel.call.id",
-        ("task", "id") => "taskreel.task.id",
+        ("task", "id") | ("infer" | "tool.call" | "agent.call", "task") => "taskreel.task.id",
         ("task", "state") => "taskreel.task.state",
         _ => return Cow::Owned(format!("taskreel.{field}")),
     })

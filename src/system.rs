@@ -207,17 +207,6 @@ impl System {
         Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
     }
 
-    pub(crate) fn live(&self, stream: &StreamId) -> LiveFeed {
-        self.inner.running().parts.live.listen(stream)
-    }
-
-    /// One task's run as Protolink streams it.
-    pub(crate) fn task_events(&self, stream: &StreamId, after: Version) -> TaskEvents {
-        let running = self.inner.running();
-        let (live, agent) = (self.live(stream), Arc::clone(&running.parts.agent));
-        TaskEvents::new(running.store(), live, agent, stream.clone(), after, self.inner.ports.clone())
-    }
-
     /// The log under this system, for reading: audit and inspection take nothing more. After
     /// [`System::reopen`] it is another.
     pub fn log(&self) -> Arc<dyn EventStore> {

@@ -57,7 +57,9 @@ fn logs_go_to_stderr_as_json_lines_that_name_their_spans() {
     let closed = |name: &str| lines.iter().filter(move |line| line["span"]["name"] == name).count();
     assert_eq!((closed("tool.call"), closed("infer"), closed("task")), (3, 2, 3), "{lines:#?}");
     let infer = lines.iter().find(|line| line["span"]["name"] == "infer").unwrap();
-    assert_eq!(infer["spans"][0]["name"], "task");
+    assert_eq!([&infer["span"]["task"], &infer["span"]["attempt"]], [&json!("ask-0001"), &json!(1)]);
+    assert_eq!(infer["fields"]["message"], "close", "with how long it took: {infer}");
+    assert!(infer["fields"]["time.busy"].is_string(), "{infer}");
     assert_eq!(ran.json().len(), 3, "stdout holds data alone");
 }
 

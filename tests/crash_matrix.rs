@@ -1,6 +1,6 @@
 //! The crash matrix over runs that follow from seeds: all recovery modes, cancels, retries, timeouts, errors, panics,
 //! turns in shared sessions, people who answer. Each run is cut behind every append, recovered, and held against R7;
-//! together they must meet every cell of its table. `TASKREEL_MATRIX_RUNS` says how many runs, `TASKREEL_SEED` names the
+//! together (200 or more of them) they must meet every cell of its table. `TASKREEL_MATRIX_RUNS` says how many runs, `TASKREEL_SEED` names the
 //! one to run again.
 
 #![allow(
@@ -74,6 +74,15 @@ async fn people(run: Run, driver: Driver) -> Result<(), Error> {
 async fn look_after(driver: &Driver, task: &TaskHandle, care: Care) -> Result<(), Error> {
     let now = task.snapshot().await?;
     if now.state() != TaskState::InputRequired {
+        return Ok(());
+    }
+    if let Some(approval) = task.approvals().await?.first() {
+        let id = approval.request.approval_id.clone();
+        match care {
+            Care::Nothing => {}
+            Care::Abandon => drop(task.deny(&id, Some("no"), "somebody").await?),
+            _ => drop(task.approve(&id, "somebody").await?),
+        }
         return Ok(());
     }
     let unknown = now.task().calls().iter().find(|call| matches!(call.status, CallStatus::Unknown(_)));
@@ -181,5 +190,8 @@ fn what_follows_a_crash_behind_any_append_is_what_each_calls_mode_allows() {
         "{runs} runs, {} appends, {} calls of tools, {:#?}",
         report.appends, report.executions, report.cells
     );
-    assert_eq!(missing(&report.cells), [], "cells of R7's table that no run came to");
+    // Fewer runs are asked for where the whole table is met elsewhere.
+    if runs >= RUNS {
+        assert_eq!(missing(&report.cells), [], "cells of R7's table that no run came to");
+    }
 }

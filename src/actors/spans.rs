@@ -1,7 +1,8 @@
-//! The spans of a run: `task` → `route` → `tool.call` or `infer` → `log.append`. They are a view for whoever installs a
-//! subscriber, the events are the truth; without one nothing is built. A call's span lasts until its outcome is
-//! written, so that the append stands in it. An error is recorded once, on the call that had it.
+//! The spans of a run: `task` → `route` → `tool.call`, `infer` or `agent.call` → `log.append`. They are a view for
+//! whoever installs a subscriber, the events are the truth; without one nothing is built. A call's span lasts until
+//! its outcome is written, so that the append stands in it. An error is recorded once, on the call that had it.
 
+use proto_events::call::CallKind;
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
 use proto_events::task::Task;
@@ -84,12 +85,25 @@ pub(super) fn route(order: &Order) -> Within {
 /// One attempt, until its outcome is on disk.
 pub(super) fn call(order: &Order) -> Within {
     let request = &order.request;
+    if request.kind == CallKind::Delegate {
+        return Within(tracing::info_span!(
+            parent: &order.within.0,
+            "agent.call",
+            agent = %request.target,
+            call_id = %request.call_id,
+            task = %order.task_id,
+            attempt = order.attempt,
+            error = Empty,
+            error_type = Empty,
+        ));
+    }
     let Some(infer) = &order.infer else {
         return Within(tracing::info_span!(
             parent: &order.within.0,
             "tool.call",
             tool = %request.target,
             call_id = %request.call_id,
+            task = %order.task_id,
             attempt = order.attempt,
             error = Empty,
             error_type = Empty,
@@ -102,6 +116,7 @@ pub(super) fn call(order: &Order) -> Within {
         backend,
         model,
         call_id = %request.call_id,
+        task = %order.task_id,
         attempt = order.attempt,
         session = Empty,
         response_model = Empty,

@@ -80,6 +80,16 @@ impl<'a> IntoIterator for &'a Messages {
     }
 }
 
+impl IntoIterator for Messages {
+    type Item = ChatMessage;
+    type IntoIter = std::vec::IntoIter<ChatMessage>;
+
+    fn into_iter(mut self) -> Self::IntoIter {
+        let made = self.made.take().unwrap_or_else(|| self.to_vec());
+        made.into_iter()
+    }
+}
+
 impl Clone for Messages {
     fn clone(&self) -> Self {
         let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -4,9 +4,11 @@
 //! anything is sent, and what may be done when the answer is lost is the peer's policy. An agent in the same process is
 //! made by [`System::peer`](crate::system::System::peer); one elsewhere is a [`Peer`] of your own.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use proto_events::id::check_id;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, FinalState, LastItem, Part, PostedTask, TaskState, final_state};
 
@@ -187,6 +189,25 @@ impl Peers {
     /// The one of this name.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Peer>> {
         self.iter().find(|peer| peer.name() == name)
+    }
+
+    /// Whether an agent of this name can ask them.
+    ///
+    /// # Errors
+    /// Why not: a name that cannot be one or comes twice, a policy that contradicts itself.
+    pub fn check(&self, own: &str) -> Result<(), String> {
+        let mut names = HashSet::from([own]);
+        for peer in &self.known {
+            let name = peer.name();
+            check_id(name).map_err(|error| format!("peer `{name}`: {error}"))?;
+            if let Some(why) = peer.policy().contradiction() {
+                return Err(format!("peer `{name}`: {why}"));
+            }
+            if !names.insert(name) {
+                return Err(format!("two agents are named `{name}`; a model could not tell them apart"));
+            }
+        }
+        Ok(())
     }
 
     /// As the model is told of them.

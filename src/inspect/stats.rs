@@ -1,5 +1,5 @@
 //! What calls came to: how many, how many failed, how long they took, how many tokens they cost; by tool, by model, by
-//! session. One pass over the log. Numbers are exact: every measured duration is kept (8 bytes for each call and row)
+//! agent, by session. One pass over the log. Numbers are exact: every measured duration is kept (8 bytes for each call and row)
 //! until the percentiles are read off.
 
 use std::collections::{BTreeMap, HashMap};
@@ -25,6 +25,8 @@ pub enum Group {
     Tool,
     /// The inferences of one model.
     Model,
+    /// The tasks given to one other agent.
+    Agent,
     /// The calls of one session's tasks.
     Session,
 }
@@ -36,6 +38,7 @@ impl Group {
             Self::All => "all",
             Self::Tool => "tool",
             Self::Model => "model",
+            Self::Agent => "agent",
             Self::Session => "session",
         }
     }
@@ -154,7 +157,7 @@ impl std::fmt::Debug for Stats {
     }
 }
 
-/// The sums of a whole log: all calls first, then tools, models, sessions, by name.
+/// The sums of a whole log: all calls first, then tools, models, agents, sessions, by name.
 ///
 /// # Errors
 /// [`ReadError`] if a record cannot be read.
@@ -262,7 +265,11 @@ impl Stats {
 
 /// The rows in which a call counts.
 fn keys(open: &Open) -> [Key; 3] {
-    let group = if open.kind == CallKind::Infer { Group::Model } else { Group::Tool };
+    let group = match open.kind {
+        CallKind::Tool => Group::Tool,
+        CallKind::Infer => Group::Model,
+        CallKind::Delegate => Group::Agent,
+    };
     [(Group::All, None), (group, Some(open.target.clone())), (Group::Session, open.session.clone())]
 }
 

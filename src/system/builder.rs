@@ -1,6 +1,5 @@
 //! Describing a system before it starts.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -316,21 +315,10 @@ impl Builder {
                 return Err(Error::Builder(format!("tool `{}`: {why}", spec.name)));
             }
         }
+        self.agent.peers.check(&self.agent.name).map_err(Error::Builder)?;
         if let Some(backend) = &self.agent.backend {
             let named = |why| format!("the model {}/{}: {why}", backend.backend(), backend.model());
             backend.check().map_err(|why| Error::Builder(named(why)))?;
-        }
-        let mut names = HashSet::from([self.agent.name.as_str()]);
-        for peer in self.agent.peers.iter() {
-            let name = peer.name();
-            check_id(name).map_err(|error| Error::Builder(format!("peer `{name}`: {error}")))?;
-            if let Some(why) = peer.policy().contradiction() {
-                return Err(Error::Builder(format!("peer `{name}`: {why}")));
-            }
-            if !names.insert(name) {
-                let text = format!("two agents are named `{name}`; a model could not tell them apart");
-                return Err(Error::Builder(text));
-            }
         }
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };

@@ -3,6 +3,7 @@
 //! while its attempt is under way and only where the last one ended, and the whole answer, which is in the log,
 //! supplies what is missing. So there is no gap and no repeat, whoever is slow.
 
+mod actions;
 mod budget;
 mod event;
 mod fold;
@@ -19,6 +20,7 @@ use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
 
 use self::fold::{Fold, Heard};
+use super::System;
 use crate::actors::live::{Live, LiveFeed};
 use crate::agent::Agent;
 use crate::error::Error;
@@ -55,7 +57,7 @@ impl fmt::Debug for TaskEvents {
 }
 
 impl TaskEvents {
-    pub(super) fn new(
+    fn new(
         store: Arc<dyn EventStore>,
         live: LiveFeed,
         agent: Arc<Agent>,
@@ -163,6 +165,20 @@ impl TaskEvents {
             }
             self.early.push_back(live);
         }
+    }
+}
+
+impl System {
+    /// Hears what goes on in a task from now on.
+    pub(super) fn live(&self, stream: &StreamId) -> LiveFeed {
+        self.inner.running().parts.live.listen(stream)
+    }
+
+    /// One task's run as Protolink streams it.
+    pub(super) fn task_events(&self, stream: &StreamId, after: Version) -> TaskEvents {
+        let running = self.inner.running();
+        let (live, agent) = (self.live(stream), Arc::clone(&running.parts.agent));
+        TaskEvents::new(running.store(), live, agent, stream.clone(), after, self.inner.ports.clone())
     }
 }
 

@@ -20,6 +20,9 @@ use crate::error::Error;
 use crate::store::{EventReader, MemoryStore, StoredRecord};
 use crate::system::Builder;
 
+/// Behind every so manieth cut the process that follows dies too.
+const AGAIN_EVERY: usize = 3;
+
 /// How much of an event a line shows.
 const LINE_CHARS: usize = 240;
 
@@ -29,7 +32,8 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 ///
 /// The workload runs once, to its end. Then, for every append of the log that it left, a new system is started on the log
 /// up to there, as a process would be after a crash, and is left alone until nothing happens any more. An append is in
-/// the log whole or not at all, so these are all the logs that a crash can leave.
+/// the log whole or not at all, so these are all the logs that a crash can leave. Behind every third of them the system
+/// that was started dies too, in the middle of what it took up.
 ///
 /// Each time it is checked that
 /// * for each call, what followed is what R7 says for its place in the log and its recovery mode;
@@ -143,20 +147,51 @@ impl CrashMatrix {
         let whole = self.workload().await?;
         let sets = appends(whole.log.as_ref()).map_err(|error| whole.broken(None, &error))?;
         let mut report = CrashReport { appends: sets.len(), ..CrashReport::default() };
-        report.add(&whole.sound(None, |_| {})?, whole.seen.len());
+        report.add(&whole.sound(None, Judge::evidence)?, whole.seen.len());
         let mut prefix = Regrown::new();
         for (set, cut) in sets.iter().zip(1..sets.len()) {
             prefix.take(set).await.map_err(|error| whole.broken(Some(cut), &error))?;
-            let found = prefix.found().map_err(|error| whole.broken(Some(cut), &error))?;
-            let behind = set.last().map_or(Position::default(), StoredRecord::last_position);
-            let mut after = self.recover(found, cut).await?;
-            let own = after.seen.clone();
-            // What the tools saw before the crash, they have seen.
-            let before = whole.seen.iter().filter(|execution| execution.head <= behind);
-            after.seen = before.chain(&own).cloned().collect();
-            report.add(&after.sound(Some(cut), |judge| judge.recovered(behind, &own))?, own.len());
+            let after = self.crash(&whole, &prefix, set, cut, &mut report).await?;
+            if cut % AGAIN_EVERY == 0 {
+                self.crash_again(&after, cut, &mut report).await?;
+            }
         }
         Ok(report)
+    }
+
+    /// Starts on what is left of a log, and judges what follows. `last` is the last append that is left.
+    async fn crash(
+        &self,
+        before: &Ran,
+        prefix: &Regrown,
+        last: &[StoredRecord],
+        cut: usize,
+        report: &mut CrashReport,
+    ) -> Result<Ran, Broken> {
+        let found = prefix.found().map_err(|error| before.broken(Some(cut), &error))?;
+        let behind = last.last().map_or(Position::default(), StoredRecord::last_position);
+        let mut after = self.recover(found, cut).await?;
+        let own = after.seen.clone();
+        // What the tools saw before the crash, they have seen.
+        let seen = before.seen.iter().filter(|execution| execution.head <= behind);
+        after.seen = seen.chain(&own).cloned().collect();
+        report.add(&after.sound(Some(cut), |judge| judge.recovered(behind, &own))?, own.len());
+        Ok(after)
+    }
+
+    /// A process that takes up again what another left may die as well: once more, in the middle of what followed.
+    async fn crash_again(&self, first: &Ran, cut: usize, report: &mut CrashReport) -> Result<(), Broken> {
+        let broken = |error: Error| first.broken(Some(cut), &error);
+        let sets = appends(first.log.as_ref()).map_err(broken)?;
+        let again = cut + (sets.len() - cut) / 2;
+        let Some(last) = sets.get(again.wrapping_sub(1)).filter(|_| again > cut && again < sets.len()) else {
+            return Ok(());
+        };
+        let mut prefix = Regrown::new();
+        for set in sets.iter().take(again) {
+            prefix.take(set).await.map_err(broken)?;
+        }
+        self.crash(first, &prefix, last, again, report).await.map(drop)
     }
 
     /// The workload, from its beginning to its end.

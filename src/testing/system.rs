@@ -26,7 +26,7 @@ use crate::system::{Builder, System, TaskHandle, TaskSnapshot};
 const JUMPS_MAX: usize = 100_000;
 
 /// How long something may take that runs on other threads, in real time, when nothing moves on the system's own.
-const ELSEWHERE: Duration = Duration::from_secs(5);
+const ELSEWHERE: Duration = Duration::from_secs(30);
 
 /// Describes an agent: as often as a test starts it.
 pub(super) type Describe = Arc<dyn Fn(Builder) -> Builder + Send + Sync>;
@@ -140,7 +140,8 @@ impl TestSystem {
         let doors = Ports { clock: Arc::new(clock.clone()), ids };
         let watch = |tool: Arc<dyn Tool>| {
             let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
-            Arc::new(Watched { tool, ledger: ledger.clone(), clock, log }) as Arc<dyn Tool>
+            let (ledger, stage) = (ledger.clone(), Arc::clone(&stage));
+            Arc::new(Watched { tool, ledger, clock, log, stage }) as Arc<dyn Tool>
         };
         let log = Arc::clone(&store) as Arc<dyn EventStore>;
         let builder = describe(System::builder("in memory"));
@@ -206,13 +207,13 @@ impl Driver {
         &self.ledger
     }
 
-    /// The log.
+    /// The log. A system that is [reopened](System::reopen) goes on in another store: see [`System::log`].
     pub fn store(&self) -> &Arc<MemoryStore> {
         &self.store
     }
 
-    /// Ends when nothing moves any more unless time passes or somebody says something. What runs on threads of its own
-    /// (the blocking pool, another runtime) is not waited for.
+    /// Ends when nothing moves any more unless time passes or somebody says something. Tools that are not
+    /// async, which run on threads of their own, are waited for; what else runs on other threads is not.
     pub async fn settle(&self) {
         self.stage.settled().await;
     }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use taskreel::agent::policy::InferPolicy;
 use taskreel::agent::tool::BoxFuture;
+use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::system::Builder;
 use taskreel::testing::sleep;
@@ -68,11 +69,25 @@ fn policy(tool: &str) -> ToolPolicy {
         "put" => ToolPolicy::idempotent().retries(1),
         "put_soon" => ToolPolicy::idempotent_within(WINDOW),
         "put_one" => ToolPolicy::idempotent(),
+        "put_asked" => ToolPolicy::idempotent().capabilities(["money.lend"]),
         "ask" | "ask_one" => ToolPolicy::reconcile(probe),
+        "pay_asked" => ToolPolicy::manual().capabilities(["money.spend"]),
         _ => ToolPolicy::manual(),
     };
     let policy = policy.timeout(BOUND);
     if tool.ends_with("_one") { policy.concurrency(1) } else { policy }
+}
+
+/// Code that approves, denies, leaves it to a person, or takes too long, by what is asked.
+async fn approver(asked: ApprovalRequest) -> ApprovalVerdict {
+    let mood = Digest::of(asked.args.as_str().as_bytes()).0;
+    sleep(Duration::from_millis(u64::from(mood[0]))).await;
+    match mood[1] % 6 {
+        0 => ApprovalVerdict::Denied { reason: Some("too dear".to_owned()) },
+        1 => ApprovalVerdict::AskPerson,
+        2 => std::future::pending().await,
+        _ => ApprovalVerdict::Approved,
+    }
 }
 
 /// A model that answers from a script, and takes its time, breaks off or hangs as the seed says.
@@ -101,7 +116,7 @@ impl InferBackend for Moody {
                 0 => std::future::pending().await,
                 1 | 2 => Err(InferError::classify("RuntimeError", "429: rate limit")),
                 3 => Err(InferError::classify("ValueError", "no answer at all")),
-                4 if mood[2] % 4 == 0 => Err(InferError::classify("RuntimeError", "the model is gone")),
+                4 if mood[2] < 64 => Err(InferError::classify("RuntimeError", "the model is gone")),
                 _ => answer.await,
             }
         })
@@ -124,6 +139,8 @@ pub(crate) fn describe(run: &Run, mut builder: Builder) -> Builder {
     builder = builder
         .infer(Moody { script: Scripted::by_prompt(script), seed: run.seed })
         .infer_policy(InferPolicy::default().timeout(BOUND).retries(2));
+    builder = builder.capability_policy(CapabilityPolicy::new().require_approval("money.*"));
+    builder = if run.handler { builder.approval_handler(approver) } else { builder.approvals_by_person() };
     if let Some(places) = run.places {
         builder = builder.max_concurrency(places);
     }

@@ -5,8 +5,20 @@ use serde_json::{Value, json};
 use crate::dice::Dice;
 
 /// A tool's name, for each mode: one that starts at once, and one of which a single call may be under way.
-pub(crate) const TOOLS: [&str; 10] =
-    ["read", "read_one", "put", "put_one", "put_soon", "ask", "ask_one", "pay", "pay_one", "read_late"];
+pub(crate) const TOOLS: [&str; 12] = [
+    "read",
+    "read_one",
+    "read_late",
+    "put",
+    "put_one",
+    "put_soon",
+    "put_asked",
+    "ask",
+    "ask_one",
+    "pay",
+    "pay_one",
+    "pay_asked",
+];
 
 /// One run.
 #[derive(Debug, Clone)]
@@ -17,6 +29,8 @@ pub(crate) struct Run {
     /// How many calls may be under way at once, all tools and the model together.
     pub(crate) places: Option<usize>,
     pub(crate) tasks: Vec<TaskPlan>,
+    /// Whether code decides on what needs approval, before a person does.
+    pub(crate) handler: bool,
     /// How long after a crash the next process starts, in milliseconds.
     pub(crate) down_for: u64,
     /// What a person does when all has come to rest: a task is looked after by its number.
@@ -42,7 +56,7 @@ pub(crate) enum PartPlan {
     Infer { prompt: String, replies: Vec<String> },
 }
 
-/// What a person says about a call whose outcome is unknown, or to the task that waits for it.
+/// What a person says about a call whose outcome is unknown or that needs approval, or to the task that waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
     Landed,
@@ -59,7 +73,8 @@ impl Run {
         let tasks = (0..=dice.below(3)).map(|number| TaskPlan::of(&mut dice, number)).collect();
         let care = (0..4).map(|_| Care::of(&mut dice)).collect();
         let down_for = [0, 0, 700, 3_600_000][dice.below(4) as usize];
-        Self { seed, conversation: dice.below(4) != 0, places, tasks, down_for, care }
+        let (conversation, handler) = (dice.below(4) != 0, dice.below(2) == 0);
+        Self { seed, conversation, places, tasks, handler, down_for, care }
     }
 
     /// The same run with less in it, for as many ways as there are to leave one thing out.
@@ -109,7 +124,7 @@ impl TaskPlan {
         }
         json!({
             "id": format!("t{number}"), "created_at": "x", "metadata": metadata,
-            "messages": [{"id": format!("m{number}"), "role": "user", "parts": parts}],
+            "messages": [{"id": format!("m{number}"), "role": "user", "timestamp": "x", "parts": parts}],
         })
     }
 }

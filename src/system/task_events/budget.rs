@@ -77,6 +77,7 @@ impl Fold {
         Budget::from_json(context.get("budget")?).ok()
     }
 
+    /// Input tokens are estimated over the whole history, which is not in the task's log: they are left out here.
     fn usage(&self, part: u32) -> BudgetUsage {
         let mut usage = BudgetUsage::default();
         for call in self.task.calls().iter() {
@@ -87,11 +88,10 @@ impl Fold {
             if call.request.kind == CallKind::Infer {
                 usage.steps += 1;
                 usage.llm_calls += 1;
-            } else {
+            } else if call.request.kind == CallKind::Tool {
                 usage.tool_calls += 1;
             }
             if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
-                usage.input_tokens = usage.input_tokens.saturating_add(tokens.input_tokens);
                 usage.output_tokens = usage.output_tokens.saturating_add(tokens.output_tokens);
             }
         }

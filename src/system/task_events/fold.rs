@@ -120,6 +120,8 @@ impl Fold {
                 self.attached.push(self.task.artifacts().len().saturating_sub(1));
             }
             TaskEvent::Call(event) => self.call(event),
+            TaskEvent::ApprovalRequested(asked) => self.approval_asked(asked),
+            TaskEvent::ApprovalDecided(decided) => self.approval_given(decided),
             _ => {}
         }
         std::mem::take(&mut self.out)
@@ -252,7 +254,7 @@ impl Fold {
         if kind == CallKind::Infer {
             self.inference(event);
         } else if in_loop {
-            self.tool_in_loop(event);
+            self.in_loop(event);
         }
         if self.task.calls().get(id).is_some_and(|call| !call.status.is_open()) {
             self.sent.remove(id);

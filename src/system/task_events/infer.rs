@@ -200,35 +200,8 @@ impl Fold {
         self.llm("llm_parse_error", Some(request.origin.step), metadata);
     }
 
-    /// An event of a tool call that the model asked for.
-    pub(super) fn tool_in_loop(&mut self, event: &CallEvent) {
-        let Some(request) = self.request(event.call_id()) else { return };
-        let step = Some(request.origin.step);
-        let tool = ("tool", JsonText::string(&request.target));
-        let action_id = ("action_id", JsonText::string(&request.call_id));
-        match event {
-            CallEvent::Requested(_) => {
-                self.warn(request.origin.part, &["max_tool_calls"]);
-                self.llm("action_requested", None, object([("action", action(&request))]));
-                self.llm("policy_decision", None, object([("decision", decision(&request))]));
-            }
-            CallEvent::Dispatched { attempt: 1, .. } => {
-                self.llm("tool_start", step, object([tool, ("args", request.args.clone()), action_id]));
-            }
-            CallEvent::Succeeded { result, .. } => {
-                self.llm("tool_result", step, object([tool, ("result", result.clone()), action_id]));
-            }
-            // Arguments that the tool itself refuses are told to the model alone, as in Protolink.
-            CallEvent::Failed { failure, .. } if failure.class != FailureClass::Rejected => {
-                let message = ("message", JsonText::string(&failure.message));
-                self.llm("tool_error", step, object([tool, message, ("recoverable", boolean(false))]));
-            }
-            _ => {}
-        }
-    }
-
     /// The reply as the object that the model should have written.
-    fn payload(&self, content: &str, action: Option<&Action>) -> JsonText {
+    pub(super) fn payload(&self, content: &str, action: Option<&Action>) -> JsonText {
         let read = parse_reply(content, &self.agent.tools.names(), &self.agent.peers.skills()).ok();
         let made = || action.map(|action| Reply { thought: None, action: action.clone() });
         read.or_else(made).map_or_else(JsonText::null, |reply| JsonText::from(reply.to_json()))
@@ -244,7 +217,7 @@ impl Fold {
         self.task.calls().iter().filter(same).collect()
     }
 
-    fn request(&self, call_id: &str) -> Option<CallRequested> {
+    pub(super) fn request(&self, call_id: &str) -> Option<CallRequested> {
         Some(self.task.calls().get(call_id)?.request.clone())
     }
 
@@ -279,23 +252,6 @@ impl Fold {
     fn llm_tells(&self, kind: &'static str, step: Option<u32>) -> Tells {
         Tells::Llm { agent: self.agent.name.clone(), kind, step, content: None, last: false }
     }
-}
-
-/// The action, as policies see it. Its id is the call's.
-fn action(request: &CallRequested) -> JsonText {
-    object([
-        ("action_id", JsonText::string(&request.call_id)),
-        ("kind", JsonText::string("tool.call")),
-        ("name", JsonText::string(&request.target)),
-        ("payload", object([("arguments", request.args.clone())]).to_text()),
-        ("capabilities", JsonText::of_model(&request.capabilities)),
-    ])
-    .to_text()
-}
-
-/// An intent is written only for what is allowed.
-fn decision(request: &CallRequested) -> JsonText {
-    JsonText::from(json!({"effect": "allow", "matched_capabilities": request.capabilities}))
 }
 
 fn tokens(usage: Option<TokenUsage>) -> JsonText {

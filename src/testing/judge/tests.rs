@@ -1,6 +1,6 @@
 //! The judge itself: for every cell of R7 what may follow, and that anything else is a fault.
 
-use proto_events::call::{CallFailure, CallRequested, CancelStage};
+use proto_events::call::{CallFailure, CallKind, FailureClass};
 use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::id::{Digest, Version};
 use proto_events::json::JsonText;
@@ -196,4 +196,17 @@ fn the_world_outside_is_held_against_the_log() {
     assert!(!at_rest(Recovery::Manual, &over, &[early]), "before it was on disk");
     let other = Execution { args: JsonText::string("other"), ..execution(1) };
     assert!(!at_rest(Recovery::Manual, &over, &[other]), "other arguments");
+}
+
+#[test]
+fn a_target_that_can_tell_is_asked_about_what_was_given_up() {
+    let canceled = CallEvent::Canceled { call_id: "c".to_owned(), stage: CancelStage::InFlight };
+    let told = |mode: Recovery, after: &[CallEvent]| {
+        let mut judge = judge(mode, vec![sent(1), canceled.clone()], after.to_vec());
+        judge.evidence();
+        judge.faults.is_empty()
+    };
+    assert!(!told(Recovery::Reconcile, &[]));
+    assert!(told(Recovery::Reconcile, &[found(Verdict::Inconclusive(String::new()))]));
+    assert!(told(Recovery::Idempotent, &[]), "there is nobody to ask");
 }

@@ -59,12 +59,14 @@ fn begin(
     origin: CallOrigin,
 ) -> Progress {
     let asking = question.agent;
+    // What is approved is what the model wants; the task that follows from it has ids and times of ours.
     let wish =
         Reply { thought: None, action: Action::AgentCall { agent: agent.to_owned(), what: what.clone() } };
+    let wish: JsonObject = JsonText::from(wish.to_json()).read().unwrap_or_default();
     let wanted = Wanted {
         name: agent,
         needs: &[CAPABILITY.to_owned()],
-        args: &JsonText::from(wish.to_json()),
+        args: &wish.to_text(),
         origin: &origin,
         call_id: Some(&call_id),
     };
@@ -94,7 +96,7 @@ fn begin(
     }
     match child(question, &context, what) {
         Ok(task) => {
-            let mut request = intent(question, peer.as_ref(), call_id, &task, what);
+            let mut request = intent(question, peer.as_ref(), call_id, &task, wish);
             (request.origin, request.approval) = (origin, approval);
             Progress::Next(Step::Do(start(question, request)))
         }
@@ -125,12 +127,9 @@ fn intent(
     peer: &dyn Peer,
     call_id: String,
     task: &PostedTask,
-    what: &AgentAction,
+    mut args: JsonObject,
 ) -> CallRequested {
-    let args: JsonObject =
-        [("action".to_owned(), JsonText::string(what.kind())), ("task".to_owned(), task.to_json())]
-            .into_iter()
-            .collect();
+    args.set("task", task.to_json());
     let (args, policy) = (args.to_text(), peer.policy());
     CallRequested {
         idempotency_key: idempotency_key(question.stream, &call_id),
