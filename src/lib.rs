@@ -61,6 +61,7 @@ pub mod tool {
     pub use crate::agent::policy::{Breaker, ToolPolicy};
     pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
     pub use crate::agent::tool_state::ToolState;
+    pub use crate::agent::why_not;
     pub use proto_events::call::{Recovery, Verdict};
     pub use proto_events::id::Version;
     pub use proto_events::tool_store::{ToolEntry, ToolStore};

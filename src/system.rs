@@ -9,6 +9,7 @@ mod reopen;
 mod running;
 mod task_events;
 mod thread;
+mod tools;
 
 pub use crate::actors::live::{Live, LiveFeed};
 pub use builder::Builder;
@@ -27,7 +28,6 @@ use proto_events::id::{Mint, Position, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
 use proto_events::session::Session;
 use proto_events::task::{Approval, Task, TaskRejection};
-use proto_events::tool_store::ToolStore;
 use tokio::sync::oneshot;
 
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
@@ -38,7 +38,6 @@ use crate::actors::supervisor::{CountLive, Settle};
 use crate::error::Error;
 use crate::limits::DOOR_COMMANDS;
 use crate::store::fold::fold_stream;
-use crate::store::snapshot::fold_from_snapshot;
 use crate::store::{EventStore, Subscription};
 
 use self::running::{Actors, Running};
@@ -206,17 +205,6 @@ impl System {
             return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
         }
         Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
-    }
-
-    /// What a tool keeps between its calls, as it is on disk.
-    ///
-    /// # Errors
-    /// [`Error::Id`] if this cannot be a tool's name, or what reading the log answers.
-    pub async fn tool_state(&self, tool: &str) -> Result<ToolStore, Error> {
-        let stream = StreamId::tool(&self.inner.agent, tool)?;
-        let store = self.log();
-        let read = move || fold_from_snapshot::<ToolStore>(store.as_ref(), &stream);
-        Ok(blocking(read).await??.state)
     }
 
     /// The log under this system, for reading: audit and inspection take nothing more. After

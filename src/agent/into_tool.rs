@@ -36,7 +36,8 @@ impl fmt::Debug for ToolParts {
     message = "`{Self}` cannot be used as a tool",
     label = "not a tool",
     note = "a tool is `async fn(Args) -> Result<T, E>` or `async fn(ToolContext, Args) -> Result<T, E>`, the same without `async`, or a closure of that shape with its argument types written out",
-    note = "`Args` needs `serde::Deserialize` and `schemars::JsonSchema`, `T` needs `serde::Serialize`, `E` is an error, a `String` or `ToolError`, and the future must be `Send`"
+    note = "`Args` needs `serde::Deserialize` and `schemars::JsonSchema`, `T` needs `serde::Serialize`, `E` is an error, a `String` or `ToolError`, and the future must be `Send`",
+    note = "to hear which of these is missing, call one of `taskreel::tool::why_not`, such as `why_not::async_fn(&forecast)`"
 )]
 pub trait IntoTool<Marker>: Send + Sync + 'static {
     /// The tool's parts.

@@ -8,7 +8,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`tool`], [`into_tool`], [`blocking`], [`registry`] | what a tool is, how a function becomes one, async or not, and one agent's tools |
+//! | [`tool`], [`into_tool`], [`blocking`], [`why_not`], [`registry`] | what a tool is, how a function becomes one, async or not, or why not, and one agent's tools |
 //! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
 //! | [`tool_state`] | what a tool keeps between its calls, as one call sees it |
 //! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
@@ -60,6 +60,7 @@ mod shorthand;
 pub mod summary;
 pub mod tool;
 pub mod tool_state;
+pub mod why_not;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -45,14 +45,14 @@ pub struct Builder {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,
     durability: Option<Durability>,
-    agent: Agent,
+    pub(super) agent: Agent,
     ports: Ports,
     calls: Calls,
     passivate_after: Duration,
     live_actors: usize,
     snapshots: Option<Snapshots>,
     #[cfg(feature = "mcp")]
-    mcp: Vec<McpServer>,
+    pub(super) mcp: Vec<McpServer>,
     #[cfg(feature = "testing")]
     stage: Option<Arc<crate::actors::stage::Stage>>,
 }
@@ -347,26 +347,6 @@ impl Builder {
             stage: self.stage,
         };
         Ok((name, parts, open))
-    }
-
-    /// Connects the MCP servers on the runtime for calls, where their connections then live, and adds their tools.
-    #[cfg(feature = "mcp")]
-    async fn list_mcp(&mut self, calls: &tokio::runtime::Handle) -> Result<(), Error> {
-        for server in std::mem::take(&mut self.mcp) {
-            let name = server.name().to_owned();
-            let listed = calls.spawn(server.tools()).await;
-            let listed = listed.map_err(|error| Error::Internal(format!("MCP server `{name}`: {error}")))?;
-            for tool in listed.map_err(Error::Builder)? {
-                let known = &tool.spec().name;
-                if self.agent.tools.get(known).is_some() {
-                    return Err(Error::Builder(format!(
-                        "MCP server `{name}` has a tool that would be called `{known}`, as another is; give it a prefix"
-                    )));
-                }
-                self.agent.tools.register(tool);
-            }
-        }
-        Ok(())
     }
 }
 

@@ -192,8 +192,7 @@ impl Task {
         }
     }
 
-    /// A call that names an approval is the very call that was approved (R11). A question to another agent carries a task
-    /// that is made for it, so that of it the agent alone can be compared here; whoever plans compares what is wished.
+    /// A call that names an approval is the very call that was approved (R11).
     pub(super) fn check_approval(&self, request: &CallRequested) -> Result<(), ApprovalRejection> {
         let Some(approval_id) = &request.approval else { return Ok(()) };
         let refused = |why| {
