@@ -8,6 +8,7 @@ use proto_events::id::{IdError, Version};
 use proto_events::model::ModelError;
 use proto_events::session::SessionRejection;
 use proto_events::task::TaskRejection;
+use proto_events::tool_store::ToolStoreRejection;
 
 use crate::store::{AppendError, OpenError, ReadError};
 
@@ -36,6 +37,9 @@ pub enum Error {
     /// The session said no. Nothing has changed.
     #[error(transparent)]
     Session(#[from] SessionRejection),
+    /// A tool's state said no. Calls are told as a failure of theirs; nothing has changed.
+    #[error(transparent)]
+    ToolState(#[from] ToolStoreRejection),
     /// What was given is not a task, message or part.
     #[error(transparent)]
     Model(#[from] ModelError),

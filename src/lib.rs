@@ -13,6 +13,8 @@ pub mod context;
 pub mod error;
 pub mod inspect;
 pub mod limits;
+#[cfg(feature = "otel")]
+pub mod otel;
 pub mod ports;
 pub mod store;
 pub mod system;
@@ -32,11 +34,18 @@ pub mod infer {
     pub use crate::agent::infer::{
         ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };
+    pub use crate::agent::messages::Messages;
     #[cfg(feature = "openai")]
     pub use crate::agent::openai::OpenAiCompatible;
     pub use crate::agent::policy::InferPolicy;
     pub use crate::agent::recorded::{Recorded, RecordedError};
     pub use crate::agent::scripted::{Entry, Scripted};
+}
+
+/// Other agents that an agent may ask.
+pub mod peer {
+    pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+    pub use crate::system::SystemPeer;
 }
 
 /// Approvals and capabilities: what a run may do, and who is asked where that is not settled.
@@ -49,7 +58,13 @@ pub mod approval {
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
     pub use crate::agent::into_tool::{DynTool, IntoTool};
+    #[cfg(feature = "mcp")]
+    pub use crate::agent::mcp::McpServer;
     pub use crate::agent::policy::{Breaker, ToolPolicy};
     pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
+    pub use crate::agent::tool_state::ToolState;
+    pub use crate::agent::why_not;
     pub use proto_events::call::{Recovery, Verdict};
+    pub use proto_events::id::Version;
+    pub use proto_events::tool_store::{ToolEntry, ToolStore};
 }

@@ -34,6 +34,19 @@ pub const LIVE_ACTORS_SPARE: usize = 16;
 /// Longest attempt of one call, unless its policy says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// Longest answer of another agent in this process, unless its policy says otherwise: an agent's run is many calls, each
+/// with a bound of its own.
+pub const DELEGATION_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How often another agent is asked to give up a task that it does not know: what was sent to it may still be on its way.
+pub const RECALL_TRIES: u32 = 5;
+
+/// The wait between two such tries.
+pub const RECALL_AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// Longest wait for another agent to give up a task. Nobody waits for the answer but a shutdown.
+pub const RECALL_WITHIN: Duration = Duration::from_secs(10);
+
 /// Longest time for which an approval handler is asked, unless the builder says otherwise; then a person is asked. The
 /// session waits meanwhile.
 pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(120);
@@ -69,6 +82,16 @@ pub const ERROR_TEXT_BYTES: usize = 4 * 1024;
 
 /// How often a session's actor asks again for a turn that its task holds and does not ask for.
 pub const DOUBT_AGAIN_AFTER: Duration = Duration::from_millis(500);
+
+/// Pieces of a live feed that wait for one listener: a long answer's last seconds. Older ones are dropped, and the
+/// listener is told how many.
+pub const LIVE_BUFFER: usize = 256;
+
+/// Longest piece of a live feed, in bytes (4 KiB): with the buffer it bounds what a listened task holds to 1 MiB.
+pub const LIVE_PIECE_BYTES: usize = 4 * 1024;
+
+/// Progress texts of one attempt that are passed on within a second: more than anyone reads.
+pub const PROGRESS_PER_SECOND: u32 = 20;
 
 /// Records that a subscriber may lag behind before it is told so and reads on from the log.
 pub const SUBSCRIBER_BUFFER: usize = 1_024;
@@ -108,3 +131,6 @@ pub const EXPORT_LINE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 
 /// Bytes of imported records that are made durable together (16 MiB): what waits is held in memory.
 pub const IMPORT_GROUP_BYTES: usize = 16 * 1024 * 1024;
+
+/// Longest wait for an MCP server to start and to list its tools: one that is fetched from a registry first is slow.
+pub const MCP_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);

@@ -3,13 +3,21 @@
 
 mod builder;
 mod handles;
+mod operator;
+mod peer;
 mod reopen;
 mod running;
+mod task_events;
 mod thread;
+mod tools;
 
+pub use crate::actors::live::{Live, LiveFeed};
 pub use builder::Builder;
 pub use handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
+pub use operator::{Decided, Operator};
+pub use peer::SystemPeer;
 pub use reopen::Reopened;
+pub use task_events::{TaskEvents, TaskStreamEvent, Tells};
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +33,7 @@ use tokio::sync::oneshot;
 use crate::actors::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask};
 use crate::actors::router::Drain;
 use crate::actors::shared::Parts;
+use crate::actors::spans::Within;
 use crate::actors::supervisor::{CountLive, Settle};
 use crate::error::Error;
 use crate::limits::DOOR_COMMANDS;
@@ -224,6 +233,7 @@ impl System {
             let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
             settle(actors).await;
         }
+        running.parts.live.close();
         let store = running.store();
         let closed = blocking(move || store.close()).await?;
         if let Ok(actors) = running.actors() {
@@ -270,6 +280,7 @@ impl System {
         if cause.correlation_id.is_empty() {
             cause.correlation_id.clone_from(&cause.command_id);
         }
+        cause.caller = Within(tracing::Span::current());
         let is_query = op.is_query();
         let mut kept = Some((op, cause));
         let send = |actors: &Actors, reply| {
@@ -350,6 +361,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
+        self.running().parts.live.close();
         if let Ok(actors) = self.running().actors() {
             actors.thread.stop();
         }

@@ -178,6 +178,30 @@ async fn what_waited_for_a_place_when_its_process_died_is_sent_by_the_next() {
 }
 
 #[tokio::test]
+async fn a_call_that_waited_for_its_place_waits_again_after_a_crash() {
+    // Its first attempt was written under the command that granted the place: the next grant must not pass for it.
+    let (crowd, store) = (Crowd::new(), memory());
+    let start = |store: Arc<MemoryStore>| {
+        let policy = ToolPolicy::read_only().concurrency(1);
+        System::builder("-").store(store).tool_with("t", "", crowd.tool(), policy).start()
+    };
+    let first = start(store.clone()).await.unwrap();
+    let one = first.submit(call("t")).await.unwrap();
+    crowd.started(1).await;
+    let two = first.submit(call("t")).await.unwrap();
+    let three = first.submit(call("t")).await.unwrap();
+    crowd.go.add_permits(1);
+    crowd.started(1).await;
+    let store = Arc::new(store.reopened().unwrap());
+    let second = start(store.clone()).await.unwrap();
+    crowd.go.add_permits(9);
+    for task in [one, two, three] {
+        let end = soon(second.task(task.id()).unwrap().finished()).await.unwrap();
+        assert_eq!(end.state(), TaskState::Completed);
+    }
+}
+
+#[tokio::test]
 async fn neighbouring_parts_run_side_by_side_only_where_they_are_declared_so() {
     // Three meet at a barrier: they can only do so side by side.
     let (store, barrier, before) = (memory(), Arc::new(Barrier::new(3)), Arc::new(AtomicU32::new(0)));

@@ -19,13 +19,30 @@ const VOCABULARY: Floors = &[
     ("call", &["envelope", "id", "json"]),
     ("task", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
-    ("codec", &["call", "decider", "envelope", "id", "json", "limits", "model", "session", "task", "turn"]),
+    ("tool_store", &["decider", "envelope", "id", "json", "limits"]),
+    (
+        "codec",
+        &[
+            "call",
+            "decider",
+            "envelope",
+            "id",
+            "json",
+            "limits",
+            "model",
+            "session",
+            "task",
+            "tool_store",
+            "turn",
+        ],
+    ),
 ];
 
 /// Those of `taskreel`.
 const LIBRARY: Floors = &[
     ("limits", &[]),
     ("ports", &[]),
+    ("otel", &[]),
     // `modelled` and `trying` are there in the crate `interleavings` only.
     ("store", &["limits", "modelled", "ports", "trying"]),
     ("context", &["limits"]),
@@ -35,6 +52,8 @@ const LIBRARY: Floors = &[
     ("error", &["limits", "store"]),
     ("actors", &["agent", "error", "limits", "ports", "store"]),
     ("system", &["actors", "agent", "error", "limits", "ports", "store"]),
+    // Of all that is below it, for tests of those who embed it.
+    ("testing", &["actors", "agent", "audit", "error", "limits", "ports", "store", "system"]),
 ];
 
 /// Crates, and the only places that may name them.

@@ -29,7 +29,8 @@ fn request() -> InferRequest {
         messages: vec![
             ChatMessage::new(LlmRole::System, "Reply in JSON."),
             ChatMessage::new(LlmRole::User, "Grüezi 😀"),
-        ],
+        ]
+        .into(),
         tools: Vec::new(),
         task_id: "t".to_owned(),
         session_id: None,

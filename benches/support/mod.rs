@@ -79,6 +79,8 @@ pub(crate) enum Target {
     AtMost(f64),
     /// Value over baseline.
     RatioAtLeast(f64),
+    /// Value over baseline.
+    RatioAtMost(f64),
 }
 
 /// One figure.
@@ -137,6 +139,7 @@ impl Row {
             Target::AtLeast(bound) => Some(self.value >= bound),
             Target::AtMost(bound) => Some(self.value <= bound),
             Target::RatioAtLeast(bound) => self.ratio.map(|ratio| ratio >= bound),
+            Target::RatioAtMost(bound) => self.ratio.map(|ratio| ratio <= bound),
         };
         self
     }
@@ -158,6 +161,7 @@ impl Row {
             Target::AtLeast(bound) => format!("≥ {bound}"),
             Target::AtMost(bound) => format!("≤ {bound}"),
             Target::RatioAtLeast(bound) => format!("ratio ≥ {bound}"),
+            Target::RatioAtMost(bound) => format!("ratio ≤ {bound}"),
         });
         let met = self.met.map_or("", |met| if met { "met" } else { "MISSED" });
         println!(

@@ -7,9 +7,13 @@ use crate::id::{Digest, Version};
 use crate::json::JsonText;
 
 mod book;
+mod command;
+mod event;
 pub mod recovery;
 
 pub use book::{Call, CallBook, CallStatus};
+pub use command::{CallCommand, CallRejection};
+pub use event::CallEvent;
 
 /// What kind of work a call is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub enum CallKind {
     Tool,
     /// An inference: changes nothing outside, costs money, is not reproducible.
     Infer,
+    /// Another agent, which is given a task of its own.
+    Delegate,
 }
 
 /// What may be done with a call whose outcome was lost (a crash, a timeout).
@@ -91,11 +97,12 @@ pub struct PromptRef {
 pub struct CallRequested {
     /// Unique in its stream.
     pub call_id: String,
-    /// Tool or inference.
+    /// Tool, inference or another agent.
     pub kind: CallKind,
-    /// The tool's name, or backend and model.
+    /// The name of the tool or agent, or backend and model.
     pub target: String,
-    /// A tool's checked arguments, or an inference's parameters. A retry sends these bytes again (R3).
+    /// A tool's checked arguments, an inference's parameters, or the task for another agent. A retry sends these bytes
+    /// again (R3).
     pub args: JsonText,
     /// SHA-256 of the text of `args`.
     pub args_digest: Digest,
@@ -208,243 +215,4 @@ pub enum CancelStage {
     Requested,
     /// It was in flight; its effect may have landed.
     InFlight,
-}
-
-/// What happens to calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallEvent {
-    /// The intent.
-    Requested(Box<CallRequested>),
-    /// One attempt is about to be sent.
-    Dispatched {
-        /// The call.
-        call_id: String,
-        /// From 1.
-        attempt: u32,
-        /// The log's epoch in which it is sent.
-        epoch: u64,
-        /// Back-off before it is sent, in milliseconds.
-        delay_ms: u64,
-        /// Why this attempt follows another; empty for the first.
-        cause: String,
-    },
-    /// The outcome: it worked.
-    Succeeded {
-        /// The call.
-        call_id: String,
-        /// The attempt that answered.
-        attempt: u32,
-        /// What it answered.
-        result: JsonText,
-        /// What the provider counted.
-        usage: Option<TokenUsage>,
-    },
-    /// The outcome: it did not work.
-    Failed {
-        /// The call.
-        call_id: String,
-        /// The attempt that failed.
-        attempt: u32,
-        /// Why.
-        failure: CallFailure,
-    },
-    /// An attempt took too long. Not an outcome: recovery decides what follows.
-    TimedOut {
-        /// The call.
-        call_id: String,
-        /// The attempt.
-        attempt: u32,
-        /// Its bound, in milliseconds.
-        after_ms: u64,
-    },
-    /// The outcome: given up because its task was canceled.
-    Canceled {
-        /// The call.
-        call_id: String,
-        /// How far it had come.
-        stage: CancelStage,
-    },
-    /// The outcome: nobody can say whether the effect landed, and it may not be repeated.
-    OutcomeUnknown {
-        /// The call.
-        call_id: String,
-        /// The last attempt.
-        attempt: u32,
-        /// What made it unknown.
-        why: String,
-    },
-    /// Somebody looked whether the effect of a lost attempt landed. Of an open call it is followed by an outcome or
-    /// another attempt; of one that was unknown it says what became of it; of a canceled one it is evidence.
-    Reconciled {
-        /// The call.
-        call_id: String,
-        /// The attempt that was asked about.
-        attempt: u32,
-        /// What was found.
-        verdict: Verdict,
-        /// By whom.
-        by: VerdictBy,
-    },
-    /// Nobody looks any further whether an unknown call took effect.
-    Abandoned {
-        /// The call.
-        call_id: String,
-        /// Why, in their words.
-        reason: String,
-        /// Who decided it.
-        by: String,
-    },
-    /// A result came after the call was closed: kept as evidence, never folded into an outcome (R6).
-    LateResultIgnored {
-        /// The call.
-        call_id: String,
-        /// The attempt that answered late.
-        attempt: u32,
-        /// Whether it had worked.
-        succeeded: bool,
-        /// SHA-256 of its result or error text.
-        digest: Digest,
-    },
-}
-
-impl CallEvent {
-    /// The call it is about.
-    pub fn call_id(&self) -> &str {
-        match self {
-            Self::Requested(request) => &request.call_id,
-            Self::Dispatched { call_id, .. }
-            | Self::Succeeded { call_id, .. }
-            | Self::Failed { call_id, .. }
-            | Self::TimedOut { call_id, .. }
-            | Self::Canceled { call_id, .. }
-            | Self::OutcomeUnknown { call_id, .. }
-            | Self::Reconciled { call_id, .. }
-            | Self::Abandoned { call_id, .. }
-            | Self::LateResultIgnored { call_id, .. } => call_id,
-        }
-    }
-}
-
-/// What may be wished of calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallCommand {
-    /// Write the intent.
-    Request(Box<CallRequested>),
-    /// Write that the next attempt is about to be sent.
-    Dispatch {
-        /// The call.
-        call_id: String,
-        /// The log's epoch.
-        epoch: u64,
-        /// Back-off before it is sent, in milliseconds.
-        delay_ms: u64,
-        /// Why this attempt follows another; empty for the first.
-        cause: String,
-    },
-    /// Record what an attempt answered.
-    Succeed {
-        /// The call.
-        call_id: String,
-        /// The attempt.
-        attempt: u32,
-        /// What it answered.
-        result: JsonText,
-        /// What the provider counted.
-        usage: Option<TokenUsage>,
-    },
-    /// Record that an attempt failed.
-    Fail {
-        /// The call.
-        call_id: String,
-        /// The attempt.
-        attempt: u32,
-        /// Why.
-        failure: CallFailure,
-    },
-    /// Record that an attempt took too long.
-    TimeOut {
-        /// The call.
-        call_id: String,
-        /// The attempt.
-        attempt: u32,
-        /// Its bound, in milliseconds.
-        after_ms: u64,
-    },
-    /// Record that the outcome cannot be known.
-    MarkUnknown {
-        /// The call.
-        call_id: String,
-        /// What made it unknown.
-        why: String,
-    },
-    /// Record whether the effect of a lost attempt landed.
-    Reconcile {
-        /// The call.
-        call_id: String,
-        /// What was found.
-        verdict: Verdict,
-        /// By whom.
-        by: VerdictBy,
-    },
-    /// Record that nobody looks any further.
-    Abandon {
-        /// The call.
-        call_id: String,
-        /// Why.
-        reason: String,
-        /// Who decided it.
-        by: String,
-    },
-}
-
-impl CallCommand {
-    /// The call it is about.
-    pub fn call_id(&self) -> &str {
-        match self {
-            Self::Request(request) => &request.call_id,
-            Self::Dispatch { call_id, .. }
-            | Self::Succeed { call_id, .. }
-            | Self::Fail { call_id, .. }
-            | Self::TimeOut { call_id, .. }
-            | Self::MarkUnknown { call_id, .. }
-            | Self::Reconcile { call_id, .. }
-            | Self::Abandon { call_id, .. } => call_id,
-        }
-    }
-}
-
-/// Why a command about a call is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CallRejection {
-    /// No such intent in this stream.
-    #[error("call `{0}` was never requested in this stream")]
-    NotRequested(String),
-    /// The id has been used.
-    #[error("call `{0}` was requested before; a call id names one intent")]
-    AlreadyRequested(String),
-    /// An outcome is there already.
-    #[error("call `{0}` has its outcome; it is not sent again")]
-    Closed(String),
-    /// An attempt is in flight already.
-    #[error("call `{0}` is in flight, or was and may not be repeated; it is not sent again")]
-    InFlight(String),
-    /// It was looked into before, with another verdict.
-    #[error("call `{call_id}` was settled before: {before}; what is found once is not changed")]
-    Settled {
-        /// The call.
-        call_id: String,
-        /// The word for what was found.
-        before: &'static str,
-    },
-    /// Nobody needs to look into it.
-    #[error("call `{call_id}` is {status}; only a call whose outcome is unknown is settled by a person")]
-    NotUnknown {
-        /// The call.
-        call_id: String,
-        /// What is known of it.
-        status: &'static str,
-    },
-    /// The task is over.
-    #[error("call `{0}` cannot be requested: the task is over")]
-    TaskOver(String),
 }

@@ -83,6 +83,14 @@ impl StreamId {
         Self::of("session", agent, id)
     }
 
+    /// The stream of what a tool keeps.
+    ///
+    /// # Errors
+    /// [`IdError`] if `agent` or `name` cannot be an id.
+    pub fn tool(agent: &str, name: &str) -> Result<Self, IdError> {
+        Self::of("tool", agent, name)
+    }
+
     fn of(category: &str, agent: &str, id: &str) -> Result<Self, IdError> {
         check_id(agent)?;
         check_id(id)?;
@@ -113,7 +121,7 @@ impl StreamId {
         &self.0
     }
 
-    /// What kind of actor it is: `task` or `session`.
+    /// What it is the stream of: `task`, `session` or `tool`.
     pub fn category(&self) -> &str {
         self.0.split_once('-').map_or("", |(category, _)| category)
     }
@@ -123,7 +131,7 @@ impl StreamId {
         self.components().map_or_else(String::new, |(agent, _)| decode(agent).unwrap_or_default())
     }
 
-    /// The caller's own id of the task or session, decoded.
+    /// The caller's own id of the task or session, or the tool's name, decoded.
     pub fn id(&self) -> String {
         self.components().map_or_else(String::new, |(_, id)| decode(id).unwrap_or_default())
     }

@@ -4,7 +4,7 @@
 //! This crate is pure: no clock, no randomness, no IO, no `async`. Times and ids arrive from outside. An
 //! auditor's own tool can depend on it alone to read a log and fold it.
 //!
-//! Floors, imports only downward: [`codec`] over [`task`] and [`session`] over [`call`] and [`turn`] over [`model`] over
+//! Floors, imports only downward: [`codec`] over [`task`], [`session`] and [`tool_store`] over [`call`] and [`turn`] over [`model`] over
 //! [`envelope`] over [`id`], [`json`], [`decider`] and [`limits`].
 
 pub mod call;
@@ -19,4 +19,5 @@ pub mod model;
 pub mod scenario;
 pub mod session;
 pub mod task;
+pub mod tool_store;
 pub mod turn;

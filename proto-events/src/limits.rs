@@ -19,3 +19,16 @@ pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 
 /// Most model calls for one infer part, Protolink's bound.
 pub const INFER_STEPS_MAX: u32 = 10;
+
+/// Most keys of its tool's state that one call writes: with its outcome and what follows they fit one append.
+pub const TOOL_WRITES_MAX: usize = 256;
+
+/// Most keys that one tool keeps: all of them are in memory while the tool is in use.
+pub const TOOL_KEYS_MAX: usize = 10_000;
+
+/// Most bytes of keys and values that one tool keeps (16 MiB), for the same reason. What is larger belongs into a
+/// file or a database, with its name here.
+pub const TOOL_STORE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Largest value of one key of a tool's state, in bytes (1 MiB), for the same reason.
+pub const TOOL_VALUE_BYTES_MAX: usize = 1024 * 1024;

@@ -21,6 +21,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
 use proto_events::session::SessionEvent;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
+use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
 
 fn object(json: &str) -> JsonObject {
@@ -204,6 +205,16 @@ fn session_events() -> Vec<SessionEvent> {
     ]
 }
 
+fn tool_events() -> Vec<ToolStoreEvent> {
+    let call = || ("task-agent/t".to_owned(), "call_1".to_owned());
+    let ((task, call_id), (for_task, its_call)) = (call(), call());
+    let value = JsonText::parse(r#"{"n": 1.50}"#).unwrap();
+    vec![
+        ToolStoreEvent::KeyPut { task, call_id, key: "orders/ü".into(), value },
+        ToolStoreEvent::KeyDeleted { task: for_task, call_id: its_call, key: "orders/ü".into() },
+    ]
+}
+
 fn path(payload: &Payload) -> PathBuf {
     let Payload { kind, schema, .. } = payload;
     let file = format!("tests/golden/{kind:03}_{}_v{schema}.bin", kind::name(*kind));
@@ -228,6 +239,7 @@ fn check<E: Storable + PartialEq + std::fmt::Debug>(event: &E) -> u16 {
 fn every_event_has_the_bytes_of_its_golden_file_and_is_read_back_from_them() {
     let mut seen: BTreeSet<u16> = task_events().iter().map(check).collect();
     seen.extend(session_events().iter().map(check));
+    seen.extend(tool_events().iter().map(check));
     let all: BTreeSet<u16> = kind::ALL.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(seen, all, "an event kind has no golden file");
 }
@@ -246,7 +258,11 @@ fn every_golden_file_ever_shipped_is_still_read() {
             continue;
         };
         let schema: u8 = rest.rsplit_once("_v").unwrap().1.parse().unwrap();
-        let category = if (100..200).contains(&number) { "session" } else { "task" };
+        let category = match number {
+            100..200 => "session",
+            300..400 => "tool",
+            _ => "task",
+        };
         let body = std::fs::read(&path).unwrap();
         AnyEvent::decode(category, number, schema, &body).unwrap_or_else(|error| panic!("{name}: {error}"));
         read += 1;

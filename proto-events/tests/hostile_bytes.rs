@@ -24,7 +24,9 @@ fn golden() -> Vec<(u16, Vec<u8>)> {
 }
 
 fn decode(kind: u16, body: &[u8]) -> bool {
-    ["task", "session", "nothing"].iter().any(|category| AnyEvent::decode(category, kind, 1, body).is_ok())
+    ["task", "session", "tool", "nothing"]
+        .iter()
+        .any(|category| AnyEvent::decode(category, kind, 1, body).is_ok())
 }
 
 proptest! {
@@ -61,7 +63,7 @@ fn a_length_of_eight_exabytes_is_refused_before_memory_is_asked_for() {
     let mut body = vec![253];
     body.extend_from_slice(&(u64::MAX / 2).to_le_bytes());
     for (kind, _) in kind::ALL {
-        for category in ["task", "session"] {
+        for category in ["task", "session", "tool"] {
             assert!(AnyEvent::decode(category, *kind, 1, &body).is_err());
         }
     }

@@ -1,44 +1,15 @@
-//! The record's bytes are for ever: a golden file, and properties over all records and over hostile bytes.
+//! The record's bytes are for ever: golden files, every cut and every flipped bit of them.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     reason = "in a test a panic is the answer, in helpers too"
 )]
 
-use proptest::prelude::*;
-use proto_events::codec::record::{
-    Body, EncodedRecord, EventBody, EventView, Record, RecordDraft, RecordError, RecordView,
-};
-use proto_events::envelope::{Basis, Metadata, Principal, Timestamp};
-use proto_events::id::{Digest, StreamId, Version};
+mod record_support;
 
-/// The record in `golden/record_v1.bin`. Neither may ever change.
-fn golden() -> RecordDraft {
-    RecordDraft {
-        stream: StreamId::task("weather desk", "tâche/1").unwrap(),
-        first_version: Version(3),
-        set_id: *b"set-id-of-16-byt",
-        part: 1,
-        parts: 2,
-        partition: 5,
-        epoch: 9,
-        metadata: Metadata {
-            at: Timestamp(1_795_000_000_123_456),
-            command_id: "command-1".into(),
-            command_digest: Digest::of(b"the command's body"),
-            causation_id: "cause".into(),
-            correlation_id: "request ☃".into(),
-            principal: Principal { name: "ana".into(), basis: Basis::Authenticated },
-        },
-        previous: Digest::of(b"the record before"),
-        events: vec![
-            EventBody { kind: 201, schema: 1, salt: *b"sixteen bytes of", body: b"first body".to_vec() },
-            EventBody { kind: 65_535, schema: 255, salt: [0; 16], body: Vec::new() },
-        ],
-    }
-}
-
-const GOLDEN: &[u8] = include_bytes!("golden/record_v1.bin");
+use proto_events::codec::record::{EncodedRecord, EventBody, Record, RecordDraft, RecordError, RecordView};
+use proto_events::id::{Digest, Version};
+use record_support::{GOLDEN, draft_of, golden};
 
 #[test]
 fn the_golden_record_is_still_written_and_read_the_same() {
@@ -297,136 +268,4 @@ fn a_length_that_lies_costs_no_memory() {
     let mut count = GOLDEN[..188].to_vec();
     count[186..188].copy_from_slice(&1_024_u16.to_be_bytes());
     assert!(matches!(Record::decode(&count), Err(RecordError::Cut { field: "events", .. })));
-}
-
-fn draft_of(record: &Record) -> RecordDraft {
-    let event = |event: &proto_events::codec::record::StoredEvent| match &event.place {
-        Body::Inline { salt, bytes } => {
-            assert_eq!(event.body_len as usize, bytes.len());
-            EventBody { kind: event.kind, schema: event.schema, salt: *salt, body: bytes.clone() }
-        }
-        other => panic!("a body in place {other:?}"),
-    };
-    RecordDraft {
-        stream: record.stream.clone(),
-        first_version: record.first_version,
-        set_id: record.set_id,
-        part: record.part,
-        parts: record.parts,
-        partition: record.partition,
-        epoch: record.epoch,
-        metadata: record.metadata.clone(),
-        previous: record.previous,
-        events: record.events.iter().map(event).collect(),
-    }
-}
-
-fn bodies_of(events: &[EventView<'_>]) -> Vec<EventBody> {
-    let body = |event: &EventView<'_>| EventBody {
-        kind: event.kind,
-        schema: event.schema,
-        salt: *event.salt,
-        body: event.body.unwrap().to_vec(),
-    };
-    events.iter().map(body).collect()
-}
-
-prop_compose! {
-    fn any_event()(
-        kind: u16, schema: u8, salt: [u8; 16], body in prop::collection::vec(any::<u8>(), 0..200),
-    ) -> EventBody {
-        EventBody { kind, schema, salt, body }
-    }
-}
-
-prop_compose! {
-    fn any_metadata()(
-        at: i64, texts: [String; 4], digest: [u8; 32], authenticated: bool,
-    ) -> Metadata {
-        let [command_id, causation_id, correlation_id, name] = texts;
-        let basis = if authenticated { Basis::Authenticated } else { Basis::Asserted };
-        Metadata {
-            at: Timestamp(at), command_id, command_digest: Digest(digest), causation_id, correlation_id,
-            principal: Principal { name, basis },
-        }
-    }
-}
-
-prop_compose! {
-    fn any_draft()(
-        agent in "\\PC{1,30}", id in "\\PC{1,30}", first in 1..u64::MAX - 2_000, set_id: [u8; 16],
-        part in 0..u16::MAX, more in 1..100_u16, partition: u32, epoch: u64, previous: [u8; 32],
-        metadata in any_metadata(), events in prop::collection::vec(any_event(), 1..8),
-    ) -> RecordDraft {
-        RecordDraft {
-            stream: StreamId::task(&agent, &id).unwrap(), first_version: Version(first), set_id, part,
-            parts: part.saturating_add(more), partition, epoch, metadata, previous: Digest(previous), events,
-        }
-    }
-}
-
-proptest! {
-    #[test]
-    fn every_record_comes_back(draft in any_draft()) {
-        let encoded = draft.encode().unwrap();
-        prop_assert_eq!(encoded.bytes().len(), draft.size());
-        let record = Record::decode(encoded.bytes()).unwrap();
-        record.check_bodies().unwrap();
-        prop_assert_eq!(record.last_version(), encoded.last_version());
-        let view = RecordView::peek(encoded.bytes()).unwrap();
-        let seen: Vec<_> = view.events().map(Result::unwrap).collect();
-        prop_assert!(seen.iter().all(EventView::matches_digest));
-        prop_assert_eq!(&bodies_of(&seen), &draft.events);
-        prop_assert_eq!(RecordView::count_events(encoded.bytes()), Ok(encoded.event_count()));
-        prop_assert_eq!(&draft_of(&record), &draft);
-        let view = RecordView::peek(encoded.bytes()).unwrap();
-        for (event, stored) in view.events().zip(&record.events) {
-            let event = event.unwrap();
-            let same = (event.kind, event.schema, event.body_len, event.digest, event.body);
-            prop_assert_eq!(same, (stored.kind, stored.schema, stored.body_len, stored.digest, stored.body()));
-            prop_assert_eq!(Digest::of_parts(&[event.salt, event.body.unwrap()]), event.digest);
-        }
-        prop_assert_eq!(view.events().count(), record.events.len());
-        prop_assert_eq!(EncodedRecord::from_bytes(encoded.bytes()).unwrap(), encoded);
-    }
-
-    #[test]
-    fn a_record_within_any_limit_has_the_same_hash_and_its_bodies_come_back(
-        draft in any_draft(), limit in 0..2_000_usize,
-    ) {
-        let encoded = draft.encode_within(limit).unwrap();
-        prop_assert_eq!(encoded.hash(), draft.encode().unwrap().hash());
-        let mut record = Record::decode(encoded.bytes()).unwrap();
-        for detached in encoded.detached() {
-            record.put_body(detached.event.into(), detached.body.to_vec()).unwrap();
-        }
-        record.check_bodies().unwrap();
-        let bodies: Vec<_> = record.events.iter().map(|event| event.body().unwrap()).collect();
-        let drafted: Vec<_> = draft.events.iter().map(|event| event.body.as_slice()).collect();
-        prop_assert_eq!(bodies, drafted);
-    }
-
-    #[test]
-    fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-        let _ = Record::decode(&bytes);
-        let mut known = bytes;
-        known.insert(0, 1);
-        let _ = Record::decode(&known);
-    }
-
-    #[test]
-    fn mutated_bytes_never_panic_and_never_pass_unnoticed(
-        changes in prop::collection::vec((0..310_usize, any::<u8>()), 1..6), cut in 0..=310_usize,
-    ) {
-        let mut bytes = GOLDEN.to_vec();
-        for (at, byte) in changes {
-            bytes[at] = byte;
-        }
-        bytes.truncate(cut);
-        let read = Record::decode(&bytes).and_then(|record| record.check_bodies());
-        if read.is_ok() && bytes != GOLDEN {
-            let hash = RecordView::peek(&bytes).unwrap().leaf_hash();
-            prop_assert_ne!(hash, RecordView::peek(GOLDEN).unwrap().leaf_hash());
-        }
-    }
 }

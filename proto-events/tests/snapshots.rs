@@ -14,9 +14,11 @@ use proto_events::codec::Storable;
 use proto_events::codec::state::Kept;
 use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::id::Digest;
+use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
+use proto_events::tool_store::{ToolStore, ToolStoreEvent};
 
 /// All golden events of a category, in the order of their kinds.
 fn golden<E: Storable>() -> Vec<E> {
@@ -42,6 +44,19 @@ fn task_events() -> Vec<TaskEvent> {
 
 fn session_events() -> Vec<SessionEvent> {
     golden()
+}
+
+/// The golden events, and those that write another key and the same one again.
+fn tool_events() -> Vec<ToolStoreEvent> {
+    let put = |key: &str, value: &str| ToolStoreEvent::KeyPut {
+        task: "task-agent/t".into(),
+        call_id: "call_2".into(),
+        key: key.into(),
+        value: JsonText::parse(value).unwrap(),
+    };
+    let mut events = vec![put("a", "1"), put("b", "[2, 3]"), put("a", "1e400")];
+    events.extend(golden());
+    events
 }
 
 /// The states after each event, the empty one first.
@@ -93,22 +108,33 @@ proptest! {
     }
 
     #[test]
+    fn a_tool_store_kept_at_any_version_folds_on_to_the_same_end(
+        picks in proptest::collection::vec(any::<prop::sample::Index>(), 0..30),
+    ) {
+        let pool = tool_events();
+        let events: Vec<_> = picks.iter().map(|pick| pick.get(&pool).clone()).collect();
+        check::<ToolStore>(&events);
+    }
+
+    #[test]
     fn bytes_that_are_no_state_are_an_error_or_another_state(
         flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
         cut in any::<prop::sample::Index>(),
     ) {
         let mut task = states::<Task>(&task_events()).pop().unwrap().keep().unwrap();
         let mut session = states::<Session>(&session_events()[..4]).pop().unwrap().keep().unwrap();
-        for bytes in [&mut task, &mut session] {
+        let mut tool = states::<ToolStore>(&tool_events()[..3]).pop().unwrap().keep().unwrap();
+        for bytes in [&mut task, &mut session, &mut tool] {
             for (at, with) in &flips {
                 let at = at.index(bytes.len());
                 bytes[at] = *with;
             }
         }
-        for bytes in [&task, &session] {
+        for bytes in [&task, &session, &tool] {
             let cut = &bytes[..cut.index(bytes.len())];
             for bytes in [bytes.as_slice(), cut] {
                 let _either_is_fine = (Task::kept(bytes).is_ok(), Session::kept(bytes).is_ok());
+                let _either_is_fine = ToolStore::kept(bytes).is_ok();
             }
         }
     }
@@ -128,6 +154,8 @@ const TASK_REVISIONS: &[(u32, &str)] = &[
 ];
 const SESSION_REVISIONS: &[(u32, &str)] =
     &[(1, "80a9c3c8f5f1f63d8250e6845a05583f72933db40f6353a24b1c43caae08735b")];
+const TOOL_STORE_REVISIONS: &[(u32, &str)] =
+    &[(1, "beb001c01993e145d57a93485182893db529685276264457995b39571b0cee94")];
 
 fn check_revision(name: &str, revision: u32, digest: &str, known: &[(u32, &str)]) {
     assert!(known.is_sorted_by(|one, next| one.0 < next.0), "{name}: a revision is given once");
@@ -142,5 +170,7 @@ fn check_revision(name: &str, revision: u32, digest: &str, known: &[(u32, &str)]
 #[test]
 fn whoever_changes_a_fold_or_its_kept_form_must_bump_the_revision() {
     check_revision("Task", Task::REVISION, &digest::<Task>(&task_events()), TASK_REVISIONS);
+    let tools = digest::<ToolStore>(&tool_events());
+    check_revision("ToolStore", ToolStore::REVISION, &tools, TOOL_STORE_REVISIONS);
     check_revision("Session", Session::REVISION, &digest::<Session>(&session_events()), SESSION_REVISIONS);
 }

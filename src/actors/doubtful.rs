@@ -3,7 +3,10 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use tracing::Instrument;
+
 use crate::actors::shared::Shared;
+use crate::actors::spans;
 use crate::limits::DOUBTFUL_APPENDS;
 use crate::store::{Append, AppendError, Appended};
 
@@ -62,7 +65,11 @@ impl Shared {
     pub(super) async fn append(&self, append: Append, command_id: &str) -> Result<Appended, AppendError> {
         let set_id = append.set_id;
         let mut watch = UntilAnswered { doubtful: &self.doubtful, set_id, command_id, plain: false };
-        let answer = self.store.append(append).await;
+        let span = spans::append(&append);
+        let answer = self.store.append(append).instrument(span.clone()).await;
+        if let Ok(done) = &answer {
+            spans::appended(&span, done);
+        }
         watch.plain = !matches!(answer, Err(AppendError::Ambiguous { .. }));
         answer
     }

@@ -13,9 +13,11 @@ use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
+use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 
 use crate::actors::places::Place;
+use crate::actors::spans::Within;
 use crate::agent::approval::ApprovalVerdict;
 use crate::agent::infer::InferRequest;
 use crate::error::Error;
@@ -29,6 +31,10 @@ pub(crate) struct Cause {
     pub(crate) causation_id: String,
     pub(crate) correlation_id: String,
     pub(crate) principal: Principal,
+    /// The span of the caller.
+    pub(crate) caller: Within,
+    /// The span of the call of which this is the outcome.
+    pub(crate) within: Within,
 }
 
 impl Cause {
@@ -55,6 +61,8 @@ pub(crate) enum AttemptEnd {
     Succeeded {
         result: JsonText,
         usage: Option<TokenUsage>,
+        /// What it leaves in its tool's state, written with it or not at all.
+        writes: Vec<ToolWrite>,
     },
     /// `passing` says that the target asked to be tried again, after `delay_ms`.
     Failed {
@@ -274,6 +282,8 @@ pub(crate) struct Order {
     pub(crate) place: Option<Place>,
     /// What an inference is sent; none for a tool.
     pub(crate) infer: Option<InferRequest>,
+    /// The span in which it is carried out.
+    pub(crate) within: Within,
 }
 
 /// Ask a tool whether an attempt took effect.
@@ -294,6 +304,15 @@ pub(crate) struct ProbeOrder {
 pub(crate) struct Abort {
     pub(crate) stream: StreamId,
     pub(crate) call_id: String,
+}
+
+/// Give up the task that another agent was sent: the call that sent it has its outcome.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct Recall {
+    pub(crate) peer: String,
+    pub(crate) task_id: String,
+    pub(crate) reason: String,
 }
 
 /// A task's actor has stopped.

@@ -19,16 +19,20 @@
 
 mod asking;
 mod awake;
+mod delegate;
 pub(crate) mod doubtful;
 pub(crate) mod entity;
+pub(crate) mod live;
 pub(crate) mod messages;
 pub(crate) mod places;
 pub(crate) mod router;
 pub(crate) mod session;
 pub(crate) mod shared;
 pub(crate) mod snapshots;
+pub(crate) mod spans;
 #[cfg(feature = "testing")]
 pub(crate) mod stage;
 pub(crate) mod supervisor;
 pub(crate) mod task;
 mod task_core;
+pub(crate) mod tool_stores;

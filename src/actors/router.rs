@@ -5,28 +5,34 @@ use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
 use futures_util::FutureExt;
-use proto_events::call::{CallFailure, CallRequested, FailureClass};
+use proto_events::call::{CallFailure, CallKind, FailureClass};
 use proto_events::id::StreamId;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, TaskOp, ToTask};
+use crate::actors::delegate;
+use crate::actors::live::{LiveHub, LiveSource};
+use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask};
 use crate::actors::shared::Parts;
+use crate::actors::spans::{self, Within};
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
-use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts, ToolError, ToolErrorKind};
+use crate::agent::tool::Cancellation;
 use crate::limits::{CANCEL_GRACE, DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
 use crate::ports::Ports;
 
 mod asking;
 mod breakers;
+mod tool;
 mod watch;
 
 use breakers::Breakers;
+use tool::tool;
 use watch::Watch;
 
 /// Answer when no call is in flight any more.
@@ -55,14 +61,18 @@ struct InFlight {
 /// The router.
 pub(crate) struct Router {
     agent: Arc<Agent>,
+    tool_stores: Arc<ToolStores>,
     ports: Ports,
     calls: tokio::runtime::Handle,
+    live: Arc<LiveHub>,
     to_task: Recipient<ToTask>,
     in_flight: HashMap<Key, InFlight>,
     breakers: Breakers,
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
     /// Works that have not ended, those that were interrupted included.
     working: usize,
+    /// Tasks of other agents that are being given up.
+    recalls: usize,
     /// Nothing is sent any more, and no outcome told: as if the process had died.
     halted: bool,
     halting: Option<Halt>,
@@ -72,13 +82,16 @@ impl Router {
     pub(crate) fn new(parts: &Parts, to_task: Recipient<ToTask>) -> Self {
         Self {
             agent: Arc::clone(&parts.agent),
+            tool_stores: Arc::clone(&parts.tool_stores),
             ports: parts.ports.clone(),
             calls: parts.calls.clone(),
+            live: Arc::clone(&parts.live),
             to_task,
             in_flight: HashMap::new(),
             breakers: Breakers::default(),
             draining: Vec::new(),
             working: 0,
+            recalls: 0,
             halted: false,
             halting: None,
         }
@@ -90,20 +103,19 @@ impl Router {
         order: Order,
         cancellation: Cancellation,
         began: Arc<AtomicBool>,
+        span: &Within,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
-        let agent = Arc::clone(&self.agent);
+        let (agent, stores, ports) =
+            (Arc::clone(&self.agent), Arc::clone(&self.tool_stores), self.ports.clone());
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
-        let CallRequested { target, call_id, .. } = &order.request;
-        let span = if order.infer.is_some() {
-            tracing::info_span!("infer", model = %target, call_id = %call_id, task = %order.task_id)
-        } else {
-            tracing::info_span!("tool.call", tool = %target, call_id = %call_id, task = %order.task_id)
-        };
+        let live = self.live.source(&order.stream, &order.request.call_id, order.attempt);
+        live.began();
         let work = async move {
             began.store(true, Ordering::Release);
-            attempt(&agent, order, cancellation, jitter).await
+            let given = Given { stores, ports, live, cancellation, jitter };
+            attempt(&agent, order, given).await
         };
-        self.calls.spawn(work.instrument(span))
+        self.calls.spawn(work.instrument(span.0.clone()))
     }
 
     /// Sends an attempt whose back-off is over, unless it was canceled meanwhile or its target is left alone.
@@ -115,14 +127,16 @@ impl Router {
         if let Some((text, left)) = self.breakers.refuses(&target, self.ports.clock.now()) {
             let failure = failure(FailureClass::BeforeEffect, "CircuitOpen", &text);
             let delay_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-            return self.finish(key, attempt, AttemptEnd::Failed { failure, passing: true, delay_ms }, false);
+            let end = AttemptEnd::Failed { failure, passing: true, delay_ms };
+            return self.finish(key, attempt, end, false, order.within);
         }
-        let is_tool = order.infer.is_none();
+        let (is_tool, is_inference) = (order.request.kind == CallKind::Tool, order.infer.is_some());
         let tool = self.agent.tools.get(&target).filter(|_| is_tool);
         let can_be_dropped = tool.is_none_or(|tool| !tool.tool().is_blocking());
         let (bound, place) = (Duration::from_millis(order.request.timeout_ms), order.place.clone());
         let began = Arc::new(AtomicBool::new(false));
-        let work = self.send_off(order, cancellation.clone(), Arc::clone(&began));
+        let span = spans::call(&order);
+        let work = self.send_off(order, cancellation.clone(), Arc::clone(&began), &span);
         if let Some(known) = self.in_flight.get_mut(key) {
             known.work = Some(work.abort_handle());
         }
@@ -136,9 +150,10 @@ impl Router {
             cancellation,
             clock: Arc::clone(&self.ports.clock),
             bound,
-            grace: if is_tool { CANCEL_GRACE } else { Duration::ZERO },
+            grace: if is_inference { Duration::ZERO } else { CANCEL_GRACE },
             can_be_dropped,
             place,
+            span,
             tell: ctx.address().recipient(),
         };
         actix_rt::spawn(watch.run());
@@ -147,11 +162,12 @@ impl Router {
     /// Notes what an attempt says about its target.
     fn note_end(&mut self, target: &str, end: &AttemptEnd) {
         let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.circuit());
-        let rule = tool.unwrap_or_else(|| self.agent.infer_policy.circuit());
+        let peer = || self.agent.peers.get(target).map(|peer| peer.policy().circuit());
+        let rule = tool.or_else(peer).unwrap_or_else(|| self.agent.infer_policy.circuit());
         self.breakers.note(target, rule, end, self.ports.clock.now());
     }
 
-    fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd, late: bool) {
+    fn finish(&mut self, key: &Key, attempt: u32, end: AttemptEnd, late: bool, within: Within) {
         // An attempt that was aborted, or followed by another, has no entry of its own any more.
         if self.in_flight.get(key).is_some_and(|known| known.attempt == attempt) {
             self.in_flight.remove(key);
@@ -163,7 +179,7 @@ impl Router {
         let (stream, call_id) = key.clone();
         // What comes after an attempt was given up is another command than that it was.
         let word = if late { "late" } else { "outcome" };
-        let cause = Cause::own(format!("{word}:{call_id}:{attempt}"), &call_id);
+        let cause = Cause { within, ..Cause::own(format!("{word}:{call_id}:{attempt}"), &call_id) };
         let op = TaskOp::Outcome { call_id, attempt, end };
         self.to_task.do_send(ToTask { stream, op, cause, reply: None });
         self.tell_drained();
@@ -184,7 +200,7 @@ impl Router {
     }
 
     fn tell_drained(&mut self) {
-        if self.in_flight.is_empty() {
+        if self.in_flight.is_empty() && self.recalls == 0 {
             for reply in self.draining.drain(..) {
                 let _gone_is_fine = reply.send(());
             }
@@ -203,10 +219,11 @@ impl Actor for Router {
 impl Handler<Order> for Router {
     type Result = ();
 
-    fn handle(&mut self, order: Order, ctx: &mut Self::Context) {
+    fn handle(&mut self, mut order: Order, ctx: &mut Self::Context) {
         if self.halted {
             return;
         }
+        order.within = spans::route(&order);
         let key = (order.stream.clone(), order.request.call_id.clone());
         let attempt = order.attempt;
         let cancellation = Cancellation::new();
@@ -235,6 +252,20 @@ impl Handler<Abort> for Router {
         // Whoever watches it sees to the rest.
         call.cancellation.cancel();
         self.tell_drained();
+    }
+}
+
+impl Handler<Recall> for Router {
+    type Result = ();
+
+    fn handle(&mut self, message: Recall, ctx: &mut Self::Context) {
+        let Some(peer) = self.agent.peers.get(&message.peer).cloned() else { return };
+        self.recalls += 1;
+        let work = self.calls.spawn(delegate::recall(peer, message, Arc::clone(&self.ports.clock)));
+        ctx.spawn(work.into_actor(self).map(|_ended, actor: &mut Self, _| {
+            actor.recalls -= 1;
+            actor.tell_drained();
+        }));
     }
 }
 
@@ -278,13 +309,29 @@ impl Handler<Drain> for Router {
     }
 }
 
+/// What an attempt is given beside its order.
+struct Given {
+    stores: Arc<ToolStores>,
+    ports: Ports,
+    live: LiveSource,
+    cancellation: Cancellation,
+    /// From 0 to 1, for its back-off.
+    jitter: f64,
+}
+
 /// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
-async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
+async fn attempt(agent: &Agent, order: Order, given: Given) -> AttemptEnd {
     let number = order.attempt;
     let work = async {
         match order.infer {
-            Some(request) => infer(agent, request, number, jitter).await,
-            None => tool(agent, order, cancellation, jitter).await,
+            Some(request) => {
+                let request = InferRequest { deltas: given.live.deltas(), ..request };
+                infer(agent, request, number, given.jitter).await
+            }
+            None if order.request.kind == CallKind::Delegate => {
+                delegate::attempt(&agent.peers, &order.request, number, given.ports).await
+            }
+            None => tool(agent, order, given).await,
         }
     };
     match AssertUnwindSafe(work).catch_unwind().await {
@@ -297,46 +344,15 @@ async fn attempt(agent: &Agent, order: Order, cancellation: Cancellation, jitter
     }
 }
 
-async fn tool(agent: &Agent, order: Order, cancellation: Cancellation, jitter: f64) -> AttemptEnd {
-    let Some(registered) = agent.tools.get(&order.request.target) else {
-        let text = format!("Tool '{}' not found", order.request.target);
-        return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
-    };
-    let timeout = Duration::from_millis(order.request.timeout_ms);
-    let context = ToolContext::new(ToolContextParts {
-        task_id: order.task_id,
-        call_id: order.request.call_id.clone(),
-        idempotency_key: order.request.idempotency_key.clone(),
-        attempt: order.attempt,
-        deadline: Instant::now().checked_add(timeout),
-        cancellation,
-        progress: None,
-    });
-    match registered.tool().call(context, order.request.args).await {
-        Ok(result) => AttemptEnd::Succeeded { result, usage: None },
-        Err(error) => tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter)),
-    }
-}
-
-/// An error without a message fails with its type as its message. If its policy has it tried again, then after this
-/// back-off.
-fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
-    let class = match error.kind() {
-        ToolErrorKind::Arguments => FailureClass::Rejected,
-        ToolErrorKind::Failed => FailureClass::AfterEffect,
-    };
-    let message = if error.message().is_empty() { error.type_name() } else { error.message() };
-    let delay_ms = u64::try_from(back_off.as_millis()).unwrap_or(u64::MAX);
-    AttemptEnd::Failed { failure: failure(class, error.type_name(), message), passing: false, delay_ms }
-}
-
 async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
     let Some(backend) = &agent.backend else {
         let text = "the agent has no model any more";
         return failed(FailureClass::BeforeEffect, "NoModel", text);
     };
     match backend.infer(request).await {
-        Ok(reply) => AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage },
+        Ok(reply) => {
+            AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
+        }
         Err(error) => infer_failed(&error, attempt, jitter),
     }
 }

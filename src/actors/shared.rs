@@ -7,9 +7,11 @@ use std::time::Duration;
 use actix::Recipient;
 
 use crate::actors::doubtful::Doubtful;
-use crate::actors::messages::{Abort, AcquireTurn, Order, ProbeOrder, Rested, Stopped, ToTask};
+use crate::actors::live::LiveHub;
+use crate::actors::messages::{Abort, AcquireTurn, Order, ProbeOrder, Recall, Rested, Stopped, ToTask};
 use crate::actors::places::Places;
 use crate::actors::snapshots::Snapshots;
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::ports::Ports;
 use crate::store::EventStore;
@@ -25,7 +27,10 @@ pub(crate) struct Parts {
     pub(crate) passivate_after: Duration,
     pub(crate) live_actors: usize,
     pub(crate) doubtful: Arc<Doubtful>,
+    pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) snapshots: Option<Snapshots>,
+    /// Who hears what is not in the log.
+    pub(crate) live: Arc<LiveHub>,
     /// Set once: no new work from then on.
     pub(crate) stopping: Arc<AtomicBool>,
     /// Where a test holds the actors' thread, on which calls run too then.
@@ -43,6 +48,7 @@ pub(crate) struct Shared {
     /// The router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
+    pub(crate) recall: Recipient<Recall>,
     pub(crate) probe: Recipient<ProbeOrder>,
     pub(crate) places: Arc<Places>,
     /// The supervisor, which finds whom it concerns.
@@ -51,6 +57,7 @@ pub(crate) struct Shared {
     pub(crate) rested: Recipient<Rested>,
     pub(crate) stopped: Recipient<Stopped>,
     pub(crate) doubtful: Arc<Doubtful>,
+    pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) snapshots: Option<Snapshots>,
     /// More actors are awake than should be, so that whoever comes to rest says so.
     pub(crate) crowded: AtomicBool,

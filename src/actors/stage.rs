@@ -1,6 +1,7 @@
 //! The stage of a test: all of a system on the one thread of its actors, its calls too, and a word whenever nothing
 //! is left to run there. What happens next is then decided by the test alone.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -12,6 +13,8 @@ pub(crate) struct Stage {
     entering: Box<dyn Fn() + Send + Sync>,
     /// Who waits until nothing is left to run.
     waiting: Mutex<Vec<oneshot::Sender<()>>>,
+    /// How much goes on beside the thread that it waits for.
+    beside: AtomicUsize,
     /// The runtime of the moment: a system that is opened anew has another.
     handle: Mutex<Option<Handle>>,
 }
@@ -19,8 +22,8 @@ pub(crate) struct Stage {
 impl Stage {
     /// A stage on which this is done first.
     pub(crate) fn new(entering: impl Fn() + Send + Sync + 'static) -> Self {
-        let (waiting, handle) = (Mutex::default(), Mutex::default());
-        Self { entering: Box::new(entering), waiting, handle }
+        let (waiting, beside, handle) = (Mutex::default(), AtomicUsize::new(0), Mutex::default());
+        Self { entering: Box::new(entering), waiting, beside, handle }
     }
 
     /// The thread has begun.
@@ -56,11 +59,29 @@ impl Stage {
         let _an_ended_thread_has_settled = all.await;
     }
 
+    /// Something goes on beside the thread, on a thread of its own: until it is over, there is something left to run.
+    pub(crate) fn wait_for(self: &Arc<Self>) -> Beside {
+        self.beside.fetch_add(1, Ordering::AcqRel);
+        Beside(Arc::clone(self))
+    }
+
     fn nothing_to_do(&self) {
+        if self.beside.load(Ordering::Acquire) > 0 {
+            return;
+        }
         let waiting = std::mem::take(&mut *lock(&self.waiting));
         for who in waiting {
             let _gone_is_fine = who.send(());
         }
+    }
+}
+
+/// Something that goes on beside the thread. It must end on the thread itself, which looks again then.
+pub(crate) struct Beside(Arc<Stage>);
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        self.0.beside.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -11,11 +11,13 @@ use proto_events::envelope::{Committed, Timestamp};
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
+use tracing::Instrument;
 
 use crate::actors::asking::Asking;
 use crate::actors::awake::{Passivate, Rest};
 use crate::actors::messages::{Abort, AcquireTurn, Cause, Rested, Stopped, TaskOp, TaskView, ToTask};
 use crate::actors::shared::Shared;
+use crate::actors::spans::{RunSpan, Within};
 use crate::actors::task_core::{Effect, TaskCore};
 use crate::error::Error;
 
@@ -34,6 +36,7 @@ pub(crate) struct TaskActor {
     stalled: Option<String>,
     /// Wakes it when the time of its run is up.
     alarm: Option<AbortHandle>,
+    span: RunSpan,
     /// The approval handler, while it is being asked.
     asking: Option<Asking>,
 }
@@ -63,6 +66,7 @@ impl TaskActor {
             number,
             stalled: None,
             alarm: None,
+            span: RunSpan::default(),
             asking: None,
         }
     }
@@ -70,6 +74,9 @@ impl TaskActor {
     /// What follows an operation: its answer, its effects, and those who waited for the end.
     fn after(&mut self, core: Option<TaskCore>, asked: Asked, done: Result<(), Error>) {
         self.core = core;
+        if let Some(core) = &self.core {
+            self.span.note(core.task(), core.is_at_rest());
+        }
         match (done, asked.reply) {
             (Ok(()), reply) => {
                 if matches!(asked.what, What::Done) {
@@ -152,10 +159,14 @@ impl TaskActor {
 
     fn set_going(&mut self, effect: Effect) {
         match effect {
-            Effect::Dispatch(order) => self.shared.dispatch.do_send(*order),
+            Effect::Dispatch(mut order) => {
+                order.within = self.span.within();
+                self.shared.dispatch.do_send(*order);
+            }
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
+            Effect::Recall(recall) => self.shared.recall.do_send(recall),
             Effect::AskApprover(request) => {
                 self.asking = Some(Asking::start(&self.shared, self.stream.clone(), *request));
             }
@@ -197,10 +208,10 @@ impl TaskActor {
     /// Waits for a place beside the mailbox. The place of an actor that is gone is given back.
     fn await_place(&self, call_id: String, target: String) {
         let (places, to_task) = (Arc::clone(&self.shared.places), self.shared.to_task.clone());
-        let stream = self.stream.clone();
+        let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         actix_rt::spawn(async move {
             let place = places.take(&target).await;
-            let cause = Cause::own(format!("place:{call_id}"), &call_id);
+            let cause = Cause::own(format!("place:{call_id}:{epoch}"), &call_id);
             to_task.do_send(ToTask {
                 stream,
                 op: TaskOp::PlaceGranted { call_id, place },
@@ -263,6 +274,12 @@ impl Handler<ToTask> for TaskActor {
             TaskOp::AwaitEnd => What::End,
             _ => What::Done,
         };
+        let within = match what {
+            // An outcome is written in the span of its call.
+            What::Done if !cause.within.0.is_none() => cause.within.clone(),
+            What::Done => self.span.enter(&self.stream, &cause.caller),
+            What::Look | What::End => Within::default(),
+        };
         let work = async move {
             let recovered = match core {
                 Some(core) => Ok(core),
@@ -277,7 +294,7 @@ impl Handler<ToTask> for TaskActor {
             }
         };
         let asked = Asked { what, reply };
-        let work = work.into_actor(self).map(|(core, done, effects), actor, _| {
+        let work = work.instrument(within.0).into_actor(self).map(|(core, done, effects), actor, _| {
             actor.after(core, asked, done);
             for effect in effects {
                 actor.set_going(effect);

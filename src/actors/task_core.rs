@@ -1,10 +1,11 @@
 //! What a task's actor does with an operation: decide, plan what comes next, append it all at once, and say
 //! what is to be done outside now that its intents are on disk. `ops` decides what an operation itself means,
-//! `flush` writes.
+//! `flush` writes, `tool_writes` adds what a call leaves in its tool's state.
 
 mod approving;
 mod flush;
 mod ops;
+mod tool_writes;
 mod under_way;
 
 use std::sync::Arc;
@@ -17,8 +18,9 @@ use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 
 use crate::actors::entity::Entity;
-use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, ProbeOrder, TaskOp};
+use crate::actors::messages::{AttemptEnd, Cause, Lease, Order, ProbeOrder, Recall, TaskOp};
 use crate::actors::shared::Shared;
+use crate::actors::tool_stores::HeldStore;
 use crate::agent::approval::ApprovalRequest;
 use crate::agent::plan::{self, Act, Question, Seat, Step};
 use crate::error::Error;
@@ -38,6 +40,8 @@ const SPLIT_BYTES: usize = 1024 * 1024;
 pub(super) struct TaskCore {
     entity: Entity<Task>,
     seat: Option<Held>,
+    /// A tool's state, held while what a call writes to it waits to be written.
+    tool: Option<HeldStore>,
     /// The turn that was asked for and not granted yet.
     asked_turn: Option<String>,
     /// What is to be done outside: its intents are on disk.
@@ -64,6 +68,8 @@ pub(super) enum Effect {
     Dispatch(Box<Order>),
     /// Interrupt a call.
     Abort { call_id: String },
+    /// Give up what another agent was asked for.
+    Recall(Recall),
     /// Ask a tool whether an attempt took effect.
     Probe(Box<ProbeOrder>),
     /// Wait for a place among the calls that may be under way at once.
@@ -93,6 +99,7 @@ impl TaskCore {
         Ok(Self {
             entity,
             seat: None,
+            tool: None,
             asked_turn: None,
             outbox: Vec::new(),
             outside: Outside::default(),
@@ -155,7 +162,7 @@ impl TaskCore {
                         // The operation can be done; what follows from it cannot, however often it is tried.
                         (op, error) if planning && !error.is_of_the_store() => {
                             if !written {
-                                self.decide_op(shared, op, &metadata)?;
+                                self.decide_whole(shared, op, &metadata).await?;
                             }
                             return self.give_up(shared, &error.to_string(), &metadata).await;
                         }
@@ -188,8 +195,10 @@ impl TaskCore {
         metadata: &Metadata,
         may_repeat: bool,
     ) -> Result<(), Error> {
-        if !self.was_answered(shared, metadata, may_repeat).await? {
-            self.decide_op(shared, op.clone(), metadata)?;
+        // A place is in the actor's hands, not in the log: each one counts, whatever an earlier one led to.
+        let always = matches!(op, TaskOp::PlaceGranted { .. });
+        if always || !self.was_answered(shared, metadata, may_repeat).await? {
+            self.decide_whole(shared, op.clone(), metadata).await?;
         }
         if self.is_at_rest() {
             // A command of the caller's own may have ended a run in the middle of its turn.

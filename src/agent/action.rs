@@ -55,6 +55,16 @@ pub enum AgentAction {
     },
 }
 
+impl AgentAction {
+    /// `infer` or `tool_call`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Infer { .. } => "infer",
+            Self::ToolCall { .. } => "tool_call",
+        }
+    }
+}
+
 impl Action {
     /// `final`, `tool_call` or `agent_call`.
     pub fn kind(&self) -> &'static str {

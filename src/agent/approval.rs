@@ -132,6 +132,13 @@ pub fn told_result(tool: &str, result: &JsonText) -> String {
     )
 }
 
+/// A model is told that it may ask another agent what it wanted to ask it.
+pub fn told_approved(agent: &str) -> String {
+    format!(
+        "The call to agent '{agent}' that waited for approval was approved. It was not made yet: make it again now,          exactly as before."
+    )
+}
+
 /// A model is told that the call which it asked for was refused.
 pub fn told_denied(tool: &str, reason: &str) -> String {
     format!(

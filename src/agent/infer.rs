@@ -9,6 +9,7 @@ use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole};
 
+use super::messages::Messages;
 use super::registry::ToolSpec;
 use super::tool::BoxFuture;
 
@@ -40,7 +41,7 @@ impl ChatMessage {
 #[derive(Debug, Clone, PartialEq)]
 pub struct InferRequest {
     /// The conversation, the system prompt first.
-    pub messages: Vec<ChatMessage>,
+    pub messages: Messages,
     /// The tools that it may call. They are in the system prompt too.
     pub tools: Vec<ToolSpec>,
     /// The task on whose behalf it is asked.

@@ -1,5 +1,6 @@
 //! How plain code becomes a tool: an `async fn(Args)`, an `async fn(ToolContext, Args)`, a closure of either
-//! shape, or a [`DynTool`] whose schema is known only at run time.
+//! shape, or a [`DynTool`] whose schema is known only at run time. Functions that are not async are in
+//! [`blocking`](super::blocking).
 
 use std::error::Error;
 use std::fmt;
@@ -34,8 +35,9 @@ impl fmt::Debug for ToolParts {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be used as a tool",
     label = "not a tool",
-    note = "a tool is `async fn(Args) -> Result<T, E>` or `async fn(ToolContext, Args) -> Result<T, E>`, or a closure of that shape with its argument types written out",
-    note = "`Args` needs `serde::Deserialize` and `schemars::JsonSchema`, `T` needs `serde::Serialize`, `E` is an error, a `String` or `ToolError`, and the future must be `Send`"
+    note = "a tool is `async fn(Args) -> Result<T, E>` or `async fn(ToolContext, Args) -> Result<T, E>`, the same without `async`, or a closure of that shape with its argument types written out",
+    note = "`Args` needs `serde::Deserialize` and `schemars::JsonSchema`, `T` needs `serde::Serialize`, `E` is an error, a `String` or `ToolError`, and the future must be `Send`",
+    note = "to hear which of these is missing, call one of `taskreel::tool::why_not`, such as `why_not::async_fn(&forecast)`"
 )]
 pub trait IntoTool<Marker>: Send + Sync + 'static {
     /// The tool's parts.
@@ -114,7 +116,7 @@ where
 }
 
 /// What the schema let pass and the type still refuses is the caller's mistake, not the tool's.
-fn read_args<A: DeserializeOwned>(args: &JsonText) -> Result<A, ToolError> {
+pub(super) fn read_args<A: DeserializeOwned>(args: &JsonText) -> Result<A, ToolError> {
     args.read().map_err(|error| ToolError::arguments(format!("tool args: {error}")))
 }
 
@@ -124,12 +126,18 @@ where
     T: Serialize,
     E: IntoToolError,
 {
-    Box::pin(async move {
-        let answer = started?.await.map_err(IntoToolError::into_tool_error)?;
-        JsonText::of(&answer).map_err(|error| {
-            ToolError::failed(format!("the tool's result cannot be written as JSON: {error}"))
-        })
-    })
+    Box::pin(async move { write_result(started?.await) })
+}
+
+/// What a tool answered, as it is recorded.
+pub(super) fn write_result<T, E>(answer: Result<T, E>) -> Result<JsonText, ToolError>
+where
+    T: Serialize,
+    E: IntoToolError,
+{
+    let answer = answer.map_err(IntoToolError::into_tool_error)?;
+    JsonText::of(&answer)
+        .map_err(|error| ToolError::failed(format!("the tool's result cannot be written as JSON: {error}")))
 }
 
 impl<F, A, Fut, T, E> IntoTool<(A,)> for F

@@ -8,7 +8,9 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`tool`], [`into_tool`], [`registry`] | what a tool is, how an `async fn` becomes one, and one agent's tools |
+//! | [`tool`], [`into_tool`], [`blocking`], [`why_not`], [`registry`] | what a tool is, how a function becomes one, async or not, or why not, and one agent's tools |
+//! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
+//! | [`tool_state`] | what a tool keeps between its calls, as one call sees it |
 //! | [`policy`], [`probe`] | what may be done with a call again after a crash, its timeout, retries; who is asked whether it landed |
 //! | [`schema`], `check`, `coerce` | JSON Schema of the arguments and the check against it |
 //! | [`output_schema`] | the check of an answer against the schema that was asked for |
@@ -19,6 +21,8 @@
 //! | `genai` | other providers, through the crate of that name (feature `genai`) |
 //! | `provider`, `key` | what these have in common; where a key comes from |
 //! | `openai` | servers that speak `OpenAI`'s chat completions (feature `openai`) |
+//! | [`messages`] | what a model is shown, made when its backend looks |
+//! | [`peer`] | other agents: what they are sent and what they answer |
 //! | [`plan`] | what comes next in a run, as a function of the fold |
 //! | [`budget`] | the limits of a run |
 //! | [`capability`], [`approval`] | what a run may do, and who is asked where that is not settled |
@@ -27,6 +31,7 @@
 
 pub mod action;
 pub mod approval;
+pub mod blocking;
 pub mod budget;
 pub mod capability;
 mod check;
@@ -40,9 +45,13 @@ mod json_words;
 #[cfg(any(feature = "genai", feature = "openai"))]
 mod key;
 mod literal;
+#[cfg(feature = "mcp")]
+pub mod mcp;
+pub mod messages;
 #[cfg(feature = "openai")]
 pub mod openai;
 pub mod output_schema;
+pub mod peer;
 pub mod plan;
 pub mod policy;
 pub mod probe;
@@ -58,6 +67,8 @@ pub mod scripted;
 mod shorthand;
 pub mod summary;
 pub mod tool;
+pub mod tool_state;
+pub mod why_not;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -65,6 +76,7 @@ use std::time::Duration;
 use approval::Approvals;
 use capability::CapabilityPolicy;
 use infer::InferBackend;
+use peer::Peers;
 use policy::InferPolicy;
 use proto_events::call::{CallKind, CallRequested};
 use registry::Tools;
@@ -80,6 +92,8 @@ pub struct Agent {
     pub tools: Tools,
     /// The model that carries out its `infer` parts.
     pub backend: Option<Arc<dyn InferBackend>>,
+    /// The other agents that its model may ask.
+    pub peers: Peers,
     /// Instructions for the model, after our own.
     pub system_prompt: Option<String>,
     /// Whether it keeps conversations.
@@ -115,6 +129,7 @@ impl Agent {
             name: name.into(),
             tools: Tools::new(),
             backend: None,
+            peers: Peers::default(),
             system_prompt: None,
             conversation: true,
             max_concurrency: None,

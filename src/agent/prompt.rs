@@ -43,6 +43,9 @@ pub const PARSE_ATTEMPTS_MAX: u32 = 3;
 /// What a caller who wants only the last output gets from a run that left none.
 pub const NO_RESPONSE: &str = "No response generated";
 
+const OUTCOME_UNKNOWN: &str =
+    "outcome unknown: the call may or may not have had its effect; do not repeat it";
+
 /// What a task with an `infer` part is told by an agent that has no model.
 pub const NO_MODEL: &str = "Agent has no LLM but received a infer instruction";
 
@@ -199,15 +202,54 @@ pub fn delegation_off() -> &'static str {
     "agent_call is not available in this context. Please use 'tool_call' for local tools or produce a 'final' response."
 }
 
+/// Another agent's answer. `action` is what it was asked for: `infer` or `tool_call`.
+pub fn agent_result(agent: &str, action: &str, result: &JsonText) -> String {
+    let result = result.to_value();
+    python_json(&json!({"type": "agent_result", "agent": agent, "action": action, "result": result}))
+}
+
+/// Another agent could not be asked, and the model may try something else.
+pub fn agent_failed(error: &str) -> String {
+    format!("Agent call failed: {error}")
+}
+
+/// The model asked an agent that is not there.
+pub fn agent_not_found(agent: &str) -> String {
+    format!("Agent '{agent}' not found in registry.")
+}
+
+/// The model asked its own agent.
+pub fn self_delegation(own: &str) -> String {
+    format!("Self-delegation is not allowed. You are '{own}' and cannot delegate tasks to yourself.")
+}
+
+/// The model asked an agent whose own run waits for this one. Our own text: Protolink would wait for ever.
+pub fn circular_delegation(agent: &str, chain: &[String]) -> String {
+    let chain = chain.join(" > ");
+    format!("Agent '{agent}' waits for this run itself ({chain}) and cannot be asked within it.")
+}
+
+/// What stands in a conversation for the answer of an agent that nobody knows, until somebody decides.
+pub fn agent_outcome_unknown(agent: &str, action: &str) -> String {
+    let result = json!({"type": "agent_result", "agent": agent, "action": action, "result": Value::Null,
+        "error": OUTCOME_UNKNOWN});
+    python_json(&result)
+}
+
 /// What stands in a conversation for a call whose outcome is not known, until somebody decides.
 pub fn outcome_unknown(tool: &str) -> String {
-    let error = "outcome unknown: the call may or may not have had its effect; do not repeat it";
+    let error = OUTCOME_UNKNOWN;
     python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
 }
 
 /// Ends the run: a tool inside the loop failed.
 pub fn fatal_tool(tool: &str, error: &str) -> String {
     format!("Tool '{tool}' execution failed: {error}")
+}
+
+/// Ends the run: another agent was asked and broke, or could not be reached.
+pub fn fatal_agent(agent: &str, error: &str) -> String {
+    format!("Agent call to '{agent}' failed: {error}")
 }
 
 /// Ends the run: the model could not be asked. Steps count from 1.

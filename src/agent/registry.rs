@@ -74,6 +74,12 @@ impl RegisteredTool {
         Self { spec, tool }
     }
 
+    /// A tool of which all is known already.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn of_parts(spec: ToolSpec, tool: Arc<dyn Tool>) -> Self {
+        Self { spec, tool }
+    }
+
     /// What is known of it.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec

@@ -9,6 +9,8 @@ use std::time::Instant;
 use proto_events::json::JsonText;
 use tokio_util::sync::CancellationToken;
 
+use super::tool_state::ToolState;
+
 /// A future on the heap, as traits that are used as objects must return it.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -61,6 +63,12 @@ impl ToolError {
     pub fn with_type(mut self, type_name: impl Into<String>) -> Self {
         self.type_name = type_name.into();
         self
+    }
+
+    /// The same in other words.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn reworded(&self, message: String) -> Self {
+        Self { message, ..self.clone() }
     }
 
     /// Which kind.
@@ -133,6 +141,8 @@ pub struct ToolContextParts {
     pub cancellation: Cancellation,
     /// Takes progress texts; without it they are dropped.
     pub progress: Option<ProgressSink>,
+    /// What the tool keeps between its calls.
+    pub state: ToolState,
 }
 
 impl fmt::Debug for ToolContextParts {
@@ -184,6 +194,11 @@ impl ToolContext {
     /// Tells of a cancel.
     pub fn cancellation(&self) -> &Cancellation {
         &self.0.cancellation
+    }
+
+    /// What the tool keeps between its calls: `get`, `put`, `list`, `delete`, written with the success of this call.
+    pub fn state(&self) -> &ToolState {
+        &self.0.state
     }
 
     /// Tells whoever watches how far the work is. A hint: it may be dropped, and it is not stored.

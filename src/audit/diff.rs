@@ -7,6 +7,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message};
 use proto_events::session::{OpenTurn, Session};
 use proto_events::task::{StateChange, Task};
+use proto_events::tool_store::ToolStore;
 
 use super::difference::first_difference;
 use super::json::one_line;
@@ -32,6 +33,8 @@ pub enum Area {
     Metadata,
     /// The turn of a session, or the turns committed.
     Turn,
+    /// A key of a tool's state.
+    Key,
     /// Anything else that readers see.
     Field,
 }
@@ -75,6 +78,7 @@ impl Area {
             Self::Call => "call",
             Self::Metadata => "metadata",
             Self::Turn => "turn",
+            Self::Key => "key",
             Self::Field => "field",
         }
     }
@@ -133,6 +137,30 @@ pub fn diff_sessions(before: &Session, after: &Session) -> Vec<Change> {
     changes.extend(messages(&conversation(before), &conversation(after)));
     if changes.is_empty() {
         changes.extend(field(&before.history().to_json(), &after.history().to_json()));
+    }
+    changes
+}
+
+/// What changed from one state of a tool to another.
+pub fn diff_tools(before: &ToolStore, after: &ToolStore) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (key, old) in before.list("").filter(|(key, _)| after.get(key).is_none()) {
+        changes.push(change(Area::Key, How::Gone, key, one_line(&old.value)));
+    }
+    for (key, new) in after.list("") {
+        let shown = one_line(&new.value);
+        match before.get(key) {
+            None => changes.push(change(Area::Key, How::Added, key, shown)),
+            Some(old) if old.value != new.value => {
+                let words = format!("{shown}, was {}", one_line(&old.value));
+                changes.push(change(Area::Key, How::Changed, key, words));
+            }
+            Some(old) if old.version != new.version => {
+                let words = format!("{shown}, written again at version {}", new.version);
+                changes.push(change(Area::Key, How::Changed, key, words));
+            }
+            Some(_) => {}
+        }
     }
     changes
 }

@@ -8,12 +8,13 @@ use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::session::Session;
 use proto_events::task::Task;
+use proto_events::tool_store::ToolStore;
 
 use super::words;
 use crate::store::fold::fold_stream;
 use crate::store::{EventReader, ReadError};
 
-/// What would become of a task or session.
+/// What would become of a task, a session or a tool's state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explained {
     /// The version behind which the process died: the end of the append that holds the one asked for.
@@ -38,6 +39,11 @@ pub enum Found {
     Session {
         /// The stream of the task that has the turn, if one is open. It ends it; a session makes no calls.
         turn_of: Option<String>,
+    },
+    /// What a tool keeps. It is written with the success of a call or not at all, so nothing is left to be done.
+    Tool {
+        /// How many keys it has.
+        keys: usize,
     },
 }
 
@@ -64,14 +70,21 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
     let version = append.1;
     // A process that starts at once: what depends on the time is asked of this moment.
     let died = page.first().map(|stored| stored.record.metadata.at).unwrap_or_default();
-    let found = if stream.category() == "session" {
-        let session = fold_stream::<Session>(reader, stream, Some(version))?.state;
-        Found::Session { turn_of: session.open_turn().map(|open| open.task.clone()) }
-    } else {
-        let task = fold_stream::<Task>(reader, stream, Some(version))?.state;
-        Found::Task {
-            state: task.state(),
-            calls: task.calls().open().map(|call| fate(&task, call, died)).collect(),
+    let found = match stream.category() {
+        "session" => {
+            let session = fold_stream::<Session>(reader, stream, Some(version))?.state;
+            Found::Session { turn_of: session.open_turn().map(|open| open.task.clone()) }
+        }
+        "tool" => {
+            let store = fold_stream::<ToolStore>(reader, stream, Some(version))?.state;
+            Found::Tool { keys: store.len() }
+        }
+        _ => {
+            let task = fold_stream::<Task>(reader, stream, Some(version))?.state;
+            Found::Task {
+                state: task.state(),
+                calls: task.calls().open().map(|call| fate(&task, call, died)).collect(),
+            }
         }
     };
     Ok(Explained { version, append, found })

@@ -8,6 +8,7 @@ use proto_events::codec::AnyEvent;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::session::SessionEvent;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
+use proto_events::tool_store::{ToolEntry, ToolStore, ToolStoreEvent};
 use proto_events::turn::TurnMessage;
 use serde_json::Value;
 
@@ -54,6 +55,7 @@ pub fn event_json(event: &AnyEvent) -> JsonText {
     match event {
         AnyEvent::Task(event) => task_event(event),
         AnyEvent::Session(event) => session_event(event),
+        AnyEvent::Tool(event) => tool_event(event),
     }
 }
 
@@ -111,6 +113,24 @@ fn session_event(event: &SessionEvent) -> JsonText {
             object([("turn_id", text(turn_id)), ("reason", text(reason))])
         }
     }
+}
+
+fn tool_event(event: &ToolStoreEvent) -> JsonText {
+    let (task, call_id) = event.call();
+    let (task, call_id, key) = (("task", text(task)), ("call_id", text(call_id)), ("key", text(event.key())));
+    match event {
+        ToolStoreEvent::KeyPut { value, .. } => object([task, call_id, key, ("value", value.clone())]),
+        ToolStoreEvent::KeyDeleted { .. } => object([task, call_id, key]),
+    }
+}
+
+/// What a tool keeps: each key with its value and version.
+pub fn tool_store_json(store: &ToolStore) -> JsonText {
+    let entry = |(key, entry): (&str, &ToolEntry)| {
+        let shown = object([("value", entry.value.clone()), ("version", number(entry.version.0))]);
+        (key.to_owned(), shown)
+    };
+    JsonText::of_model(&store.list("").map(entry).collect::<JsonObject>())
 }
 
 fn turn_message(message: &TurnMessage) -> JsonText {
@@ -198,6 +218,7 @@ pub fn call_kind(kind: CallKind) -> &'static str {
     match kind {
         CallKind::Tool => "tool",
         CallKind::Infer => "infer",
+        CallKind::Delegate => "delegate",
     }
 }
 

@@ -9,9 +9,11 @@ use proto_events::decider::Decider;
 use proto_events::id::{Position, StreamId, Version};
 use proto_events::session::Session;
 use proto_events::task::Task;
+use proto_events::tool_store::ToolStore;
 
 use super::difference::{Difference, first_difference};
 use super::for_each_record;
+use super::json::tool_store_json;
 use crate::store::fold::fold_stream;
 use crate::store::{EventReader, ReadError, StoredRecord};
 
@@ -24,6 +26,8 @@ pub struct Replayed {
     pub tasks: u64,
     /// Sessions rebuilt.
     pub sessions: u64,
+    /// Tools whose state was rebuilt.
+    pub tools: u64,
     /// The first difference.
     pub mismatch: Option<Mismatch>,
 }
@@ -46,6 +50,7 @@ pub struct Mismatch {
 enum Rebuilt {
     Task(Box<Task>),
     Session(Box<Session>),
+    Tool(Box<ToolStore>),
 }
 
 #[derive(Debug)]
@@ -83,6 +88,7 @@ fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed,
         match building.state {
             Rebuilt::Task(_) => report.tasks += 1,
             Rebuilt::Session(_) => report.sessions += 1,
+            Rebuilt::Tool(_) => report.tools += 1,
         }
         report.mismatch = compare(reader, &stream, &building)?;
         if report.mismatch.is_some() {
@@ -97,10 +103,10 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
     let record = &stored.record;
     let category = record.stream.category();
     let building = built.entry(record.stream.clone()).or_insert_with(|| Building {
-        state: if category == "session" {
-            Rebuilt::Session(Box::default())
-        } else {
-            Rebuilt::Task(Box::default())
+        state: match category {
+            "session" => Rebuilt::Session(Box::default()),
+            "tool" => Rebuilt::Tool(Box::default()),
+            _ => Rebuilt::Task(Box::default()),
         },
         version: Version(0),
     });
@@ -118,6 +124,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
         match (&mut building.state, &decoded) {
             (Rebuilt::Task(task), AnyEvent::Task(event)) => task.evolve(event, &record.metadata),
             (Rebuilt::Session(session), AnyEvent::Session(event)) => session.evolve(event, &record.metadata),
+            (Rebuilt::Tool(store), AnyEvent::Tool(event)) => store.evolve(event, &record.metadata),
             _ => return Err(wrong("the event is not one of this stream's category".to_owned())),
         }
         building.version = Version(version);
@@ -144,6 +151,12 @@ fn compare(
                 first_difference(&history(session), &history(&live.state))
             };
             (live.version, differ(**session == live.state, written, session.as_ref(), &live.state))
+        }
+        Rebuilt::Tool(store) => {
+            let live = fold_stream::<ToolStore>(reader, stream, None)?;
+            let kept = |store: &ToolStore| tool_store_json(store).to_value();
+            let written = || first_difference(&kept(store), &kept(&live.state));
+            (live.version, differ(**store == live.state, written, store.as_ref(), &live.state))
         }
     };
     let versions = (version != building.version).then(|| Difference {

@@ -1,9 +1,11 @@
 //! Does the log hang together? Goes through it once and names every fault by stream, version and position; behind a
 //! piece that cannot be read it goes on. What a log cannot show about itself is said as well.
 
+mod approvals;
 mod calls;
 mod ends;
 mod stream;
+mod writes;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,6 +15,7 @@ use proto_events::id::{Position, StreamId, Version};
 
 use self::ends::HeadCheck;
 use self::stream::StreamCheck;
+use self::writes::WritesCheck;
 use super::claims::contradiction;
 use crate::store::{EventReader, Head, JsonLines, ReadError, StoredRecord};
 
@@ -45,6 +48,8 @@ pub enum FindingKind {
     Call,
     /// A conversation's turn is not well formed.
     Turn,
+    /// A tool's state was written by no call, or a key taken away that was not there.
+    State,
     /// The index and the log disagree.
     Index,
     /// `HEAD` and the log disagree.
@@ -68,6 +73,7 @@ impl FindingKind {
             Self::Lifecycle => "lifecycle",
             Self::Call => "call",
             Self::Turn => "turn",
+            Self::State => "state",
             Self::Index => "index",
             Self::Head => "head",
             Self::Words => "words",
@@ -241,6 +247,7 @@ struct Verifier<'a> {
     epoch: u64,
     append: Option<OpenAppend>,
     head: HeadCheck<'a>,
+    writes: WritesCheck,
     /// Pieces that could not be read; what follows one of them is not asked how it joins on.
     unreadable: u64,
     behind_damage: bool,
@@ -256,6 +263,8 @@ impl Verifier<'_> {
         if self.scope.only.is_none() {
             self.check_append(stored);
             self.head.take(stored);
+            let by_nobody = self.writes.take(stored);
+            by_nobody.into_iter().for_each(|finding| self.found.add(finding));
         }
         self.check_words(stored);
         self.behind_damage = false;
@@ -282,6 +291,7 @@ impl Verifier<'_> {
         self.behind_damage = true;
         // Its other parts may be what could not be read.
         self.append = None;
+        self.writes.forget();
     }
 
     fn check_words(&mut self, stored: &StoredRecord) {

@@ -1,11 +1,18 @@
 //! From what a person types to a stream: a full id, a unique beginning of one, `@last`, or a stream's own name.
 
+use proto_events::call::CallEvent;
+use proto_events::codec::record::StoredEvent;
+use proto_events::codec::{Storable, kind};
 use proto_events::id::{IdError, Position, StreamId, check_id};
+use proto_events::task::TaskEvent;
 
-use crate::store::{EventReader, ReadError, StreamInfo};
+use crate::store::{EventReader, ReadError, StoredRecord, StreamInfo};
 
 /// Shortest beginning of an id that is looked up, in characters: fewer fit too much.
 const PREFIX_CHARS_MIN: usize = 4;
+
+/// Records read at a time.
+const PAGE_RECORDS: usize = 256;
 
 /// Streams asked for at a time.
 const PAGE_STREAMS: usize = 1_024;
@@ -18,7 +25,7 @@ const CANDIDATES_SHOWN: usize = 5;
 #[non_exhaustive]
 pub enum FindError {
     /// Nothing has this id or begins so.
-    #[error("no task or session has the id `{0}` or one that begins so")]
+    #[error("no task, session or tool has the id `{0}` or one that begins so")]
     Unknown(String),
     /// Nothing happened in the log yet.
     #[error("the log is empty, so that nothing was last")]
@@ -36,6 +43,9 @@ pub enum FindError {
         /// Some of them.
         candidates: Vec<String>,
     },
+    /// No call has this id.
+    #[error("no call has the id `{0}`")]
+    UnknownCall(String),
     /// It can be no id.
     #[error(transparent)]
     Id(#[from] IdError),
@@ -61,7 +71,7 @@ pub fn streams(reader: &dyn EventReader, prefix: &str) -> Result<Vec<StreamInfo>
     }
 }
 
-/// The stream that is meant. Tasks come before sessions, whole ids before beginnings.
+/// The stream that is meant. Tasks come before sessions, those before tools; whole ids before beginnings.
 ///
 /// # Errors
 /// [`FindError`]: nothing fits, or too much.
@@ -77,7 +87,8 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     }
     let tasks = streams(reader, "task-")?;
     let sessions = streams(reader, "session-")?;
-    for all in [&tasks, &sessions] {
+    let tools = streams(reader, "tool-")?;
+    for all in [&tasks, &sessions, &tools] {
         if let Some(found) = only(asked, all, |id| id == asked)? {
             return Ok(found);
         }
@@ -86,12 +97,44 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     if asked.chars().count() < PREFIX_CHARS_MIN {
         return Err(FindError::TooShort(asked.to_owned()));
     }
-    for all in [&tasks, &sessions] {
+    for all in [&tasks, &sessions, &tools] {
         if let Some(found) = only(asked, all, |id| id.starts_with(asked))? {
             return Ok(found);
         }
     }
     Err(unknown())
+}
+
+/// The task that has a call of this id.
+///
+/// # Errors
+/// [`FindError`]: there is no such call, or several tasks have one.
+pub fn find_call(reader: &dyn EventReader, call_id: &str) -> Result<StreamId, FindError> {
+    let mut found: Vec<StreamId> = Vec::new();
+    let mut next = Position(1);
+    loop {
+        let page = reader.read_all(next, PAGE_RECORDS)?;
+        let Some(last) = page.last() else { break };
+        next = Position(last.last_position().0.saturating_add(1));
+        let has = |stored: &&StoredRecord| stored.record.events.iter().any(|event| intends(event, call_id));
+        found.extend(page.iter().filter(has).map(|stored| stored.record.stream.clone()));
+    }
+    match found.as_slice() {
+        [] => Err(FindError::UnknownCall(call_id.to_owned())),
+        [one] => Ok(one.clone()),
+        several => Err(FindError::Ambiguous {
+            asked: call_id.to_owned(),
+            count: several.len(),
+            candidates: several.iter().take(CANDIDATES_SHOWN).map(ToString::to_string).collect(),
+        }),
+    }
+}
+
+/// Whether this event is the intent of the call.
+fn intends(event: &StoredEvent, call_id: &str) -> bool {
+    let body = event.body().filter(|_| event.kind == kind::CALL_REQUESTED);
+    let intent = body.and_then(|body| TaskEvent::decode(event.kind, event.schema, body).ok());
+    matches!(intent, Some(TaskEvent::Call(CallEvent::Requested(request))) if request.call_id == call_id)
 }
 
 /// The one stream whose id fits, if any does.

@@ -6,6 +6,7 @@ use proto_events::call::{CallEvent, Verdict, VerdictBy};
 use proto_events::codec::AnyEvent;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
+use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
 
 use super::view::EventRow;
@@ -26,6 +27,7 @@ impl Summaries {
             Ok(AnyEvent::Task(TaskEvent::Call(event))) => self.call(row.stream.as_str(), event),
             Ok(AnyEvent::Task(event)) => task(event),
             Ok(AnyEvent::Session(event)) => session(event),
+            Ok(AnyEvent::Tool(event)) => tool(event),
         };
         on_one_line(&line)
     }
@@ -120,6 +122,13 @@ fn session(event: &SessionEvent) -> String {
         SessionEvent::MessageAppended(message) => turn_message(message),
         SessionEvent::TurnCommitted { turn_id } => turn_id.clone(),
         SessionEvent::TurnAborted { reason, .. } => reason.clone(),
+    }
+}
+
+fn tool(event: &ToolStoreEvent) -> String {
+    match event {
+        ToolStoreEvent::KeyPut { key, value, .. } => format!("{key} = {}", one_line(value)),
+        ToolStoreEvent::KeyDeleted { key, .. } => format!("{key} is gone"),
     }
 }
 

@@ -9,6 +9,7 @@ use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::session::Session;
 use proto_events::task::Task;
+use proto_events::tool_store::ToolStore;
 
 use crate::audit::export::basis;
 use crate::audit::json::{call_kind, event_json, number, object, text, text_or_null};
@@ -52,6 +53,25 @@ pub struct SessionRow {
     pub turns: u64,
     /// The task whose turn is going on.
     pub turn_of: Option<String>,
+    /// How many events it has.
+    pub events: u64,
+    /// When its last event was accepted.
+    pub last_at: Timestamp,
+    /// Position of its last event.
+    pub last_position: Position,
+}
+
+/// What one tool keeps, in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolRow {
+    /// Its stream.
+    pub stream: StreamId,
+    /// The tool's name.
+    pub name: String,
+    /// How many keys it has.
+    pub keys: usize,
+    /// Bytes of all keys and values.
+    pub bytes: usize,
     /// How many events it has.
     pub events: u64,
     /// When its last event was accepted.
@@ -126,6 +146,23 @@ pub fn session_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<Sessio
         messages: session.history().len(),
         turns: session.commits(),
         turn_of: open.map(|task| StreamId::parse(&task).map_or(task, |stream| stream.id())),
+        events: folded.version.0,
+        last_at: last_at(reader, &info.stream, &folded)?,
+        last_position: folded.position,
+        stream: info.stream.clone(),
+    })
+}
+
+/// What a tool keeps, as listed.
+///
+/// # Errors
+/// [`ReadError`] if its stream cannot be read.
+pub fn tool_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<ToolRow, ReadError> {
+    let folded = fold_stream::<ToolStore>(reader, &info.stream, None)?;
+    Ok(ToolRow {
+        name: info.stream.id(),
+        keys: folded.state.len(),
+        bytes: folded.state.bytes(),
         events: folded.version.0,
         last_at: last_at(reader, &info.stream, &folded)?,
         last_position: folded.position,
@@ -257,6 +294,22 @@ impl SessionRow {
             ("messages", number(self.messages as u64)),
             ("turns", number(self.turns)),
             ("turn_of", text_or_null(self.turn_of.as_deref())),
+            ("events", number(self.events)),
+            ("last_at", text(&self.last_at.to_string())),
+            ("last_position", number(self.last_position.0)),
+        ])
+    }
+}
+
+impl ToolRow {
+    /// The row as JSON.
+    pub fn to_json(&self) -> JsonText {
+        object([
+            ("schema", text("taskreel.tool/1")),
+            ("name", text(&self.name)),
+            ("stream", text(self.stream.as_str())),
+            ("keys", number(self.keys as u64)),
+            ("bytes", number(self.bytes as u64)),
             ("events", number(self.events)),
             ("last_at", text(&self.last_at.to_string())),
             ("last_position", number(self.last_position.0)),

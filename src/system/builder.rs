@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use proto_events::id::check_id;
+use proto_events::id::{StreamId, check_id};
 
 use crate::actors::shared::Parts;
 use crate::actors::snapshots::Snapshots;
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::approval::{Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::infer::InferBackend;
 use crate::agent::into_tool::IntoTool;
+#[cfg(feature = "mcp")]
+use crate::agent::mcp::McpServer;
+use crate::agent::peer::Peer;
 use crate::agent::policy::{InferPolicy, ToolPolicy};
 use crate::agent::registry::RegisteredTool;
 #[cfg(feature = "testing")]
@@ -41,12 +45,14 @@ pub struct Builder {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,
     durability: Option<Durability>,
-    agent: Agent,
+    pub(super) agent: Agent,
     ports: Ports,
     calls: Calls,
     passivate_after: Duration,
     live_actors: usize,
     snapshots: Option<Snapshots>,
+    #[cfg(feature = "mcp")]
+    pub(super) mcp: Vec<McpServer>,
     #[cfg(feature = "testing")]
     stage: Option<Arc<crate::actors::stage::Stage>>,
 }
@@ -69,6 +75,8 @@ impl Builder {
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
             snapshots: None,
+            #[cfg(feature = "mcp")]
+            mcp: Vec::new(),
             #[cfg(feature = "testing")]
             stage: None,
         }
@@ -131,6 +139,14 @@ impl Builder {
         self
     }
 
+    /// The tools of an MCP server, which is connected when the system starts. See [`McpServer`].
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn mcp(mut self, server: McpServer) -> Self {
+        self.mcp.push(server);
+        self
+    }
+
     /// What the agent's tools may do: rules over the capabilities that they name. A run's own permissions
     /// (`run_context.permissions`) can only narrow them. All is allowed if nothing is said.
     #[must_use]
@@ -170,6 +186,22 @@ impl Builder {
     #[must_use]
     pub fn infer(mut self, backend: impl InferBackend) -> Self {
         self.agent.backend = Some(Arc::new(backend));
+        self
+    }
+
+    /// Another agent that the model may ask, as [`System::peer`] makes one of a system in this process. The model is told
+    /// its name, what it does and its skills. Switches delegation on.
+    #[must_use]
+    pub fn peer(mut self, peer: impl Peer) -> Self {
+        self.agent.peers.add(Arc::new(peer));
+        self
+    }
+
+    /// Whether the model may ask other agents: off until there is one. Off, it is told that it may not; on without any,
+    /// that the one it asks for is not there.
+    #[must_use]
+    pub fn delegation(mut self, on: bool) -> Self {
+        self.agent.peers.switch(on);
         self
     }
 
@@ -255,7 +287,24 @@ impl Builder {
     ///
     /// # Errors
     /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the description cannot work.
-    pub async fn start(self) -> Result<System, Error> {
+    pub async fn start(mut self) -> Result<System, Error> {
+        let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
+        match self.start_on(calls).await {
+            Ok((name, parts, open)) => assemble(name, parts, open, own_runtime),
+            Err(error) => {
+                // To drop it here would block, which this place does not allow.
+                own_runtime.map(tokio::runtime::Runtime::shutdown_background);
+                Err(error)
+            }
+        }
+    }
+
+    async fn start_on(
+        #[cfg_attr(not(feature = "mcp"), expect(unused_mut, reason = "an MCP server adds tools"))] mut self,
+        calls: tokio::runtime::Handle,
+    ) -> Result<(String, Parts, Vec<StreamId>), Error> {
+        #[cfg(feature = "mcp")]
+        self.list_mcp(&calls).await?;
         check_id(&self.agent.name)?;
         for name in self.agent.tools.names() {
             // A tool's name becomes part of the name of its own stream.
@@ -266,11 +315,11 @@ impl Builder {
                 return Err(Error::Builder(format!("tool `{}`: {why}", spec.name)));
             }
         }
+        self.agent.peers.check(&self.agent.name).map_err(Error::Builder)?;
         if let Some(backend) = &self.agent.backend {
             let named = |why| format!("the model {}/{}: {why}", backend.backend(), backend.model());
             backend.check().map_err(|why| Error::Builder(named(why)))?;
         }
-        let (calls, own_runtime) = runtime(self.calls)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
         let (store, open, name) = blocking(move || {
@@ -284,6 +333,7 @@ impl Builder {
         .await??;
         let parts = Parts {
             agent: Arc::new(self.agent),
+            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &name)),
             store,
             ports: self.ports,
             calls,
@@ -291,11 +341,12 @@ impl Builder {
             live_actors: self.live_actors,
             doubtful: Arc::default(),
             snapshots: self.snapshots,
+            live: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "testing")]
             stage: self.stage,
         };
-        assemble(name, parts, open, own_runtime)
+        Ok((name, parts, open))
     }
 }
 

@@ -9,10 +9,12 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 
+use crate::actors::live::LiveFeed;
 use crate::actors::messages::{Cause, Settlement, TaskOp};
 use crate::error::Error;
 use crate::ports::Ports;
-use crate::system::System;
+use crate::system::task_events::{TaskEvents, before_last_run};
+use crate::system::{System, blocking};
 
 /// What a task can be made of.
 #[derive(Debug, Clone)]
@@ -217,6 +219,30 @@ impl TaskHandle {
             return Err(Error::NotForCallers);
         }
         self.ask(TaskOp::Command(Box::new(command))).await
+    }
+
+    /// Hears from now on what goes on in this task and is not in its log: a model's answer while it comes in, what tools
+    /// say of their progress. Hints: pieces may be dropped, and the listener is then told how many.
+    pub fn live(&self) -> LiveFeed {
+        self.system.live(&self.stream)
+    }
+
+    /// The task's newest run as Protolink streams it, from its beginning to its final status: what was is caught up
+    /// with, what comes follows. Of a task that is not there yet it is the first run, so that it may be taken before
+    /// the task is submitted.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if the task's stream cannot be read.
+    pub async fn events(&self) -> Result<TaskEvents, Error> {
+        let (store, stream) = (self.system.log(), self.stream.clone());
+        let after = blocking(move || before_last_run(store.as_ref(), &stream)).await??;
+        Ok(self.events_after(after))
+    }
+
+    /// As [`TaskHandle::events`], but what comes behind a version: of a task that goes on, that which follows its
+    /// [`TaskSnapshot::version`]. A task that was over then gives its final status once more, and nothing else.
+    pub fn events_after(&self, version: Version) -> TaskEvents {
+        self.system.task_events(&self.stream, version)
     }
 
     async fn ask(&self, op: TaskOp) -> Result<TaskSnapshot, Error> {

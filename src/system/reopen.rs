@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::doubtful::InDoubt;
 use crate::actors::router::Halt;
+use crate::actors::tool_stores::ToolStores;
 use crate::error::Error;
 use crate::store::{EventStore, ReadError};
 
@@ -58,6 +59,7 @@ impl System {
         self.end_actors().await?;
         let closed = Arc::clone(&parts.store);
         parts.store = blocking(move || closed.reopen()).await??;
+        parts.tool_stores = Arc::new(ToolStores::new(Arc::clone(&parts.store), &self.inner.agent));
         // From here on a failure leaves the store that is open now.
         self.inner.put(Running::without_actors(parts.clone()));
         let (store, agent, doubtful) =

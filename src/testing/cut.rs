@@ -27,39 +27,34 @@ pub fn appends(log: &dyn EventReader) -> Result<Vec<Vec<StoredRecord>>, Error> {
 
 /// A log in memory that grows by the appends of another.
 #[derive(Debug)]
-pub(super) struct Regrown {
-    store: MemoryStore,
-    /// The highest epoch that the log was written under so far.
-    epoch: u64,
-}
+pub(super) struct Regrown(MemoryStore);
 
 impl Regrown {
     pub(super) fn new() -> Self {
-        Self { store: MemoryStore::new(), epoch: 0 }
+        Self(MemoryStore::new())
     }
 
     /// Takes over one append, as it is.
     pub(super) async fn take(&mut self, append: &[StoredRecord]) -> Result<(), Error> {
         let Some(first) = append.first() else { return Ok(()) };
+        // What was written under a later epoch is appended under it.
+        while self.0.fence().epoch < first.record.epoch {
+            self.0 = self.0.reopened()?;
+        }
         let mut parts = Vec::with_capacity(append.len());
         for stored in append {
             let expected = ExpectedVersion::at(Version(stored.record.first_version.0.saturating_sub(1)));
             let record = EncodedRecord::from_bytes(&stored.bytes)?;
             parts.push(AppendPart { stream: stored.record.stream.clone(), expected, record });
-            self.epoch = self.epoch.max(stored.record.epoch);
         }
-        let (fence, set_id) = (self.store.fence(), first.record.set_id);
-        self.store.append(Append { fence, set_id, parts }).await?;
+        let (fence, set_id) = (self.0.fence(), first.record.set_id);
+        self.0.append(Append { fence, set_id, parts }).await?;
         Ok(())
     }
 
     /// What the next process finds: the records so far, under an epoch that none of them has.
     pub(super) fn found(&self) -> Result<MemoryStore, Error> {
-        let mut found = self.store.reopened()?;
-        while found.fence().epoch <= self.epoch {
-            found = found.reopened()?;
-        }
-        Ok(found)
+        Ok(self.0.reopened()?)
     }
 }
 

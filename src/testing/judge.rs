@@ -3,13 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use proto_events::call::{Call, CallEvent, CallKind, CallStatus, FailureClass, Recovery, Verdict, VerdictBy};
+use proto_events::call::{CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy};
 use proto_events::decider::Decider;
 use proto_events::envelope::Recorded;
 use proto_events::id::{Position, StreamId};
 use proto_events::model::TaskState;
 use proto_events::task::{Task, TaskEvent};
 
+mod follows;
+
+use self::follows::Follows;
 use super::ledger::Execution;
 use crate::audit::for_each_record;
 use crate::error::Error;
@@ -63,6 +66,9 @@ impl Judge {
                 if let TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, .. }) = &recorded.event {
                     sent.insert((call_id.clone(), *attempt), recorded.position);
                 }
+                if let TaskEvent::Call(CallEvent::Requested(request)) = &recorded.event {
+                    self.approved(&stream, &task, request);
+                }
                 if let TaskEvent::CancelRequested { .. } = recorded.event {
                     self.canceled(&stream, &task, &events, recorded);
                 }
@@ -112,6 +118,20 @@ impl Judge {
         }
     }
 
+    /// Rule R11: a call that needed approval has it, for these very arguments, before it is intended.
+    fn approved(&mut self, stream: &StreamId, task: &Task, request: &CallRequested) {
+        let Some(id) = &request.approval else { return };
+        let good = task.approvals().get(id).is_some_and(|approval| {
+            approval.request.args_digest == request.args_digest
+                && approval.verdict().is_some_and(|decided| decided.approved)
+        });
+        if !good {
+            let text =
+                format!("call `{}` is intended under an approval that it has not got", request.call_id);
+            self.fault(stream, &text);
+        }
+    }
+
     /// R7's last row: all open calls are closed by the append that cancels.
     fn canceled(
         &mut self,
@@ -152,6 +172,36 @@ impl Judge {
                 let cell = (Row::CanceledInFlight, call.request.recovery.as_str());
                 *self.cells.entry(cell).or_default() += 1;
             }
+        }
+    }
+
+    /// What a target can tell about a call that was given up in flight is asked for, unless its process died.
+    pub(super) fn evidence(&mut self) {
+        for (stream, events) in std::mem::take(&mut self.tasks) {
+            let mut task = Task::default();
+            let mut asked: BTreeMap<&str, bool> = BTreeMap::new();
+            for recorded in &events {
+                match &recorded.event {
+                    TaskEvent::Call(CallEvent::Canceled { call_id, stage: CancelStage::InFlight }) => {
+                        let call = task.calls().get(call_id);
+                        if call.is_some_and(|call| call.request.recovery == Recovery::Reconcile) {
+                            asked.insert(call_id, false);
+                        }
+                    }
+                    TaskEvent::Call(CallEvent::Reconciled { call_id, .. }) => {
+                        asked.entry(call_id).and_modify(|asked| *asked = true);
+                    }
+                    _ => {}
+                }
+                task.evolve(&recorded.event, &recorded.metadata);
+            }
+            for (id, _) in asked.into_iter().filter(|(_, asked)| !asked) {
+                self.fault(
+                    &stream,
+                    &format!("nobody asked what became of `{id}`, which was given up in flight"),
+                );
+            }
+            self.tasks.insert(stream, events);
         }
     }
 
@@ -210,7 +260,7 @@ impl Judge {
     }
 
     /// The intent of a call, wherever it stands.
-    fn call(&self, task_id: &str, call_id: &str) -> Option<(StreamId, proto_events::call::CallRequested)> {
+    fn call(&self, task_id: &str, call_id: &str) -> Option<(StreamId, CallRequested)> {
         self.tasks.iter().filter(|(stream, _)| stream.id() == task_id).find_map(|(stream, events)| {
             let request = events.iter().find_map(|recorded| match &recorded.event {
                 TaskEvent::Call(CallEvent::Requested(request)) if request.call_id == call_id => Some(request),
@@ -245,152 +295,5 @@ fn ends<'a>(events: &[&'a Recorded<TaskEvent>]) -> Option<&'a Recorded<TaskEvent
     events.iter().find(end).copied()
 }
 
-/// What followed for one call after a cut.
-struct Follows<'a> {
-    call: &'a Call,
-    events: Vec<&'a Recorded<TaskEvent>>,
-    executions: Vec<&'a Execution>,
-    /// Where its task was given up or failed.
-    ends: Option<&'a Recorded<TaskEvent>>,
-}
-
-type Judged = Result<(), String>;
-
-impl Follows<'_> {
-    fn row(&self) -> Row {
-        match self.call.status {
-            CallStatus::Requested | CallStatus::Unsent => Row::RequestedOnly,
-            CallStatus::Dispatched | CallStatus::TimedOut => Row::InFlight,
-            _ => Row::OutcomePresent,
-        }
-    }
-
-    fn event(&self, at: usize) -> Option<&CallEvent> {
-        self.events.get(at).and_then(|recorded| match &recorded.event {
-            TaskEvent::Call(event) => Some(event),
-            _ => None,
-        })
-    }
-
-    fn judge(&self, row: Row) -> Judged {
-        if self.executions.iter().any(|execution| execution.attempt <= self.call.attempts) {
-            return Err("an attempt that had been sent before was carried out".to_owned());
-        }
-        match row {
-            Row::OutcomePresent | Row::CanceledInFlight => self.nothing(),
-            // Its run may be over for a reason of its own before anything is sent.
-            _ if self.given_up() => self.not_carried_out(),
-            Row::RequestedOnly => self.sent(0),
-            Row::InFlight => match self.call.request.recovery {
-                Recovery::ReadOnly | Recovery::Reissue => self.sent(0),
-                Recovery::Idempotent if self.within_window() => self.sent(0),
-                Recovery::Idempotent | Recovery::Manual => self.unknown(0),
-                Recovery::Reconcile => self.probed(),
-            },
-        }
-    }
-
-    /// Nothing, ever; but evidence may still come.
-    fn nothing(&self) -> Judged {
-        self.not_carried_out()?;
-        let is_evidence = |at| {
-            matches!(
-                self.event(at),
-                Some(
-                    CallEvent::LateResultIgnored { .. }
-                        | CallEvent::Reconciled { .. }
-                        | CallEvent::Abandoned { .. }
-                )
-            )
-        };
-        match (0..self.events.len()).all(is_evidence) {
-            true => Ok(()),
-            false => Err("it had its outcome".to_owned()),
-        }
-    }
-
-    fn not_carried_out(&self) -> Judged {
-        match self.executions.first() {
-            None => Ok(()),
-            Some(execution) => Err(format!("it was carried out again, as attempt {}", execution.attempt)),
-        }
-    }
-
-    /// The next attempt, or that there is none any more.
-    fn sent(&self, at: usize) -> Judged {
-        let next = self.call.attempts + 1;
-        match self.event(at) {
-            Some(CallEvent::Dispatched { attempt, .. }) if *attempt == next => self.carried_out(next, at + 1),
-            Some(CallEvent::Failed { failure, .. }) => self.too_late(at, failure.class),
-            _ => Err(format!("attempt {next} was due")),
-        }
-    }
-
-    /// What was sent reached its tool, unless nobody let it.
-    fn carried_out(&self, attempt: u32, after: usize) -> Judged {
-        let refused = matches!(self.event(after), Some(CallEvent::Failed { failure, .. }) if failure.class == FailureClass::BeforeEffect)
-            || matches!(self.event(after), Some(CallEvent::Dispatched { .. } | CallEvent::Canceled { .. }));
-        let is_infer = self.call.request.kind == CallKind::Infer;
-        if is_infer || refused || self.executions.iter().any(|execution| execution.attempt == attempt) {
-            return Ok(());
-        }
-        Err(format!("attempt {attempt} was sent, but never carried out"))
-    }
-
-    /// Without another attempt only if none is left, or if it is past the call's deadline.
-    fn too_late(&self, at: usize, class: FailureClass) -> Judged {
-        let request = &self.call.request;
-        let now = self.events.get(at).map(|recorded| recorded.metadata.at);
-        let past = request.deadline.zip(now).is_some_and(|(deadline, now)| deadline <= now);
-        let none_left = self.call.attempts >= request.max_attempts && class == FailureClass::Exhausted;
-        if past || none_left {
-            return self.not_carried_out();
-        }
-        Err("it was given up while another attempt was due".to_owned())
-    }
-
-    fn unknown(&self, at: usize) -> Judged {
-        self.not_carried_out()?;
-        match self.event(at) {
-            Some(CallEvent::OutcomeUnknown { .. }) => Ok(()),
-            _ => Err("its outcome is unknown, and that was not written".to_owned()),
-        }
-    }
-
-    /// What the target says decides.
-    fn probed(&self) -> Judged {
-        match self.event(0) {
-            Some(CallEvent::Reconciled { verdict, by: VerdictBy::Probe, .. }) => match verdict {
-                Verdict::Landed(found) => {
-                    self.not_carried_out()?;
-                    match self.event(1) {
-                        Some(CallEvent::Succeeded { result, .. }) if result == found => Ok(()),
-                        _ => Err("it landed, and that is not its result".to_owned()),
-                    }
-                }
-                Verdict::DidNotHappen => self.sent(1),
-                Verdict::Inconclusive(_) => self.unknown(1),
-            },
-            _ => Err("its target was not asked".to_owned()),
-        }
-    }
-
-    /// Whether the target still knew the key when something followed.
-    fn within_window(&self) -> bool {
-        let now = self.events.first().map(|recorded| recorded.metadata.at);
-        match (self.call.request.window_ms, self.call.first_sent_at, now) {
-            (Some(window), Some(first), Some(now)) => now.millis_since(first) < window,
-            _ => true,
-        }
-    }
-
-    /// Whether its task ended before anything followed for it: a run whose time was up, say.
-    fn given_up(&self) -> bool {
-        let closed = match self.event(0) {
-            Some(CallEvent::Canceled { .. }) => true,
-            Some(CallEvent::OutcomeUnknown { .. }) => self.call.request.recovery == Recovery::Manual,
-            _ => false,
-        };
-        closed && self.ends.zip(self.events.first()).is_some_and(|(end, first)| same_append(first, end))
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::id::Position;
 use proto_events::json::JsonText;
 
+use crate::actors::stage::Stage;
 use crate::agent::tool::{BoxFuture, Tool, ToolContext, ToolError};
 use crate::ports::Clock;
 use crate::store::EventReader;
@@ -71,6 +72,7 @@ pub(super) struct Watched {
     pub(super) ledger: Ledger,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) log: Arc<dyn EventReader>,
+    pub(super) stage: Arc<Stage>,
 }
 
 impl Tool for Watched {
@@ -84,7 +86,14 @@ impl Tool for Watched {
             at: self.clock.now(),
             head: self.log.head().unwrap_or_default(),
         });
-        self.tool.call(cx, args)
+        // No time passes while a function runs that is not async: it has a thread of its own.
+        let beside = self.tool.is_blocking().then(|| self.stage.wait_for());
+        let work = self.tool.call(cx, args);
+        Box::pin(async move {
+            let answer = work.await;
+            drop(beside);
+            answer
+        })
     }
 
     fn is_blocking(&self) -> bool {

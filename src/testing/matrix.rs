@@ -4,19 +4,24 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto_events::codec::AnyEvent;
 use proto_events::id::Position;
 
 use super::assert::ill_formed;
+use super::clock::{VirtualClock, plus};
 use super::cut::{Regrown, appends};
 use super::judge::{Cells, Judge};
 use super::ledger::{Execution, Ledger};
-use super::system::{Describe, Driver, TestSystem};
+use super::system::{Describe, Driver, TestSystem, newest};
 use crate::audit::for_each_record;
 use crate::error::Error;
 use crate::store::{EventReader, MemoryStore, StoredRecord};
 use crate::system::Builder;
+
+/// Behind every so manieth cut the process that follows dies too.
+const AGAIN_EVERY: usize = 3;
 
 /// How much of an event a line shows.
 const LINE_CHARS: usize = 240;
@@ -27,7 +32,8 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 ///
 /// The workload runs once, to its end. Then, for every append of the log that it left, a new system is started on the log
 /// up to there, as a process would be after a crash, and is left alone until nothing happens any more. An append is in
-/// the log whole or not at all, so these are all the logs that a crash can leave.
+/// the log whole or not at all, so these are all the logs that a crash can leave. Behind every third of them the system
+/// that was started dies too, in the middle of what it took up.
 ///
 /// Each time it is checked that
 /// * for each call, what followed is what R7 says for its place in the log and its recovery mode;
@@ -65,6 +71,7 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 pub struct CrashMatrix {
     describe: Describe,
     workload: Box<dyn Fn(Driver) -> Work + Send + Sync>,
+    down_for: Duration,
 }
 
 impl fmt::Debug for CrashMatrix {
@@ -121,7 +128,15 @@ impl CrashMatrix {
         W: Fn(Driver) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        Self { describe: Arc::new(describe), workload: Box::new(move |driver| Box::pin(workload(driver))) }
+        let workload = Box::new(move |driver| Box::pin(workload(driver)) as Work);
+        Self { describe: Arc::new(describe), workload, down_for: Duration::ZERO }
+    }
+
+    /// How long it takes until a system is started again after its crash: no time, if nothing is said.
+    #[must_use]
+    pub fn down_for(mut self, time: Duration) -> Self {
+        self.down_for = time;
+        self
     }
 
     /// Runs the workload, and then everything that may follow a crash in it.
@@ -132,25 +147,56 @@ impl CrashMatrix {
         let whole = self.workload().await?;
         let sets = appends(whole.log.as_ref()).map_err(|error| whole.broken(None, &error))?;
         let mut report = CrashReport { appends: sets.len(), ..CrashReport::default() };
-        report.add(&whole.sound(None, |_| {})?, whole.seen.len());
+        report.add(&whole.sound(None, Judge::evidence)?, whole.seen.len());
         let mut prefix = Regrown::new();
         for (set, cut) in sets.iter().zip(1..sets.len()) {
             prefix.take(set).await.map_err(|error| whole.broken(Some(cut), &error))?;
-            let found = prefix.found().map_err(|error| whole.broken(Some(cut), &error))?;
-            let behind = set.last().map_or(Position::default(), StoredRecord::last_position);
-            let mut after = self.recover(found, cut).await?;
-            let own = after.seen.clone();
-            // What the tools saw before the crash, they have seen.
-            let before = whole.seen.iter().filter(|execution| execution.head <= behind);
-            after.seen = before.chain(&own).cloned().collect();
-            report.add(&after.sound(Some(cut), |judge| judge.recovered(behind, &own))?, own.len());
+            let after = self.crash(&whole, &prefix, set, cut, &mut report).await?;
+            if cut % AGAIN_EVERY == 0 {
+                self.crash_again(&after, cut, &mut report).await?;
+            }
         }
         Ok(report)
     }
 
+    /// Starts on what is left of a log, and judges what follows. `last` is the last append that is left.
+    async fn crash(
+        &self,
+        before: &Ran,
+        prefix: &Regrown,
+        last: &[StoredRecord],
+        cut: usize,
+        report: &mut CrashReport,
+    ) -> Result<Ran, Broken> {
+        let found = prefix.found().map_err(|error| before.broken(Some(cut), &error))?;
+        let behind = last.last().map_or(Position::default(), StoredRecord::last_position);
+        let mut after = self.recover(found, cut).await?;
+        let own = after.seen.clone();
+        // What the tools saw before the crash, they have seen.
+        let seen = before.seen.iter().filter(|execution| execution.head <= behind);
+        after.seen = seen.chain(&own).cloned().collect();
+        report.add(&after.sound(Some(cut), |judge| judge.recovered(behind, &own))?, own.len());
+        Ok(after)
+    }
+
+    /// A process that takes up again what another left may die as well: once more, in the middle of what followed.
+    async fn crash_again(&self, first: &Ran, cut: usize, report: &mut CrashReport) -> Result<(), Broken> {
+        let broken = |error: Error| first.broken(Some(cut), &error);
+        let sets = appends(first.log.as_ref()).map_err(broken)?;
+        let again = cut + (sets.len() - cut) / 2;
+        let Some(last) = sets.get(again.wrapping_sub(1)).filter(|_| again > cut && again < sets.len()) else {
+            return Ok(());
+        };
+        let mut prefix = Regrown::new();
+        for set in sets.iter().take(again) {
+            prefix.take(set).await.map_err(broken)?;
+        }
+        self.crash(first, &prefix, last, again, report).await.map(drop)
+    }
+
     /// The workload, from its beginning to its end.
     async fn workload(&self) -> Result<Ran, Broken> {
-        let system = self.start(MemoryStore::new()).await?;
+        let system = self.start(MemoryStore::new(), None).await?;
         let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
         let work = (self.workload)(system.driver());
         let worked = match system.run(system.on_stage(work)).await {
@@ -162,7 +208,8 @@ impl CrashMatrix {
 
     /// What follows on a log that was cut.
     async fn recover(&self, found: MemoryStore, cut: usize) -> Result<Ran, Broken> {
-        let system = self.start(found).await?;
+        let at = newest(&found).ok().flatten().map(|at| VirtualClock::starting_at(plus(at, self.down_for)));
+        let system = self.start(found, at).await?;
         let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
         self.end(system, ran, Ok(()), Some(cut)).await
     }
@@ -193,9 +240,9 @@ impl CrashMatrix {
         }
     }
 
-    async fn start(&self, store: MemoryStore) -> Result<TestSystem, Broken> {
+    async fn start(&self, store: MemoryStore, clock: Option<VirtualClock>) -> Result<TestSystem, Broken> {
         let log = store.reopened();
-        let started = TestSystem::start(Arc::clone(&self.describe), store, None, Ledger::default()).await;
+        let started = TestSystem::start(Arc::clone(&self.describe), store, clock, Ledger::default()).await;
         started.map_err(|error| match log {
             Ok(log) => Ran { log: Arc::new(log), seen: Vec::new() }.broken(None, &error),
             Err(_) => Broken { cut: None, faults: vec![error.to_string()], log: Vec::new() },
@@ -204,6 +251,12 @@ impl CrashMatrix {
 }
 
 impl CrashReport {
+    /// Adds what another run came to.
+    pub fn merge(&mut self, other: &Self) {
+        self.appends += other.appends;
+        self.add(&other.cells, other.executions);
+    }
+
     fn add(&mut self, cells: &Cells, executions: usize) {
         self.executions += executions;
         for (cell, times) in cells {

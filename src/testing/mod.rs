@@ -44,7 +44,8 @@
 //! Back-offs, time limits of attempts, deadlines, and the second looks of actors that wait for each other. Real are
 //! only the moment at which an idle actor is put to sleep, and how long a reopening waits for calls that hear no
 //! interruption: neither decides what is written. A tool or a model
-//! that is to take its time waits with [`sleep`]; tokio's own timers know the real time only.
+//! that is to take its time waits with [`sleep`]; tokio's own timers know the real time only. While a
+//! tool runs that is no `async fn`, no time passes.
 
 mod assert;
 mod clock;

@@ -1,9 +1,10 @@
 //! A system in a test's hands: its log in memory, its time the test's own, all of it on one thread.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -25,7 +26,7 @@ use crate::system::{Builder, System, TaskHandle, TaskSnapshot};
 const JUMPS_MAX: usize = 100_000;
 
 /// How long something may take that runs on other threads, in real time, when nothing moves on the system's own.
-const ELSEWHERE: Duration = Duration::from_secs(5);
+const ELSEWHERE: Duration = Duration::from_secs(30);
 
 /// Describes an agent: as often as a test starts it.
 pub(super) type Describe = Arc<dyn Fn(Builder) -> Builder + Send + Sync>;
@@ -68,6 +69,27 @@ pub struct Driver {
     clock: VirtualClock,
     ledger: Ledger,
     store: Arc<MemoryStore>,
+    /// Who lets time pass at the moment: the newest of them does.
+    driving: Arc<Mutex<BTreeSet<u64>>>,
+}
+
+/// One who lets time pass, while that is needed.
+struct Driving {
+    all: Arc<Mutex<BTreeSet<u64>>>,
+    own: u64,
+}
+
+impl Driving {
+    /// Whether nobody has begun since who lets time pass.
+    fn is_newest(&self) -> bool {
+        lock(&self.all).last() == Some(&self.own)
+    }
+}
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        lock(&self.all).remove(&self.own);
+    }
 }
 
 impl fmt::Debug for TestSystem {
@@ -118,12 +140,14 @@ impl TestSystem {
         let doors = Ports { clock: Arc::new(clock.clone()), ids };
         let watch = |tool: Arc<dyn Tool>| {
             let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
-            Arc::new(Watched { tool, ledger: ledger.clone(), clock, log }) as Arc<dyn Tool>
+            let (ledger, stage) = (ledger.clone(), Arc::clone(&stage));
+            Arc::new(Watched { tool, ledger, clock, log, stage }) as Arc<dyn Tool>
         };
         let log = Arc::clone(&store) as Arc<dyn EventStore>;
         let builder = describe(System::builder("in memory"));
         let system = builder.staged(Arc::clone(&stage), log, doors.clone(), watch).start().await?;
-        Ok(Self { driver: Driver { system, stage, clock, ledger, store }, describe })
+        let driving = Arc::default();
+        Ok(Self { driver: Driver { system, stage, clock, ledger, store, driving }, describe })
     }
 
     /// What drives the system, to keep or to hand to another task.
@@ -183,39 +207,48 @@ impl Driver {
         &self.ledger
     }
 
-    /// The log.
+    /// The log. A system that is [reopened](System::reopen) goes on in another store: see [`System::log`].
     pub fn store(&self) -> &Arc<MemoryStore> {
         &self.store
     }
 
-    /// Ends when nothing moves any more unless time passes or somebody says something. What runs on threads of its own
-    /// (the blocking pool, another runtime) is not waited for.
+    /// Ends when nothing moves any more unless time passes or somebody says something. Tools that are not
+    /// async, which run on threads of their own, are waited for; what else runs on other threads is not.
     pub async fn settle(&self) {
         self.stage.settled().await;
     }
 
     /// Lets so much time pass, and everything happen meanwhile that is due, in its order.
     pub async fn advance(&self, time: Duration) {
-        let until = plus(self.clock.now(), time);
+        let (until, own) = (plus(self.clock.now(), time), self.drive());
         loop {
             self.settle().await;
-            if !self.clock.wake_next(until) {
+            if own.is_newest() && !self.clock.wake_next(until) {
                 break;
             }
         }
         self.clock.go_to(until);
     }
 
-    /// Waits for something, and lets time pass whenever nothing else moves. None if it never ends: nothing
+    /// Enters whoever lets time pass.
+    fn drive(&self) -> Driving {
+        let mut all = lock(&self.driving);
+        let own = all.last().map_or(0, |newest| newest + 1);
+        all.insert(own);
+        Driving { all: Arc::clone(&self.driving), own }
+    }
+
+    /// Waits for something, and lets time pass whenever nothing else moves; while several wait so, the one that began last
+    /// decides. None if it never ends: nothing
     /// moves any more, nobody waits for a time, and it is not there.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        let mut work = pin!(work);
+        let (mut work, own) = (pin!(work), self.drive());
         for _ in 0..JUMPS_MAX {
             match select(work.as_mut(), pin!(self.settle())).await {
                 Either::Left((done, _)) => return Some(done),
                 Either::Right(_) => {}
             }
-            if !self.clock.step() {
+            if own.is_newest() && !self.clock.step() {
                 // It may hang on another thread, such as one that reads a log.
                 return tokio::time::timeout(ELSEWHERE, work).await.ok();
             }
@@ -239,9 +272,10 @@ impl Driver {
     /// # Errors
     /// [`Error::Internal`] if that never comes.
     pub async fn quiesce(&self) -> Result<(), Error> {
+        let own = self.drive();
         for _ in 0..JUMPS_MAX {
             self.settle().await;
-            if !self.clock.step() {
+            if own.is_newest() && !self.clock.step() {
                 return Ok(());
             }
         }
@@ -263,12 +297,17 @@ impl Driver {
     }
 }
 
+/// Nothing panics while it holds this lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn never(what: &str) -> Error {
     Error::Internal(format!("{what} does not come to an end"))
 }
 
 /// The time of a log's newest record.
-fn newest(store: &MemoryStore) -> Result<Option<Timestamp>, Error> {
+pub(super) fn newest(store: &MemoryStore) -> Result<Option<Timestamp>, Error> {
     let records = store.read_all(Position(1), usize::MAX)?;
     Ok(records.iter().map(|stored| stored.record.metadata.at).max())
 }

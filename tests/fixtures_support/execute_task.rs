@@ -18,29 +18,26 @@ use taskreel::{Error, JsonSchema, System, TaskSnapshot};
 use super::{Case, Failure};
 
 /// What the tools were called with, in order, before they ran.
-type ToolLog = Arc<Mutex<Vec<Value>>>;
+pub(super) type ToolLog = Arc<Mutex<Vec<Value>>>;
 
 /// How long a case may take in all: far more than any needs, so that a hang is an error and no hang.
 const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
-    if needs_later_work(case) {
-        return Err(Failure::NotBuilt("delegation"));
-    }
+    in_time(Run::case(case))
+}
+
+/// Runs a case on a runtime of its own; one that hangs fails.
+pub(super) fn in_time(case: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| Failure::Unanswerable(error.to_string()))?;
     runtime.block_on(async {
-        let run = tokio::time::timeout(CASE_TIMEOUT, Run::case(case));
+        let run = tokio::time::timeout(CASE_TIMEOUT, case);
         run.await.map_err(|_| Failure::Unanswerable("the case hangs".to_owned()))?
     })
-}
-
-/// Delegation is later work.
-fn needs_later_work(case: &Case) -> bool {
-    case.input()["agent"]["delegation"] == json!(true)
 }
 
 /// The fixtures' rules, and a handler that always answers the same.
@@ -69,6 +66,7 @@ impl Run {
         for tool in agent["tools"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             builder = with_tool(builder, tool, &log)?;
         }
+        builder = builder.delegation(agent["delegation"] == json!(true));
         let conversation = agent.get("state").is_some_and(|stores| !stores.is_null());
         if !conversation {
             builder = builder.stateless();
@@ -186,7 +184,7 @@ impl Run {
     }
 }
 
-fn broken(error: impl std::fmt::Display) -> Failure {
+pub(super) fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::Unanswerable(error.to_string())
 }
 
@@ -231,7 +229,7 @@ fn cancel_error(error: &Error) -> Value {
     json!({"type": kind, "message": error.to_string()})
 }
 
-fn model(script: &Value) -> Result<Option<Scripted>, Failure> {
+pub(super) fn model(script: &Value) -> Result<Option<Scripted>, Failure> {
     let Some(entries) = script.as_array() else {
         return Ok(None);
     };
@@ -280,7 +278,7 @@ struct Weather {
 }
 
 /// Registers one tool of the fixtures' catalog.
-fn with_tool(builder: Builder, name: &str, log: &ToolLog) -> Result<Builder, Failure> {
+pub(super) fn with_tool(builder: Builder, name: &str, log: &ToolLog) -> Result<Builder, Failure> {
     let log = Arc::clone(log);
     let note = move |call: Value| {
         if let Ok(mut log) = log.lock() {

@@ -10,6 +10,7 @@ mod from_dict;
 mod part_constructors;
 mod report;
 mod task_fold;
+mod task_stream_events;
 mod token_estimate;
 
 use std::path::Path;
@@ -31,6 +32,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
     ("part_constructors", part_constructors::answer),
     ("round_trip", from_dict::answer),
     ("task_helpers", task_fold::task_helpers),
+    ("task_stream_events", task_stream_events::answer),
     ("token_estimate", token_estimate::answer),
     ("tool_args", agent_grammar::tool_args),
 ];
@@ -42,7 +44,6 @@ pub(crate) const NOT_BUILT: &[&str] = &[
     "history_compaction",
     "http_api",
     "state_control_plane",
-    "task_stream_events",
     // a2a-utils
     "agents_for_llm",
     "context_fit_window",
@@ -73,6 +74,7 @@ pub(crate) enum Failure {
     /// Our code refuses the input, with this text; compared with the recorded error.
     Refused(String),
     /// The case needs what later work builds: which.
+    #[allow(dead_code, reason = "an area that is being built says so case by case")]
     NotBuilt(&'static str),
     /// The case asks for something that the area's runner cannot do; the case fails.
     Unanswerable(String),

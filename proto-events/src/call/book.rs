@@ -252,14 +252,14 @@ impl CallBook {
         }
     }
 
-    /// What the end of a run does to every open call: a Manual tool in flight becomes unknown, all else is
+    /// What the end of a run does to every open call: what is Manual and in flight becomes unknown, all else is
     /// canceled.
     pub fn cancel(&self) -> Vec<CallEvent> {
         self.open()
             .map(|call| {
                 let call_id = call.request.call_id.clone();
                 let sent = call.attempts > 0;
-                if sent && call.request.recovery == Recovery::Manual && call.request.kind == CallKind::Tool {
+                if sent && call.request.recovery == Recovery::Manual && call.request.kind != CallKind::Infer {
                     let why = "its run was ended while the call was in flight".to_owned();
                     return CallEvent::OutcomeUnknown { call_id, attempt: call.attempts, why };
                 }

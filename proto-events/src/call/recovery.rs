@@ -125,7 +125,9 @@ pub fn after_failure(call: &Call, failed: Failed, now: Moment) -> CallCommand {
     let request = &call.request;
     let wanted = match request.kind {
         CallKind::Infer => passing,
-        CallKind::Tool => request.retry_errors && failure.class != FailureClass::Rejected,
+        CallKind::Tool | CallKind::Delegate => {
+            request.retry_errors && failure.class != FailureClass::Rejected
+        }
     };
     let starts = now.at.plus_millis(delay_ms);
     let again = wanted

@@ -62,6 +62,10 @@ kinds! {
     CALL_ABANDONED = 208, "CallAbandoned";
     /// A result came after its call was closed.
     LATE_RESULT_IGNORED = 209, "LateResultIgnored";
+    /// A key of a tool's state was written.
+    TOOL_KEY_PUT = 300, "KeyPut";
+    /// A key of a tool's state was taken away.
+    TOOL_KEY_DELETED = 301, "KeyDeleted";
 }
 
 /// The name of a kind; `Unknown` for one that this version does not write.

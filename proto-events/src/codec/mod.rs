@@ -13,6 +13,7 @@ mod stored_model;
 mod stored_session;
 mod stored_state;
 mod stored_task;
+mod stored_tool_store;
 mod upcast;
 
 pub use stored_task::state_after;
@@ -20,6 +21,7 @@ pub use stored_task::state_after;
 use crate::json::JsonError;
 use crate::session::SessionEvent;
 use crate::task::TaskEvent;
+use crate::tool_store::ToolStoreEvent;
 
 /// An event's body with what is needed to read it back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +112,8 @@ pub enum AnyEvent {
     Task(TaskEvent),
     /// Of a session.
     Session(SessionEvent),
+    /// Of a tool's store.
+    Tool(ToolStoreEvent),
 }
 
 impl AnyEvent {
@@ -121,6 +125,7 @@ impl AnyEvent {
         match category {
             TaskEvent::CATEGORY => TaskEvent::decode(kind, schema, body).map(Self::Task),
             SessionEvent::CATEGORY => SessionEvent::decode(kind, schema, body).map(Self::Session),
+            ToolStoreEvent::CATEGORY => ToolStoreEvent::decode(kind, schema, body).map(Self::Tool),
             _ => Err(CodecError::UnknownKind { kind, category: "unknown" }),
         }
     }

@@ -1,10 +1,12 @@
 //! A whole state as bytes and back: what a snapshot holds.
 
 use super::stored_state::{StoredSession, StoredTask};
+use super::stored_tool_store::StoredToolStore;
 use super::{FieldError, payload};
 use crate::decider::Decider;
 use crate::session::Session;
 use crate::task::Task;
+use crate::tool_store::ToolStore;
 
 /// Why a state cannot be written, or bytes are none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -59,5 +61,17 @@ impl Kept for Session {
 
     fn kept(bytes: &[u8]) -> Result<Self, StateError> {
         Ok(payload::read::<StoredSession>(bytes).map_err(StateError)?.read()?)
+    }
+}
+
+impl Kept for ToolStore {
+    const REVISION: u32 = 1;
+
+    fn keep(&self) -> Result<Vec<u8>, StateError> {
+        payload::write(&StoredToolStore::of(self)).map_err(StateError)
+    }
+
+    fn kept(bytes: &[u8]) -> Result<Self, StateError> {
+        Ok(payload::read::<StoredToolStore<'_>>(bytes).map_err(StateError)?.read()?)
     }
 }

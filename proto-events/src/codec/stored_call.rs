@@ -12,7 +12,8 @@ use crate::call::{
 use crate::envelope::Timestamp;
 use crate::id::{Digest, Version};
 
-const CALL_KINDS: [CallKind; 2] = [CallKind::Tool, CallKind::Infer];
+/// New ones are added at the end: the place is what is stored.
+const CALL_KINDS: [CallKind; 3] = [CallKind::Tool, CallKind::Infer, CallKind::Delegate];
 const RECOVERIES: [Recovery; 5] =
     [Recovery::ReadOnly, Recovery::Idempotent, Recovery::Reconcile, Recovery::Manual, Recovery::Reissue];
 const CLASSES: [FailureClass; 4] =

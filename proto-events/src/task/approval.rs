@@ -2,10 +2,10 @@
 //! digest of the checked arguments (R11): other arguments are another call, and need an approval of their own.
 
 use super::Task;
-use crate::call::{CallOrigin, CallRequested};
+use crate::call::{CallKind, CallOrigin, CallRequested};
 use crate::envelope::Timestamp;
 use crate::id::Digest;
-use crate::json::JsonText;
+use crate::json::{JsonObject, JsonText};
 use crate::model::TaskState;
 
 /// Somebody is asked whether a call may be made. The call itself is not intended yet.
@@ -153,6 +153,13 @@ impl Task {
             && self.calls().get(&approval.request.call_id).is_none()
     }
 
+    /// Whether a call was made under it: an approval is good for one.
+    pub fn is_used(&self, approval: &Approval) -> bool {
+        let id = Some(&approval.request.approval_id);
+        self.calls().iter().any(|call| call.request.approval.as_ref() == id)
+            || self.calls().get(&approval.request.call_id).is_some()
+    }
+
     pub(super) fn may_ask(&self, request: &ApprovalRequested) -> Result<(), ApprovalRejection> {
         let id = || request.approval_id.clone();
         if self.run().is_none() || request.origin.run != self.runs() {
@@ -200,9 +207,24 @@ impl Task {
             None => refused("it was not decided"),
             Some(false) => refused("it was denied"),
             Some(true) if asked.tool != request.target => refused("it is for another tool"),
-            Some(true) if asked.args_digest != request.args_digest => refused("it is for other arguments"),
+            Some(true) if self.is_used(approval) => refused("a call was made under it before"),
+            Some(true) if asked.args_digest != asked_for(request) => refused("it is for other arguments"),
+            // The model asks again after a person's approval, by a call of its own.
+            Some(true) if request.kind == CallKind::Delegate => Ok(()),
             Some(true) if asked.call_id != request.call_id => refused("it is for another call"),
             Some(true) => Ok(()),
         }
+    }
+}
+
+/// Digest of what was to be approved: the arguments; of a question to another agent what the model wants of it, since
+/// the task that the agent is sent has ids and times of ours.
+fn asked_for(request: &CallRequested) -> Digest {
+    match request.args.read::<JsonObject>() {
+        Ok(mut fields) if request.kind == CallKind::Delegate => {
+            fields.remove("task");
+            Digest::of(fields.to_text().as_str().as_bytes())
+        }
+        _ => request.args_digest,
     }
 }

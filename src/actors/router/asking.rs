@@ -9,6 +9,7 @@ use proto_events::call::Verdict;
 
 use super::{Router, short};
 use crate::actors::messages::{Cause, ProbeOrder, TaskOp, ToTask};
+use crate::actors::tool_stores::ToolStores;
 use crate::agent::Agent;
 use crate::agent::tool::{Cancellation, ToolContext, ToolContextParts};
 use crate::limits::CANCEL_GRACE;
@@ -21,6 +22,7 @@ impl Handler<ProbeOrder> for Router {
             return;
         }
         let agent = std::sync::Arc::clone(&self.agent);
+        let stores = std::sync::Arc::clone(&self.tool_stores);
         let (stream, call_id, attempt) = (order.stream.clone(), order.request.call_id.clone(), order.attempt);
         let bound = Duration::from_millis(order.request.timeout_ms);
         // What was interrupted a moment ago may still be coming to its end.
@@ -28,7 +30,7 @@ impl Handler<ProbeOrder> for Router {
         let clock = self.ports.clock.clone();
         let work = self.calls.spawn(async move {
             clock.sleep(wait).await;
-            let asked = AssertUnwindSafe(ask(&agent, order)).catch_unwind();
+            let asked = AssertUnwindSafe(ask(&agent, &stores, order)).catch_unwind();
             tokio::select! {
                 answer = asked => answer.unwrap_or_else(|_| Verdict::Inconclusive("the probe panicked".to_owned())),
                 () = clock.sleep(bound) => Verdict::Inconclusive(format!("the probe did not answer within {} ms", bound.as_millis())),
@@ -48,10 +50,17 @@ impl Handler<ProbeOrder> for Router {
     }
 }
 
-async fn ask(agent: &Agent, order: ProbeOrder) -> Verdict {
+async fn ask(agent: &Agent, stores: &ToolStores, order: ProbeOrder) -> Verdict {
     let tool = agent.tools.get(&order.request.target);
     let Some(probe) = tool.and_then(|tool| tool.spec().policy.probe()) else {
         return Verdict::Inconclusive("the tool has no probe any more".to_owned());
+    };
+    // It may look at what earlier calls have written; what it writes itself goes nowhere.
+    let state = match stores.state(&order.request.target).await {
+        Ok(state) => state,
+        Err(error) => {
+            return Verdict::Inconclusive(short(&format!("the tool's state cannot be read: {error}")));
+        }
     };
     let context = ToolContext::new(ToolContextParts {
         task_id: order.task_id,
@@ -60,7 +69,8 @@ async fn ask(agent: &Agent, order: ProbeOrder) -> Verdict {
         attempt: order.attempt,
         deadline: Instant::now().checked_add(Duration::from_millis(order.request.timeout_ms)),
         cancellation: Cancellation::new(),
-        progress: None,
+        state,
+        ..ToolContextParts::default()
     });
     match probe.get().ask(context, order.request.args).await {
         Ok(verdict) => verdict,

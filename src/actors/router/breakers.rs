@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn worked() -> AttemptEnd {
-        AttemptEnd::Succeeded { result: JsonText::null(), usage: None }
+        AttemptEnd::Succeeded { result: JsonText::null(), usage: None, writes: Vec::new() }
     }
 
     #[test]

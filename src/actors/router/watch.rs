@@ -13,6 +13,7 @@ use tokio::task::{JoinError, JoinHandle};
 use super::{Key, Router, failed};
 use crate::actors::messages::AttemptEnd;
 use crate::actors::places::Place;
+use crate::actors::spans::{self, Within};
 use crate::agent::tool::Cancellation;
 use crate::ports::Clock;
 
@@ -29,6 +30,7 @@ pub(super) struct Watched {
     pub(super) late: bool,
     /// Its work is over, or was left behind.
     pub(super) over: bool,
+    pub(super) span: Within,
 }
 
 /// What is needed to watch an attempt.
@@ -47,6 +49,7 @@ pub(super) struct Watch {
     pub(super) can_be_dropped: bool,
     /// Given back when the work is over.
     pub(super) place: Option<Place>,
+    pub(super) span: Within,
     pub(super) tell: Recipient<Watched>,
 }
 
@@ -121,7 +124,8 @@ impl Watch {
 
     fn say(&self, end: Option<AttemptEnd>, late: bool, over: bool) {
         let (key, target) = (self.key.clone(), self.target.clone());
-        self.tell.do_send(Watched { key, attempt: self.attempt, target, end, late, over });
+        let (attempt, span) = (self.attempt, self.span.clone());
+        self.tell.do_send(Watched { key, attempt, target, end, late, over, span });
     }
 }
 
@@ -129,13 +133,14 @@ impl Handler<Watched> for Router {
     type Result = ();
 
     fn handle(&mut self, watched: Watched, _: &mut Context<Self>) {
-        let Watched { key, attempt, target, end, late, over } = watched;
+        let Watched { key, attempt, target, end, late, over, span } = watched;
         match end {
             Some(end) => {
                 if !late {
                     self.note_end(&target, &end);
+                    spans::note_end(&span, &end);
                 }
-                self.finish(&key, attempt, end, late);
+                self.finish(&key, attempt, end, late, span);
             }
             None => {
                 self.breakers.let_go(&target);

@@ -13,8 +13,10 @@ impl TaskCore {
     /// Has the handler asked; once, as far as this actor knows.
     pub(super) fn ask_approver(&mut self, shared: &Shared, approval_id: &str) {
         let Some(approval) = self.task().approvals().get(approval_id) else { return };
-        let tool = shared.agent.tools.get(&approval.request.tool);
-        let description = tool.map_or("", |tool| tool.spec().description.as_str());
+        let agent = &shared.agent;
+        let tool = agent.tools.get(&approval.request.tool).map(|tool| tool.spec().description.as_str());
+        let peer = || agent.peers.get(&approval.request.tool).map(|peer| peer.description());
+        let description = tool.or_else(peer).unwrap_or_default();
         let request = ApprovalRequest::of(self.task().id(), description, &approval.request);
         self.outside.known.asked.insert(approval_id.to_owned());
         self.outbox.push(Effect::AskApprover(Box::new(request)));

@@ -1,17 +1,20 @@
-//! Writing what was decided, here and in the session, as one append; and what it asks of the outside.
+//! Writing what was decided, here, in the session and in a tool's state, as one append; and what it asks of the outside.
 
 use std::sync::Arc;
 
-use proto_events::call::CallEvent;
+use proto_events::call::{CallEvent, CallKind, FailureClass};
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::Digest;
+use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
 
 use super::{Effect, Held, TaskCore};
+use crate::actors::delegate;
 use crate::actors::entity::{Entity, Seed, SetPlace};
-use crate::actors::messages::{Order, Settled};
+use crate::actors::messages::{Order, Recall, Settled};
 use crate::actors::shared::Shared;
+use crate::actors::spans::Within;
 use crate::agent::plan;
 use crate::error::Error;
 use crate::store::Append;
@@ -25,10 +28,11 @@ impl TaskCore {
         Ok(())
     }
 
-    /// Bytes of the larger of the two records that would be written now.
+    /// Bytes of the largest of the records that would be written now.
     pub(super) fn pending_bytes(&self) -> usize {
         let session = self.seat.as_ref().map_or(0, |held| held.session.pending_bytes());
-        self.entity.pending_bytes().max(session)
+        let tool = self.tool.as_ref().map_or(0, |held| held.pending().1);
+        self.entity.pending_bytes().max(session).max(tool)
     }
 
     /// What the pending events ask of the outside.
@@ -49,6 +53,7 @@ impl TaskCore {
                     delay_ms: *delay_ms,
                     place: self.outside.place(call_id),
                     infer,
+                    within: Within::default(),
                 })))
             }
             TaskEvent::Call(
@@ -60,14 +65,32 @@ impl TaskCore {
             _ => None,
         };
         let then = |event: &TaskEvent| match event {
-            TaskEvent::Call(event) => self.evidence(event),
-            _ => None,
+            TaskEvent::Call(event) => [self.evidence(event), self.recall(event).map(Effect::Recall)],
+            _ => [None, None],
         };
-        self.entity.pending().iter().flat_map(|event| first(event).into_iter().chain(then(event))).collect()
+        let all = |event| first(event).into_iter().chain(then(event).into_iter().flatten());
+        self.entity.pending().iter().flat_map(all).collect()
     }
 
-    /// Writes what is pending, here and in the session, as one append. The session's part comes first: an
-    /// inference's intent then stands behind the answers that it reads, by position too.
+    /// An agent that was asked for something which nobody waits for any more is told so: the call was given up with its
+    /// run, or has no attempt left. Where a person will look into it, it goes on.
+    fn recall(&self, event: &CallEvent) -> Option<Recall> {
+        let over = self.task().state().is_terminal();
+        let given_up = match event {
+            CallEvent::Canceled { .. } => true,
+            CallEvent::OutcomeUnknown { .. } => over,
+            CallEvent::Failed { failure, .. } => failure.class == FailureClass::Exhausted,
+            _ => false,
+        };
+        let call = self.task().calls().get(event.call_id())?;
+        let sent = call.request.kind == CallKind::Delegate && call.attempts > 0;
+        let canceled = self.task().state() == TaskState::Canceled;
+        let reason = if canceled { "Parent task was canceled" } else { "Parent task gave it up" };
+        (given_up && sent).then(|| delegate::recall_of(&call.request, reason)).flatten()
+    }
+
+    /// Writes what is pending, here, in the session and in a tool's state, as one append. The session's part comes
+    /// first: an inference's intent then stands behind the answers that it reads, by position too.
     async fn append(&mut self, shared: &Shared, metadata: &Metadata) -> Result<(), Error> {
         let fence = shared.store.fence();
         let seed = Seed(shared.ports.ids.random());
@@ -75,13 +98,18 @@ impl TaskCore {
         let session = self.seat.as_mut().filter(|held| !held.session.pending().is_empty());
         let own = !self.entity.pending().is_empty();
         let with_session = session.is_some();
-        let parts = u16::from(own) + u16::from(with_session);
+        let with_tool = self.tool.is_some();
+        let parts = u16::from(own) + u16::from(with_session) + u16::from(with_tool);
         if parts == 0 {
             return Ok(());
         }
         let mut encoded = Vec::with_capacity(usize::from(parts));
         if let Some(held) = session {
             encoded.push(held.session.part(fence, SetPlace { seed, part: 0, parts }, metadata)?);
+        }
+        if let Some(held) = &mut self.tool {
+            let part = u16::from(with_session);
+            encoded.push(held.entity()?.part(fence, SetPlace { seed, part, parts }, metadata)?);
         }
         if own {
             encoded.push(self.entity.part(fence, SetPlace { seed, part: parts - 1, parts }, metadata)?);
@@ -93,11 +121,28 @@ impl TaskCore {
         if with_session && let Some((committed, hash)) = places.next() {
             self.settle_session(committed, hash, metadata);
         }
+        if with_tool && let Some((committed, hash)) = places.next() {
+            self.settle_tool(shared, committed, hash, metadata)?;
+        }
         if let Some((committed, hash)) = places.next() {
             let before = self.entity.version();
             self.entity.settle(committed, hash, metadata);
             shared.keep(&self.entity, before);
         }
+        Ok(())
+    }
+
+    /// Lets calls see what was appended to their tool's state, and lets go of it.
+    fn settle_tool(
+        &mut self,
+        shared: &Shared,
+        committed: Committed,
+        hash: Digest,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let Some(mut held) = self.tool.take() else { return Ok(()) };
+        let before = held.settle(committed, hash, metadata)?;
+        shared.keep(held.entity()?, before);
         Ok(())
     }
 
@@ -119,6 +164,9 @@ impl TaskCore {
 
     /// Forgets what could not be written, by reading the streams again.
     pub(super) async fn drop_draft(&mut self, shared: &Shared) -> Result<(), Error> {
+        if let Some(held) = self.tool.take() {
+            held.forget();
+        }
         if !self.entity.pending().is_empty() {
             let stream = self.entity.stream().clone();
             self.entity = Entity::recover(&shared.store, stream).await?;

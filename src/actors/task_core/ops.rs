@@ -129,7 +129,7 @@ impl TaskCore {
         metadata: &Metadata,
     ) -> Result<(), Error> {
         let command = match end {
-            AttemptEnd::Succeeded { result, usage } => {
+            AttemptEnd::Succeeded { result, usage, .. } => {
                 CallCommand::Succeed { call_id, attempt, result, usage }
             }
             AttemptEnd::TimedOut { after_ms } => CallCommand::TimeOut { call_id, attempt, after_ms },

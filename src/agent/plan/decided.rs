@@ -6,6 +6,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand};
 
+use super::permit::is_agent_call;
 use super::settled::go_on;
 use super::{Act, Question};
 use crate::agent::capability::denied;
@@ -30,6 +31,10 @@ pub fn after_decision(question: &mut Question<'_>, approval_id: &str) -> Vec<Act
     let rest = parts.get(at.saturating_add(1)..).unwrap_or_default();
     let in_loop = asked.origin.step > 0;
     let first = match (decided.approved, in_loop) {
+        (true, true) if is_agent_call(asked) => {
+            let told = approval::told_approved(&asked.tool);
+            vec![goes_on(question, part, told)]
+        }
         (true, false) => vec![call(asked)],
         (true, true) => vec![call(asked), with_result(question, asked, part)],
         (false, true) => vec![told(question, asked, decided, part)],
@@ -60,9 +65,13 @@ fn with_result(question: &Question<'_>, asked: &ApprovalRequested, part: &Part) 
 
 /// The infer part that asked for the call, to go on without it.
 fn told(question: &Question<'_>, asked: &ApprovalRequested, decided: &ApprovalDecided, part: &Part) -> Part {
-    let told = approval::told_denied(&asked.tool, &why(asked, decided));
+    goes_on(question, part, approval::told_denied(&asked.tool, &why(asked, decided)))
+}
+
+/// The infer part that asked, to go on with this.
+fn goes_on(question: &Question<'_>, part: &Part, told: String) -> Part {
     let mut content: JsonObject = part.content().read().unwrap_or_default();
-    content.set("prompt", JsonText::string(&joined(told, again(question, part))));
+    content.set("prompt", JsonText::string(&joined(&told, again(question, part).as_deref())));
     Part::new("infer", content.to_text())
 }
 
@@ -72,8 +81,8 @@ fn again(question: &Question<'_>, part: &Part) -> Option<String> {
     asked.filter(|_| !question.agent.conversation)
 }
 
-fn joined(told: String, asked: Option<String>) -> String {
-    asked.map_or_else(|| told.clone(), |asked| format!("{told}\n\n{asked}"))
+fn joined(told: &str, asked: Option<&str>) -> String {
+    asked.map_or_else(|| told.to_owned(), |asked| format!("{told}\n\n{asked}"))
 }
 
 fn why(asked: &ApprovalRequested, decided: &ApprovalDecided) -> String {
@@ -93,10 +102,10 @@ pub(super) fn prompt_of(task: &Task, part: &Part) -> Result<String, String> {
     let Some(call) = named.and_then(|call_id| task.calls().get(&call_id)) else { return Ok(asked.prompt) };
     let target = &call.request.target;
     match &call.status {
-        CallStatus::Succeeded(result) => Ok(joined(
-            approval::told_result(target, result),
-            Some(asked.prompt).filter(|own| !own.is_empty()),
-        )),
+        CallStatus::Succeeded(result) => {
+            let own = Some(asked.prompt.as_str()).filter(|own| !own.is_empty());
+            Ok(joined(&approval::told_result(target, result), own))
+        }
         CallStatus::Failed(failure) => Err(prompt::fatal_tool(target, &failure.message)),
         _ => Ok(asked.prompt),
     }

@@ -16,6 +16,7 @@ use crate::agent::action::Action;
 use crate::agent::output_schema::check_schema;
 use crate::agent::prompt;
 
+mod agent_call;
 mod ask;
 mod spent;
 mod tool_call;
@@ -23,7 +24,7 @@ mod verdict;
 
 pub use ask::infer_request;
 use spent::{About, within_budget};
-use verdict::{Reading, Verdict};
+pub(crate) use verdict::{Reading, Verdict};
 
 /// How far this part has come.
 pub(super) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
@@ -139,7 +140,7 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
         }
         Verdict::Malformed(error) => note(question, at, id, prompt::unreadable_reply(&error)),
         Verdict::Repeated(action) => note(question, at, id, prompt::already_done(action)),
-        Verdict::Action { action: Action::AgentCall { .. }, .. } => {
+        Verdict::Action { action: Action::AgentCall { .. }, .. } if !question.agent.peers.is_on() => {
             note(question, at, id, prompt::delegation_off().to_owned())
         }
         Verdict::Unfit(error) if reading.unfit > 1 => Progress::Fatal(prompt::fatal_output(&error)),
@@ -153,7 +154,7 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
             let said = TurnMessage { message, part: at, infer_call: Some(id), origin: None };
             Progress::Next(Step::Do(vec![say(question, said)]))
         }
-        Verdict::Action { action: Action::ToolCall { tool, args }, raw } => {
+        Verdict::Action { action, raw } => {
             let asked = part_messages(question, at)
                 .find(|message| message.infer_call.as_deref() == Some(id.as_str()))
                 .and_then(|message| message.origin.clone());
@@ -172,7 +173,16 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
                         infer_call: Some(id),
                         part_call_id: None,
                     };
-                    tool_call::progress(question, call_id, &tool, &args, origin)
+                    match action {
+                        Action::ToolCall { tool, args } => {
+                            tool_call::progress(question, call_id, &tool, &args, origin)
+                        }
+                        Action::AgentCall { agent, what } => {
+                            agent_call::progress(question, call_id, &agent, &what, origin)
+                        }
+                        // An answer asks for nothing.
+                        Action::Final { .. } => Progress::Next(Step::Wait),
+                    }
                 }
             }
         }

@@ -16,6 +16,7 @@ mod tool;
 pub use deadline::of_run as run_deadline;
 pub use decided::after_decision;
 pub use infer::infer_request;
+pub(crate) use infer::{Reading, Verdict};
 pub use proto_events::call::recovery::{after_failure, after_loss};
 pub use settled::after_settlement;
 

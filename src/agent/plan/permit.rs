@@ -1,19 +1,21 @@
-//! Whether a tool call may be made: policy and approval, asked before it is intended (R11).
+//! Whether a call may be made: policy and approval, asked before it is intended (R11).
 
 use proto_events::call::CallOrigin;
 use proto_events::id::Digest;
-use proto_events::json::JsonText;
+use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part};
 use proto_events::task::{Approval, ApprovalRequested, Task, TaskCommand};
 
 use super::{Act, At, Progress, Question, Step, attach, end_turn};
 use crate::agent::approval::{self, Approvals};
 use crate::agent::capability::{self, Effect, RunPermissions};
-use crate::agent::registry::ToolSpec;
 
 /// A call that is about to be intended.
 pub(super) struct Wanted<'a> {
-    pub(super) spec: &'a ToolSpec,
+    /// The tool or agent that is to be called.
+    pub(super) name: &'a str,
+    /// What the call needs to be allowed to do.
+    pub(super) needs: &'a [String],
     pub(super) args: &'a JsonText,
     pub(super) origin: &'a CallOrigin,
     /// The id that the call is to have, where that is settled.
@@ -51,9 +53,9 @@ impl Permit {
 
 /// Asks policy, permissions and what was decided before.
 pub(super) fn permit(question: &mut Question<'_>, wanted: &Wanted<'_>) -> Permit {
-    let ToolSpec { name, policy, .. } = wanted.spec;
+    let name = wanted.name;
     let ruling = RunPermissions::of(question.task.metadata())
-        .and_then(|run| question.agent.capability_policy.rule_on(policy.needs(), &run));
+        .and_then(|run| question.agent.capability_policy.rule_on(wanted.needs, &run));
     let ruling = match ruling {
         Ok(ruling) => ruling,
         Err(error) => return Permit::Unreadable(error.to_string()),
@@ -83,7 +85,7 @@ pub(super) fn permit(question: &mut Question<'_>, wanted: &Wanted<'_>) -> Permit
             let asked = ApprovalRequested {
                 approval_id: question.mint.id("approval_"),
                 call_id,
-                tool: name.clone(),
+                tool: name.to_owned(),
                 args: wanted.args.clone(),
                 args_digest: digest,
                 capabilities: ruling.capabilities,
@@ -100,7 +102,7 @@ pub(super) fn permit(question: &mut Question<'_>, wanted: &Wanted<'_>) -> Permit
 fn known<'a>(task: &'a Task, tool: &str, digest: Digest, origin: &CallOrigin) -> Option<&'a Approval> {
     let fits = |approval: &&Approval| {
         let asked = &approval.request;
-        asked.tool == tool && asked.args_digest == digest && task.calls().get(&asked.call_id).is_none()
+        asked.tool == tool && asked.args_digest == digest && !task.is_used(approval)
     };
     let place = |origin: &CallOrigin| (origin.run, origin.part, origin.step);
     let here = task.approvals().iter().filter(fits).rev();
@@ -110,10 +112,18 @@ fn known<'a>(task: &'a Task, tool: &str, digest: Digest, origin: &CallOrigin) ->
             approval.request.origin.run < origin.run
                 && approval.verdict().is_some_and(|decided| decided.approved)
         };
-        // The call of a model has an id of its own already, so that it needs an approval of its own.
-        task.approvals().iter().filter(fits).find(given).filter(|_| origin.step == 0)
+        // The tool call of a model has an id of its own already, so that it needs an approval of its own. Another agent
+        // is asked by the model alone: it has been told that it may ask again.
+        let asks_anew = |approval: &&Approval| origin.step == 0 || is_agent_call(&approval.request);
+        task.approvals().iter().filter(fits).filter(asks_anew).find(given)
     };
     here.or_else(before)
+}
+
+/// Whether another agent was to be asked: what is to be approved is the model's action then.
+pub(super) fn is_agent_call(asked: &ApprovalRequested) -> bool {
+    let fields: JsonObject = asked.args.read().unwrap_or_default();
+    fields.get("type").and_then(JsonText::to_str).as_deref() == Some("agent_call")
 }
 
 /// Nobody has decided yet.

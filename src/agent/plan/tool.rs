@@ -102,7 +102,13 @@ fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Resul
         infer_call: None,
         part_call_id: asked.call_id.clone(),
     };
-    let wanted = Wanted { spec: tool.spec(), args: &args, origin: &origin, call_id: None };
+    let wanted = Wanted {
+        name: &tool.spec().name,
+        needs: tool.spec().policy.needs(),
+        args: &args,
+        origin: &origin,
+        call_id: None,
+    };
     match permit::permit(question, &wanted) {
         Permit::Granted(approval) => {
             let given = approval.as_ref().map(|approval| approval.request.call_id.clone());
@@ -138,7 +144,7 @@ fn intent(
 ) -> CallRequested {
     CallRequested {
         idempotency_key: idempotency_key(question.stream, &call_id),
-        call_id: call_id.clone(),
+        call_id,
         kind: CallKind::Tool,
         target: spec.name.clone(),
         args_digest: Digest::of(args.as_str().as_bytes()),

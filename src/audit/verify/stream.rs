@@ -1,12 +1,17 @@
-//! One stream's part of verifying: its chain, its lifecycle, its turns.
+//! One stream's part of verifying: its chain, its lifecycle, its turns, a tool's keys.
 
+use std::collections::BTreeSet;
+
+use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Digest, Version};
 use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
+use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::Turn;
 
+use super::approvals::ApprovalsCheck;
 use super::calls::CallsCheck;
 use super::{Finding, FindingKind};
 use crate::store::StoredRecord;
@@ -18,8 +23,11 @@ pub(super) struct StreamCheck {
     last_hash: Digest,
     state: Option<TaskState>,
     calls: CallsCheck,
+    approvals: ApprovalsCheck,
     opened: bool,
     turn: Option<(String, Turn)>,
+    /// The keys that a tool keeps.
+    keys: BTreeSet<String>,
 }
 
 type Fault = (FindingKind, String);
@@ -71,6 +79,11 @@ impl StreamCheck {
                         report(version, fault);
                     }
                 }
+                Ok(AnyEvent::Tool(event)) => {
+                    if let Err(what) = self.tool(&event) {
+                        report(version, (FindingKind::State, what));
+                    }
+                }
                 Ok(AnyEvent::Session(event)) => {
                     if let Err(what) = self.session(event) {
                         report(version, (FindingKind::Turn, what));
@@ -107,8 +120,17 @@ impl StreamCheck {
                 Vec::new()
             }
             TaskEvent::Call(event) => {
-                let faults = self.calls.take(event, state.is_terminal());
+                let mut faults = self.calls.take(event, state.is_terminal());
+                if let CallEvent::Requested(request) = event {
+                    faults.extend(self.approvals.used(request));
+                }
                 faults.into_iter().map(|what| (FindingKind::Call, what)).collect()
+            }
+            TaskEvent::ApprovalRequested(asked) => {
+                self.approvals.asked(asked).into_iter().map(|what| (FindingKind::Call, what)).collect()
+            }
+            TaskEvent::ApprovalDecided(decided) => {
+                self.approvals.decided(decided).into_iter().map(|what| (FindingKind::Call, what)).collect()
             }
             TaskEvent::ArtifactAppended { part: Some(_), .. } if state.is_terminal() => {
                 lifecycle(format!("an output was attached to a task that is {state}"))
@@ -151,6 +173,19 @@ impl StreamCheck {
             }
         }
         Ok(())
+    }
+
+    fn tool(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
+        match event {
+            ToolStoreEvent::KeyPut { key, .. } => {
+                self.keys.insert(key.clone());
+                Ok(())
+            }
+            ToolStoreEvent::KeyDeleted { key, .. } if self.keys.remove(key) => Ok(()),
+            ToolStoreEvent::KeyDeleted { key, .. } => {
+                Err(format!("the key `{key}` was taken away, but was not there"))
+            }
+        }
     }
 
     fn end_turn(&mut self, turn_id: &str) -> Result<Turn, String> {

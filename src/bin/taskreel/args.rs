@@ -1,5 +1,9 @@
 //! What can be typed.
 
+mod deciding;
+
+pub(crate) use deciding::{AbandonArgs, ApproveArgs, Decider, DenyArgs, ReconcileArgs};
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -35,6 +39,23 @@ pub(crate) struct Global {
     #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
     #[arg(hide_possible_values = true)]
     pub(crate) color: Color,
+    /// What is logged to stderr, such as `info` or `taskreel=debug,warn` [default: `RUST_LOG`, else nothing]
+    #[arg(long, value_name = "FILTER", global = true)]
+    pub(crate) log_level: Option<String>,
+    /// How it is logged: lines of text, or one JSON object a line [default: text]
+    ///
+    /// Without a level, from here or from `RUST_LOG`, it is `info`.
+    #[arg(long, value_name = "FORMAT", value_enum, global = true)]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// How logging looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// One JSON object a line, its spans in it
+    Json,
 }
 
 /// When to use colours.
@@ -70,9 +91,9 @@ pub(crate) enum Command {
     /// FILE holds one task, an array of tasks, or one task a line (NDJSON). All of it is read and checked before
     /// anything is executed. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
-    /// List tasks or sessions
+    /// List tasks, sessions, or the tools that keep something
     Ls(LsArgs),
-    /// Show one task or session: its path, its calls, its outputs
+    /// Show one task or session: its path, its calls, its outputs; or what one tool keeps
     Show(ShowArgs),
     /// Print events, oldest first
     Events(EventsArgs),
@@ -97,6 +118,44 @@ pub(crate) enum Command {
     ///
     /// By the code that recovers. Nothing is sent, nothing is written.
     Explain(ExplainArgs),
+    /// List the calls that wait: open, unknown, or for approval; why each waits, and what to type
+    ///
+    /// The oldest first. In flight, in a back-off or for a place: a process that takes the task up goes on with them. For
+    /// approval, or because nobody knows their outcome: a person decides, with `approve`, `deny`, `reconcile`, `abandon`.
+    Calls(CallsArgs),
+    /// Approve a call that waits for it; its task goes on when its host starts again
+    ///
+    /// The approval is good for the very arguments that `taskreel calls` shows.
+    #[command(after_help = "Example: taskreel approve order-17 approval_20261121120000_0a1b2c --by ada")]
+    Approve(ApproveArgs),
+    /// Deny a call that waits for approval
+    ///
+    /// A model that asked for it is told and goes on without it; a task whose own part it is fails.
+    #[command(
+        after_help = "Example: taskreel deny order-17 approval_20261121120000_0a1b2c --reason 'over the limit'"
+    )]
+    Deny(DenyArgs),
+    /// Say what became of a call whose outcome is unknown
+    ///
+    /// Look at its target first. If the task waits for it, it goes on when its host starts again: with the result, or
+    /// by calling again what did not happen.
+    #[command(
+        after_help = "Examples:\n  taskreel reconcile call_20261121120000_0a1b2c3d --landed '{\"receipt\":12}'\n  \
+                            taskreel reconcile call_20261121120000_0a1b2c3d --did-not-happen"
+    )]
+    Reconcile(ReconcileArgs),
+    /// Look no further what became of a call whose outcome is unknown
+    ///
+    /// If the task waits for it, a model is told and goes on without it; a part ends in an error.
+    #[command(
+        after_help = "Example: taskreel abandon call_20261121120000_0a1b2c3d --reason 'the account is closed'"
+    )]
+    Abandon(AbandonArgs),
+    /// Sum up all calls: how many, errors, times, tokens; by tool, by model, by session
+    ///
+    /// Times are p50, p95 and p99 of the calls that succeeded or failed, from the dispatch of their last attempt to their
+    /// outcome, by the times of the log's records. Tokens are those that providers report. All figures are exact.
+    Stats(StatsArgs),
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
     Export(ExportArgs),
     /// Make a new log out of an export, byte for byte, after checking all of it
@@ -119,7 +178,7 @@ pub(crate) const FROM_FILE: &str = "from_file";
 
 #[derive(Debug, Args)]
 pub(crate) struct VerifyArgs {
-    /// Only this task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// Only this task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
@@ -127,7 +186,7 @@ pub(crate) struct VerifyArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// The state after so many of its events
     #[arg(required_unless_present = "with", value_name = "A")]
@@ -150,11 +209,28 @@ pub(crate) struct DiffArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// Had the process died after so many of its events [default: all]
     #[arg(long, value_name = "VERSION")]
     pub(crate) at: Option<u64>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CallsArgs {
+    /// Only of this task: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    pub(crate) id: Option<String>,
+    /// Cut nothing off
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -235,6 +311,9 @@ pub(crate) struct LsArgs {
     /// List sessions instead of tasks
     #[arg(long, conflicts_with = "state")]
     pub(crate) sessions: bool,
+    /// List the tools that keep something between their calls, instead of tasks
+    #[arg(long, conflicts_with_all = ["state", "sessions"])]
+    pub(crate) tools: bool,
     /// Only tasks in these states, such as failed,input-required
     #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = parse_state)]
     pub(crate) state: Vec<TaskState>,
@@ -247,7 +326,7 @@ pub(crate) struct LsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// Cut nothing off
     #[arg(long)]
@@ -258,7 +337,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EventsArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) id: Option<String>,
     /// Those of the whole log
@@ -273,7 +352,7 @@ pub(crate) struct EventsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StateArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     pub(crate) id: String,
     /// After so many of its events [default: all]
     #[arg(long, value_name = "VERSION")]
@@ -284,7 +363,7 @@ pub(crate) struct StateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// A task or session: its id, a unique beginning of it (4 characters or more), its stream, or @last
+    /// A task, session or tool: its id, a unique beginning of it (4 characters or more), its stream, or @last
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub(crate) id: Option<String>,
     /// Everything in the log

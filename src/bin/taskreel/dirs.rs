@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use taskreel::inspect::calls::shell_word;
 use taskreel::inspect::cli::Problem;
 use taskreel::inspect::cli::screen::note;
 use taskreel::store::{Durability, SledOptions, SledStore};
@@ -43,7 +44,7 @@ pub(crate) fn typed(command: &str, dir: &Path, default: &str) -> String {
 
 /// The same with an option that names a path.
 pub(crate) fn typed_with(command: &str, option: &str, path: &Path) -> String {
-    format!("{} {command} {option} {}", program(), quoted(&path.display().to_string()))
+    format!("{} {command} {option} {}", program(), shell_word(&path.display().to_string()))
 }
 
 /// How this program was called, as it is to be typed again: whoever has not installed it uses `cargo run`.
@@ -54,16 +55,6 @@ pub(crate) fn program() -> &'static str {
         (true, true) => "cargo run --release --",
         (true, false) => "cargo run --",
         (false, _) => "taskreel",
-    }
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 

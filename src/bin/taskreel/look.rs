@@ -11,8 +11,8 @@ use taskreel::inspect::find::find;
 use taskreel::store::{EventReader, EventStore, Head, JsonLines, SledDamaged, SledStore};
 
 use crate::args::{
-    DiffArgs, EventsArgs, ExplainArgs, ExportArgs, Global, LsArgs, ReadFrom, ReplayArgs, ShowArgs, StateArgs,
-    VerifyArgs,
+    CallsArgs, DiffArgs, EventsArgs, ExplainArgs, ExportArgs, Global, LsArgs, ReadFrom, ReplayArgs, ShowArgs,
+    StateArgs, StatsArgs, VerifyArgs,
 };
 use crate::dirs;
 
@@ -75,6 +75,8 @@ pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<
     let options = ListOptions { states: args.state.clone(), limit: args.limit, next: look.typed("show") };
     let answer = if args.sessions {
         cli::sessions(look.reader(), &options, screen)
+    } else if args.tools {
+        cli::tools(look.reader(), &options, screen)
     } else {
         cli::tasks(look.reader(), &options, screen)
     };
@@ -174,6 +176,20 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global, screen: &mut Screen) 
     look.close(answer)
 }
 
+pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
+    let look = Look::open(&args.from, global)?;
+    let only = args.id.as_deref().map(|id| look.find(id)).transpose();
+    let answer = only.and_then(|only| {
+        let typed = |command: &str| match &look {
+            // An export cannot be decided about: its log can.
+            Look::File { .. } => format!("{} {command}", dirs::program()),
+            Look::Dir { .. } => look.typed(command),
+        };
+        cli::calls(look.reader(), only.as_ref(), &typed, screen)
+    });
+    look.close(answer)
+}
+
 pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
     let look = Look::open(&args.from, global)?;
     let durability = match &look {
@@ -181,5 +197,11 @@ pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) ->
         Look::File { log, .. } => log.header().durability.clone(),
     };
     let answer = cli::export_log(look.reader(), &durability, screen);
+    look.close(answer)
+}
+
+pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Verdict, Problem> {
+    let look = Look::open(&args.from, global)?;
+    let answer = cli::stats(look.reader(), screen);
     look.close(answer)
 }

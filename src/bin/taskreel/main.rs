@@ -2,10 +2,12 @@
 //! need a running system are here.
 
 mod args;
+mod decide;
 mod demo;
 mod dirs;
 mod doctor;
 mod import;
+mod logging;
 mod look;
 mod run;
 mod running;
@@ -26,7 +28,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(asked) => return answer_usage(&asked),
     };
-    tell_traces();
+    if let Err(problem) = logging::start(&cli.global) {
+        note(&problem.to_string());
+        return ExitCode::from(problem.code);
+    }
     match carry_out(&cli) {
         Ok(Verdict::Yes) => ExitCode::SUCCESS,
         Ok(Verdict::No) => ExitCode::from(taskreel::inspect::cli::problem::EXIT_NO),
@@ -87,17 +92,13 @@ fn carry_out(cli: &Cli) -> Result<Verdict, Problem> {
         Command::Verify(args) => look::verify(args, global, &mut screen(true)),
         Command::Diff(args) => look::diff(args, global, &mut screen(args.full)),
         Command::Explain(args) => look::explain(args, global, &mut screen(true)),
+        Command::Calls(args) => look::calls(args, global, &mut screen(args.full)),
+        Command::Approve(args) => decide::approve(args, global, &mut screen(true)),
+        Command::Deny(args) => decide::deny(args, global, &mut screen(true)),
+        Command::Reconcile(args) => decide::reconcile(args, global, &mut screen(true)),
+        Command::Abandon(args) => decide::abandon(args, global, &mut screen(true)),
+        Command::Stats(args) => look::stats(args, global, &mut screen(false)),
         Command::Export(args) => look::export(args, global, &mut screen(true)),
         Command::Import(args) => import::import(args, global, &mut screen(true)),
-    }
-}
-
-/// What the library traces goes to stderr if `RUST_LOG` asks for it.
-fn tell_traces() {
-    if std::env::var_os("RUST_LOG").is_some() {
-        tracing_subscriber::fmt()
-            .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-            .with_writer(std::io::stderr)
-            .init();
     }
 }

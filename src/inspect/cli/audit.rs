@@ -30,15 +30,22 @@ pub fn replay(
             ("events", number(report.events)),
             ("tasks", number(report.tasks)),
             ("sessions", number(report.sessions)),
+            ("tools", number(report.tools)),
             ("mismatches", number(mismatches)),
             ("first", report.mismatch.as_ref().map_or_else(JsonText::null, mismatch_json)),
         ]))?;
     } else {
         screen.line(&format!(
-            "{}, {}, {}, {}",
+            "{}, {}, {}{}, {}",
             count(report.events, "event", "events"),
             count(report.tasks, "task", "tasks"),
             count(report.sessions, "session", "sessions"),
+            // Few agents have tools that keep something.
+            if report.tools == 0 {
+                String::new()
+            } else {
+                format!(", {}", count(report.tools, "tool", "tools"))
+            },
             count(mismatches, "mismatch", "mismatches")
         ))?;
         if let Some(mismatch) = &report.mismatch {

@@ -1,16 +1,18 @@
-//! `diff` and `explain`: a task or session at one version and at another, and what would become of it.
+//! `diff` and `explain`: a task, session or tool at one version and at another, and what would become of it.
 
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::session::Session;
 use proto_events::task::Task;
+use proto_events::tool_store::ToolStore;
 
 use super::problem::EXIT_UNKNOWN;
+use super::screen::count;
 use super::show::known_version;
 use super::{Problem, Screen, Verdict};
-use crate::audit::diff::{Change, diff_sessions, diff_tasks, first_other_record};
+use crate::audit::diff::{Change, diff_sessions, diff_tasks, diff_tools, first_other_record};
 use crate::audit::explain::{Explained, Fate, Found};
-use crate::audit::json::{call_kind, number, object, text, text_or_null};
+use crate::audit::json::{call_kind, number, object, text, text_or_null, tool_store_json};
 use crate::audit::words::{became, call_name};
 use crate::audit::{self, patch};
 use crate::store::EventReader;
@@ -93,6 +95,15 @@ fn compare(
             changes: diff_sessions(&before, &after),
             before: before.history().to_json(),
             after: after.history().to_json(),
+        });
+    }
+    if stream.category() == "tool" {
+        let before = fold_stream::<ToolStore>(reader, stream, Some(from))?.state;
+        let after = fold_stream::<ToolStore>(second, stream, Some(to))?.state;
+        return Ok(Compared {
+            changes: diff_tools(&before, &after),
+            before: tool_store_json(&before),
+            after: tool_store_json(&after),
         });
     }
     let before = fold_stream::<Task>(reader, stream, Some(from))?.state;
@@ -184,6 +195,9 @@ fn tell_explained(
         Found::Session { .. } => {
             screen.line(&format!("session {id}   if the process had died after version {last}"))?;
         }
+        Found::Tool { .. } => {
+            screen.line(&format!("tool {id}   if the process had died after version {last}"))?;
+        }
     }
     if asked < last {
         screen.line(&format!(
@@ -194,6 +208,10 @@ fn tell_explained(
     match &explained.found {
         Found::Session { turn_of: Some(task) } => screen.line(&format!(
             "its open turn belongs to {task}, which ends it when it is taken up again; a session makes no calls"
+        )),
+        Found::Tool { keys } => screen.line(&format!(
+            "its state has {}; nothing is done, since it is written with the success of a call or not at all",
+            count(*keys as u64, "key", "keys")
         )),
         Found::Session { turn_of: None } => screen.line("no turn is open; a session makes no calls"),
         Found::Task { state, calls } if calls.is_empty() => screen.line(&at_rest(*state)),
@@ -219,6 +237,7 @@ fn explained_json(stream: &StreamId, asked: Version, explained: &Explained) -> J
     let (state, calls, turn_of) = match &explained.found {
         Found::Task { state, calls } => (text(state.as_str()), calls.iter().map(fate_json).collect(), None),
         Found::Session { turn_of } => (JsonText::null(), Vec::new(), turn_of.as_deref()),
+        Found::Tool { .. } => (JsonText::null(), Vec::new(), None),
     };
     object([
         ("schema", text("taskreel.explain/1")),

@@ -125,7 +125,11 @@ pub fn events(reader: &dyn EventReader, of: &EventsOf, screen: &mut Screen) -> R
 
 fn short_id(row: &EventRow) -> String {
     let id = row.stream.id();
-    if row.stream.category() == "session" { format!("s:{id}") } else { id }
+    match row.stream.category() {
+        "session" => format!("s:{id}"),
+        "tool" => format!("t:{id}"),
+        _ => id,
+    }
 }
 
 /// What directly caused the event: an earlier call or turn by the end of its id, the start, or a caller.

@@ -1,4 +1,4 @@
-//! `ls`: the tasks or sessions there are.
+//! `ls`: the tasks or sessions there are, and the tools that keep something.
 
 use comfy_table::Cell;
 use proto_events::model::TaskState;
@@ -6,7 +6,7 @@ use proto_events::model::TaskState;
 use super::screen::note;
 use super::{Problem, Screen, Verdict, time};
 use crate::inspect::find::streams;
-use crate::inspect::view::{SessionRow, TaskRow, session_row, task_row};
+use crate::inspect::view::{SessionRow, TaskRow, ToolRow, session_row, task_row, tool_row};
 use crate::store::EventReader;
 
 /// Rows shown to a person who did not ask for more.
@@ -107,6 +107,45 @@ pub fn sessions(
                 Cell::new(row.events),
                 Cell::new(time::age(row.last_at)),
                 Cell::new(row.turn_of.clone().unwrap_or_default()),
+            ]);
+        }
+        screen.print(&table)?;
+    }
+    screen.flush()?;
+    footer(rows.last().map(|row| row.stream.as_str()), left_out, options);
+    Ok(Verdict::Yes)
+}
+
+/// Lists the tools that keep something, the one in which something happened last at the end.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output has gone.
+pub fn tools(
+    reader: &dyn EventReader,
+    options: &ListOptions,
+    screen: &mut Screen,
+) -> Result<Verdict, Problem> {
+    let mut rows: Vec<ToolRow> = Vec::new();
+    for info in streams(reader, "tool-")? {
+        rows.push(tool_row(reader, &info)?);
+    }
+    rows.sort_by_key(|row| row.last_position);
+    let left_out = keep_newest(&mut rows, options.limit, screen);
+    if screen.json {
+        for row in &rows {
+            screen.json_line(&row.to_json())?;
+        }
+    } else if rows.is_empty() {
+        note("no tool keeps anything");
+    } else {
+        let mut table = screen.table(&["stream", "keys", "bytes", "events", "age"]);
+        for row in &rows {
+            table.add_row(vec![
+                screen.bold_cell(row.stream.as_str()),
+                Cell::new(row.keys),
+                Cell::new(row.bytes),
+                Cell::new(row.events),
+                Cell::new(time::age(row.last_at)),
             ]);
         }
         screen.print(&table)?;

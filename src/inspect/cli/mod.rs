@@ -3,6 +3,7 @@
 //! are in [`screen`], the form of errors in [`problem`].
 
 mod audit;
+mod calls;
 mod compare;
 mod doctor;
 mod events;
@@ -11,16 +12,19 @@ pub mod problem;
 mod progress;
 pub mod screen;
 mod show;
+mod stats;
 mod time;
 
 pub use audit::{export_log, replay, verify_log};
+pub use calls::calls;
 pub use compare::{diff, explain};
 pub use doctor::doctor;
 pub use events::{EventLines, EventsOf, events};
-pub use list::{ListOptions, sessions, task_table, tasks};
+pub use list::{ListOptions, sessions, task_table, tasks, tools};
 pub use problem::Problem;
 pub use screen::{ColorWish, Screen};
 pub use show::{show, state};
+pub use stats::stats;
 
 /// What a command answers when nothing went wrong: yes, or the "no" that exit code 1 stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,10 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use proto_events::call::CallRejection;
 use proto_events::codec::CodecError;
 use proto_events::model::TaskState;
-use proto_events::task::TaskRejection;
+use proto_events::task::{ApprovalRejection, TaskRejection};
 
 use super::screen::harmless;
 use crate::error::Error;
@@ -171,9 +172,18 @@ impl Problem {
                 format!("give the new task an id of its own; `taskreel show {id}` shows the stored one")
             }
             TaskRejection::Over(state) => format!("it is {state}; post a new task under an id of its own"),
+            TaskRejection::Approval(_) | TaskRejection::Call(_) => {
+                "`taskreel calls` lists what waits for a person".to_owned()
+            }
             _ => format!("`taskreel show {id}` shows where it stands"),
         };
-        Self::new(EXIT_NO, what, rejection.to_string(), hint)
+        let unknown = matches!(
+            rejection,
+            TaskRejection::NotFound
+                | TaskRejection::Approval(ApprovalRejection::Unknown(_))
+                | TaskRejection::Call(CallRejection::NotRequested(_))
+        );
+        Self::new(if unknown { EXIT_UNKNOWN } else { EXIT_NO }, what, rejection.to_string(), hint)
     }
 
     /// A problem of the system, about the task `id` if one is named.
@@ -276,14 +286,17 @@ impl From<FindError> for Problem {
         let (code, hint) = match &error {
             FindError::Read(error) => return Self::from(error.clone()),
             FindError::Unknown(_) => {
-                (EXIT_UNKNOWN, "`taskreel ls` and `taskreel ls --sessions` list what there is")
+                (EXIT_UNKNOWN, "`taskreel ls`, with --sessions or --tools too, lists what there is")
+            }
+            FindError::UnknownCall(_) => {
+                (EXIT_UNKNOWN, "`taskreel calls` lists those that wait, `taskreel show TASK` those of a task")
             }
             FindError::TooShort(_) => (EXIT_UNKNOWN, "type more of it; `taskreel ls` lists what there is"),
             FindError::Empty => (EXIT_UNKNOWN, "`taskreel run FILE` puts tasks into it"),
             FindError::Ambiguous { .. } => (EXIT_USAGE, "type more of it, or one of these names"),
             FindError::Id(_) => (EXIT_USAGE, "use an id of 1 to 200 bytes without control characters"),
         };
-        Self::new(code, "cannot tell which task or session is meant", error.to_string(), hint)
+        Self::new(code, "cannot tell which task, session or tool is meant", error.to_string(), hint)
     }
 }
 

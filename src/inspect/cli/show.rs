@@ -1,17 +1,18 @@
-//! `show` and `state`: one task or session.
+//! `show` and `state`: one task or session, or what one tool keeps.
 
 use proto_events::call::{self, Call, CallStatus};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::session::Session;
 use proto_events::task::Task;
+use proto_events::tool_store::ToolStore;
 
 use super::problem::EXIT_UNKNOWN;
 use super::screen::{count, note};
 use super::{Problem, Screen, Verdict, time};
-use crate::audit::json::{call_kind, number, object, one_line, text};
+use crate::audit::json::{call_kind, number, object, one_line, text, tool_store_json};
 use crate::audit::words::{parts, shown_result};
-use crate::inspect::view::{call_json, session_row, task_row, waiting_for};
+use crate::inspect::view::{call_json, session_row, task_row, tool_row, waiting_for};
 use crate::store::fold::fold_stream;
 use crate::store::{EventReader, StreamInfo};
 
@@ -25,10 +26,10 @@ pub fn show(
     events: &str,
     screen: &mut Screen,
 ) -> Result<Verdict, Problem> {
-    if stream.category() == "session" {
-        show_session(reader, stream, screen)?;
-    } else {
-        show_task(reader, stream, screen)?;
+    match stream.category() {
+        "session" => show_session(reader, stream, screen)?,
+        "tool" => show_tool(reader, stream, screen)?,
+        _ => show_task(reader, stream, screen)?,
     }
     screen.flush()?;
     note(&format!("next: {events}"));
@@ -159,7 +160,37 @@ fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen
     Ok(())
 }
 
-/// Prints a task as Protolink writes it, or a session's history, as it was at a version; now, without one.
+fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
+    let store = fold_stream::<ToolStore>(reader, stream, None)?.state;
+    let row = tool_row(reader, &info(reader, stream)?)?;
+    if screen.json {
+        return screen.json_line(&object([
+            ("schema", text("taskreel.show/1")),
+            ("row", row.to_json()),
+            ("state", tool_store_json(&store)),
+        ]));
+    }
+    screen.line(&format!(
+        "tool {}   {}, {}, the last {}",
+        screen.bold(&screen.plain(&row.name)),
+        count(row.keys as u64, "key", "keys"),
+        count(row.events, "event", "events"),
+        time::local(row.last_at)
+    ))?;
+    if store.is_empty() {
+        return Ok(());
+    }
+    let mut table = screen.table(&["key", "version", "value"]);
+    for (key, entry) in store.list("") {
+        let (key, value) = (screen.plain(key), screen.fit(&one_line(&entry.value), 60));
+        table.add_row(vec![key, entry.version.to_string(), value]);
+    }
+    screen.line("")?;
+    screen.print(&table)
+}
+
+/// Prints a task as Protolink writes it, a session's history, or what a tool keeps, as it was at a version; now,
+/// without one.
 ///
 /// # Errors
 /// [`Problem`] if there is no such version, the log cannot be read, or the reader of the output has gone.
@@ -170,10 +201,10 @@ pub fn state(
     screen: &mut Screen,
 ) -> Result<Verdict, Problem> {
     let at = at.map(|at| known_version(reader, stream, at)).transpose()?;
-    let json = if stream.category() == "session" {
-        fold_stream::<Session>(reader, stream, at)?.state.history().to_json()
-    } else {
-        fold_stream::<Task>(reader, stream, at)?.state.to_json()
+    let json = match stream.category() {
+        "session" => fold_stream::<Session>(reader, stream, at)?.state.history().to_json(),
+        "tool" => tool_store_json(&fold_stream::<ToolStore>(reader, stream, at)?.state),
+        _ => fold_stream::<Task>(reader, stream, at)?.state.to_json(),
     };
     screen.json_thing(&json)?;
     screen.flush()?;

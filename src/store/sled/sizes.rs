@@ -5,6 +5,7 @@ use proto_events::codec::state::Kept;
 use proto_events::id::Digest;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
+use proto_events::tool_store::{ToolStore, ToolStoreEvent};
 
 use super::SledStore;
 use super::snapshots::guarded;
@@ -112,6 +113,7 @@ fn look(reader: &dyn EventReader, key: &[u8], value: &[u8]) -> Result<bool, Stri
     let (revision, readable) = match snapshot.stream.category() {
         TaskEvent::CATEGORY => (Task::REVISION, Task::kept(&snapshot.state).is_ok()),
         SessionEvent::CATEGORY => (Session::REVISION, Session::kept(&snapshot.state).is_ok()),
+        ToolStoreEvent::CATEGORY => (ToolStore::REVISION, ToolStore::kept(&snapshot.state).is_ok()),
         _ => return Err(of("streams of its category have none".to_owned())),
     };
     if snapshot.revision != revision {

@@ -1,5 +1,7 @@
 //! Asking the model: the intent, which names what the model is shown, and the request itself.
 
+use std::sync::Arc;
+
 use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, PromptRef, Recovery};
 use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
@@ -11,6 +13,7 @@ use super::super::{At, Progress, Question, Seat, Step, idempotency_key, millis, 
 use super::spent::{About, within_budget};
 use crate::agent::Agent;
 use crate::agent::infer::{ChatMessage, Deltas, InferBackend, InferRequest};
+use crate::agent::messages::Messages;
 use crate::agent::prompt::{self, PromptParts, RENDERER_VERSION};
 use crate::agent::registry::tools_digest;
 
@@ -76,7 +79,7 @@ fn parameters(backend: &dyn InferBackend, part: &Part) -> JsonText {
 const OWN_PARAMETERS: [&str; 3] = ["backend", "model", "output_schema"];
 
 /// The schema that an intent names.
-fn schema_in(args: &JsonText) -> Option<JsonText> {
+pub(super) fn schema_in(args: &JsonText) -> Option<JsonText> {
     args.read::<JsonObject>().ok()?.get("output_schema").cloned()
 }
 
@@ -107,10 +110,10 @@ fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText) -> PromptR
 /// The leading system message for this task, as our own renderer writes it.
 pub(super) fn system_prompt(agent: &Agent, task: &Task) -> String {
     let hint = task.flow_state().read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
-    let tools = agent.tools.specs();
+    let (tools, agents) = (agent.tools.specs(), agent.peers.lines());
     prompt::system_prompt(&PromptParts {
         tools: &tools,
-        agents: &[],
+        agents: &agents,
         user_prompt: agent.system_prompt.as_deref(),
         flow_hint: hint.as_deref(),
     })
@@ -164,12 +167,10 @@ pub fn infer_request(
     let output_schema = schema_in(&call.args);
     let text = system_message(agent, task, seat, output_schema.as_ref());
     let system = ChatMessage::new(LlmRole::System, text);
-    let history = seat.map_or(&[][..], body).iter();
+    let history = seat.map(|seat| Arc::clone(seat.session.history()));
     let turn = shown(task, seat, call.origin.part);
-    let messages = std::iter::once(system)
-        .chain(history.map(ChatMessage::of))
-        .chain(turn.iter().map(|message| ChatMessage::of(&message.message)))
-        .collect();
+    let turn = turn.iter().map(|message| ChatMessage::of(&message.message)).collect();
+    let messages = Messages::of(system, history, turn);
     InferRequest {
         messages,
         tools: agent.tools.specs().into_iter().cloned().collect(),

@@ -45,6 +45,8 @@ fn used(question: &Question<'_>, at: At, about: About<'_>) -> BudgetUsage {
                 used.llm_calls += 1;
             }
             CallKind::Tool => used.tool_calls += 1,
+            // What the other agent uses counts there, against the same budget.
+            CallKind::Delegate => {}
         }
         if let Some(tokens) = call.usage.filter(|_| matches!(call.status, CallStatus::Succeeded(_))) {
             used.output_tokens = used.output_tokens.saturating_add(tokens.output_tokens);

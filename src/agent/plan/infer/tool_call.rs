@@ -59,7 +59,8 @@ fn begin(
             return tell(question, &call_id, &origin, text);
         }
     };
-    let wanted = Wanted { spec, args: &args, origin: &origin, call_id: Some(&call_id) };
+    let wanted =
+        Wanted { name, needs: spec.policy.needs(), args: &args, origin: &origin, call_id: Some(&call_id) };
     let approval = match permit::permit(question, &wanted) {
         Permit::Granted(approval) => approval.map(|approval| approval.request.approval_id),
         Permit::Unreadable(error) => return Progress::Fatal(prompt::fatal_tool(name, &error)),

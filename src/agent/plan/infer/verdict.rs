@@ -17,7 +17,7 @@ const REMEMBERED_ACTIONS: usize = 5;
 
 /// What one reply asks for.
 #[derive(Debug)]
-pub(super) enum Verdict {
+pub(crate) enum Verdict {
     /// The model could not be reached, or broke.
     Broken(String),
     /// The reply is no action.
@@ -34,19 +34,26 @@ pub(super) enum Verdict {
 
 /// All replies of a part, read in order.
 #[derive(Debug)]
-pub(super) struct Reading {
+pub(crate) struct Reading {
     /// What the last reply asks for.
-    pub(super) last: Verdict,
+    pub(crate) last: Verdict,
     /// Malformed replies at the end, without another between them.
-    pub(super) malformed_in_a_row: u32,
+    pub(crate) malformed_in_a_row: u32,
     /// Answers that did not fit the schema.
-    pub(super) unfit: u32,
+    pub(crate) unfit: u32,
     /// How many inferences there were.
-    pub(super) steps: u32,
+    pub(crate) steps: u32,
 }
 
 impl Reading {
-    pub(super) fn of(agent: &Agent, calls: &[&Call], schema: Option<&Value>) -> Self {
+    /// As [`Reading::of`], by the schema that the calls' own intents name.
+    pub(crate) fn of_calls(agent: &Agent, calls: &[&Call]) -> Self {
+        let schema = calls.last().and_then(|call| super::ask::schema_in(&call.request.args));
+        let schema = schema.as_ref().map(JsonText::to_value);
+        Self::of(agent, calls, schema.as_ref())
+    }
+
+    pub(crate) fn of(agent: &Agent, calls: &[&Call], schema: Option<&Value>) -> Self {
         let last = Verdict::Broken("no inference yet".to_owned());
         let mut reading = Self { last, malformed_in_a_row: 0, unfit: 0, steps: 0 };
         let mut done: VecDeque<String> = VecDeque::with_capacity(REMEMBERED_ACTIONS);
@@ -101,7 +108,7 @@ fn verdict(agent: &Agent, call: &Call, schema: Option<&Value>) -> Verdict {
 
 /// What a reply says.
 fn said(agent: &Agent, raw: String, schema: Option<&Value>) -> Verdict {
-    let action = parse_action(&raw, &agent.tools.names(), &[]);
+    let action = parse_action(&raw, &agent.tools.names(), &agent.peers.skills());
     match (action, schema) {
         (Ok(Action::Final { content }), None) => Verdict::Answer { output: JsonText::string(&content), raw },
         (Ok(Action::Final { content }), Some(schema)) => match text_fits(schema, &content) {

@@ -1,0 +1,72 @@
+//! What a tool's store says to a command: all keys must still be what the call saw.
+
+use std::collections::HashSet;
+
+use super::state::entry_bytes;
+use super::{ToolStore, ToolStoreCommand, ToolStoreEvent, ToolStoreRejection, ToolWrite, check_key};
+use crate::decider::Decider;
+use crate::envelope::Metadata;
+use crate::limits::{TOOL_KEYS_MAX, TOOL_STORE_BYTES_MAX, TOOL_WRITES_MAX};
+
+impl Decider for ToolStore {
+    type Command = ToolStoreCommand;
+    type Event = ToolStoreEvent;
+    type Rejection = ToolStoreRejection;
+
+    fn decide(
+        &self,
+        command: ToolStoreCommand,
+        _metadata: &Metadata,
+    ) -> Result<Vec<ToolStoreEvent>, ToolStoreRejection> {
+        let ToolStoreCommand::Write { task, call_id, writes } = command;
+        self.check(&writes)?;
+        let event = |ToolWrite { key, value, .. }: ToolWrite| {
+            let (task, call_id) = (task.clone(), call_id.clone());
+            match value {
+                Some(value) => Some(ToolStoreEvent::KeyPut { task, call_id, key, value }),
+                // What is not there need not be taken away.
+                None => {
+                    self.get(&key).map(|_| ToolStoreEvent::KeyDeleted { task, call_id, key: key.clone() })
+                }
+            }
+        };
+        Ok(writes.into_iter().filter_map(event).collect())
+    }
+
+    fn evolve(&mut self, event: &ToolStoreEvent, _metadata: &Metadata) {
+        self.fold(event);
+    }
+}
+
+impl ToolStore {
+    fn check(&self, writes: &[ToolWrite]) -> Result<(), ToolStoreRejection> {
+        if writes.len() > TOOL_WRITES_MAX {
+            return Err(ToolStoreRejection::TooManyWrites(writes.len()));
+        }
+        let (mut seen, mut keys, mut bytes) = (HashSet::new(), self.len(), self.bytes());
+        for ToolWrite { key, expected, value } in writes {
+            check_key(key)?;
+            if !seen.insert(key) {
+                return Err(ToolStoreRejection::Twice(key.clone()));
+            }
+            let actual = self.version_of(key);
+            if actual != *expected {
+                return Err(ToolStoreRejection::Conflict { key: key.clone(), expected: *expected, actual });
+            }
+            if let Some(old) = self.get(key) {
+                (keys, bytes) = (keys.saturating_sub(1), bytes.saturating_sub(entry_bytes(key, &old.value)));
+            }
+            if let Some(value) = value {
+                (keys, bytes) = (keys + 1, bytes.saturating_add(entry_bytes(key, value)));
+            }
+        }
+        // What only shrinks is never refused.
+        if keys > TOOL_KEYS_MAX && keys > self.len() {
+            return Err(ToolStoreRejection::TooManyKeys(keys));
+        }
+        if bytes > TOOL_STORE_BYTES_MAX && bytes > self.bytes() {
+            return Err(ToolStoreRejection::TooLarge(bytes));
+        }
+        Ok(())
+    }
+}

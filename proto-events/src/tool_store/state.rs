@@ -1,0 +1,86 @@
+//! A tool's store as the fold of its events.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use super::ToolStoreEvent;
+use crate::id::Version;
+use crate::json::JsonText;
+
+/// What a key holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolEntry {
+    /// The value.
+    pub value: JsonText,
+    /// The version, in the tool's stream, of the event that last wrote the key. No key ever has the same version
+    /// twice, so a version that is still there proves that nobody wrote in between.
+    pub version: Version,
+}
+
+/// What a tool keeps: the fold of its stream.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ToolStore {
+    pub(crate) entries: BTreeMap<String, ToolEntry>,
+    pub(crate) version: Version,
+    pub(crate) bytes: usize,
+}
+
+impl ToolStore {
+    /// What a key holds, if it is there.
+    pub fn get(&self, key: &str) -> Option<&ToolEntry> {
+        self.entries.get(key)
+    }
+
+    /// The version of a key; 0 if it is not there.
+    pub fn version_of(&self, key: &str) -> Version {
+        self.get(key).map(|entry| entry.version).unwrap_or_default()
+    }
+
+    /// The keys that begin with `prefix`, in order, each with what it holds.
+    pub fn list<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a ToolEntry)> {
+        let from: (Bound<&str>, Bound<&str>) = (Bound::Included(prefix), Bound::Unbounded);
+        let from = self.entries.range::<str, _>(from);
+        from.take_while(move |(key, _)| key.starts_with(prefix)).map(|(key, entry)| (key.as_str(), entry))
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// How many events its stream has.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// Bytes of all keys and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Folds one event in. Total.
+    pub(super) fn fold(&mut self, event: &ToolStoreEvent) {
+        self.version = Version(self.version.0.saturating_add(1));
+        let gone = match event {
+            ToolStoreEvent::KeyPut { key, value, .. } => {
+                self.bytes = self.bytes.saturating_add(entry_bytes(key, value));
+                let entry = ToolEntry { value: value.clone(), version: self.version };
+                self.entries.insert(key.clone(), entry)
+            }
+            ToolStoreEvent::KeyDeleted { key, .. } => self.entries.remove(key),
+        };
+        if let Some(gone) = gone {
+            self.bytes = self.bytes.saturating_sub(entry_bytes(event.key(), &gone.value));
+        }
+    }
+}
+
+/// What a key and its value count towards the limit.
+pub(super) fn entry_bytes(key: &str, value: &JsonText) -> usize {
+    key.len().saturating_add(value.as_str().len())
+}

@@ -1,0 +1,64 @@
+//! Why a function is not a tool: each of these does nothing and asks the compiler for one requirement after another, so
+//! that it names the one that is missing. Call the one that fits the function, read the error, take the call away.
+//!
+//! ```
+//! # use serde::Deserialize;
+//! # use taskreel::{JsonSchema, tool::why_not};
+//! # #[derive(Deserialize, JsonSchema)]
+//! # struct Ask {}
+//! async fn forecast(_: Ask) -> Result<u8, std::io::Error> {
+//!     Ok(20)
+//! }
+//! why_not::async_fn(&forecast);
+//! ```
+
+use std::future::Future;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::into_tool::IntoToolError;
+use super::tool::ToolContext;
+
+/// Of an `async fn(Args) -> Result<T, E>`.
+pub fn async_fn<F, A, Fut, T, E>(_: &F)
+where
+    F: Fn(A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize + 'static,
+    E: IntoToolError + 'static,
+{
+}
+
+/// Of an `async fn(ToolContext, Args) -> Result<T, E>`.
+pub fn async_fn_with_context<F, A, Fut, T, E>(_: &F)
+where
+    F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + 'static,
+    Fut: Future<Output = Result<T, E>> + Send + 'static,
+    T: Serialize + 'static,
+    E: IntoToolError + 'static,
+{
+}
+
+/// Of a `fn(Args) -> Result<T, E>`.
+pub fn plain_fn<F, A, T, E>(_: &F)
+where
+    F: Fn(A) -> Result<T, E> + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + 'static,
+    T: Serialize + 'static,
+    E: IntoToolError + 'static,
+{
+}
+
+/// Of a `fn(ToolContext, Args) -> Result<T, E>`.
+pub fn plain_fn_with_context<F, A, T, E>(_: &F)
+where
+    F: Fn(ToolContext, A) -> Result<T, E> + Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + 'static,
+    T: Serialize + 'static,
+    E: IntoToolError + 'static,
+{
+}

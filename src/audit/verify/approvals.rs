@@ -1,0 +1,138 @@
+//! The approvals of one task, held against R11: asked for before they are decided, decided once, and good for the very
+//! call that was asked for.
+
+use std::collections::HashMap;
+
+use proto_events::call::{CallKind, CallRequested};
+use proto_events::id::Digest;
+use proto_events::task::{ApprovalDecided, ApprovalRequested};
+
+/// What is known of an approval.
+struct Seen {
+    call_id: String,
+    tool: String,
+    args_digest: Digest,
+    approved: Option<bool>,
+    used: bool,
+}
+
+/// The approvals of a stream so far.
+#[derive(Default)]
+pub(super) struct ApprovalsCheck(HashMap<String, Seen>);
+
+impl ApprovalsCheck {
+    /// Somebody is asked; answers what is wrong with it.
+    pub(super) fn asked(&mut self, asked: &ApprovalRequested) -> Option<String> {
+        let ApprovalRequested { approval_id, call_id, tool, args, args_digest, .. } = asked;
+        let seen = Seen {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            args_digest: *args_digest,
+            approved: None,
+            used: false,
+        };
+        if self.0.insert(approval_id.clone(), seen).is_some() {
+            return Some(format!("approval `{approval_id}` was asked for twice"));
+        }
+        let other = Digest::of(args.as_str().as_bytes()) != *args_digest;
+        other.then(|| format!("approval `{approval_id}` names another digest than that of its arguments"))
+    }
+
+    /// Somebody decided; answers what is wrong with it.
+    pub(super) fn decided(&mut self, decided: &ApprovalDecided) -> Option<String> {
+        let id = &decided.approval_id;
+        let Some(seen) = self.0.get_mut(id) else {
+            return Some(format!("approval `{id}` was decided, but never asked for"));
+        };
+        seen.approved.replace(decided.approved).map(|_| format!("approval `{id}` was decided twice"))
+    }
+
+    /// A call was intended; answers what is wrong with the approval that it names.
+    pub(super) fn used(&mut self, call: &CallRequested) -> Option<String> {
+        let id = call.approval.as_ref()?;
+        // A question to another agent carries a task that is made for it.
+        let alike = call.kind == CallKind::Delegate;
+        let why = match self.0.get_mut(id) {
+            None => "was never asked for",
+            Some(seen) if seen.approved != Some(true) => "was not given",
+            Some(seen) if !alike && seen.call_id != call.call_id => "is for another call",
+            Some(seen) if seen.tool != call.target => "is for another tool",
+            Some(seen) if !alike && seen.args_digest != call.args_digest => "is for other arguments",
+            Some(seen) if seen.used => "was used before",
+            Some(seen) => {
+                seen.used = true;
+                return None;
+            }
+        };
+        Some(format!("call `{}` was intended under approval `{id}`, which {why}", call.call_id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto_events::call::{CallOrigin, Recovery};
+    use proto_events::json::JsonText;
+
+    use super::*;
+
+    fn asked(args: &str) -> ApprovalRequested {
+        ApprovalRequested {
+            approval_id: "a".to_owned(),
+            call_id: "c".to_owned(),
+            tool: "pay".to_owned(),
+            args_digest: Digest::of(args.as_bytes()),
+            args: JsonText::parse(args).unwrap(),
+            capabilities: Vec::new(),
+            origin: CallOrigin::default(),
+        }
+    }
+
+    fn decided(approved: bool) -> ApprovalDecided {
+        ApprovalDecided { approval_id: "a".to_owned(), approved, reason: None, decided_by: "ada".to_owned() }
+    }
+
+    fn call(id: &str, tool: &str, args: &str) -> CallRequested {
+        CallRequested {
+            call_id: id.to_owned(),
+            kind: CallKind::Tool,
+            target: tool.to_owned(),
+            args: JsonText::parse(args).unwrap(),
+            args_digest: Digest::of(args.as_bytes()),
+            idempotency_key: String::new(),
+            recovery: Recovery::Manual,
+            recovery_source: "tool".to_owned(),
+            timeout_ms: 1,
+            max_attempts: 1,
+            retry_errors: false,
+            window_ms: None,
+            deadline: None,
+            capabilities: Vec::new(),
+            approval: Some("a".to_owned()),
+            origin: CallOrigin::default(),
+            prompt: None,
+        }
+    }
+
+    #[test]
+    fn a_call_under_an_approval_that_is_not_its_own_is_a_fault() {
+        let mut check = ApprovalsCheck::default();
+        let wrong = |check: &mut ApprovalsCheck, id, tool, args| {
+            check.used(&call(id, tool, args)).unwrap_or_default()
+        };
+        assert!(wrong(&mut check, "c", "pay", "1").contains("never asked for"));
+        assert!(check.decided(&decided(true)).unwrap().contains("never asked for"));
+        assert_eq!(check.asked(&asked("1")), None);
+        assert!(wrong(&mut check, "c", "pay", "1").contains("was not given"));
+        assert_eq!(check.decided(&decided(true)), None);
+        assert_eq!(wrong(&mut check, "c", "pay", "1"), "");
+        assert!(wrong(&mut check, "c", "pay", "1").contains("used before"));
+        assert!(wrong(&mut check, "d", "pay", "1").contains("another call"));
+        assert!(wrong(&mut check, "c", "give", "1").contains("another tool"));
+        assert!(wrong(&mut check, "c", "pay", "2").contains("other arguments"));
+        assert!(check.decided(&decided(true)).unwrap().contains("decided twice"));
+        assert!(check.asked(&asked("1")).unwrap().contains("asked for twice"));
+        let odd =
+            ApprovalRequested { approval_id: "b".to_owned(), args_digest: Digest::default(), ..asked("1") };
+        assert!(check.asked(&odd).unwrap().contains("another digest"));
+    }
+}

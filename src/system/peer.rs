@@ -1,0 +1,115 @@
+//! A system as another agent, for systems in the same process.
+
+use proto_events::model::TaskState;
+
+use super::System;
+use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+use crate::agent::policy::ToolPolicy;
+use crate::agent::tool::BoxFuture;
+use crate::error::Error;
+use crate::limits::DELEGATION_TIMEOUT;
+
+/// A running system that another one's model may ask, see [`System::peer`]. It gives the same answer to a task that it is
+/// sent again, so a lost answer is asked for again: its calls are idempotent.
+#[derive(Debug, Clone)]
+pub struct SystemPeer {
+    system: System,
+    name: String,
+    description: String,
+    skills: Vec<String>,
+    policy: ToolPolicy,
+}
+
+impl System {
+    /// This system as an agent that another one's model may ask, for
+    /// [`Builder::peer`](super::Builder::peer). Its skills are its tools. It keeps the system running as any clone does.
+    pub fn peer(&self) -> SystemPeer {
+        let running = self.inner.running();
+        let agent = &running.parts.agent;
+        SystemPeer {
+            system: self.clone(),
+            name: agent.name.clone(),
+            description: String::new(),
+            skills: agent.tools.names().into_iter().map(str::to_owned).collect(),
+            policy: ToolPolicy::idempotent().timeout(DELEGATION_TIMEOUT).declared_by("peer"),
+        }
+    }
+}
+
+impl SystemPeer {
+    /// Tells models what it does.
+    #[must_use]
+    pub fn described(mut self, text: impl Into<String>) -> Self {
+        self.description = text.into();
+        self
+    }
+
+    /// Another policy, for example with another timeout.
+    #[must_use]
+    pub fn with_policy(mut self, policy: ToolPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+}
+
+impl Peer for SystemPeer {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn skills(&self) -> Vec<String> {
+        self.skills.clone()
+    }
+
+    fn policy(&self) -> ToolPolicy {
+        self.policy.clone()
+    }
+
+    fn send(&self, delegation: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
+        let system = self.system.clone();
+        Box::pin(async move {
+            let Delegation { task, attempt, .. } = delegation;
+            // The command's id is the task's: a repeat finds it answered, whatever has become of the task since.
+            let command_id = format!("delegated:{}", task.id);
+            let sent = system.submit_once(&command_id, task).await;
+            let handle = sent.map_err(|error| not_taken(&error, attempt))?;
+            let end = handle.finished().await.map_err(|error| lost(&error))?;
+            let task = end.task();
+            let error = task.error().filter(|_| task.state() == TaskState::Failed);
+            Ok(PeerAnswer::of(end.state(), end.answer(), task.artifacts(), error))
+        })
+    }
+
+    fn cancel(&self, task_id: &str, reason: &str) -> BoxFuture<'static, Result<(), PeerError>> {
+        let (system, task_id, reason) = (self.system.clone(), task_id.to_owned(), reason.to_owned());
+        Box::pin(async move {
+            match system.cancel(&task_id, Some(&reason)).await {
+                Ok(_) | Err(Error::TaskNotCancelable { .. }) => Ok(()),
+                Err(error @ Error::TaskNotFound(_)) => {
+                    Err(PeerError::new(PeerErrorKind::NotFound, error.to_string()))
+                }
+                Err(error) => Err(PeerError::new(PeerErrorKind::Failed, error.to_string())),
+            }
+        })
+    }
+}
+
+/// The task was not taken in. What an earlier attempt did nobody can say, so only a first one was certainly in vain.
+fn not_taken(error: &Error, attempt: u32) -> PeerError {
+    let kind = match error {
+        Error::Stopped | Error::Overloaded { .. } if attempt == 1 => PeerErrorKind::Unreachable,
+        Error::Model(_) | Error::Id(_) => PeerErrorKind::Refused,
+        Error::Task(_) | Error::CommandIdReused { .. } => PeerErrorKind::Failed,
+        _ => PeerErrorKind::Lost,
+    };
+    PeerError::new(kind, error.to_string())
+}
+
+/// It was taken in, and its end could not be waited for.
+fn lost(error: &Error) -> PeerError {
+    PeerError::new(PeerErrorKind::Lost, error.to_string())
+}

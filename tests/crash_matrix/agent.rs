@@ -1,0 +1,148 @@
+//! The agent of the runs: ten tools and a model, all of which do what a run says, at any attempt and in any process.
+
+use std::time::Duration;
+
+use proto_events::id::Digest;
+use proto_events::json::JsonText;
+use serde::Deserialize;
+use serde_json::json;
+use taskreel::agent::policy::InferPolicy;
+use taskreel::agent::tool::BoxFuture;
+use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
+use taskreel::infer::{Entry, InferBackend, InferError, InferReply, InferRequest, Scripted};
+use taskreel::system::Builder;
+use taskreel::testing::sleep;
+use taskreel::tool::{DynTool, ToolContext, ToolError, ToolPolicy, Verdict};
+
+use crate::run::{PartPlan, Run, TOOLS};
+
+/// How long an attempt of a tool may take.
+const BOUND: Duration = Duration::from_secs(2);
+
+/// For how long the target of `put_soon` knows a key.
+const WINDOW: Duration = Duration::from_secs(3);
+
+/// How late the calls of `read_late` may start.
+const DEADLINE: Duration = Duration::from_secs(3);
+
+#[derive(Deserialize)]
+struct Args {
+    does: Vec<String>,
+    probe: String,
+}
+
+async fn work(cx: ToolContext, args: JsonText) -> Result<JsonText, ToolError> {
+    let args: Args = args.read().map_err(|error| ToolError::arguments(error.to_string()))?;
+    let at = usize::try_from(cx.attempt()).unwrap() - 1;
+    let does = args.does.get(at).or(args.does.last()).cloned().unwrap_or_default();
+    let (what, time) = does.split_once(' ').unwrap_or(("ok", "0"));
+    sleep(Duration::from_millis(time.parse().unwrap())).await;
+    match what {
+        "ok" => Ok(JsonText::string(cx.call_id())),
+        "fail" => Err(ToolError::failed("it broke")),
+        "reject" => Err(ToolError::arguments("not these")),
+        // Without the hook, which would print it.
+        "panic" => std::panic::resume_unwind(Box::new("as it was told to".to_owned())),
+        "heed" => {
+            cx.cancellation().canceled().await;
+            Ok(JsonText::string("too late"))
+        }
+        _ => std::future::pending().await,
+    }
+}
+
+async fn probe(cx: ToolContext, args: Args) -> Result<Verdict, ToolError> {
+    sleep(Duration::from_millis(10)).await;
+    match args.probe.as_str() {
+        "landed" => Ok(Verdict::Landed(JsonText::string(cx.call_id()))),
+        "absent" => Ok(Verdict::DidNotHappen),
+        "unsure" => Ok(Verdict::Inconclusive("who knows".to_owned())),
+        _ => Err(ToolError::failed("the target is away")),
+    }
+}
+
+fn policy(tool: &str) -> ToolPolicy {
+    let policy = match tool {
+        "read" => ToolPolicy::read_only().retries(2).parallel(),
+        "read_late" => ToolPolicy::read_only().deadline(DEADLINE),
+        "read_one" => ToolPolicy::read_only(),
+        "put" => ToolPolicy::idempotent().retries(1),
+        "put_soon" => ToolPolicy::idempotent_within(WINDOW),
+        "put_one" => ToolPolicy::idempotent(),
+        "put_asked" => ToolPolicy::idempotent().capabilities(["money.lend"]),
+        "ask" | "ask_one" => ToolPolicy::reconcile(probe),
+        "pay_asked" => ToolPolicy::manual().capabilities(["money.spend"]),
+        _ => ToolPolicy::manual(),
+    };
+    let policy = policy.timeout(BOUND);
+    if tool.ends_with("_one") { policy.concurrency(1) } else { policy }
+}
+
+/// Code that approves, denies, leaves it to a person, or takes too long, by what is asked.
+async fn approver(asked: ApprovalRequest) -> ApprovalVerdict {
+    let mood = Digest::of(asked.args.as_str().as_bytes()).0;
+    sleep(Duration::from_millis(u64::from(mood[0]))).await;
+    match mood[1] % 6 {
+        0 => ApprovalVerdict::Denied { reason: Some("too dear".to_owned()) },
+        1 => ApprovalVerdict::AskPerson,
+        2 => std::future::pending().await,
+        _ => ApprovalVerdict::Approved,
+    }
+}
+
+/// A model that answers from a script, and takes its time, breaks off or hangs as the seed says.
+struct Moody {
+    script: Scripted,
+    seed: u64,
+}
+
+impl InferBackend for Moody {
+    fn backend(&self) -> &'static str {
+        "moody"
+    }
+
+    fn model(&self) -> &'static str {
+        "moody"
+    }
+
+    fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        let seen = [self.seed, request.messages.len() as u64, u64::from(request.attempt)];
+        let seen = seen.map(u64::to_be_bytes).concat();
+        let mood = Digest::of_parts(&[&seen, request.task_id.as_bytes()]).0;
+        let answer = self.script.infer(request);
+        Box::pin(async move {
+            sleep(Duration::from_millis(u64::from(mood[0]) * 4)).await;
+            match mood[1] % 16 {
+                0 => std::future::pending().await,
+                1 | 2 => Err(InferError::classify("RuntimeError", "429: rate limit")),
+                3 => Err(InferError::classify("ValueError", "no answer at all")),
+                4 if mood[2] < 64 => Err(InferError::classify("RuntimeError", "the model is gone")),
+                _ => answer.await,
+            }
+        })
+    }
+}
+
+/// The agent of a run.
+pub(crate) fn describe(run: &Run, mut builder: Builder) -> Builder {
+    let mut script = Vec::new();
+    for part in run.tasks.iter().flat_map(|task| &task.parts) {
+        if let PartPlan::Infer { prompt, replies } = part {
+            script.push((prompt.clone(), replies.iter().cloned().map(Entry::Text).collect()));
+        }
+    }
+    script.push((String::new(), vec![Entry::json(&json!({"type": "final", "content": "so be it"}))]));
+    for tool in TOOLS {
+        builder =
+            builder.tool_with(tool, "Does what it is told", DynTool::new(json!(null), work), policy(tool));
+    }
+    builder = builder
+        .infer(Moody { script: Scripted::by_prompt(script), seed: run.seed })
+        .infer_policy(InferPolicy::default().timeout(BOUND).retries(2));
+    builder = builder.capability_policy(CapabilityPolicy::new().require_approval("money.*"));
+    builder = if run.handler { builder.approval_handler(approver) } else { builder.approvals_by_person() };
+    if let Some(places) = run.places {
+        builder = builder.max_concurrency(places);
+    }
+    if run.conversation { builder } else { builder.stateless() }
+}

@@ -1,0 +1,197 @@
+//! Runs that follow from a seed: tasks, what their tools and models do at which attempt, and when somebody cancels.
+
+use serde_json::{Value, json};
+
+use crate::dice::Dice;
+
+/// A tool's name, for each mode: one that starts at once, and one of which a single call may be under way.
+pub(crate) const TOOLS: [&str; 12] = [
+    "read",
+    "read_one",
+    "read_late",
+    "put",
+    "put_one",
+    "put_soon",
+    "put_asked",
+    "ask",
+    "ask_one",
+    "pay",
+    "pay_one",
+    "pay_asked",
+];
+
+/// One run.
+#[derive(Debug, Clone)]
+pub(crate) struct Run {
+    pub(crate) seed: u64,
+    /// Whether the agent keeps conversations.
+    pub(crate) conversation: bool,
+    /// How many calls may be under way at once, all tools and the model together.
+    pub(crate) places: Option<usize>,
+    pub(crate) tasks: Vec<TaskPlan>,
+    /// Whether code decides on what needs approval, before a person does.
+    pub(crate) handler: bool,
+    /// How long after a crash the next process starts, in milliseconds.
+    pub(crate) down_for: u64,
+    /// What a person does when all has come to rest: a task is looked after by its number.
+    pub(crate) care: Vec<Care>,
+}
+
+/// One task.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskPlan {
+    pub(crate) session: u64,
+    pub(crate) parts: Vec<PartPlan>,
+    /// When it comes, and when it is canceled, in milliseconds.
+    pub(crate) comes_at: u64,
+    pub(crate) canceled_at: Option<u64>,
+    /// How long its run may take, in milliseconds.
+    pub(crate) run_limit: Option<u64>,
+}
+
+/// A part of a task's message.
+#[derive(Debug, Clone)]
+pub(crate) enum PartPlan {
+    Tool { tool: &'static str, args: Value },
+    Infer { prompt: String, replies: Vec<String> },
+}
+
+/// What a person says about a call whose outcome is unknown or that needs approval, or to the task that waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Care {
+    Landed,
+    DidNotHappen,
+    Abandon,
+    Message,
+    Nothing,
+}
+
+impl Run {
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut dice = Dice::new(seed);
+        let places = (dice.below(3) == 0).then(|| 1 + usize::from(dice.below(2) == 0));
+        let tasks = (0..=dice.below(3)).map(|number| TaskPlan::of(&mut dice, number)).collect();
+        let care = (0..4).map(|_| Care::of(&mut dice)).collect();
+        let down_for = [0, 0, 700, 3_600_000][dice.below(4) as usize];
+        let (conversation, handler) = (dice.below(4) != 0, dice.below(2) == 0);
+        Self { seed, conversation, places, tasks, handler, down_for, care }
+    }
+
+    /// The same run with less in it, for as many ways as there are to leave one thing out.
+    pub(crate) fn smaller(&self) -> Vec<Self> {
+        let mut smaller = Vec::new();
+        for task in 0..self.tasks.len() {
+            let mut without = self.clone();
+            without.tasks.remove(task);
+            smaller.push(without);
+            for part in 0..self.tasks[task].parts.len() {
+                let mut without = self.clone();
+                without.tasks[task].parts.remove(part);
+                smaller.push(without);
+            }
+            if self.tasks[task].canceled_at.is_some() {
+                let mut without = self.clone();
+                without.tasks[task].canceled_at = None;
+                smaller.push(without);
+            }
+        }
+        smaller
+    }
+}
+
+impl TaskPlan {
+    fn of(dice: &mut Dice, number: u64) -> Self {
+        let parts = (0..=dice.below(3)).map(|part| PartPlan::of(dice, number, part)).collect();
+        let canceled = dice.below(4) == 0;
+        let comes_at = dice.below(2_000);
+        Self {
+            session: dice.below(2),
+            parts,
+            comes_at,
+            canceled_at: canceled.then(|| comes_at + dice.below(4_000)),
+            run_limit: (dice.below(8) == 0).then(|| 1_000 + dice.below(4_000)),
+        }
+    }
+
+    /// As it is posted.
+    pub(crate) fn posted(&self, number: usize) -> Value {
+        let parts: Vec<Value> = self.parts.iter().zip(0..).map(|(part, at)| part.posted(at)).collect();
+        let mut metadata = json!({"session_id": format!("s{}", self.session)});
+        if let Some(limit) = self.run_limit {
+            #[allow(clippy::cast_precision_loss, reason = "a few thousand milliseconds")]
+            let seconds = limit as f64 / 1_000.0;
+            metadata["run_context"] = json!({"budget": {"max_runtime_seconds": seconds}});
+        }
+        json!({
+            "id": format!("t{number}"), "created_at": "x", "metadata": metadata,
+            "messages": [{"id": format!("m{number}"), "role": "user", "timestamp": "x", "parts": parts}],
+        })
+    }
+}
+
+impl PartPlan {
+    fn of(dice: &mut Dice, task: u64, part: u64) -> Self {
+        if dice.below(5) < 3 {
+            let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];
+            return Self::Tool { tool, args: args(dice) };
+        }
+        let steps = dice.below(4);
+        let mut replies: Vec<String> = (0..steps).map(|step| reply(dice, step)).collect();
+        replies.push(json!({"type": "final", "content": format!("done {task}.{part}")}).to_string());
+        Self::Infer { prompt: format!("question {task}.{part}?"), replies }
+    }
+
+    fn posted(&self, at: u32) -> Value {
+        match self {
+            Self::Tool { tool, args } => {
+                let call_id = format!("p{at}");
+                json!({"type": "tool_call", "content": {"tool_name": tool, "args": args, "call_id": call_id}})
+            }
+            Self::Infer { prompt, .. } => json!({"type": "infer", "content": {"prompt": prompt}}),
+        }
+    }
+}
+
+/// What the tool does at each attempt, the last for all further ones, and what its probe says.
+fn args(dice: &mut Dice) -> Value {
+    let does: Vec<String> = (0..=dice.below(2)).map(|_| doing(dice)).collect();
+    let probe = ["landed", "absent", "unsure", "broken"][dice.below(4) as usize];
+    json!({"does": does, "probe": probe})
+}
+
+fn doing(dice: &mut Dice) -> String {
+    let time = 1 + dice.below(1_500);
+    match dice.below(12) {
+        0..=5 => format!("ok {time}"),
+        6 => format!("fail {time}"),
+        7 => "reject 0".to_owned(),
+        8 | 9 => "hang 0".to_owned(),
+        10 => format!("panic {time}"),
+        // It answers when it hears that nobody wants its answer any more.
+        _ => "heed 0".to_owned(),
+    }
+}
+
+fn reply(dice: &mut Dice, step: u64) -> String {
+    match dice.below(10) {
+        0 => format!("no action at all, {step}"),
+        1 => json!({"type": "tool_call", "tool": "nobody knows it", "args": {"step": step}}).to_string(),
+        2 => json!({"type": "tool_call", "tool": "read", "args": {"does": step}}).to_string(),
+        _ => {
+            let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];
+            json!({"type": "tool_call", "tool": tool, "args": args(dice)}).to_string()
+        }
+    }
+}
+
+impl Care {
+    fn of(dice: &mut Dice) -> Self {
+        match dice.below(6) {
+            0 => Self::Landed,
+            1 => Self::DidNotHappen,
+            2 => Self::Abandon,
+            3 => Self::Message,
+            _ => Self::Nothing,
+        }
+    }
+}
