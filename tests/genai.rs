@@ -32,7 +32,7 @@ fn request() -> InferRequest {
         (LlmRole::System, "a note"),
     ];
     InferRequest {
-        messages: said.map(|(role, text)| ChatMessage::new(role, text)).into(),
+        messages: said.into_iter().map(|(role, text)| ChatMessage::new(role, text)).collect(),
         tools: Vec::new(),
         task_id: "t".to_owned(),
         session_id: None,
