@@ -1,6 +1,6 @@
 //! What one turn of a conversation costs, from sending it to its end on disk, in a session of 5,000 messages beside one
 //! in a session of 10, alone in the log and among 1,000 other sessions. The backend answers at once and does not look at
-//! what it is shown: that, and its rendering, are its own. Beside the real Protolink 0.6.4 with SQLite storage in the
+//! what it is shown: that, and its rendering, are its own. Beside the real Protolink 0.6.4 with `SQLite` storage in the
 //! same run (`session_peer.py`), whose mock model is shown the whole history, and ours then looks at it too.
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 

@@ -87,7 +87,6 @@ async fn events(system: web::Data<System>, id: web::Path<String>) -> Result<Http
 }
 
 #[actix_web::main]
-#[expect(clippy::print_stdout, reason = "an example shows what it did")]
 async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let scratch = tempfile::tempdir()?;
     let answer = Entry::json(&json!({"type": "final", "content": "4 degrees: take a coat."}));
@@ -107,18 +106,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let server = server.run();
     let handle = server.handle();
     let served = actix_web::rt::spawn(server);
-    println!("listening on http://{address}");
-    if std::env::args().any(|argument| argument == "--serve") {
-        println!("press Enter to stop");
-        web::block(|| std::io::stdin().read_line(&mut String::new())).await??;
-    } else {
-        web::block(move || client::talk(address)).await??;
-    }
+    web::block(move || client::use_it(address)).await??;
 
     // First no new requests, then no new work; what is acknowledged is on disk either way.
     handle.stop(true).await;
     served.await??;
     system.shutdown().await?;
-    println!("stopped");
     Ok(())
 }

@@ -96,13 +96,12 @@ fn look(log: &dyn EventReader, head: Option<&Head>) -> Result<(), Failure> {
 async fn main() -> Result<(), Failure> {
     let scratch = tempfile::tempdir()?;
     let given = std::env::args_os().nth(1).map(std::path::PathBuf::from);
-    let dir = match given {
-        Some(dir) => dir,
-        None => {
-            let dir = scratch.path().join("log");
-            work(&dir).await?;
-            dir
-        }
+    let dir = if let Some(dir) = given {
+        dir
+    } else {
+        let dir = scratch.path().join("log");
+        work(&dir).await?;
+        dir
     };
     // How far the log reached when it was closed, read before opening it: a log that was cut off shorter is told by it.
     let head = Head::read(&dir)?;

@@ -9,8 +9,6 @@
 //!
 //! `cargo run --example axum_host` asks itself over TCP and ends; `-- --serve` goes on until you press Enter.
 
-use std::net::SocketAddr;
-
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
 use axum::response::sse::{Event, Sse};
@@ -30,17 +28,11 @@ use taskreel::{Error, PostedTask, System, TaskHandle};
 mod client;
 
 /// What every handler answers when it cannot do what it was asked for.
-struct Refused(StatusCode, String);
+struct Refused(Error);
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        (self.0, Json(json!({"error": self.1}))).into_response()
-    }
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Self {
-        let status = match &error {
+        let status = match &self.0 {
             Error::TaskNotFound(_) => StatusCode::NOT_FOUND,
             Error::Task(_) => StatusCode::CONFLICT,
             Error::Model(_) | Error::Id(_) => StatusCode::BAD_REQUEST,
@@ -48,7 +40,13 @@ impl From<Error> for Refused {
             Error::Overloaded { .. } | Error::Stopped => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self(status, error.to_string())
+        (status, Json(json!({"error": self.0.to_string()}))).into_response()
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        Self(error)
     }
 }
 
@@ -99,7 +97,6 @@ fn told(events: Subscription, task: TaskHandle) -> impl Stream<Item = Result<Eve
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, reason = "an example shows what it did")]
 async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let scratch = tempfile::tempdir()?;
     let answer = Entry::json(&json!({"type": "final", "content": "4 degrees: take a coat."}));
@@ -112,25 +109,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         .with_state(system.clone());
 
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
-    let address: SocketAddr = listener.local_addr()?;
+    let address = listener.local_addr()?;
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let until = async {
-        let _dropped_means_stop_too = stopped.await;
-    };
+    let until = async { drop(stopped.await) };
     let server =
         tokio::spawn(async move { axum::serve(listener, routes).with_graceful_shutdown(until).await });
-    println!("listening on http://{address}");
-    if std::env::args().any(|argument| argument == "--serve") {
-        println!("press Enter to stop");
-        tokio::task::spawn_blocking(|| std::io::stdin().read_line(&mut String::new())).await??;
-    } else {
-        tokio::task::spawn_blocking(move || client::talk(address)).await??;
-    }
+    tokio::task::spawn_blocking(move || client::use_it(address)).await??;
 
     // First no new requests, then no new work; what is acknowledged is on disk either way.
     let _gone_is_stopped = stop.send(());
     server.await??;
     system.shutdown().await?;
-    println!("stopped");
     Ok(())
 }

@@ -57,12 +57,11 @@ impl InferBackend for Clerk {
 fn answer(request: &InferRequest) -> String {
     let last = request.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let result = serde_json::from_str::<serde_json::Value>(last).ok();
-    let action = match result.as_ref().and_then(|result| result.get("result")) {
-        Some(result) => json!({"type": "final", "content": format!("That makes {}.", result["sum"])}),
-        None => {
-            let numbers: Vec<i64> = last.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-            json!({"type": "tool_call", "tool": "add", "args": {"numbers": numbers}})
-        }
+    let action = if let Some(result) = result.as_ref().and_then(|result| result.get("result")) {
+        json!({"type": "final", "content": format!("That makes {}.", result["sum"])})
+    } else {
+        let numbers: Vec<i64> = last.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+        json!({"type": "tool_call", "tool": "add", "args": {"numbers": numbers}})
     };
     action.to_string()
 }

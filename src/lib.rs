@@ -29,6 +29,8 @@ pub use system::{Reopened, SessionHandle, System, TaskHandle, TaskSnapshot};
 
 /// Models: the trait of a backend, and the backends that are shipped.
 pub mod infer {
+    #[cfg(feature = "genai")]
+    pub use crate::agent::genai::Genai;
     pub use crate::agent::infer::{
         ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };

@@ -1,4 +1,4 @@
-//! Spans of runs as OpenTelemetry, in the words of the GenAI semantic conventions (v1.41.0; their status is
+//! Spans of runs as OpenTelemetry, in the words of the `GenAI` semantic conventions (v1.41.0; their status is
 //! *development*, so a later version may rename them). The events are the truth, this is a view of it for dashboards.
 //!
 //! | span | becomes | with |
@@ -192,10 +192,9 @@ fn in_their_words(mut span: SpanData) -> SpanData {
     }
     span.attributes.retain(|attribute| attribute.key.as_str() != "target");
     let (operation, about) = match span.name.as_ref() {
-        "task" => (Some("invoke_agent"), "agent"),
+        "task" | "agent.call" => (Some("invoke_agent"), "agent"),
         "infer" => (Some("chat"), "model"),
         "tool.call" => (Some("execute_tool"), "tool"),
-        "agent.call" => (Some("invoke_agent"), "agent"),
         _ => (None, ""),
     };
     let said = |key: &str| {

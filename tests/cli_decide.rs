@@ -13,9 +13,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::Scripted;
+use taskreel::store::OpenError;
 use taskreel::system::Builder;
 use taskreel::tool::{ToolContext, ToolPolicy};
-use taskreel::{JsonSchema, Part, PostedTask, System, TaskSnapshot, TaskState};
+use taskreel::{Error, JsonSchema, Part, PostedTask, System, TaskSnapshot, TaskState};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -65,7 +66,10 @@ fn call(tool: &str, cents: i64) -> Part {
 
 /// Starts the host, waits for the end of the task, and stops.
 async fn goes_on(builder: Builder, id: &str) -> TaskSnapshot {
-    let system = builder.start().await.unwrap();
+    ends(builder.start().await.unwrap(), id).await
+}
+
+async fn ends(system: System, id: &str) -> TaskSnapshot {
     let end = system.task(id).unwrap().finished().await.unwrap();
     system.shutdown().await.unwrap();
     end
@@ -185,7 +189,14 @@ async fn unknown(place: &Place, tasks: &[(&str, Part)]) {
         // As if the process had died.
         drop(system);
         tokio::task::spawn_blocking(move || log.close()).await.unwrap().unwrap();
-        let waits = goes_on(host(place, &paid, &began), id).await;
+        // Whoever died may hold the directory for a moment longer.
+        let system = loop {
+            match host(place, &paid, &began).start().await {
+                Err(Error::Open(OpenError::Held { .. })) => tokio::task::yield_now().await,
+                started => break started.unwrap(),
+            }
+        };
+        let waits = ends(system, id).await;
         assert_eq!(waits.state(), TaskState::InputRequired, "{}", waits.to_json());
     }
 }

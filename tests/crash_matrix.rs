@@ -17,15 +17,20 @@ mod dice;
 #[path = "crash_matrix/run.rs"]
 mod run;
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use proto_events::call::{CallStatus, Recovery, Verdict};
+use proto_events::call::{CallEvent, CallStatus, Recovery, Verdict, VerdictBy};
+use proto_events::id::Position;
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
+use proto_events::task::TaskEvent;
 use serde_json::json;
 use taskreel::ports::Ports;
+use taskreel::store::EventReader as _;
+use taskreel::store::fold::decode_record;
 use taskreel::testing::{Broken, Cells, CrashMatrix, CrashReport, Driver, Row};
 use taskreel::{Error, Message, TaskHandle, TaskState};
 
@@ -67,7 +72,66 @@ async fn people(run: Run, driver: Driver) -> Result<(), Error> {
     for (number, care) in run.care.iter().enumerate().take(run.tasks.len()) {
         look_after(&driver, &driver.task(&format!("t{number}"))?, *care).await?;
     }
-    driver.quiesce().await
+    driver.quiesce().await?;
+    note_what_happened(&driver);
+    Ok(())
+}
+
+/// What happened in any run, without a crash.
+static HAPPENED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+/// What must have happened in some run.
+const MUST_HAPPEN: [&str; 13] = [
+    "absent",
+    "approved",
+    "canceled",
+    "denied",
+    "failed",
+    "landed",
+    "late",
+    "panicked",
+    "sent again",
+    "timed out",
+    "unknown",
+    "unsure",
+    "settled",
+];
+
+fn note_what_happened(driver: &Driver) {
+    let mut happened = HAPPENED.lock().unwrap();
+    for record in driver.store().read_all(Position(1), usize::MAX).unwrap() {
+        if record.record.stream.category() != "task" {
+            continue;
+        }
+        for recorded in decode_record::<TaskEvent>(&record).unwrap() {
+            happened.extend(match recorded.event {
+                TaskEvent::ApprovalDecided(decided) => {
+                    Some(if decided.approved { "approved" } else { "denied" })
+                }
+                TaskEvent::Call(event) => word(&event),
+                _ => None,
+            });
+        }
+    }
+}
+
+fn word(event: &CallEvent) -> Option<&'static str> {
+    match event {
+        CallEvent::Dispatched { attempt: 2.., .. } => Some("sent again"),
+        CallEvent::Failed { failure, .. } if failure.error_type == "panic" => Some("panicked"),
+        CallEvent::Failed { .. } => Some("failed"),
+        CallEvent::TimedOut { .. } => Some("timed out"),
+        CallEvent::Canceled { .. } => Some("canceled"),
+        CallEvent::OutcomeUnknown { .. } => Some("unknown"),
+        CallEvent::LateResultIgnored { .. } => Some("late"),
+        CallEvent::Reconciled { by: VerdictBy::Operator(_), .. } | CallEvent::Abandoned { .. } => {
+            Some("settled")
+        }
+        CallEvent::Reconciled { verdict: Verdict::Landed(_), .. } => Some("landed"),
+        CallEvent::Reconciled { verdict: Verdict::DidNotHappen, .. } => Some("absent"),
+        CallEvent::Reconciled { verdict: Verdict::Inconclusive(_), .. } => Some("unsure"),
+        _ => None,
+    }
 }
 
 /// What a person does for a task that waits.
@@ -193,5 +257,8 @@ fn what_follows_a_crash_behind_any_append_is_what_each_calls_mode_allows() {
     // Fewer runs are asked for where the whole table is met elsewhere.
     if runs >= RUNS {
         assert_eq!(missing(&report.cells), [], "cells of R7's table that no run came to");
+        let happened = HAPPENED.lock().unwrap();
+        let never: Vec<_> = MUST_HAPPEN.iter().filter(|word| !happened.contains(*word)).collect();
+        assert!(never.is_empty(), "{never:?} happened in no run");
     }
 }

@@ -61,7 +61,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
     ("actix", &["src/actors/", "src/system.rs", "src/system/"]),
     ("actix_rt", &["src/actors/", "src/system/"]),
     ("sled", &["src/store/sled.rs", "src/store/sled/"]),
-    ("reqwest", &["src/agent/openai/"]),
+    ("reqwest", &["src/agent/genai.rs", "src/agent/openai/"]),
     ("bincode", &["proto-events/src/codec/payload.rs"]),
 ];
 

@@ -100,7 +100,7 @@ fn names(events: &[TaskStreamEvent]) -> Vec<&'static str> {
     events.iter().map(name).collect()
 }
 
-fn posted(id: &str, part: Part) -> proto_events::model::PostedTask {
+fn posted(id: &str, part: &Part) -> proto_events::model::PostedTask {
     let mut ports = taskreel::ports::Ports::default();
     let text = json!({"id": id, "messages": [{"role": "user", "parts": [
         {"type": part.kind(), "content": part.content().to_value()},
@@ -114,7 +114,7 @@ async fn pieces_of_an_answer_are_heard_while_it_comes_in_and_the_log_has_one_eve
     let (system, store) = system(model.clone()).await;
     let task = system.task("t").unwrap();
     let mut live = task.live();
-    system.submit(posted("t", Part::infer("Coat?"))).await.unwrap();
+    system.submit(posted("t", &Part::infer("Coat?"))).await.unwrap();
     assert!(matches!(live.next().await.unwrap(), Live::Began { attempt: 1, .. }));
     let mut heard = String::new();
     for _ in 0..2 {
@@ -146,7 +146,7 @@ async fn a_stream_that_is_taken_while_the_answer_comes_in_has_all_of_it_once() {
     let (system, _) = system(model.clone()).await;
     let early = system.task("t").unwrap().events().await.unwrap();
     let mut probe = system.task("t").unwrap().live();
-    let task = system.submit(posted("t", Part::infer("Coat?"))).await.unwrap();
+    let task = system.submit(posted("t", &Part::infer("Coat?"))).await.unwrap();
     for _ in 0..4 {
         probe.next().await.unwrap();
     }
@@ -183,7 +183,7 @@ async fn a_listener_that_is_too_slow_is_told_and_its_stream_still_has_the_whole_
     let (system, _) = system(Long).await;
     let (mut live, events) =
         (system.task("t").unwrap().live(), system.task("t").unwrap().events_after(Version(0)));
-    let task = system.submit(posted("t", Part::infer("Coat?"))).await.unwrap();
+    let task = system.submit(posted("t", &Part::infer("Coat?"))).await.unwrap();
     task.finished().await.unwrap();
     let Live::Lost { pieces } = live.next().await.unwrap() else { panic!("it was slow") };
     let said = 1 + Long::answer().len().div_ceil(Long::PIECE_BYTES);
@@ -230,7 +230,7 @@ async fn a_new_attempt_takes_back_the_pieces_of_the_one_before() {
     let (system, _) = system(model).await;
     let mut live = system.task("t").unwrap().live();
     let events = system.task("t").unwrap().events().await.unwrap();
-    let task = system.submit(posted("t", Part::infer("Coat?"))).await.unwrap();
+    let task = system.submit(posted("t", &Part::infer("Coat?"))).await.unwrap();
     task.finished().await.unwrap();
     let events = all(events).await;
     let retry = names(&events).iter().position(|name| *name == "llm_retry").expect("a retry is told");
@@ -263,7 +263,7 @@ async fn progress_of_a_tool_is_heard_and_stands_in_no_log() {
         System::builder("-").store(store.clone()).tool("brew", "Brews", brews).start().await.unwrap();
     let mut live = system.task("t").unwrap().live();
     let events = system.task("t").unwrap().events().await.unwrap();
-    let task = system.submit(posted("t", Part::tool_call("brew", json!({})).unwrap())).await.unwrap();
+    let task = system.submit(posted("t", &Part::tool_call("brew", json!({})).unwrap())).await.unwrap();
     task.finished().await.unwrap();
     live.next().await.unwrap();
     for said in ["half", "nearly"] {
@@ -295,14 +295,14 @@ async fn the_newest_run_is_streamed_and_a_version_chooses_another() {
         .await
         .unwrap();
     let call = || Part::tool_call("brew", json!({})).unwrap();
-    let first = posted("t", call());
+    let first = posted("t", &call());
     let task = system.submit(first.clone()).await.unwrap();
     let over = task.finished().await.unwrap();
     let told = all(task.events_after(over.version())).await;
     assert_eq!(names(&told), ["task_status_update"], "of a task that is over: its final status");
     assert!(matches!(told[0].tells, Tells::Status { previous: None, new: TaskState::Completed, last: true }));
 
-    let waiting = posted("w", call());
+    let waiting = posted("w", &call());
     let handle = system.submit(waiting).await.unwrap();
     handle.finished().await.unwrap();
     let whole = all(handle.events_after(Version(0))).await;
@@ -325,7 +325,7 @@ async fn a_task_that_waits_for_a_person_ends_the_stream_and_the_next_run_is_anot
         .start()
         .await
         .unwrap();
-    let task = system.submit(posted("t", Part::tool_call("hang", json!({})).unwrap())).await.unwrap();
+    let task = system.submit(posted("t", &Part::tool_call("hang", json!({})).unwrap())).await.unwrap();
     let events = task.events().await.unwrap();
     let asked = task.command(TaskCommand::RequireInput(None)).await.unwrap();
     assert_eq!(asked.state(), TaskState::InputRequired);
@@ -336,7 +336,7 @@ async fn a_task_that_waits_for_a_person_ends_the_stream_and_the_next_run_is_anot
     ));
 
     let next = task.events_after(asked.version());
-    let mut again = posted("t", Part::tool_call("hang", json!({})).unwrap());
+    let mut again = posted("t", &Part::tool_call("hang", json!({})).unwrap());
     again.messages = asked.task().messages().to_vec();
     let mut ports = taskreel::ports::Ports::default();
     again.messages.push(Message::user("go on", &mut ports));
@@ -367,7 +367,7 @@ async fn a_budget_warns_once_for_each_limit_and_names_the_one_that_ends_the_run(
         .start()
         .await
         .unwrap();
-    let mut task = posted("t", Part::infer("Tea?"));
+    let mut task = posted("t", &Part::infer("Tea?"));
     task.metadata.set("budget", json!({"max_steps": 2, "max_tool_calls": 9}).into());
     let task = system.submit(task).await.unwrap();
     let events = all(task.events().await.unwrap()).await;

@@ -1,4 +1,4 @@
-//! Spans as OpenTelemetry: their names and attributes in the words of the GenAI conventions, and that they go out.
+//! Spans as OpenTelemetry: their names and attributes in the words of the `GenAI` conventions, and that they go out.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -5,9 +5,21 @@ use std::net::{SocketAddr, TcpStream};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// Blocks until the server has been used: by the client below, or with `--serve` by whoever presses Enter at last.
+#[expect(clippy::print_stdout, reason = "an example shows what it did")]
+pub(crate) fn use_it(address: SocketAddr) -> Result<(), Failure> {
+    println!("listening on http://{address}");
+    if std::env::args().any(|argument| argument == "--serve") {
+        println!("press Enter to stop");
+        std::io::stdin().read_line(&mut String::new())?;
+        return Ok(());
+    }
+    talk(address)
+}
+
 /// Posts a task, follows it to its end, asks for it, and asks for one that is not there.
 #[expect(clippy::print_stdout, reason = "an example shows what it did")]
-pub(crate) fn talk(address: SocketAddr) -> Result<(), Failure> {
+fn talk(address: SocketAddr) -> Result<(), Failure> {
     let task = r#"{"id":"t1","messages":[{"role":"user","parts":[{"type":"infer","content":{"prompt":"A coat in Oslo?"}}]}]}"#;
     println!("\nPOST /tasks\n{}", ask(address, "POST", "/tasks", task)?);
     println!("\nGET /tasks/t1/events");

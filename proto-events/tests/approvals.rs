@@ -170,6 +170,16 @@ fn an_approval_is_good_for_the_very_call_that_was_asked_for_and_for_no_other() {
     for (other, why) in others {
         approved().when(request(&other)).then_rejected(&refused(&other.call_id, why));
     }
+    // A question to another agent carries a task that is made for it: it is good for that agent, once.
+    let question = |call_id| CallRequested {
+        kind: CallKind::Delegate,
+        ..call(Some("a"), "pay", r#"{"task":1}"#, call_id)
+    };
+    let put = TaskEvent::Call(CallEvent::Requested(Box::new(question("d"))));
+    approved().when(request(&question("d"))).then([put.clone()]);
+    given([asking(), TaskEvent::ApprovalDecided(verdict(true)), put])
+        .when(request(&question("e")))
+        .then_rejected(&refused("e", "a call was made under it before"));
     given([asking()]).when(request(&meant)).then_rejected(&refused("c", "it was not decided"));
     let denied = given([asking(), TaskEvent::ApprovalDecided(verdict(false))]);
     denied.when(request(&meant)).then_rejected(&refused("c", "it was denied"));

@@ -156,7 +156,7 @@ pub(super) fn note_end(within: &Within, end: &AttemptEnd) {
         }
         AttemptEnd::Failed { failure, .. } => error(&failure.error_type, &failure.message),
         AttemptEnd::TimedOut { after_ms } => {
-            error("timeout", &format_args!("no answer within {after_ms} ms"))
+            error("timeout", &format_args!("no answer within {after_ms} ms"));
         }
         AttemptEnd::Lost { why } => error("lost", why),
     }

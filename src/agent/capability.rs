@@ -256,13 +256,13 @@ mod tests {
         CapabilityPolicy::from_json(&object(rules)).unwrap()
     }
 
-    fn run(context: Value) -> RunPermissions {
+    fn run(context: &Value) -> RunPermissions {
         RunPermissions::of(&object(json!({"run_context": context}))).unwrap()
     }
 
-    fn says(policy: &CapabilityPolicy, names: &[&str], permissions: Value) -> Effect {
+    fn says(policy: &CapabilityPolicy, names: &[&str], permissions: &Value) -> Effect {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-        policy.rule_on(&names, &run(json!({"permissions": permissions}))).unwrap().effect
+        policy.rule_on(&names, &run(&json!({"permissions": permissions}))).unwrap().effect
     }
 
     #[test]
@@ -277,15 +277,15 @@ mod tests {
             ("fs", Effect::Deny),
             ("fs.", Effect::RequireApproval),
         ] {
-            assert_eq!(says(&rules, &[name], json!({})), effect, "{name}");
+            assert_eq!(says(&rules, &[name], &json!({})), effect, "{name}");
         }
-        assert_eq!(says(&CapabilityPolicy::new(), &["any"], json!({})), Effect::Allow);
+        assert_eq!(says(&CapabilityPolicy::new(), &["any"], &json!({})), Effect::Allow);
         let strict = CapabilityPolicy::new().otherwise(Effect::Deny).allow("a");
-        assert_eq!(says(&strict, &["a"], json!({})), Effect::Allow);
-        assert_eq!(says(&strict, &["b"], json!({})), Effect::Deny);
-        assert_eq!(says(&strict, &[], json!({})), Effect::Allow, "what needs nothing is always allowed");
+        assert_eq!(says(&strict, &["a"], &json!({})), Effect::Allow);
+        assert_eq!(says(&strict, &["b"], &json!({})), Effect::Deny);
+        assert_eq!(says(&strict, &[], &json!({})), Effect::Allow, "what needs nothing is always allowed");
         let hidden = policy(json!({"*": "deny", "x": null}));
-        assert_eq!(says(&hidden, &["x"], json!({})), Effect::Allow, "null leaves it to the default");
+        assert_eq!(says(&hidden, &["x"], &json!({})), Effect::Allow, "null leaves it to the default");
     }
 
     #[test]
@@ -323,7 +323,7 @@ mod tests {
             (json!({"default": "deny", "money.spend": "ask"}), Effect::RequireApproval),
             (json!({"default": null}), Effect::RequireApproval),
         ] {
-            assert_eq!(says(&ask, &["money.spend"], permissions.clone()), effect, "{permissions}");
+            assert_eq!(says(&ask, &["money.spend"], &permissions), effect, "{permissions}");
         }
         let metadata = |permissions: Value| object(json!({"run_context": {"permissions": permissions}}));
         assert!(
@@ -349,7 +349,7 @@ mod tests {
 
     #[test]
     fn a_canceled_run_may_do_nothing_not_even_what_needs_no_capability() {
-        let ruling = |context| CapabilityPolicy::new().rule_on(&[], &run(context)).unwrap();
+        let ruling = |context: Value| CapabilityPolicy::new().rule_on(&[], &run(&context)).unwrap();
         let plain = ruling(json!({"canceled": true, "cancel_reason": ""}));
         assert_eq!((plain.effect, plain.reason.as_str()), (Effect::Deny, "Run was canceled"));
         assert_eq!(ruling(json!({"canceled": true, "cancel_reason": "too late"})).reason, "too late");

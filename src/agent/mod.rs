@@ -18,6 +18,8 @@
 //! | [`prompt`] | the system prompt and every fixed sentence that the loop says |
 //! | [`infer`], [`scripted`] | the model backend trait, its errors, and a backend for tests and demos |
 //! | [`recorded`] | a model that plays a log back |
+//! | `genai` | other providers, through the crate of that name (feature `genai`) |
+//! | `provider`, `key` | what these have in common; where a key comes from |
 //! | `openai` | servers that speak `OpenAI`'s chat completions (feature `openai`) |
 //! | [`messages`] | what a model is shown, made when its backend looks |
 //! | [`peer`] | other agents: what they are sent and what they answer |
@@ -35,9 +37,13 @@ pub mod capability;
 mod check;
 mod coerce;
 mod decode;
+#[cfg(feature = "genai")]
+pub mod genai;
 pub mod infer;
 pub mod into_tool;
 mod json_words;
+#[cfg(any(feature = "genai", feature = "openai"))]
+mod key;
 mod literal;
 #[cfg(feature = "mcp")]
 pub mod mcp;
@@ -50,6 +56,8 @@ pub mod plan;
 pub mod policy;
 pub mod probe;
 pub mod prompt;
+#[cfg(any(feature = "genai", feature = "openai"))]
+mod provider;
 pub mod python;
 pub mod recorded;
 pub mod registry;

@@ -164,7 +164,9 @@ impl std::fmt::Debug for Stats {
 pub fn stats(reader: &dyn EventReader) -> Result<Vec<StatsRow>, ReadError> {
     let mut stats = Stats::default();
     for_each_record(reader, Position(1), |stored| {
-        event_rows(stored).iter().for_each(|row| stats.take(row));
+        for row in event_rows(stored) {
+            stats.take(&row);
+        }
         Ok::<_, ReadError>(())
     })?;
     Ok(stats.rows())

@@ -148,7 +148,9 @@ impl TaskEvents {
             self.ready.extend(told);
         }
         let early = std::mem::take(&mut self.early);
-        early.into_iter().for_each(|live| self.hear(live));
+        for live in early {
+            self.hear(live);
+        }
         Ok(())
     }
 

@@ -153,6 +153,13 @@ impl Task {
             && self.calls().get(&approval.request.call_id).is_none()
     }
 
+    /// Whether a call was made under it: an approval is good for one.
+    pub fn is_used(&self, approval: &Approval) -> bool {
+        let id = Some(&approval.request.approval_id);
+        self.calls().iter().any(|call| call.request.approval.as_ref() == id)
+            || self.calls().get(&approval.request.call_id).is_some()
+    }
+
     pub(super) fn may_ask(&self, request: &ApprovalRequested) -> Result<(), ApprovalRejection> {
         let id = || request.approval_id.clone();
         if self.run().is_none() || request.origin.run != self.runs() {
@@ -200,13 +207,10 @@ impl Task {
             None => refused("it was not decided"),
             Some(false) => refused("it was denied"),
             Some(true) if asked.tool != request.target => refused("it is for another tool"),
+            Some(true) if self.is_used(approval) => refused("a call was made under it before"),
             Some(true) if asked.args_digest != asked_for(request) => refused("it is for other arguments"),
-            Some(true) if request.kind == CallKind::Delegate => {
-                // The model asks again after a person's approval, by a call of its own.
-                let used =
-                    self.calls().iter().any(|call| call.request.approval.as_ref() == Some(approval_id));
-                if used { refused("it was used before") } else { Ok(()) }
-            }
+            // The model asks again after a person's approval, by a call of its own.
+            Some(true) if request.kind == CallKind::Delegate => Ok(()),
             Some(true) if asked.call_id != request.call_id => refused("it is for another call"),
             Some(true) => Ok(()),
         }

@@ -1,11 +1,10 @@
 //! An answer, put together from one JSON document or from the pieces of a stream, and what it means.
 
 use proto_events::call::TokenUsage;
-use proto_events::json::JsonText;
 use serde_json::{Map, Value};
 
-use super::body::Names;
 use crate::agent::infer::{InferError, InferErrorKind, InferReply};
+use crate::agent::provider::{Names, action};
 
 /// What has come in of an answer.
 #[derive(Debug, Default)]
@@ -145,19 +144,6 @@ impl Answer {
         };
         Ok(InferReply { content, usage: self.usage, model: self.model.unwrap_or_else(|| model.to_owned()) })
     }
-}
-
-/// A native call in the grammar of actions. The text of the arguments stays as the model wrote it; what is no JSON
-/// becomes a string, which the reader of actions refuses in words for the model.
-fn action(tool: &str, arguments: &str, content: &str) -> String {
-    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-    let args = JsonText::parse(arguments).unwrap_or_else(|_| JsonText::string(arguments));
-    let thought = match content.trim() {
-        "" => String::new(),
-        thought => format!("\"thought\":{},", JsonText::string(thought).as_str()),
-    };
-    let tool = JsonText::string(tool);
-    format!("{{\"type\":\"tool_call\",{thought}\"tool\":{},\"args\":{}}}", tool.as_str(), args.as_str())
 }
 
 fn too_long(usage: Option<TokenUsage>) -> String {

@@ -5,19 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::json::JsonText;
-use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use super::answer::{Answer, told_error};
 use super::body::Body;
-use super::key::Secrets;
 use super::sse::{Decoder, Event, Unreadable};
 use super::{Settings, shown};
 use crate::agent::decode::cut;
 use crate::agent::infer::{InferError, InferErrorKind, InferReply, InferRequest, spread_wait};
+use crate::agent::key::Secrets;
+use crate::agent::provider::retry_after;
 use crate::limits::INFER_ERROR_BYTES_MAX;
-use crate::ports::{Clock, SystemClock};
 
 /// Bytes of a stream for each byte of its answer, at most: every token comes in an event of its own, and comments
 /// stand between them.
@@ -185,7 +185,8 @@ impl Exchange<'_> {
     /// A status that says no.
     async fn refused(&self, response: Response) -> InferError {
         let status = response.status().as_u16();
-        let wait = retry_after(response.headers());
+        let headers = response.headers();
+        let wait = retry_after(|name| headers.get(name)?.to_str().ok());
         let wait = wait.map(|wait| spread_wait(wait, &self.request.call_id, self.request.attempt));
         let text = self.start_of(response).await;
         let json: Option<Value> = serde_json::from_str(&text).ok();
@@ -271,30 +272,6 @@ fn redirected(status: u16, headers: &HeaderMap) -> InferError {
     )
 }
 
-/// How long the server wants to be left alone: in seconds, as a date, or in milliseconds.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |value: Option<&reqwest::header::HeaderValue>| Some(value?.to_str().ok()?.trim().to_owned());
-    if let Some(millis) = text(headers.get("retry-after-ms")).and_then(|text| text.parse::<f64>().ok()) {
-        return seconds(millis / 1_000.0);
-    }
-    let wait = text(headers.get(RETRY_AFTER))?;
-    if let Ok(given) = wait.parse::<f64>() {
-        return seconds(given);
-    }
-    let micros = |text: &str| {
-        let parser = jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true);
-        parser.parse_timestamp(text).ok().map(jiff::Timestamp::as_microsecond)
-    };
-    // The server's own clock, where it tells it: ours may go wrong.
-    let now = text(headers.get(DATE)).and_then(|date| micros(&date)).unwrap_or_else(|| SystemClock.now().0);
-    let wait = micros(&wait)?.saturating_sub(now);
-    Some(Duration::from_micros(u64::try_from(wait).unwrap_or(0)))
-}
-
-fn seconds(given: f64) -> Option<Duration> {
-    Duration::try_from_secs_f64(given.max(0.0)).ok()
-}
-
 fn passing(type_name: &str, message: String, retry_after: Option<Duration>) -> InferError {
     InferError::new(InferErrorKind::Transient { retry_after }, type_name, message)
 }
@@ -305,33 +282,4 @@ fn malformed(type_name: &str, message: String) -> InferError {
 
 fn failed(type_name: &str, message: String) -> InferError {
     InferError::new(InferErrorKind::Failed, type_name, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn waits(headers: &[(&'static str, &str)]) -> Option<f64> {
-        let headers: HeaderMap = headers
-            .iter()
-            .map(|(name, value)| (reqwest::header::HeaderName::from_static(name), value.parse().unwrap()))
-            .collect();
-        retry_after(&headers).map(|wait| wait.as_secs_f64())
-    }
-
-    #[test]
-    fn a_wait_is_read_in_each_of_its_forms() {
-        assert_eq!(waits(&[("retry-after", "7")]), Some(7.0));
-        assert_eq!(waits(&[("retry-after", "0.5")]), Some(0.5));
-        assert_eq!(waits(&[("retry-after", "-3")]), Some(0.0));
-        assert_eq!(waits(&[("retry-after", "9"), ("retry-after-ms", "250")]), Some(0.25));
-        let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
-        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT"), date]), Some(30.0));
-        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:27:00 GMT"), date]), Some(0.0));
-        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")]), Some(0.0));
-        for odd in ["soon", "", "NaN", "inf", "1e300"] {
-            assert_eq!(waits(&[("retry-after", odd)]).filter(|wait| *wait > 0.0), None, "{odd}");
-        }
-        assert_eq!(waits(&[]), None);
-    }
 }

@@ -7,7 +7,6 @@
 mod answer;
 mod body;
 mod exchange;
-mod key;
 mod sse;
 
 use std::fmt;
@@ -20,8 +19,8 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url};
 use serde_json::Value;
 
-use self::key::{KeySource, Secrets};
 use super::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
+use super::key::{KeySource, Secrets};
 use super::tool::BoxFuture;
 use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};
 
@@ -350,14 +349,7 @@ impl InferBackend for OpenAiCompatible {
         Box::pin(async move {
             let wrong = |why: String| InferError::new(InferErrorKind::Failed, "ConfigurationError", why);
             let url = this.settings.check().map_err(wrong)?;
-            let key = match &this.settings.key {
-                KeySource::File(_) => {
-                    let key = this.settings.key.clone();
-                    let read = tokio::task::spawn_blocking(move || key.read());
-                    read.await.map_err(|error| wrong(error.to_string()))??
-                }
-                key => key.read()?,
-            };
+            let key = this.settings.key.load().await?;
             exchange::exchange(&this.client()?, &this.settings, url, key, request).await
         })
     }

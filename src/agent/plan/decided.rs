@@ -71,7 +71,7 @@ fn told(question: &Question<'_>, asked: &ApprovalRequested, decided: &ApprovalDe
 /// The infer part that asked, to go on with this.
 fn goes_on(question: &Question<'_>, part: &Part, told: String) -> Part {
     let mut content: JsonObject = part.content().read().unwrap_or_default();
-    content.set("prompt", JsonText::string(&joined(told, again(question, part))));
+    content.set("prompt", JsonText::string(&joined(&told, again(question, part).as_deref())));
     Part::new("infer", content.to_text())
 }
 
@@ -81,8 +81,8 @@ fn again(question: &Question<'_>, part: &Part) -> Option<String> {
     asked.filter(|_| !question.agent.conversation)
 }
 
-fn joined(told: String, asked: Option<String>) -> String {
-    asked.map_or_else(|| told.clone(), |asked| format!("{told}\n\n{asked}"))
+fn joined(told: &str, asked: Option<&str>) -> String {
+    asked.map_or_else(|| told.to_owned(), |asked| format!("{told}\n\n{asked}"))
 }
 
 fn why(asked: &ApprovalRequested, decided: &ApprovalDecided) -> String {
@@ -102,10 +102,10 @@ pub(super) fn prompt_of(task: &Task, part: &Part) -> Result<String, String> {
     let Some(call) = named.and_then(|call_id| task.calls().get(&call_id)) else { return Ok(asked.prompt) };
     let target = &call.request.target;
     match &call.status {
-        CallStatus::Succeeded(result) => Ok(joined(
-            approval::told_result(target, result),
-            Some(asked.prompt).filter(|own| !own.is_empty()),
-        )),
+        CallStatus::Succeeded(result) => {
+            let own = Some(asked.prompt.as_str()).filter(|own| !own.is_empty());
+            Ok(joined(&approval::told_result(target, result), own))
+        }
         CallStatus::Failed(failure) => Err(prompt::fatal_tool(target, &failure.message)),
         _ => Ok(asked.prompt),
     }

@@ -1,6 +1,6 @@
 //! Whether a call may be made: policy and approval, asked before it is intended (R11).
 
-use proto_events::call::{Call, CallOrigin};
+use proto_events::call::CallOrigin;
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part};
@@ -102,11 +102,7 @@ pub(super) fn permit(question: &mut Question<'_>, wanted: &Wanted<'_>) -> Permit
 fn known<'a>(task: &'a Task, tool: &str, digest: Digest, origin: &CallOrigin) -> Option<&'a Approval> {
     let fits = |approval: &&Approval| {
         let asked = &approval.request;
-        let used = || {
-            let under = |call: &Call| call.request.approval.as_ref() == Some(&asked.approval_id);
-            task.calls().get(&asked.call_id).is_some() || task.calls().iter().any(under)
-        };
-        asked.tool == tool && asked.args_digest == digest && !used()
+        asked.tool == tool && asked.args_digest == digest && !task.is_used(approval)
     };
     let place = |origin: &CallOrigin| (origin.run, origin.part, origin.step);
     let here = task.approvals().iter().filter(fits).rev();

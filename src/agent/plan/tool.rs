@@ -144,7 +144,7 @@ fn intent(
 ) -> CallRequested {
     CallRequested {
         idempotency_key: idempotency_key(question.stream, &call_id),
-        call_id: call_id.clone(),
+        call_id,
         kind: CallKind::Tool,
         target: spec.name.clone(),
         args_digest: Digest::of(args.as_str().as_bytes()),

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::CallRequested;
+use proto_events::call::{CallKind, CallRequested};
 use proto_events::id::Digest;
 use proto_events::task::{ApprovalDecided, ApprovalRequested};
 
@@ -13,6 +13,7 @@ struct Seen {
     tool: String,
     args_digest: Digest,
     approved: Option<bool>,
+    used: bool,
 }
 
 /// The approvals of a stream so far.
@@ -23,8 +24,13 @@ impl ApprovalsCheck {
     /// Somebody is asked; answers what is wrong with it.
     pub(super) fn asked(&mut self, asked: &ApprovalRequested) -> Option<String> {
         let ApprovalRequested { approval_id, call_id, tool, args, args_digest, .. } = asked;
-        let seen =
-            Seen { call_id: call_id.clone(), tool: tool.clone(), args_digest: *args_digest, approved: None };
+        let seen = Seen {
+            call_id: call_id.clone(),
+            tool: tool.clone(),
+            args_digest: *args_digest,
+            approved: None,
+            used: false,
+        };
         if self.0.insert(approval_id.clone(), seen).is_some() {
             return Some(format!("approval `{approval_id}` was asked for twice"));
         }
@@ -42,15 +48,21 @@ impl ApprovalsCheck {
     }
 
     /// A call was intended; answers what is wrong with the approval that it names.
-    pub(super) fn used(&self, call: &CallRequested) -> Option<String> {
+    pub(super) fn used(&mut self, call: &CallRequested) -> Option<String> {
         let id = call.approval.as_ref()?;
-        let why = match self.0.get(id) {
+        // A question to another agent carries a task that is made for it.
+        let alike = call.kind == CallKind::Delegate;
+        let why = match self.0.get_mut(id) {
             None => "was never asked for",
             Some(seen) if seen.approved != Some(true) => "was not given",
-            Some(seen) if seen.call_id != call.call_id => "is for another call",
+            Some(seen) if !alike && seen.call_id != call.call_id => "is for another call",
             Some(seen) if seen.tool != call.target => "is for another tool",
-            Some(seen) if seen.args_digest != call.args_digest => "is for other arguments",
-            Some(_) => return None,
+            Some(seen) if !alike && seen.args_digest != call.args_digest => "is for other arguments",
+            Some(seen) if seen.used => "was used before",
+            Some(seen) => {
+                seen.used = true;
+                return None;
+            }
         };
         Some(format!("call `{}` was intended under approval `{id}`, which {why}", call.call_id))
     }
@@ -58,7 +70,7 @@ impl ApprovalsCheck {
 
 #[cfg(test)]
 mod tests {
-    use proto_events::call::{CallKind, CallOrigin, Recovery};
+    use proto_events::call::{CallOrigin, Recovery};
     use proto_events::json::JsonText;
 
     use super::*;
@@ -104,17 +116,19 @@ mod tests {
     #[test]
     fn a_call_under_an_approval_that_is_not_its_own_is_a_fault() {
         let mut check = ApprovalsCheck::default();
-        let wrong =
-            |check: &ApprovalsCheck, id, tool, args| check.used(&call(id, tool, args)).unwrap_or_default();
-        assert!(wrong(&check, "c", "pay", "1").contains("never asked for"));
+        let wrong = |check: &mut ApprovalsCheck, id, tool, args| {
+            check.used(&call(id, tool, args)).unwrap_or_default()
+        };
+        assert!(wrong(&mut check, "c", "pay", "1").contains("never asked for"));
         assert!(check.decided(&decided(true)).unwrap().contains("never asked for"));
         assert_eq!(check.asked(&asked("1")), None);
-        assert!(wrong(&check, "c", "pay", "1").contains("was not given"));
+        assert!(wrong(&mut check, "c", "pay", "1").contains("was not given"));
         assert_eq!(check.decided(&decided(true)), None);
-        assert_eq!(wrong(&check, "c", "pay", "1"), "");
-        assert!(wrong(&check, "d", "pay", "1").contains("another call"));
-        assert!(wrong(&check, "c", "give", "1").contains("another tool"));
-        assert!(wrong(&check, "c", "pay", "2").contains("other arguments"));
+        assert_eq!(wrong(&mut check, "c", "pay", "1"), "");
+        assert!(wrong(&mut check, "c", "pay", "1").contains("used before"));
+        assert!(wrong(&mut check, "d", "pay", "1").contains("another call"));
+        assert!(wrong(&mut check, "c", "give", "1").contains("another tool"));
+        assert!(wrong(&mut check, "c", "pay", "2").contains("other arguments"));
         assert!(check.decided(&decided(true)).unwrap().contains("decided twice"));
         assert!(check.asked(&asked("1")).unwrap().contains("asked for twice"));
         let odd =

@@ -128,14 +128,14 @@ fn decide(
     let by = decider.by.clone().unwrap_or_else(user);
     let answer = place.find(store.as_ref()).and_then(|stream| {
         let operator = Operator::new(Arc::clone(&store));
-        let decided = runtime.block_on(carry_out(&operator, &stream, decision, &by));
-        let decided = decided.map_err(|error| Problem::system(&error, Some(&stream.id())))?;
-        Ok((stream, decided))
+        let done = runtime.block_on(carry_out(&operator, &stream, decision, &by));
+        let done = done.map_err(|error| Problem::system(&error, Some(&stream.id())))?;
+        Ok((stream, done))
     });
     let closed = store.close();
-    let (stream, decided) = answer?;
+    let (stream, done) = answer?;
     closed?;
-    tell(&stream, decision, &decided, &by, screen)
+    tell(&stream, decision, &done, &by, screen)
 }
 
 async fn carry_out(
@@ -155,12 +155,12 @@ async fn carry_out(
 fn tell(
     stream: &StreamId,
     decision: &Decision<'_>,
-    decided: &Decided,
+    done: &Decided,
     by: &str,
     screen: &mut Screen,
 ) -> Result<Verdict, Problem> {
     let (word, about) = decision.words();
-    let state = decided.task.state();
+    let state = done.task.state();
     if screen.json {
         screen.json_line(&object([
             ("schema", text("taskreel.decision/1")),
@@ -169,16 +169,16 @@ fn tell(
             ("about", text(about)),
             ("decision", text(word)),
             ("by", text(by)),
-            ("new", JsonText::of_model(&decided.is_new)),
+            ("new", JsonText::of_model(&done.is_new)),
             ("state", text(state.as_str())),
-            ("version", JsonText::of_model(&decided.task.version().0)),
+            ("version", JsonText::of_model(&done.task.version().0)),
         ]))?;
     } else {
-        let before = if decided.is_new { "" } else { " before" };
+        let before = if done.is_new { "" } else { " before" };
         screen.line(&screen.plain(&format!("{about}: {word}{before}; task {} is {state}", stream.id())))?;
     }
     screen.flush()?;
-    if decided.is_new && state == TaskState::Working {
+    if done.is_new && state == TaskState::Working {
         note("it goes on when its host starts again");
     }
     Ok(Verdict::Yes)

@@ -28,7 +28,7 @@ pub(crate) fn start(global: &Global) -> Result<(), Problem> {
             return Err(Problem::new(
                 EXIT_USAGE,
                 "--log-level cannot be understood",
-                &error.to_string(),
+                error.to_string(),
                 hint,
             ));
         }

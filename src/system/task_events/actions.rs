@@ -18,7 +18,7 @@ impl Fold {
         let step = Some(request.origin.step);
         let of_tool = request.kind == CallKind::Tool;
         let action_id = ("action_id", JsonText::string(&request.call_id));
-        let mut told = self.whose(&request);
+        let mut told = whose(&request);
         match event {
             CallEvent::Requested(_) => self.allowed(&request, of_tool),
             CallEvent::Dispatched { attempt: 1, .. } => {
@@ -101,16 +101,6 @@ impl Fold {
         }
     }
 
-    /// The tool or agent.
-    fn whose(&self, request: &CallRequested) -> JsonObject {
-        let name = JsonText::string(&request.target);
-        if request.kind == CallKind::Tool {
-            return object([("tool", name)]);
-        }
-        let args: JsonObject = request.args.read().unwrap_or_default();
-        object([("agent", name), ("action", args.get("action").cloned().unwrap_or_default())])
-    }
-
     /// The action of the reply that asked for this call, as the model should have written it.
     fn asked_for(&self, origin: &CallOrigin) -> JsonText {
         let inference = origin.infer_call.as_deref().and_then(|id| self.task.calls().get(id));
@@ -120,6 +110,16 @@ impl Fold {
         InferReply::from_json(reply)
             .map_or_else(|_| JsonText::null(), |reply| self.payload(&reply.content, None))
     }
+}
+
+/// The tool or agent.
+fn whose(request: &CallRequested) -> JsonObject {
+    let name = JsonText::string(&request.target);
+    if request.kind == CallKind::Tool {
+        return object([("tool", name)]);
+    }
+    let args: JsonObject = request.args.read().unwrap_or_default();
+    object([("agent", name), ("action", args.get("action").cloned().unwrap_or_default())])
 }
 
 /// The action that waits for approval; its call is not intended yet.

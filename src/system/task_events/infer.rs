@@ -44,7 +44,7 @@ impl Fold {
         self.llm("llm_step", step, JsonObject::new());
         self.llm("context_prepared", step, object([("manifest", self.manifest(request))]));
         self.warn(part, &["max_llm_calls", "max_input_tokens"]);
-        let mut metadata = self.whom(request);
+        let mut metadata = whom(request);
         metadata.set("manifest", self.manifest(request));
         metadata.set("context", context(None));
         self.llm("llm_context", step, metadata);
@@ -55,7 +55,7 @@ impl Fold {
         let Some(request) = self.request(call_id) else { return };
         let step = Some(request.origin.step);
         if attempt == 1 {
-            let mut metadata = self.whom(&request);
+            let mut metadata = whom(&request);
             metadata.set("streaming", boolean(true));
             metadata.set("manifest", self.manifest(&request));
             self.llm("llm_call_started", step, metadata);
@@ -160,7 +160,7 @@ impl Fold {
         let step = request.origin.step;
         let sent = self.sent.get(&request.call_id).copied().unwrap_or_else(|| self.now());
         let latency = number(self.now().millis_since(sent));
-        let mut metrics = self.whom(request);
+        let mut metrics = whom(request);
         metrics.set("latency_ms", latency.clone());
         metrics.set("usage", tokens(usage));
         metrics.set("context", context(usage));
@@ -171,7 +171,7 @@ impl Fold {
         self.warn(request.origin.part, &["max_output_tokens"]);
         let mut whole = object([("step", number(u64::from(step)))]);
         whole.merge(&metrics);
-        let mut completed = self.whom(request);
+        let mut completed = whom(request);
         completed.set("latency_ms", latency);
         completed.set("streaming", boolean(true));
         completed.set("native", boolean(false));
@@ -221,17 +221,10 @@ impl Fold {
         Some(self.task.calls().get(call_id)?.request.clone())
     }
 
-    /// Provider and model.
-    fn whom(&self, request: &CallRequested) -> JsonObject {
-        let asked: JsonObject = request.args.read().unwrap_or_default();
-        let said = |key| asked.get(key).cloned().unwrap_or_default();
-        object([("provider", said("backend")), ("model", said("model"))])
-    }
-
     /// What the model is shown, as the intent names it.
     fn manifest(&self, request: &CallRequested) -> JsonText {
         let mut manifest = object([("agent_name", JsonText::string(&self.agent.name))]);
-        manifest.merge(&self.whom(request));
+        manifest.merge(&whom(request));
         if let Some(prompt) = &request.prompt {
             manifest.merge(&object([
                 ("session_id", text_or_null(prompt.session.as_deref())),
@@ -252,6 +245,13 @@ impl Fold {
     fn llm_tells(&self, kind: &'static str, step: Option<u32>) -> Tells {
         Tells::Llm { agent: self.agent.name.clone(), kind, step, content: None, last: false }
     }
+}
+
+/// Provider and model.
+fn whom(request: &CallRequested) -> JsonObject {
+    let asked: JsonObject = request.args.read().unwrap_or_default();
+    let said = |key| asked.get(key).cloned().unwrap_or_default();
+    object([("provider", said("backend")), ("model", said("model"))])
 }
 
 fn tokens(usage: Option<TokenUsage>) -> JsonText {

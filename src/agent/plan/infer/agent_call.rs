@@ -72,7 +72,9 @@ fn begin(
     };
     let approval = match permit::permit(question, &wanted) {
         Permit::Granted(approval) => approval.map(|approval| approval.request.approval_id),
-        Permit::Unreadable(error) => return Progress::Fatal(prompt::fatal_agent(agent, &error)),
+        Permit::Unreadable(error) => {
+            return tell(question, &call_id, &origin, prompt::agent_failed(&error));
+        }
         permit => {
             let say = || vec![answer(question, &call_id, &origin, approval::waiting(agent))];
             return permit.hinders(say).unwrap_or(Progress::Next(Step::Wait));

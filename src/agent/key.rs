@@ -14,7 +14,7 @@ const SECRET_BYTES_MIN: usize = 4;
 
 /// Where the key comes from. Printed as the place, never as the key.
 #[derive(Clone, Default)]
-pub(super) enum KeySource {
+pub(crate) enum KeySource {
     /// The server wants none.
     #[default]
     None,
@@ -39,7 +39,7 @@ impl fmt::Debug for KeySource {
 
 impl KeySource {
     /// The key, if there is one to send. Reads a file: call it where blocking is allowed.
-    pub(super) fn read(&self) -> Result<Option<Arc<str>>, InferError> {
+    fn read(&self) -> Result<Option<Arc<str>>, InferError> {
         let failed = |why: String| InferError::new(InferErrorKind::Failed, "ApiKeyError", why);
         let key = match self {
             Self::None => return Ok(None),
@@ -58,8 +58,20 @@ impl KeySource {
         Ok(Some(if trimmed.len() == key.len() { key } else { Arc::from(trimmed) }))
     }
 
+    /// The same, with files read where blocking is allowed.
+    pub(crate) async fn load(&self) -> Result<Option<Arc<str>>, InferError> {
+        if !matches!(self, Self::File(_)) {
+            return self.read();
+        }
+        let source = self.clone();
+        let read = tokio::task::spawn_blocking(move || source.read()).await;
+        read.unwrap_or_else(|error| {
+            Err(InferError::new(InferErrorKind::Failed, "ApiKeyError", error.to_string()))
+        })
+    }
+
     /// What can be known to be missing before the first call.
-    pub(super) fn check(&self) -> Result<(), String> {
+    pub(crate) fn check(&self) -> Result<(), String> {
         match self {
             // A file may be put there later.
             Self::File(_) => Ok(()),
@@ -70,7 +82,7 @@ impl KeySource {
 
 /// The texts that must not come out again, longest first: one may hold another.
 #[derive(Clone, Default)]
-pub(super) struct Secrets(Vec<Arc<str>>);
+pub(crate) struct Secrets(Vec<Arc<str>>);
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,7 +92,7 @@ impl fmt::Debug for Secrets {
 
 impl Secrets {
     /// One more.
-    pub(super) fn add(&mut self, secret: &str) {
+    pub(crate) fn add(&mut self, secret: &str) {
         if secret.len() >= SECRET_BYTES_MIN {
             self.0.push(Arc::from(secret));
             self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
@@ -88,7 +100,7 @@ impl Secrets {
     }
 
     /// The text without them: servers repeat the key that they refuse.
-    pub(super) fn redact(&self, text: String) -> String {
+    pub(crate) fn redact(&self, text: String) -> String {
         self.0.iter().fold(text, |text, secret| {
             if text.contains(&**secret) { text.replace(&**secret, REDACTED) } else { text }
         })

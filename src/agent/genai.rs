@@ -1,0 +1,408 @@
+//! Providers beyond `OpenAI`'s API, through the crate `genai`: Anthropic, Gemini, Ollama's own API, Bedrock and others.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use genai::adapter::AdapterKind;
+use genai::chat::{
+    ChatMessage as Said, ChatOptions, ChatRequest, ChatStreamEvent, JsonSpec, StopReason, StreamEnd, Tool,
+};
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, ModelIden, ServiceTarget};
+use proto_events::call::TokenUsage;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::LlmRole;
+use serde_json::Value;
+
+use super::decode::cut;
+use super::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, spread_wait};
+use super::key::{KeySource, Secrets};
+use super::provider::{Names, action, retry_after};
+use super::tool::BoxFuture;
+use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};
+
+/// A model of one of the providers that the crate `genai` knows, streamed.
+///
+/// Notes that follow the system prompt are sent in the name of the user: most of these APIs take one system text, at the
+/// beginning. Parameters stand in the intent of each inference; keys stand nowhere.
+#[derive(Clone)]
+pub struct Genai {
+    settings: Arc<Settings>,
+    /// Made at the first call, shared by clones.
+    http: Arc<OnceLock<Result<reqwest::Client, String>>>,
+}
+
+#[derive(Debug, Clone)]
+struct Settings {
+    provider: String,
+    model: String,
+    base_url: Option<String>,
+    key: KeySource,
+    temperature: Option<f64>,
+    max_tokens: Option<u32>,
+    seed: Option<u64>,
+    native_tools: bool,
+    idle_timeout: Duration,
+}
+
+impl fmt::Debug for Genai {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Settings { provider, model, base_url, key, .. } = &*self.settings;
+        f.debug_struct("Genai")
+            .field("provider", provider)
+            .field("model", model)
+            .field("base_url", base_url)
+            .field("key", key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Genai {
+    /// A model of a provider, by the names that `genai` knows: `anthropic`, `gemini`, `ollama`, `groq`, `cohere`, … `start`
+    /// refuses a provider that it does not know. Without a key of its own, the provider's usual environment variable is
+    /// read, for example `ANTHROPIC_API_KEY`.
+    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
+        let settings = Settings {
+            provider: provider.into(),
+            model: model.into(),
+            base_url: None,
+            key: KeySource::None,
+            temperature: None,
+            max_tokens: None,
+            seed: None,
+            native_tools: true,
+            idle_timeout: INFER_IDLE_TIMEOUT,
+        };
+        Self { settings: Arc::new(settings), http: Arc::default() }
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Settings)) -> Self {
+        set(Arc::make_mut(&mut self.settings));
+        self
+    }
+
+    /// Asks at this address instead of the provider's own, for example `http://127.0.0.1:11434/`. It stands in the log: put no
+    /// password into it.
+    #[must_use]
+    pub fn base_url(self, url: impl Into<String>) -> Self {
+        self.with(|settings| {
+            let url: String = url.into();
+            settings.base_url = Some(if url.ends_with('/') { url } else { url + "/" });
+        })
+    }
+
+    /// Sends this key.
+    #[must_use]
+    pub fn api_key(self, key: impl AsRef<str>) -> Self {
+        self.with(|settings| settings.key = KeySource::Given(Arc::from(key.as_ref())))
+    }
+
+    /// Sends the key that stands in this environment variable. `start` refuses if it is not set.
+    #[must_use]
+    pub fn api_key_env(self, variable: impl Into<String>) -> Self {
+        self.with(|settings| settings.key = KeySource::Env(variable.into()))
+    }
+
+    /// Sends the key that stands in this file, read for each call.
+    #[must_use]
+    pub fn api_key_file(self, path: impl Into<PathBuf>) -> Self {
+        self.with(|settings| settings.key = KeySource::File(path.into()))
+    }
+
+    /// How freely the model chooses its words.
+    #[must_use]
+    pub fn temperature(self, temperature: f64) -> Self {
+        self.with(|settings| settings.temperature = Some(temperature))
+    }
+
+    /// Most tokens of an answer.
+    #[must_use]
+    pub fn max_tokens(self, tokens: u32) -> Self {
+        self.with(|settings| settings.max_tokens = Some(tokens))
+    }
+
+    /// Asks for the same choice of words each time, where the provider can.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        self.with(|settings| settings.seed = Some(seed))
+    }
+
+    /// Offers no native tools: the model calls tools by JSON actions alone, as the system prompt says.
+    #[must_use]
+    pub fn json_actions(self) -> Self {
+        self.with(|settings| settings.native_tools = false)
+    }
+
+    /// Longest silence of the provider in the middle of an answer; 60 s if nothing is said.
+    #[must_use]
+    pub fn idle_timeout(self, timeout: Duration) -> Self {
+        self.with(|settings| settings.idle_timeout = timeout)
+    }
+
+    fn http(&self) -> Result<reqwest::Client, InferError> {
+        let made = self.http.get_or_init(|| {
+            reqwest::Client::builder()
+                .user_agent(concat!("taskreel/", env!("CARGO_PKG_VERSION")))
+                .connect_timeout(INFER_CONNECT_TIMEOUT)
+                // The key goes nowhere but where it was meant to.
+                .redirect(reqwest::redirect::Policy::none())
+                // One call is one attempt; the log counts them.
+                .retry(reqwest::retry::never())
+                .build()
+                .map_err(|error| error.to_string())
+        });
+        made.clone().map_err(|why| failed("ClientError", format!("no HTTP client: {why}")))
+    }
+}
+
+impl Settings {
+    fn kind(&self) -> Result<AdapterKind, String> {
+        AdapterKind::from_lower_str(&self.provider)
+            .ok_or_else(|| format!("`{}` is no provider that genai knows", self.provider))
+    }
+
+    fn options(&self, request: &InferRequest) -> ChatOptions {
+        let mut options = ChatOptions::default()
+            .with_capture_usage(true)
+            .with_capture_content(true)
+            .with_capture_tool_calls(true);
+        options.temperature = self.temperature;
+        options.max_tokens = self.max_tokens;
+        options.seed = self.seed;
+        // Tools that are called by JSON actions could not be called under a schema.
+        let free = request.tools.is_empty() || self.native_tools;
+        if let Some(schema) = request.output_schema.as_ref().filter(|_| free) {
+            options = options.with_response_format(JsonSpec::new("answer", schema.to_value()));
+        }
+        options
+    }
+
+    fn question(&self, request: &InferRequest, names: &Names) -> ChatRequest {
+        let mut said = request.messages.iter().peekable();
+        let mut system = Vec::new();
+        while let Some(leading) = said.next_if(|message| message.role == LlmRole::System) {
+            system.push(leading.content.clone());
+        }
+        let messages = said.map(|message| match message.role {
+            LlmRole::Assistant => Said::assistant(message.content.clone()),
+            LlmRole::User | LlmRole::System | LlmRole::Tool => Said::user(message.content.clone()),
+        });
+        let mut question = ChatRequest::new(messages.collect());
+        if !system.is_empty() {
+            question = question.with_system(system.join("\n\n"));
+        }
+        if names.is_empty() {
+            return question;
+        }
+        let tools = names.offered().zip(&request.tools).map(|(name, spec)| {
+            let schema = spec.schema().cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
+            Tool::new(name).with_description(spec.description.clone()).with_schema(schema)
+        });
+        question.with_tools(tools)
+    }
+}
+
+/// Asks, and puts the answer together.
+async fn exchange(
+    settings: &Settings,
+    client: &Client,
+    model: ModelIden,
+    request: &InferRequest,
+    secrets: &Secrets,
+) -> Result<InferReply, InferError> {
+    let names = if settings.native_tools { Names::of(&request.tools) } else { Names::default() };
+    let question = settings.question(request, &names);
+    let options = settings.options(request);
+    let asked = client.exec_chat_stream(model, question, Some(&options)).await;
+    let mut stream = asked.map_err(|error| told(&error, request))?.stream;
+    let mut heard = 0_usize;
+    loop {
+        let next = tokio::time::timeout(settings.idle_timeout, stream.next()).await;
+        let Ok(next) = next else {
+            let why = format!("timed out: the provider was silent for {:?}", settings.idle_timeout);
+            return Err(passing("TimeoutError", why));
+        };
+        match next {
+            Some(Ok(ChatStreamEvent::Chunk(chunk))) => {
+                heard = heard.saturating_add(chunk.content.len());
+                request.deltas.say(&secrets.redact(chunk.content));
+            }
+            Some(Ok(ChatStreamEvent::End(end))) => return reply(settings, end, &names),
+            Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => heard = heard.max(chunk.tool_call.size()),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Err(told(&error, request)),
+            None => {
+                return Err(passing(
+                    "ConnectionError",
+                    "the connection ended in the middle of the answer".to_owned(),
+                ));
+            }
+        }
+        if heard > INFER_ANSWER_BYTES_MAX {
+            let why = format!("the answer is longer than {INFER_ANSWER_BYTES_MAX} bytes; make it shorter");
+            return Err(InferError::new(InferErrorKind::Malformed, "AnswerTooLarge", why));
+        }
+    }
+}
+
+fn reply(settings: &Settings, end: StreamEnd, names: &Names) -> Result<InferReply, InferError> {
+    match &end.captured_stop_reason {
+        Some(StopReason::MaxTokens(_)) => {
+            let why = "the reply was cut off at the token limit; make it shorter".to_owned();
+            return Err(InferError::new(InferErrorKind::Malformed, "LengthLimit", why));
+        }
+        Some(StopReason::ContentFilter(why)) => {
+            return Err(failed("ContentFilter", format!("the provider stopped the answer: {why}")));
+        }
+        _ => {}
+    }
+    let usage = end.captured_usage.as_ref().and_then(|usage| {
+        let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
+        let (input_tokens, output_tokens) = (count(usage.prompt_tokens)?, count(usage.completion_tokens)?);
+        Some(TokenUsage { input_tokens, output_tokens })
+    });
+    let text = end.captured_texts().unwrap_or_default().concat();
+    let calls = end.captured_tool_calls().unwrap_or_default();
+    let content = match calls.first() {
+        None => text,
+        Some(call) => {
+            let arguments = match &call.fn_arguments {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            action(names.tool(&call.fn_name), &arguments, &text)
+        }
+    };
+    Ok(InferReply { content, usage, model: settings.model.clone() })
+}
+
+/// What an error of the crate means.
+fn told(error: &genai::Error, request: &InferRequest) -> InferError {
+    use genai::Error;
+    // A status that says no comes wrapped where a stream was asked for.
+    if let Error::WebStream { error: inner, .. } = error
+        && let Some(inner) = inner.downcast_ref::<Error>()
+    {
+        return told(inner, request);
+    }
+    let text = cut(&error.to_string());
+    if let Some(status) = error.status() {
+        let wait = error.headers().and_then(|headers| retry_after(|name| headers.get(name)?.to_str().ok()));
+        let told = InferError::from_status(status.as_u16(), text);
+        if status.is_redirection() {
+            return failed("Redirected", told.message);
+        }
+        if told.is_transient() || status.as_u16() == 408 {
+            let retry_after = wait.map(|wait| spread_wait(wait, &request.call_id, request.attempt));
+            return InferError { kind: InferErrorKind::Transient { retry_after }, ..told };
+        }
+        return told;
+    }
+    match error {
+        Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => match webc_error
+        {
+            genai::webc::Error::Reqwest(error) if !error.is_builder() => passing("ConnectionError", text),
+            genai::webc::Error::ResponseFailedInvalidJson { .. } => malformed(text),
+            _ => InferError::classify("ProviderError", text),
+        },
+        Error::WebStream { .. } => passing("ConnectionError", text),
+        Error::StreamParse { .. }
+        | Error::NoChatResponse { .. }
+        | Error::InvalidJsonResponseElement { .. }
+        | Error::ChatResponseGeneration { .. }
+        | Error::JsonValueExt(_)
+        | Error::SerdeJson(_) => malformed(text),
+        _ => InferError::classify("ProviderError", text),
+    }
+}
+
+fn failed(type_name: &str, message: String) -> InferError {
+    InferError::new(InferErrorKind::Failed, type_name, message)
+}
+
+fn passing(type_name: &str, message: String) -> InferError {
+    InferError::new(InferErrorKind::Transient { retry_after: None }, type_name, message)
+}
+
+fn malformed(message: String) -> InferError {
+    InferError::new(InferErrorKind::Malformed, "InvalidAnswer", message)
+}
+
+impl InferBackend for Genai {
+    fn backend(&self) -> &str {
+        &self.settings.provider
+    }
+
+    fn model(&self) -> &str {
+        &self.settings.model
+    }
+
+    fn parameters(&self) -> JsonObject {
+        let settings = &self.settings;
+        let mut said = JsonObject::new();
+        if let Some(url) = &settings.base_url {
+            said.set("base_url", JsonText::string(url));
+        }
+        if !settings.native_tools {
+            said.set("tools", JsonText::string("json-actions"));
+        }
+        let mut parameters = JsonObject::new();
+        let given = [
+            ("temperature", settings.temperature.map(Value::from)),
+            ("max_tokens", settings.max_tokens.map(Value::from)),
+            ("seed", settings.seed.map(Value::from)),
+        ];
+        for (name, value) in given {
+            if let Some(value) = value {
+                parameters.set(name, value.into());
+            }
+        }
+        if !parameters.is_empty() {
+            said.set("parameters", parameters.to_text());
+        }
+        said
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.settings.kind()?;
+        self.settings.key.check()
+    }
+
+    fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let settings = &this.settings;
+            let kind = settings.kind().map_err(|why| failed("ConfigurationError", why))?;
+            let usual = || kind.default_key_env_name().and_then(|name| std::env::var(name).ok());
+            let key = settings.key.load().await?.map(|key| key.to_string()).or_else(usual);
+            let mut secrets = Secrets::default();
+            if let Some(key) = &key {
+                secrets.add(key);
+            }
+            let base_url = settings.base_url.clone();
+            let target = move |mut target: ServiceTarget| {
+                if let Some(url) = &base_url {
+                    target.endpoint = Endpoint::from_owned(url.as_str());
+                }
+                if let Some(key) = &key {
+                    target.auth = AuthData::from_single(key.clone());
+                }
+                Ok(target)
+            };
+            let client = Client::builder()
+                .with_reqwest(this.http()?)
+                .with_service_target_resolver_fn(target)
+                .build()
+                .map_err(|error| failed("ConfigurationError", error.to_string()))?;
+            let model = ModelIden::new(kind, settings.model.clone());
+            match exchange(settings, &client, model, &request, &secrets).await {
+                Ok(reply) => Ok(InferReply { content: secrets.redact(reply.content), ..reply }),
+                Err(error) => Err(InferError { message: secrets.redact(error.message), ..error }),
+            }
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! Rows of the calls that are not settled, read off the log of a running system: why each waits, and what follows.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::envelope::Timestamp;
+use proto_events::json::JsonText;
+use serde::Deserialize;
+use serde_json::json;
+use taskreel::inspect::calls::{CallRow, unsettled};
+use taskreel::store::{EventReader, MemoryStore};
+use taskreel::tool::{ToolError, ToolPolicy};
+use taskreel::{JsonSchema, Part, System};
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+async fn hangs(_: Nothing) -> Result<(), Infallible> {
+    std::future::pending().await
+}
+
+async fn fails(_: Nothing) -> Result<(), ToolError> {
+    Err(ToolError::failed("not now"))
+}
+
+fn call(tool: &str) -> Part {
+    Part::tool_call_of(tool, JsonText::from(json!({})), None)
+}
+
+/// Asks until the rows are as they are meant to be.
+async fn rows(store: &MemoryStore, now: Timestamp, meant: impl Fn(&[CallRow]) -> bool) -> Vec<CallRow> {
+    let looked = async {
+        loop {
+            let rows = unsettled(store, None, now).unwrap();
+            if meant(&rows) {
+                return rows;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), looked)
+        .await
+        .expect("the rows never were as they are meant to be")
+}
+
+#[tokio::test]
+async fn an_open_call_says_what_it_waits_for_and_what_a_new_process_would_do() {
+    let store = Arc::new(MemoryStore::new());
+    let system = System::builder("-")
+        .store(store.clone())
+        .tool_with("one", "One at a time", hangs, ToolPolicy::manual().concurrency(1))
+        .tool_with("retried", "Fails", fails, ToolPolicy::idempotent().retries(3))
+        .start()
+        .await
+        .unwrap();
+    let far = Timestamp(i64::MAX);
+    system.submit(call("one")).await.unwrap();
+    let first = rows(&store, far, |rows| rows.iter().any(|row| row.attempts == 1)).await.remove(0);
+    assert_eq!((first.status, first.recovery), ("in-flight", Some("manual")));
+    assert_eq!(first.waits, "an answer to attempt 1 of 1");
+    assert!(first.then.as_ref().unwrap().contains("not sent again"), "{:?}", first.then);
+    assert!(first.commands().is_empty(), "nobody needs to decide about it");
+
+    system.submit(call("one")).await.unwrap();
+    let both = rows(&store, far, |rows| rows.len() == 2).await;
+    assert_eq!(both[0], first, "the oldest first");
+    assert_eq!((both[1].status, both[1].attempts), ("requested", 0));
+    assert!(both[1].waits.starts_with("a place among the calls"), "{}", both[1].waits);
+
+    let retried = system.submit(call("retried")).await.unwrap();
+    let shown = rows(&store, Timestamp(0), |rows| rows.iter().any(|row| row.attempts > 1)).await;
+    let row = shown.iter().find(|row| row.target == "retried").unwrap();
+    assert!(
+        row.waits.starts_with("the end of its back-off at ") && row.waits.ends_with(" of 4"),
+        "{}",
+        row.waits
+    );
+    assert!(row.then.as_ref().unwrap().contains("sent again"), "{:?}", row.then);
+    assert_eq!(row.to_json().to_value()["schema"], "taskreel.call/1");
+    // Of one task only; and what is over is settled.
+    assert_eq!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().len(), 1);
+    retried.cancel(None).await.unwrap();
+    assert!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().is_empty());
+    let canceled = retried.snapshot().await.unwrap();
+    assert!(store.stream_version(retried.stream()).unwrap() >= canceled.version());
+    drop(system);
+}
