@@ -13,17 +13,14 @@ use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallStatus};
 use proto_events::id::{StreamId, Version};
-use proto_events::model::PostedTask;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
-use taskreel::ports::Ports;
 use taskreel::store::fold::decode_record;
 use taskreel::store::{EventReader, MemoryStore};
-use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
-use taskreel::{JsonSchema, Message, Part, System, TaskHandle, TaskState};
-use tokio::sync::{Barrier, Notify, Semaphore};
+use taskreel::tool::{ToolContext, ToolPolicy};
+use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
+use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -39,15 +36,6 @@ fn memory() -> Arc<MemoryStore> {
 
 fn call(tool: &str) -> Part {
     Part::tool_call(tool, json!({})).unwrap()
-}
-
-fn message(tools: &[&str]) -> Message {
-    Message {
-        id: Some("m".to_owned()),
-        role: Some("user".to_owned()),
-        parts: tools.iter().map(|tool| call(tool)).collect(),
-        timestamp: None,
-    }
 }
 
 /// The events of a task's calls, in order.
@@ -126,16 +114,16 @@ async fn a_tool_that_hears_no_cancel_is_dropped_before_anything_else_is_done_abo
             self.0.fetch_add(1, Ordering::SeqCst);
         }
     }
-    let (store, dropped, seen) = (memory(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(9)));
-    let (drops, sees) = (Arc::clone(&dropped), Arc::clone(&seen));
+    let (store, gone, noted) = (memory(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(9)));
+    let (count, note) = (Arc::clone(&gone), Arc::clone(&noted));
     let tool = move |cx: ToolContext, _: Nothing| {
-        let (drops, sees) = (Arc::clone(&drops), Arc::clone(&sees));
+        let (count, note) = (Arc::clone(&count), Arc::clone(&note));
         async move {
             if cx.attempt() > 1 {
-                sees.store(drops.load(Ordering::SeqCst), Ordering::SeqCst);
+                note.store(count.load(Ordering::SeqCst), Ordering::SeqCst);
                 return Ok::<_, Infallible>("second");
             }
-            let _guard = Dropped(drops);
+            let _guard = Dropped(count);
             std::future::pending().await
         }
     };
@@ -143,5 +131,5 @@ async fn a_tool_that_hears_no_cancel_is_dropped_before_anything_else_is_done_abo
     let system = System::builder("-").store(store).tool_with("t", "", tool, policy).start().await.unwrap();
     let end = soon(system.submit(call("t")).await.unwrap().finished()).await.unwrap();
     assert_eq!(end.state(), TaskState::Completed);
-    assert_eq!(seen.load(Ordering::SeqCst), 1, "the first attempt was gone when the second began");
+    assert_eq!(noted.load(Ordering::SeqCst), 1, "the first attempt was gone when the second began");
 }

@@ -1,7 +1,11 @@
 //! What the compiler says of a function that cannot be a tool: words that lead to the mistake.
 //!
-//! The texts are those of one compiler. `TRYBUILD=overwrite cargo test --test tool_signatures` writes them anew; then
+//! The texts are those of one compiler. `TRYBUILD=overwrite cargo test --no-default-features --test tool_signatures` writes them anew; then
 //! raise `COMPILER`, and read what it says now as somebody who has made the mistake.
+//!
+//! The library is built once more for it, by itself: only where that is quick, which is without a model's client
+//! (`cargo test --no-default-features --test tool_signatures`).
+#![cfg(not(feature = "openai"))]
 
 use std::process::Command;
 

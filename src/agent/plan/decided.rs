@@ -33,7 +33,7 @@ pub fn after_decision(question: &mut Question<'_>, approval_id: &str) -> Vec<Act
     let first = match (decided.approved, in_loop) {
         (true, true) if is_agent_call(asked) => {
             let told = approval::told_approved(&asked.tool);
-            vec![goes_on(question, part, told)]
+            vec![goes_on(question, part, &told)]
         }
         (true, false) => vec![call(asked)],
         (true, true) => vec![call(asked), with_result(question, asked, part)],
