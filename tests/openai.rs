@@ -245,10 +245,13 @@ async fn every_way_to_say_no_has_its_kind_and_its_words() {
     assert_eq!((error.kind, error.message.contains("4096 tokens")), (Malformed, true), "{error:?}");
 }
 
+/// What a server answers, and after how many milliseconds it is asked again.
+type Busy<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<u64>);
+
 #[tokio::test]
 async fn a_busy_server_is_asked_again_when_it_says() {
     let date = [("retry-after", "Wed, 21 Oct 2015 07:28:09 GMT"), ("date", "Wed, 21 Oct 2015 07:28:00 GMT")];
-    let cases: [(&str, &[(&str, &str)], Option<u64>); 6] = [
+    let cases: [Busy<'_>; 6] = [
         ("429 Too Many Requests", &[("retry-after", "7")], Some(7_000)),
         ("429 Too Many Requests", &[("retry-after-ms", "120")], Some(120)),
         ("503 Service Unavailable", &date, Some(9_000)),

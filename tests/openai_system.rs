@@ -209,7 +209,7 @@ async fn a_limit_of_tokens_ends_the_run_before_or_after_the_call() {
         let posted = taskreel::PostedTask::from_json(&posted, &mut ports).unwrap();
         let id = format!("{}-{}", posted.id, errors.len());
         let task = system.submit(taskreel::PostedTask { id, ..posted }).await.unwrap();
-        errors.push(task.finished().await.unwrap().task().error().unwrap_or_default().to_owned());
+        errors.push(task.finished().await.unwrap().task().error().unwrap_or_default());
     }
     assert!(errors[0].starts_with("Run budget exceeded: max_input_tokens observed "), "{errors:?}");
     assert_eq!(errors[1], "Run budget exceeded: max_output_tokens observed 7 > limit 6");

@@ -95,7 +95,7 @@ fn mask(text: &str, known: &mut Vec<String>) -> String {
                 known.push(word.to_owned());
                 known.len() - 1
             });
-            out.push_str(&format!("<{at}>"));
+            out.extend(["<", &at.to_string(), ">"]);
         } else {
             out.push_str(word);
         }
@@ -141,7 +141,7 @@ async fn what_was_never_asked_is_refused_in_words_that_say_what_differs() {
             let mut error = String::new();
             for session in 0..times {
                 let sent = system.session(&session.to_string()).send(Part::infer(prompt)).await.unwrap();
-                error = sent.finished().await.unwrap().task().error().unwrap_or_default().to_owned();
+                error = sent.finished().await.unwrap().task().error().unwrap_or_default();
             }
             system.shutdown().await.unwrap();
             error

@@ -1,6 +1,9 @@
 //! Functions that are not async as tools: they may block, they may panic, and nobody can stop one in the middle.
 
 #![allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    clippy::similar_names,
     clippy::unwrap_used,
     clippy::indexing_slicing,
     reason = "helpers of tests, which the lint settings know only inside test functions"

@@ -1,5 +1,7 @@
 //! Providers beyond `OpenAI`'s API, through the crate `genai`: Anthropic, Gemini, Ollama's own API, Bedrock and others.
 
+mod errors;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -17,10 +19,10 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::LlmRole;
 use serde_json::Value;
 
-use super::decode::cut;
-use super::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, spread_wait};
+use self::errors::{failed, malformed, passing, told};
+use super::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
 use super::key::{KeySource, Secrets};
-use super::provider::{Names, action, retry_after};
+use super::provider::{Names, action};
 use super::tool::BoxFuture;
 use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};
 
@@ -278,58 +280,6 @@ fn reply(settings: &Settings, end: StreamEnd, names: &Names) -> Result<InferRepl
         }
     };
     Ok(InferReply { content, usage, model: settings.model.clone() })
-}
-
-/// What an error of the crate means.
-fn told(error: &genai::Error, request: &InferRequest) -> InferError {
-    use genai::Error;
-    // A status that says no comes wrapped where a stream was asked for.
-    if let Error::WebStream { error: inner, .. } = error
-        && let Some(inner) = inner.downcast_ref::<Error>()
-    {
-        return told(inner, request);
-    }
-    let text = cut(&error.to_string());
-    if let Some(status) = error.status() {
-        let wait = error.headers().and_then(|headers| retry_after(|name| headers.get(name)?.to_str().ok()));
-        let told = InferError::from_status(status.as_u16(), text);
-        if status.is_redirection() {
-            return failed("Redirected", told.message);
-        }
-        if told.is_transient() || status.as_u16() == 408 {
-            let retry_after = wait.map(|wait| spread_wait(wait, &request.call_id, request.attempt));
-            return InferError { kind: InferErrorKind::Transient { retry_after }, ..told };
-        }
-        return told;
-    }
-    match error {
-        Error::WebModelCall { webc_error, .. } | Error::WebAdapterCall { webc_error, .. } => match webc_error
-        {
-            genai::webc::Error::Reqwest(error) if !error.is_builder() => passing("ConnectionError", text),
-            genai::webc::Error::ResponseFailedInvalidJson { .. } => malformed(text),
-            _ => InferError::classify("ProviderError", text),
-        },
-        Error::WebStream { .. } => passing("ConnectionError", text),
-        Error::StreamParse { .. }
-        | Error::NoChatResponse { .. }
-        | Error::InvalidJsonResponseElement { .. }
-        | Error::ChatResponseGeneration { .. }
-        | Error::JsonValueExt(_)
-        | Error::SerdeJson(_) => malformed(text),
-        _ => InferError::classify("ProviderError", text),
-    }
-}
-
-fn failed(type_name: &str, message: String) -> InferError {
-    InferError::new(InferErrorKind::Failed, type_name, message)
-}
-
-fn passing(type_name: &str, message: String) -> InferError {
-    InferError::new(InferErrorKind::Transient { retry_after: None }, type_name, message)
-}
-
-fn malformed(message: String) -> InferError {
-    InferError::new(InferErrorKind::Malformed, "InvalidAnswer", message)
 }
 
 impl InferBackend for Genai {

@@ -65,7 +65,10 @@ pub struct InferRequest {
 /// Where a streaming backend says what it has so far. A hint for whoever watches: pieces may be dropped, and only the
 /// whole answer is stored.
 #[derive(Clone, Default)]
-pub struct Deltas(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Deltas(Option<Listener>);
+
+/// Takes the pieces of an answer.
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Deltas {
     /// Tells a listener. For whoever runs backends.

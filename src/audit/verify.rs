@@ -264,7 +264,9 @@ impl Verifier<'_> {
             self.check_append(stored);
             self.head.take(stored);
             let by_nobody = self.writes.take(stored);
-            by_nobody.into_iter().for_each(|finding| self.found.add(finding));
+            for finding in by_nobody {
+                self.found.add(finding);
+            }
         }
         self.check_words(stored);
         self.behind_damage = false;

@@ -320,9 +320,10 @@ impl ToolRow {
 /// A call as JSON: what was intended and what became of it.
 pub fn call_json(call: &Call) -> JsonText {
     let (result, error) = match &call.status {
-        CallStatus::Succeeded(result) => (result.clone(), JsonText::null()),
+        CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {
+            (result.clone(), JsonText::null())
+        }
         CallStatus::Failed(failure) => (JsonText::null(), text(&failure.message)),
-        CallStatus::Reconciled(Verdict::Landed(result)) => (result.clone(), JsonText::null()),
         CallStatus::Unknown(why) | CallStatus::Abandoned(why) => (JsonText::null(), text(why)),
         _ => (JsonText::null(), JsonText::null()),
     };

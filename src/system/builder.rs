@@ -293,7 +293,9 @@ impl Builder {
             Ok((name, parts, open)) => assemble(name, parts, open, own_runtime),
             Err(error) => {
                 // To drop it here would block, which this place does not allow.
-                own_runtime.map(tokio::runtime::Runtime::shutdown_background);
+                if let Some(runtime) = own_runtime {
+                    runtime.shutdown_background();
+                }
                 Err(error)
             }
         }

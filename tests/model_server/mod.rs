@@ -178,7 +178,7 @@ pub(crate) fn raw(status: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer
 fn bytes(status: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut head = format!("HTTP/1.1 {status}\r\nconnection: close\r\n");
     for (name, value) in headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        head.extend([name, ": ", value, "\r\n"]);
     }
     [head.as_bytes(), b"\r\n", body].concat()
 }

@@ -196,7 +196,7 @@ impl CallBook {
                 }
                 Ok(vec![CallEvent::OutcomeUnknown { attempt: call.attempts, call_id, why }])
             }
-            CallCommand::Reconcile { call_id, verdict, by } => self.reconcile(call_id, verdict, by),
+            CallCommand::Reconcile { call_id, verdict, by } => self.reconcile(&call_id, &verdict, by),
             CallCommand::Abandon { call_id, reason, by } => {
                 let call = self.known(&call_id)?;
                 match &call.status {
@@ -214,41 +214,37 @@ impl CallBook {
     /// What a verdict leads to, which depends on where the call stands.
     fn reconcile(
         &self,
-        call_id: String,
-        verdict: Verdict,
+        call_id: &str,
+        verdict: &Verdict,
         by: VerdictBy,
     ) -> Result<Vec<CallEvent>, CallRejection> {
-        let call = self.known(&call_id)?;
-        let attempt = call.attempts;
-        let found =
-            |by| CallEvent::Reconciled { call_id: call_id.clone(), attempt, verdict: verdict.clone(), by };
-        match (&call.status, by) {
+        let call = self.known(call_id)?;
+        let (id, attempt) = (|| call_id.to_owned(), call.attempts);
+        let probed = by == VerdictBy::Probe;
+        let found = CallEvent::Reconciled { call_id: id(), attempt, verdict: verdict.clone(), by };
+        match &call.status {
             // The system's own probe closes a lost call, or lets it be sent again.
-            (CallStatus::Dispatched | CallStatus::TimedOut, VerdictBy::Probe) => {
-                let mut events = vec![found(VerdictBy::Probe)];
-                let call_id = call_id.clone();
-                match verdict.clone() {
+            CallStatus::Dispatched | CallStatus::TimedOut if probed => {
+                let then = match verdict.clone() {
                     Verdict::Landed(result) => {
-                        events.push(CallEvent::Succeeded { call_id, attempt, result, usage: None });
+                        Some(CallEvent::Succeeded { call_id: id(), attempt, result, usage: None })
                     }
-                    Verdict::DidNotHappen => {}
+                    Verdict::DidNotHappen => None,
                     Verdict::Inconclusive(why) => {
-                        events.push(CallEvent::OutcomeUnknown { call_id, attempt, why });
+                        Some(CallEvent::OutcomeUnknown { call_id: id(), attempt, why })
                     }
-                }
-                Ok(events)
+                };
+                Ok(std::iter::once(found).chain(then).collect())
             }
-            (CallStatus::Unknown(_), by) => Ok(vec![found(by)]),
+            CallStatus::Unknown(_) => Ok(vec![found]),
             // Evidence, kept once.
-            (CallStatus::Canceled, by) if call.attempts > 0 => Ok(vec![found(by)]),
-            (CallStatus::Reconciled(before), _) if *before == verdict => Ok(Vec::new()),
-            (CallStatus::Reconciled(before), _) => {
-                Err(CallRejection::Settled { call_id: call_id.clone(), before: before.as_str() })
+            CallStatus::Canceled if attempt > 0 => Ok(vec![found]),
+            CallStatus::Reconciled(before) if before == verdict => Ok(Vec::new()),
+            CallStatus::Reconciled(before) => {
+                Err(CallRejection::Settled { call_id: id(), before: before.as_str() })
             }
-            (CallStatus::Abandoned(_), _) => {
-                Err(CallRejection::Settled { call_id: call_id.clone(), before: "abandoned" })
-            }
-            (other, _) => Err(CallRejection::NotUnknown { call_id: call_id.clone(), status: other.as_str() }),
+            CallStatus::Abandoned(_) => Err(CallRejection::Settled { call_id: id(), before: "abandoned" }),
+            other => Err(CallRejection::NotUnknown { call_id: id(), status: other.as_str() }),
         }
     }
 

@@ -134,18 +134,15 @@ impl Handler<Watched> for Router {
 
     fn handle(&mut self, watched: Watched, _: &mut Context<Self>) {
         let Watched { key, attempt, target, end, late, over, span } = watched;
-        match end {
-            Some(end) => {
-                if !late {
-                    self.note_end(&target, &end);
-                    spans::note_end(&span, &end);
-                }
-                self.finish(&key, attempt, end, late, span);
+        if let Some(end) = end {
+            if !late {
+                self.note_end(&target, &end);
+                spans::note_end(&span, &end);
             }
-            None => {
-                self.breakers.let_go(&target);
-                self.tell_drained();
-            }
+            self.finish(&key, attempt, end, late, span);
+        } else {
+            self.breakers.let_go(&target);
+            self.tell_drained();
         }
         if over {
             self.ended();

@@ -40,7 +40,7 @@ impl TaskCore {
                 Ok(())
             }
             TaskOp::Settle { call_id, settlement, by } => {
-                self.settle(shared, call_id, settlement, by, metadata)
+                self.settle(shared, &call_id, &settlement, by, metadata)
             }
             TaskOp::Answered { approval_id, verdict } => self.answered(approval_id, verdict, metadata),
             TaskOp::Decide(decided) => self.decide_approval(shared, decided, metadata),
@@ -91,19 +91,19 @@ impl TaskCore {
     fn settle(
         &mut self,
         shared: &Shared,
-        call_id: String,
-        settlement: Settlement,
+        call_id: &str,
+        settlement: &Settlement,
         by: String,
         metadata: &Metadata,
     ) -> Result<(), Error> {
-        let command = settlement.command(call_id.clone(), by);
+        let command = settlement.command(call_id.to_owned(), by);
         let before = self.decided();
         self.entity.decide(TaskCommand::Call(command), metadata)?;
         if self.decided() == before {
             return Ok(());
         }
         let mut mint = shared.ports.clone();
-        let acts = plan::after_settlement(&mut self.question(shared, metadata, &mut mint), &call_id);
+        let acts = plan::after_settlement(&mut self.question(shared, metadata, &mut mint), call_id);
         for act in acts {
             if let Act::Task(command) = act {
                 self.entity.decide(command, metadata)?;

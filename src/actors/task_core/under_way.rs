@@ -50,13 +50,11 @@ impl TaskCore {
 
     /// Takes a place for a call, or has it waited for.
     pub(super) fn take_place(&mut self, shared: &Shared, call_id: String, target: String) {
-        match shared.places.try_take(&target) {
-            Some(place) => self.has_place(call_id, place),
-            None => {
-                self.outside.known.awaited.insert(call_id.clone());
-                self.outbox.push(Effect::AwaitPlace { call_id, target });
-            }
+        if let Some(place) = shared.places.try_take(&target) {
+            return self.has_place(call_id, place);
         }
+        self.outside.known.awaited.insert(call_id.clone());
+        self.outbox.push(Effect::AwaitPlace { call_id, target });
     }
 
     /// A place is there. One for a call that is closed by now is given back.

@@ -206,7 +206,7 @@ mod tests {
         answer.reply(&Names::default(), "asked")
     }
 
-    fn delta(delta: Value) -> Value {
+    fn delta(delta: &Value) -> Value {
         json!({"choices": [{"index": 0, "delta": delta}]})
     }
 
@@ -219,10 +219,10 @@ mod tests {
         let big = r#"{"n": 1180591620717411303424, "x":1.0,"e":1e16 , "z":-0.0}"#;
         let (left, right) = big.split_at(20);
         let reply = read(&[
-            delta(json!({"content": "let me\nsee"})),
-            delta(json!({"tool_calls": [call(Some(0), Some("add"), left)]})),
-            delta(json!({"tool_calls": [call(Some(1), Some("other"), "{}")]})),
-            delta(json!({"tool_calls": [call(Some(0), None, right)]})),
+            delta(&json!({"content": "let me\nsee"})),
+            delta(&json!({"tool_calls": [call(Some(0), Some("add"), left)]})),
+            delta(&json!({"tool_calls": [call(Some(1), Some("other"), "{}")]})),
+            delta(&json!({"tool_calls": [call(Some(0), None, right)]})),
             json!({"choices": [], "usage": {"prompt_tokens": 9_007_199_254_740_993_u64, "completion_tokens": 2}}),
         ])
         .unwrap();
@@ -237,10 +237,10 @@ mod tests {
     #[test]
     fn calls_are_told_apart_where_a_server_numbers_none() {
         let reply = read(&[
-            delta(json!({"tool_calls": [call(None, Some("a"), "{\"n\":")]})),
-            delta(json!({"tool_calls": [call(None, None, "1}")]})),
-            delta(json!({"tool_calls": [call(None, Some("b"), "{}")]})),
-            delta(json!({"tool_calls": [call(None, None, " ")]})),
+            delta(&json!({"tool_calls": [call(None, Some("a"), "{\"n\":")]})),
+            delta(&json!({"tool_calls": [call(None, None, "1}")]})),
+            delta(&json!({"tool_calls": [call(None, Some("b"), "{}")]})),
+            delta(&json!({"tool_calls": [call(None, None, " ")]})),
         ]);
         assert_eq!(reply.unwrap().content, r#"{"type":"tool_call","tool":"a","args":{"n":1}}"#);
     }
@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(kind(&[json!({"choices": []})]), ("EmptyAnswer".to_owned(), InferErrorKind::Malformed));
         assert_eq!(kind(&[end("length")]), ("LengthLimit".to_owned(), InferErrorKind::Malformed));
         assert_eq!(kind(&[end("content_filter")]), ("ContentFilter".to_owned(), InferErrorKind::Failed));
-        let refused = delta(json!({"refusal": "I can't"}));
+        let refused = delta(&json!({"refusal": "I can't"}));
         assert_eq!(read(&[refused]).unwrap_err().message, "the model refused: I can't");
         assert_eq!(read(&[end("stop")]).unwrap().content, "{");
     }

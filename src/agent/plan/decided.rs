@@ -33,7 +33,7 @@ pub fn after_decision(question: &mut Question<'_>, approval_id: &str) -> Vec<Act
     let first = match (decided.approved, in_loop) {
         (true, true) if is_agent_call(asked) => {
             let told = approval::told_approved(&asked.tool);
-            vec![goes_on(question, part, told)]
+            vec![goes_on(question, part, &told)]
         }
         (true, false) => vec![call(asked)],
         (true, true) => vec![call(asked), with_result(question, asked, part)],
@@ -65,13 +65,13 @@ fn with_result(question: &Question<'_>, asked: &ApprovalRequested, part: &Part) 
 
 /// The infer part that asked for the call, to go on without it.
 fn told(question: &Question<'_>, asked: &ApprovalRequested, decided: &ApprovalDecided, part: &Part) -> Part {
-    goes_on(question, part, approval::told_denied(&asked.tool, &why(asked, decided)))
+    goes_on(question, part, &approval::told_denied(&asked.tool, &why(asked, decided)))
 }
 
 /// The infer part that asked, to go on with this.
-fn goes_on(question: &Question<'_>, part: &Part, told: String) -> Part {
+fn goes_on(question: &Question<'_>, part: &Part, told: &str) -> Part {
     let mut content: JsonObject = part.content().read().unwrap_or_default();
-    content.set("prompt", JsonText::string(&joined(&told, again(question, part).as_deref())));
+    content.set("prompt", JsonText::string(&joined(told, again(question, part).as_deref())));
     Part::new("infer", content.to_text())
 }
 

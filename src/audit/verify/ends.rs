@@ -90,7 +90,9 @@ impl Verifier<'_> {
 
     fn end_of_log(&mut self, reader: &dyn EventReader) {
         let by_nobody = self.writes.end();
-        by_nobody.into_iter().for_each(|finding| self.found.add(finding));
+        for finding in by_nobody {
+            self.found.add(finding);
+        }
         if let Some(open) = self.append.take() {
             let what = format!("the last append has {} of {} records only", open.next, open.of);
             let position = Some(open.position);

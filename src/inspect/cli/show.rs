@@ -108,9 +108,10 @@ fn calls(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
 
 fn answered(call: &Call) -> String {
     match &call.status {
-        CallStatus::Succeeded(result) => shown_result(result),
+        CallStatus::Succeeded(result) | CallStatus::Reconciled(call::Verdict::Landed(result)) => {
+            shown_result(result)
+        }
         CallStatus::Failed(failure) => failure.message.clone(),
-        CallStatus::Reconciled(call::Verdict::Landed(result)) => shown_result(result),
         CallStatus::Unknown(why) | CallStatus::Abandoned(why) => why.clone(),
         _ => String::new(),
     }

@@ -1,0 +1,135 @@
+//! What a cancel and a timeout do to a tool that is under way, and what it still answers.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use proto_events::call::{CallEvent, CallStatus};
+use proto_events::id::{StreamId, Version};
+use proto_events::task::TaskEvent;
+use serde::Deserialize;
+use serde_json::json;
+use taskreel::store::fold::decode_record;
+use taskreel::store::{EventReader, MemoryStore};
+use taskreel::tool::{ToolContext, ToolPolicy};
+use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
+use tokio::sync::Notify;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// A hang is a failure.
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it hangs")
+}
+
+fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new())
+}
+
+fn call(tool: &str) -> Part {
+    Part::tool_call(tool, json!({})).unwrap()
+}
+
+/// The events of a task's calls, in order.
+fn call_events(store: &MemoryStore, task: &TaskHandle) -> Vec<CallEvent> {
+    let stream = StreamId::task("agent", task.id()).unwrap();
+    let mut events = Vec::new();
+    for record in store.read_stream(&stream, Version(1), usize::MAX).unwrap() {
+        for event in decode_record::<TaskEvent>(&record).unwrap() {
+            if let TaskEvent::Call(event) = event.event {
+                events.push(event);
+            }
+        }
+    }
+    events
+}
+
+#[tokio::test]
+async fn a_canceled_tool_is_told_and_what_it_still_answers_is_late_evidence() {
+    let (store, started) = (memory(), Arc::new(Notify::new()));
+    let told = Arc::clone(&started);
+    let tool = move |cx: ToolContext, _: Nothing| {
+        told.notify_one();
+        async move {
+            cx.cancellation().canceled().await;
+            Ok::<_, Infallible>("half done")
+        }
+    };
+    let system = System::builder("-").store(store.clone()).tool("t", "", tool).start().await.unwrap();
+    let task = system.submit(call("t")).await.unwrap();
+    soon(started.notified()).await;
+    let mut log = system.subscribe_task(task.id(), Version(1)).unwrap();
+    task.cancel(None).await.unwrap();
+    let is_late = |event: &CallEvent| matches!(event, CallEvent::LateResultIgnored { succeeded: true, .. });
+    soon(async {
+        while !call_events(&store, &task).iter().any(is_late) {
+            log.next().await.unwrap().unwrap();
+        }
+    })
+    .await;
+    let end = task.snapshot().await.unwrap();
+    assert_eq!(end.state(), TaskState::Canceled);
+    let call = end.task().calls().iter().next().unwrap();
+    assert!(matches!(call.status, CallStatus::Unknown(_)), "a late result is evidence, no outcome");
+}
+
+#[tokio::test]
+async fn what_an_attempt_still_answers_after_its_time_is_late_evidence() {
+    let store = memory();
+    let tool = |cx: ToolContext, _: Nothing| async move {
+        cx.cancellation().canceled().await;
+        Ok::<_, Infallible>("too late")
+    };
+    let policy = ToolPolicy::manual().timeout(Duration::from_millis(50));
+    let system =
+        System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();
+    let task = system.submit(call("t")).await.unwrap();
+    let end = soon(task.finished()).await.unwrap();
+    assert_eq!(end.state(), TaskState::InputRequired);
+    let mut log = system.subscribe_task(task.id(), Version(1)).unwrap();
+    let late = |event: &CallEvent| matches!(event, CallEvent::LateResultIgnored { .. });
+    soon(async {
+        while !call_events(&store, &task).iter().any(late) {
+            log.next().await.unwrap().unwrap();
+        }
+    })
+    .await;
+    let call = task.snapshot().await.unwrap().task().calls().iter().next().unwrap().clone();
+    assert!(matches!(call.status, CallStatus::Unknown(_)), "{:?}", call.status);
+}
+
+#[tokio::test]
+async fn a_tool_that_hears_no_cancel_is_dropped_before_anything_else_is_done_about_it() {
+    struct Dropped(Arc<AtomicU32>);
+    impl Drop for Dropped {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let (store, gone, noted) = (memory(), Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(9)));
+    let (count, note) = (Arc::clone(&gone), Arc::clone(&noted));
+    let tool = move |cx: ToolContext, _: Nothing| {
+        let (count, note) = (Arc::clone(&count), Arc::clone(&note));
+        async move {
+            if cx.attempt() > 1 {
+                note.store(count.load(Ordering::SeqCst), Ordering::SeqCst);
+                return Ok::<_, Infallible>("second");
+            }
+            let _guard = Dropped(count);
+            std::future::pending().await
+        }
+    };
+    let policy = ToolPolicy::read_only().timeout(Duration::from_millis(50));
+    let system = System::builder("-").store(store).tool_with("t", "", tool, policy).start().await.unwrap();
+    let end = soon(system.submit(call("t")).await.unwrap().finished()).await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed);
+    assert_eq!(noted.load(Ordering::SeqCst), 1, "the first attempt was gone when the second began");
+}
