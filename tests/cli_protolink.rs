@@ -19,8 +19,12 @@ fn is_for_run(case: &Value) -> bool {
 }
 
 /// Where we decided otherwise, with the reason.
-const OTHERWISE: [(&str, &str); 2] = [
+const OTHERWISE: [(&str, &str); 3] = [
     ("tool_raises_empty_message", "an error without words is an error too: the task fails"),
+    (
+        "infer_output_schema_ignored",
+        "an answer that does not fit the schema that was asked for is told once, then fails",
+    ),
     ("infer_tool_bad_args", "the model is told what is wrong with its arguments and may mend them"),
 ];
 
