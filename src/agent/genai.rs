@@ -19,7 +19,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::LlmRole;
 use serde_json::Value;
 
-use self::errors::{failed, malformed, passing, told};
+use self::errors::{failed, passing, told};
 use super::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
 use super::key::{KeySource, Secrets};
 use super::provider::{Names, action};

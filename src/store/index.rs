@@ -206,7 +206,7 @@ impl Index {
         open
     }
 
-    /// The last record of the log's last value: its stream and the beginning of its leaf hash.
+    /// The ordinal of the log's last value, and where its last record stands.
     pub(super) fn last(&self) -> Option<(u64, Slot)> {
         let number = u32::try_from(self.records().checked_sub(1)?).ok()?;
         Some((self.next_ordinal() - 1, self.slot(number)?))

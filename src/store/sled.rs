@@ -84,8 +84,8 @@ impl SledStore {
         Self::open_with(dir, SledOptions::default())
     }
 
-    /// Opens the log in `dir`. All values are read: checksums, positions, versions and the chain of each stream are
-    /// checked. An append whose last values are missing at the log's end was never durable and is removed.
+    /// Opens the log in `dir`. What lies behind the kept index is read, and all of the log where there is none: checksums,
+    /// positions, versions and the chain of each stream are checked. An append whose last values are missing at the log's end was never durable and is removed.
     ///
     /// # Errors
     /// [`OpenError`]: whatever is not a log of a known format is refused and left untouched; so is one that another

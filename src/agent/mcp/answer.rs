@@ -58,8 +58,8 @@ mod tests {
     #[test]
     fn a_structured_result_is_kept_as_it_is_and_a_single_text_is_a_string() {
         let structured =
-            r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"b":1.50,"a":1e400}}"#;
-        assert_eq!(read(structured).unwrap(), r#"{"b":1.50,"a":1e400}"#);
+            r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"b":1.50,"a":1180591620717411303424}}"#;
+        assert_eq!(read(structured).unwrap(), r#"{"b":1.50,"a":1180591620717411303424}"#);
         assert_eq!(read(r#"{"content":[{"type":"text","text":"hi"}]}"#).unwrap(), r#""hi""#);
         assert_eq!(read(r#"{"content":[]}"#).unwrap(), r#"{"content":[]}"#);
         let null = r#"{"content":[],"structuredContent":null}"#;
