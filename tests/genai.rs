@@ -55,7 +55,7 @@ fn event(kind: &str, mut data: Value) -> Vec<u8> {
 }
 
 /// An answer of Anthropic's: its start, one block, its end.
-fn blocks(block: Value, delta: Value, reason: &str) -> Vec<Vec<u8>> {
+fn blocks(block: &Value, delta: &Value, reason: &str) -> Vec<Vec<u8>> {
     vec![
         stream_head(),
         event(
@@ -71,7 +71,7 @@ fn blocks(block: Value, delta: Value, reason: &str) -> Vec<Vec<u8>> {
 }
 
 fn text(content: &str, reason: &str) -> Vec<Vec<u8>> {
-    blocks(json!({"type": "text", "text": ""}), json!({"type": "text_delta", "text": content}), reason)
+    blocks(&json!({"type": "text", "text": ""}), &json!({"type": "text_delta", "text": content}), reason)
 }
 
 fn answer(pieces: Vec<Vec<u8>>) -> Answer {
@@ -103,7 +103,7 @@ async fn anthropic_is_asked_in_its_own_words_and_streams() {
 async fn a_native_call_is_an_action_and_tools_are_offered_by_plain_names() {
     let block = json!({"type": "tool_use", "id": "1", "name": "math_add", "input": {}});
     let delta = json!({"type": "input_json_delta", "partial_json": "{\"a\":1180591620717411303424}"});
-    let server = ModelServer::start([answer(blocks(block, delta, "tool_use"))]).await;
+    let server = ModelServer::start([answer(blocks(&block, &delta, "tool_use"))]).await;
     let add = ToolSpec {
         name: "math.add".to_owned(),
         description: "Adds".to_owned(),

@@ -172,10 +172,8 @@ fn an_approval_is_good_for_the_very_call_that_was_asked_for_and_for_no_other() {
     }
     // A question to another agent carries a task that is made for it, which is no part of what was approved.
     let with_task = ARGS.replacen('{', r#"{"task":1,"#, 1);
-    let question = |call_id| CallRequested {
-        kind: CallKind::Delegate,
-        ..call(Some("a"), "pay", &with_task, call_id)
-    };
+    let question =
+        |call_id| CallRequested { kind: CallKind::Delegate, ..call(Some("a"), "pay", &with_task, call_id) };
     let put = TaskEvent::Call(CallEvent::Requested(Box::new(question("d"))));
     approved().when(request(&question("d"))).then([put.clone()]);
     given([asking(), TaskEvent::ApprovalDecided(verdict(true)), put])

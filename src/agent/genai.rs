@@ -182,7 +182,7 @@ impl Settings {
         options
     }
 
-    fn question(&self, request: &InferRequest, names: &Names) -> ChatRequest {
+    fn question(request: &InferRequest, names: &Names) -> ChatRequest {
         let mut said = request.messages.iter().peekable();
         let mut system = Vec::new();
         while let Some(leading) = said.next_if(|message| message.role == LlmRole::System) {
@@ -216,7 +216,7 @@ async fn exchange(
     secrets: &Secrets,
 ) -> Result<InferReply, InferError> {
     let names = if settings.native_tools { Names::of(&request.tools) } else { Names::default() };
-    let question = settings.question(request, &names);
+    let question = Settings::question(request, &names);
     let options = settings.options(request);
     let asked = client.exec_chat_stream(model, question, Some(&options)).await;
     let mut stream = asked.map_err(|error| told(&error, request))?.stream;
@@ -232,7 +232,7 @@ async fn exchange(
                 heard = heard.saturating_add(chunk.content.len());
                 request.deltas.say(&secrets.redact(chunk.content));
             }
-            Some(Ok(ChatStreamEvent::End(end))) => return reply(settings, end, &names),
+            Some(Ok(ChatStreamEvent::End(end))) => return reply(settings, &end, &names),
             Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => heard = heard.max(chunk.tool_call.size()),
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(told(&error, request)),
@@ -250,7 +250,7 @@ async fn exchange(
     }
 }
 
-fn reply(settings: &Settings, end: StreamEnd, names: &Names) -> Result<InferReply, InferError> {
+fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferReply, InferError> {
     match &end.captured_stop_reason {
         Some(StopReason::MaxTokens(_)) => {
             let why = "the reply was cut off at the token limit; make it shorter".to_owned();

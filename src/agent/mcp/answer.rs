@@ -18,7 +18,7 @@ struct Whole<'a> {
 
 /// The structured result where there is one, a single text as a string, anything else as the server's own content. An
 /// error of the tool is told to the model, which may try otherwise.
-pub(super) fn answer(result: CallToolResult) -> Result<JsonText, ToolError> {
+pub(super) fn answer(result: &CallToolResult) -> Result<JsonText, ToolError> {
     let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
     let only_texts = texts.len() == result.content.len();
     if result.is_error == Some(true) {
@@ -52,13 +52,12 @@ mod tests {
     use crate::agent::tool::ToolErrorKind;
 
     fn read(json: &str) -> Result<String, ToolError> {
-        answer(serde_json::from_str(json).unwrap()).map(|json| json.to_string())
+        answer(&serde_json::from_str(json).unwrap()).map(|json| json.to_string())
     }
 
     #[test]
     fn a_structured_result_is_kept_as_it_is_and_a_single_text_is_a_string() {
-        let structured =
-            r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"b":1.50,"a":1180591620717411303424}}"#;
+        let structured = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"b":1.50,"a":1180591620717411303424}}"#;
         assert_eq!(read(structured).unwrap(), r#"{"b":1.50,"a":1180591620717411303424}"#);
         assert_eq!(read(r#"{"content":[{"type":"text","text":"hi"}]}"#).unwrap(), r#""hi""#);
         assert_eq!(read(r#"{"content":[]}"#).unwrap(), r#"{"content":[]}"#);

@@ -39,7 +39,9 @@ impl Listener {
             heard.calls.insert(token.clone(), cx.clone());
             heard.unclaimed.extract_if(.., |(known, _)| known == token).collect()
         };
-        early.iter().for_each(|(_, text)| cx.progress(text));
+        for (_, text) in &early {
+            cx.progress(text);
+        }
     }
 
     fn forget(&self, token: &ProgressToken) {
@@ -149,7 +151,7 @@ pub(super) async fn call(
     };
     under_way.id = None;
     Ok(match answered? {
-        ServerResult::CallToolResult(result) => answer(result),
+        ServerResult::CallToolResult(result) => answer(&result),
         ServerResult::InputRequiredResult(_) => {
             Err(ToolError::failed("the server asks a person for input, which a tool's call cannot give")
                 .with_type("McpInputRequired"))
