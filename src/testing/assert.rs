@@ -22,7 +22,7 @@ struct Streams {
     faults: Vec<String>,
 }
 
-/// What is wrong with a log: every fault that [`verify`] finds, and every place at which an inference was
+/// What is wrong with a log: every fault that [`verify()`] finds, and every place at which an inference was
 /// asked for while a tool call of its conversation had no answer, or a turn was committed with such a call in it.
 /// All streams are folded together, in the order of the log, and looked at behind every single event.
 ///

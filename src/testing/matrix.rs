@@ -39,7 +39,7 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 /// * for each call, what followed is what R7 says for its place in the log and its recovery mode;
 /// * no tool was called twice against its mode, by the count of the tools themselves (a [`Ledger`] beside the log);
 /// * what was called was on disk before, with the same arguments and under the same key;
-/// * no inference was asked for while a tool call had no answer, and the log passes [`verify`](crate::audit::verify);
+/// * no inference was asked for while a tool call had no answer, and the log passes [`verify`](crate::audit::verify());
 /// * nothing hangs.
 ///
 /// ```
