@@ -279,14 +279,14 @@ async fn a_run_ends_when_its_time_is_up_whatever_hangs() {
     let builder =
         System::builder("-").store(store.clone()).tool_with("hang", "", hang, ToolPolicy::read_only());
     let system = builder.start().await.unwrap();
-    let task = system.submit(with_budget(&call("hang"), &json!({"max_runtime_seconds": 0.2}))).await.unwrap();
+    let task = system.submit(with_budget(&call("hang"), &json!({"max_runtime_seconds": 2}))).await.unwrap();
     soon(started.notified()).await;
     let end = soon(task.finished()).await.unwrap();
     assert_eq!(end.state(), TaskState::Failed);
     let error = end.task().error().unwrap();
     assert!(
-        error.starts_with("Run budget exceeded: max_runtime_seconds observed 0.")
-            && error.ends_with("> limit 0.2"),
+        error.starts_with("Run budget exceeded: max_runtime_seconds observed 2.")
+            && error.ends_with("> limit 2.0"),
         "{error}"
     );
     assert_eq!(end.task().artifacts().len(), 1, "the part that had ended keeps its output");
