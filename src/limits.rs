@@ -1,5 +1,6 @@
-//! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after` and
-//! `live_actors`, a tool's policy its timeout; the others are fixed so far. Bounds of the vocabulary are in
+//! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after`,
+//! `live_actors` and `approval_timeout`, policies of tools, models and peers their timeouts and retries, a model's own
+//! description its limits; the others are fixed so far. Bounds of the vocabulary are in
 //! `proto_events::limits`.
 
 use std::time::Duration;

@@ -6,51 +6,20 @@
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
+mod call_support;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallStatus};
-use proto_events::id::{StreamId, Version};
-use proto_events::task::TaskEvent;
-use serde::Deserialize;
-use serde_json::json;
-use taskreel::store::fold::decode_record;
-use taskreel::store::{EventReader, MemoryStore};
+use proto_events::id::Version;
 use taskreel::tool::{ToolContext, ToolPolicy};
-use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
+use taskreel::{System, TaskState};
 use tokio::sync::Notify;
 
-#[derive(Deserialize, JsonSchema)]
-struct Nothing {}
-
-/// A hang is a failure.
-async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it hangs")
-}
-
-fn memory() -> Arc<MemoryStore> {
-    Arc::new(MemoryStore::new())
-}
-
-fn call(tool: &str) -> Part {
-    Part::tool_call(tool, json!({})).unwrap()
-}
-
-/// The events of a task's calls, in order.
-fn call_events(store: &MemoryStore, task: &TaskHandle) -> Vec<CallEvent> {
-    let stream = StreamId::task("agent", task.id()).unwrap();
-    let mut events = Vec::new();
-    for record in store.read_stream(&stream, Version(1), usize::MAX).unwrap() {
-        for event in decode_record::<TaskEvent>(&record).unwrap() {
-            if let TaskEvent::Call(event) = event.event {
-                events.push(event);
-            }
-        }
-    }
-    events
-}
+use call_support::{Nothing, call, call_events, memory, soon};
 
 #[tokio::test]
 async fn a_canceled_tool_is_told_and_what_it_still_answers_is_late_evidence() {

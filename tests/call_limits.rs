@@ -6,40 +6,24 @@
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
+mod call_support;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallStatus};
-use proto_events::id::{StreamId, Version};
 use proto_events::model::PostedTask;
-use proto_events::task::TaskEvent;
-use serde::Deserialize;
 use serde_json::json;
 use taskreel::agent::tool::BoxFuture;
 use taskreel::ports::Ports;
-use taskreel::store::fold::decode_record;
-use taskreel::store::{EventReader, MemoryStore};
+use taskreel::store::MemoryStore;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
-use taskreel::{JsonSchema, Message, Part, System, TaskHandle, TaskState};
+use taskreel::{Message, Part, System, TaskState};
 use tokio::sync::{Barrier, Notify, Semaphore};
 
-#[derive(Deserialize, JsonSchema)]
-struct Nothing {}
-
-/// A hang is a failure.
-async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it hangs")
-}
-
-fn memory() -> Arc<MemoryStore> {
-    Arc::new(MemoryStore::new())
-}
-
-fn call(tool: &str) -> Part {
-    Part::tool_call(tool, json!({})).unwrap()
-}
+use call_support::{Nothing, call, call_events, memory, soon};
 
 fn message(tools: &[&str]) -> Message {
     Message {
@@ -48,20 +32,6 @@ fn message(tools: &[&str]) -> Message {
         parts: tools.iter().map(|tool| call(tool)).collect(),
         timestamp: None,
     }
-}
-
-/// The events of a task's calls, in order.
-fn call_events(store: &MemoryStore, task: &TaskHandle) -> Vec<CallEvent> {
-    let stream = StreamId::task("agent", task.id()).unwrap();
-    let mut events = Vec::new();
-    for record in store.read_stream(&stream, Version(1), usize::MAX).unwrap() {
-        for event in decode_record::<TaskEvent>(&record).unwrap() {
-            if let TaskEvent::Call(event) = event.event {
-                events.push(event);
-            }
-        }
-    }
-    events
 }
 
 /// A tool that notes how many of it run at once, and ends when it is allowed to.
@@ -176,6 +146,13 @@ async fn what_waited_for_a_place_when_its_process_died_is_sent_by_the_next() {
     assert_eq!(soon(second.task(two.id()).unwrap().finished()).await.unwrap().state(), TaskState::Completed);
 }
 
+/// A task of this id that calls `t`.
+fn named(id: &str) -> PostedTask {
+    let part = json!({"type": "tool_call", "content": {"tool_name": "t", "args": {}}});
+    let task = json!({"id": id, "messages": [{"id": "m", "role": "user", "parts": [part]}]});
+    PostedTask::parse(&task.to_string(), &mut Ports::default()).unwrap()
+}
+
 #[tokio::test]
 async fn a_call_that_waited_for_its_place_waits_again_after_a_crash() {
     // Its first attempt was written under the command that granted the place: the next grant must not pass for it.
@@ -185,10 +162,11 @@ async fn a_call_that_waited_for_its_place_waits_again_after_a_crash() {
         System::builder("-").store(store).tool_with("t", "", crowd.tool(), policy).start()
     };
     let first = start(store.clone()).await.unwrap();
-    let one = first.submit(call("t")).await.unwrap();
+    // Tasks are taken up in the order of their names: `b` has the place then, and `c` must wait for it once more.
+    let one = first.submit(named("a")).await.unwrap();
     crowd.started(1).await;
-    let two = first.submit(call("t")).await.unwrap();
-    let three = first.submit(call("t")).await.unwrap();
+    let two = first.submit(named("c")).await.unwrap();
+    let three = first.submit(named("b")).await.unwrap();
     crowd.go.add_permits(1);
     crowd.started(1).await;
     let store = Arc::new(store.reopened().unwrap());

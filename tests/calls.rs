@@ -6,53 +6,23 @@
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
+mod call_support;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use proto_events::call::CallEvent;
-use proto_events::id::{StreamId, Version};
+use proto_events::id::Version;
 use proto_events::json::JsonText;
-use proto_events::task::TaskEvent;
-use serde::Deserialize;
-use serde_json::json;
 use taskreel::infer::Scripted;
-use taskreel::store::fold::decode_record;
-use taskreel::store::{EventReader, MemoryStore};
+use taskreel::store::MemoryStore;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
-use taskreel::{Error, JsonSchema, Part, System, TaskHandle, TaskState};
+use taskreel::{Error, Part, System, TaskHandle, TaskState};
 use tokio::sync::Notify;
 
-#[derive(Deserialize, JsonSchema)]
-struct Nothing {}
-
-/// A hang is a failure.
-async fn soon<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it hangs")
-}
-
-fn memory() -> Arc<MemoryStore> {
-    Arc::new(MemoryStore::new())
-}
-
-fn call(tool: &str) -> Part {
-    Part::tool_call(tool, json!({})).unwrap()
-}
-
-/// The events of a task's calls, in order.
-fn call_events(store: &MemoryStore, task: &TaskHandle) -> Vec<CallEvent> {
-    let stream = StreamId::task("agent", task.id()).unwrap();
-    let mut events = Vec::new();
-    for record in store.read_stream(&stream, Version(1), usize::MAX).unwrap() {
-        for event in decode_record::<TaskEvent>(&record).unwrap() {
-            if let TaskEvent::Call(event) = event.event {
-                events.push(event);
-            }
-        }
-    }
-    events
-}
+use call_support::{Nothing, call, call_events, memory, soon};
 
 fn words(events: &[CallEvent]) -> Vec<String> {
     let word = |event: &CallEvent| match event {

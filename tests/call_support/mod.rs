@@ -1,0 +1,48 @@
+//! What the tests of calls share: a log in memory, a part that calls a tool, and what the log says of a task's calls.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::call::CallEvent;
+use proto_events::id::{StreamId, Version};
+use proto_events::task::TaskEvent;
+use serde::Deserialize;
+use serde_json::json;
+use taskreel::store::fold::decode_record;
+use taskreel::store::{EventReader, MemoryStore};
+use taskreel::{JsonSchema, Part, TaskHandle};
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Nothing {}
+
+/// A hang is a failure.
+pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(20), work).await.expect("it hangs")
+}
+
+pub(crate) fn memory() -> Arc<MemoryStore> {
+    Arc::new(MemoryStore::new())
+}
+
+pub(crate) fn call(tool: &str) -> Part {
+    Part::tool_call(tool, json!({})).unwrap()
+}
+
+/// The events of a task's calls, in order.
+pub(crate) fn call_events(store: &MemoryStore, task: &TaskHandle) -> Vec<CallEvent> {
+    let stream = StreamId::task("agent", task.id()).unwrap();
+    let mut events = Vec::new();
+    for record in store.read_stream(&stream, Version(1), usize::MAX).unwrap() {
+        for event in decode_record::<TaskEvent>(&record).unwrap() {
+            if let TaskEvent::Call(event) = event.event {
+                events.push(event);
+            }
+        }
+    }
+    events
+}
