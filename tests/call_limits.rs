@@ -17,6 +17,7 @@ use proto_events::call::{CallEvent, CallStatus};
 use proto_events::model::PostedTask;
 use serde_json::json;
 use taskreel::agent::tool::BoxFuture;
+use taskreel::approval::CapabilityPolicy;
 use taskreel::ports::Ports;
 use taskreel::store::MemoryStore;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
@@ -225,6 +226,27 @@ async fn neighbouring_parts_run_side_by_side_only_where_they_are_declared_so() {
         });
     }
     assert_eq!(kinds, "rdordrdrdooordo");
+}
+
+#[tokio::test]
+async fn where_one_of_those_side_by_side_is_denied_none_starts() {
+    let (store, runs) = (memory(), Arc::new(AtomicU32::new(0)));
+    let counted = Arc::clone(&runs);
+    let tool = move |_: Nothing| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Ok::<_, Infallible>(1) }
+    };
+    let rules =
+        CapabilityPolicy::from_json(&serde_json::from_value(json!({"danger": "deny"})).unwrap()).unwrap();
+    let side_by_side = || ToolPolicy::read_only().parallel();
+    let builder = System::builder("-").store(store).capability_policy(rules);
+    let builder = builder.tool_with("free", "", tool.clone(), side_by_side());
+    let builder = builder.tool_with("guarded", "", tool, side_by_side().capabilities(["danger"]));
+    let system = builder.start().await.unwrap();
+    let task = system.submit(message(&["free", "guarded"])).await.unwrap();
+    let end = soon(task.finished()).await.unwrap();
+    assert_eq!((end.state(), runs.load(Ordering::SeqCst)), (TaskState::Failed, 0));
+    assert_eq!(end.task().error().unwrap(), "Action 'guarded' denied: Denied capabilities: danger");
 }
 
 fn with_budget(part: &Part, budget: &serde_json::Value) -> PostedTask {

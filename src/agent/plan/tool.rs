@@ -44,26 +44,30 @@ fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress 
     match intent_of(question, at, asked) {
         Err(Hindrance::Refused(message)) => refusal(question, asked, &message),
         Err(Hindrance::Permit(permit)) => permit.hinders(Vec::new).unwrap_or(Progress::Next(Step::Wait)),
-        Ok(first) => {
-            let mut acts = start(question, first);
-            for other in side_by_side(question, at, asked) {
-                acts.extend(start(question, other));
+        Ok(first) => match side_by_side(question, at, asked) {
+            Err(permit) => permit.hinders(Vec::new).unwrap_or(Progress::Next(Step::Wait)),
+            Ok(others) => {
+                let all = std::iter::once(first).chain(others);
+                Progress::Next(Step::Do(all.flat_map(|intent| start(question, intent)).collect()))
             }
-            Progress::Next(Step::Do(acts))
-        }
+        },
     }
 }
 
 /// The intents of the neighbouring parts that run together with this one: as far as tools are read-only and meant for
-/// it. A neighbour that cannot be called at all has its output without a call.
-fn side_by_side(question: &mut Question<'_>, at: At, first: &ToolCallView) -> Vec<CallRequested> {
+/// it. A neighbour that cannot be called at all has its output without a call; where one of them is denied, none starts.
+fn side_by_side(
+    question: &mut Question<'_>,
+    at: At,
+    first: &ToolCallView,
+) -> Result<Vec<CallRequested>, Permit> {
     let (task, agent) = (question.task, question.agent);
     let parallel = |asked: &ToolCallView| {
         let tool = agent.tools.get(&asked.tool_name);
         tool.is_some_and(|tool| tool.spec().policy.is_parallel())
     };
     let Some(item) = task.run().and_then(|run| run.item).filter(|_| parallel(first)) else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
     let behind = executable(task.parts(item)).filter(|(other, _)| *other > at);
     let group: Vec<(At, ToolCallView)> = behind
@@ -74,11 +78,12 @@ fn side_by_side(question: &mut Question<'_>, at: At, first: &ToolCallView) -> Ve
         match intent_of(question, *other, asked) {
             Ok(intent) => intents.push(intent),
             Err(Hindrance::Refused(_)) => {}
+            Err(Hindrance::Permit(denied @ Permit::Denied(_))) => return Err(denied),
             // What is not simply allowed comes in its turn, and what is behind it after that.
             Err(Hindrance::Permit(_)) => break,
         }
     }
-    intents
+    Ok(intents)
 }
 
 /// Why a part's call is not intended.
