@@ -1,5 +1,6 @@
-//! Appends to the store alone, without actors: by how many wait at once and how large their events are; then full
-//! groups, and what these cost the disk. Beside it a raw file with group-committed `fdatasync` takes the same records.
+//! Appends to the store alone, without actors: by the number of concurrent appends and the size of their
+//! events; then full groups, with their cost in disk space and writes. A raw file with group-committed
+//! `fdatasync` takes the same records for comparison.
 
 mod support;
 
@@ -8,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use taskreel::store::{EventStore, SledStore, blob_files};
+use taskreel_log::api::EventStore;
+use taskreel_log::sled::{SledStore, blob_files};
 
 use crate::support::log::{Bodies, Filled, Lane, Shape, fill, stream};
 use crate::support::raw::RawStore;
@@ -27,7 +29,7 @@ cargo bench --bench append: appends of one event each to the store alone, a seco
   TASKREEL_BENCH_ROUNDS (3)       rounds; figures are medians, ratios are taken round by round
   TASKREEL_BENCH_EVENTS (300000)  events of the full groups";
 
-/// Appenders, and bytes of their events' bodies.
+/// The number of appenders, and the bytes of their events' bodies.
 const CELLS: [(usize, usize); 6] = [(1, 600), (16, 600), (256, 600), (256, 300), (256, 3_000), (256, 30_000)];
 
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +42,7 @@ struct Measured {
 fn main() -> Result<(), Failure> {
     let Some(asked) = Asked::read("append", HELP) else { return Ok(()) };
     let mut report = Report::begin("append", asked)?;
-    // The appenders share one thread, as the actors do.
+    // The appenders share one thread, like the actors.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(all_rows(asked, &mut report))?;
     report.end();
@@ -82,7 +84,7 @@ fn make(engine: &str, path: &Path) -> Result<Arc<dyn EventStore>, Failure> {
     })
 }
 
-/// Appenders with a stream each, every append awaited before the next.
+/// Measures appenders with a stream each, which await each append before the next.
 async fn cell(engine: &str, appenders: usize, bytes: usize, time: Duration) -> Result<Measured, Failure> {
     let folder = tempfile::tempdir_in(support::scratch())?;
     let store = make(engine, &folder.path().join("log"))?;
@@ -115,7 +117,7 @@ async fn cell(engine: &str, appenders: usize, bytes: usize, time: Duration) -> R
     })
 }
 
-/// What one engine did with full groups.
+/// The figures of one engine with full groups.
 struct Full {
     filled: Filled,
     written: u64,

@@ -1,7 +1,7 @@
-//! Durable task lifecycles: five events of about 600 bytes for each task. Once as five commands, each awaited, and
-//! once as two (a task, then the same task posted again with four messages more: one append). Beside the log on sled
-//! the same actors write the same bytes, hashing included, to a raw file with group-committed `fdatasync`, in the
-//! same run. The memory rows show what the actors alone can do.
+//! Durable task lifecycles: five events of about 600 bytes for each task. Once as five commands, each
+//! awaited, and once as two (a task, then the same task posted again with four more messages: one append).
+//! For comparison with the log on sled, the same actors write the same bytes, hashing included, to a raw file
+//! with group-committed `fdatasync`, in the same run. The memory rows show what the actors alone can do.
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 
 mod support;
@@ -16,7 +16,9 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::{TaskCommand, TaskEvent};
 use taskreel::System;
-use taskreel::store::{EventStore, MemoryStore, SledStore};
+use taskreel_log::api::EventStore;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::sled::SledStore;
 
 use crate::support::raw::RawStore;
 use crate::support::{Asked, Failure, Report, Row, Target, median, setting, wanted};
@@ -32,14 +34,14 @@ cargo bench --bench lifecycle: durable task lifecycles a second, five events of 
   TASKREEL_BENCH_ROUNDS (3)      rounds; figures are medians, ratios are taken round by round
   TASKREEL_BENCH_ENGINES, _CONCURRENCY, _COMMANDS   name some of them only, for profiling: sled, 256, five";
 
-/// Length of an event's body, in bytes, within a tenth.
+/// The length of an event's body in bytes, to within a tenth.
 const BODY_BYTES: usize = 600;
-/// Events of one lifecycle.
+/// The number of events in one lifecycle.
 const EVENTS: u64 = 5;
 const ENGINES: [&str; 3] = ["raw", "sled", "memory"];
 const CONCURRENCY: [usize; 3] = [1, 16, 256];
 
-/// How the events of a lifecycle are asked for, and what the ratio to the yardstick shall be.
+/// The commands of a lifecycle, and the target ratios to the yardstick by concurrency.
 const COMMANDS: [(Commands, &str, [f64; 3]); 2] =
     [(Commands::Five, "five", [0.62, 0.52, 0.70]), (Commands::Two, "two", [0.60, 0.55, 0.70])];
 
@@ -49,7 +51,7 @@ enum Commands {
     Two,
 }
 
-/// One kind of work.
+/// A kind of work.
 #[derive(Debug, Clone, Copy)]
 struct Work {
     commands: Commands,
@@ -58,7 +60,7 @@ struct Work {
     target: f64,
 }
 
-/// What one cell of one round measured.
+/// The figures of one cell of one round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Measured {
     per_second: f64,
@@ -76,7 +78,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rounds of all engines one after the other, so that a slow minute of the disk hits all of them.
+/// Measures all engines in turn in each round, so that a slow minute of the disk affects all of them.
 async fn all_rows(asked: Asked, report: &mut Report) -> Result<(), Failure> {
     let time = Duration::from_secs_f64(setting("TASKREEL_BENCH_SECONDS", asked.size(1.0, 0.02))?);
     let rounds = setting("TASKREEL_BENCH_ROUNDS", asked.size(3_usize, 1))?;
@@ -142,7 +144,7 @@ fn write_rows(
     Ok(())
 }
 
-/// One engine under one load, on a log of its own; a fifth of the time warms it up.
+/// Measures one engine under one load, on a log of its own; a fifth of the time is for warming up.
 async fn cell(target: &Path, engine: &str, work: Work, time: Duration) -> Result<Measured, Failure> {
     let folder = tempfile::tempdir_in(target)?;
     let path: PathBuf = folder.path().join("log");
@@ -165,8 +167,8 @@ async fn cell(target: &Path, engine: &str, work: Work, time: Duration) -> Result
     })
 }
 
-/// So many tasks at a time, one after the other, until the time is over. Answers how long that took and how long
-/// each lifecycle did.
+/// Runs the given number of tasks at a time until the time is over. Returns the time taken, and the time of
+/// each lifecycle.
 async fn load(
     system: &System,
     work: Work,
@@ -221,10 +223,10 @@ fn check_end(id: &str, found: u64, expected: u64) -> Result<(), Failure> {
     if found == expected { Ok(()) } else { Err(format!("{id} has {found} events, not {expected}").into()) }
 }
 
-/// A text that fills an event up to its length. Made once: what is measured is the system, not its caller.
+/// A text that fills an event to its length. Made once, since the system is measured, not its caller.
 static TEXT: LazyLock<Part> = LazyLock::new(|| Part::text("durable ".repeat(61).trim_end()));
 
-/// The same for the first event, which says more beside the text.
+/// A text that fills the first event, which holds more besides the text.
 static FIRST: LazyLock<Part> = LazyLock::new(|| Part::text("durable ".repeat(52).trim_end()));
 
 fn message(id: &str, n: u64) -> Message {
@@ -252,7 +254,7 @@ fn posted(id: &str) -> PostedTask {
     }
 }
 
-/// The figures mean nothing if the events have not the length that is said.
+/// Checks that the events have the stated length, without which the figures mean nothing.
 fn check_sizes() -> Result<(), Failure> {
     let id = "run_000000000001";
     let events = [TaskEvent::Submitted(Box::new(posted(id))), TaskEvent::MessageAppended(message(id, 1))];

@@ -1,4 +1,4 @@
-//! Memory on the heap, counted at every allocation: of tasks that sleep in the log, and of live actors that idle.
+//! Heap memory, counted at each allocation: of tasks that are passivated, and of live actors that are idle.
 
 mod support;
 
@@ -9,9 +9,10 @@ use std::time::Duration;
 use proto_events::task::Task;
 use stats_alloc::{INSTRUMENTED_SYSTEM, StatsAlloc};
 use taskreel::System;
-use taskreel::store::conformance::index_alone;
-use taskreel::store::fold::fold_stream;
-use taskreel::store::{EventStore, MemoryStore};
+use taskreel_log::api::EventStore;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::fold_stream;
+use taskreel_log::testing::conformance::index_alone;
 
 use crate::support::log::{Shape, fill, stream};
 use crate::support::{Asked, Failure, Report, Row, Target, number, setting};
@@ -29,7 +30,7 @@ cargo bench --bench memory: heap bytes, counted at every allocation
   TASKREEL_BENCH_SLEEPING (100000)  sleeping tasks
   TASKREEL_BENCH_LIVE (2000)        live actors";
 
-/// Events of each task.
+/// The number of events in each task.
 const EVENTS_EACH: u32 = 10;
 
 fn main() -> Result<(), Failure> {
@@ -43,7 +44,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Bytes that are allocated now.
+/// Returns the number of bytes currently allocated.
 fn held() -> u64 {
     let stats = ALLOCATOR.stats();
     u64::try_from(stats.bytes_allocated.saturating_sub(stats.bytes_deallocated)).unwrap_or(u64::MAX)
@@ -77,7 +78,7 @@ async fn live_actors(report: &mut Report, count: usize) -> Result<(), Failure> {
         .await?;
     let streams = (0..count).map(stream).collect::<Result<Vec<_>, _>>()?;
     let ids: Vec<String> = streams.iter().map(proto_events::id::StreamId::id).collect();
-    // What is made once, at the first of them.
+    // Excludes from the figure what the first task allocates once.
     system.task(ids.first().ok_or("no task")?)?.snapshot().await?;
 
     let before = held();

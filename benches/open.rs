@@ -1,5 +1,5 @@
-//! Opening a log: cold, and where the time goes. Beside it the same file is read once from beginning to end, cold,
-//! with a checksum over it: nothing that looks at every byte can be faster.
+//! Opening a log: cold, and with the time of its parts. For comparison, the same file is read once from start
+//! to end, cold, with a checksum: nothing that reads every byte can be faster.
 
 mod support;
 
@@ -8,7 +8,8 @@ use std::io::Read as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use taskreel::store::{EventStore as _, SledStore};
+use taskreel_log::api::EventStore as _;
+use taskreel_log::sled::SledStore;
 
 use crate::support::log::{Shape, fill};
 use crate::support::{Asked, Failure, Report, Row, Target, machine, median, setting};
@@ -26,7 +27,7 @@ cargo bench --bench open: opening a log of 1,000,000 events of 300 bytes in 100,
   TASKREEL_BENCH_STREAMS (100000)  streams of ten events each
   TASKREEL_BENCH_ROUNDS (3)        openings of each kind; figures are medians";
 
-/// Events of each stream.
+/// The number of events in each stream.
 const EVENTS_EACH: usize = 10;
 
 fn main() -> Result<(), Failure> {
@@ -95,7 +96,7 @@ fn row(what: &str, times: &[Duration], baseline: &[Duration]) -> Row {
     if baseline.is_empty() { row } else { row.beside(of(baseline)) }
 }
 
-/// Does it with the files forgotten.
+/// Measures `what` after the kernel has dropped its cached files.
 fn cold(dir: &Path, what: fn(&Path) -> Result<Duration, Failure>) -> Result<Duration, Failure> {
     machine::forget_files();
     what(dir)
@@ -126,7 +127,7 @@ fn read_file(dir: &Path) -> Result<Duration, Failure> {
 const PARTS: [&str; 2] =
     ["of it, warm: the database's own opening", "of a rebuilding, warm: the database's keys and values"];
 
-/// What an opening is made of, each part on its own.
+/// Returns the times of the parts of an opening.
 fn parts(dir: &Path) -> Result<[Duration; 2], Failure> {
     let begin = Instant::now();
     let database = database(dir)?;
@@ -140,12 +141,12 @@ fn parts(dir: &Path) -> Result<[Duration; 2], Failure> {
     Ok([opened, begin.elapsed()])
 }
 
-/// The database alone, as the store opens it.
+/// Opens the database alone, with the store's settings.
 fn database(dir: &Path) -> Result<sled::Db, Failure> {
     Ok(sled::Config::new().path(dir).segment_size(4 * 1024 * 1024).flush_every_ms(None).open()?)
 }
 
-/// Deletes what is kept of the index: it is a cache.
+/// Deletes the stored index, which is a cache.
 fn without_index(dir: &Path) -> Result<(), Failure> {
     let database = database(dir)?;
     database.open_tree("meta")?.remove("index")?;

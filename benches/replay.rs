@@ -1,5 +1,5 @@
-//! Reading a log back: going through all of it, decoding every event, and waking one task. Beside it the same records
-//! are read from a raw file, in order, with the same decoding and hashing.
+//! Reading a log back: scanning all of it, decoding each event, and waking one task. For comparison, the same
+//! records are read from a raw file, in order, with the same decoding and hashing.
 
 mod support;
 
@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use proto_events::codec::AnyEvent;
 use proto_events::codec::record::RecordView;
-use proto_events::id::Position;
+use proto_events::id::{Category, Position};
 use proto_events::task::{Task, TaskEvent};
-use taskreel::store::fold::{decode_record, fold_stream};
-use taskreel::store::{Compare, EventReader, EventStore as _, SledStore};
+use taskreel_log::api::{Compare, EventReader, EventStore as _};
+use taskreel_log::read::{decode_record, fold_stream};
+use taskreel_log::sled::SledStore;
 
 use crate::support::log::{Dice, Shape, fill, stream};
 use crate::support::raw::RawStore;
@@ -33,13 +34,13 @@ cargo bench --bench replay: reading 1,000,000 events of 300 bytes in 100,000 str
   TASKREEL_BENCH_ROUNDS (3)        rounds; figures are medians
   TASKREEL_BENCH_WAKES (2000)      tasks woken from memory";
 
-/// Events of each stream.
+/// The number of events in each stream.
 const EVENTS_EACH: usize = 10;
 
-/// Tasks woken from memory, unless the environment says otherwise.
+/// The default number of tasks woken from memory.
 const WAKES: usize = 2_000;
 
-/// Streams woken from the disk: few, so that what is read for one is not what another needs.
+/// The number of streams woken from disk: few, so that pages read for one stream are not those another needs.
 const COLD_WAKES: usize = 40;
 
 fn main() -> Result<(), Failure> {
@@ -85,7 +86,7 @@ fn scans(report: &mut Report, dir: &Path, raw: &Path, shape: Shape, rounds: usiz
     Ok(store.close()?)
 }
 
-/// Events a second, of the clock and of the processor: medians of rounds behind one that warms up.
+/// Returns events per second, by the clock and by processor time: medians of rounds after one warm-up round.
 fn timed(
     shape: Shape,
     rounds: usize,
@@ -106,9 +107,9 @@ fn timed(
     Ok((median(speeds), median(by_cpu)))
 }
 
-/// Decodes the events of a record; answers how many.
+/// Decodes the events of a record and returns their number.
 fn decode(record: &RecordView<'_>) -> Result<u64, String> {
-    let category = record.stream.split_once('-').map_or("", |(category, _)| category);
+    let category = Category::of(record.stream);
     for event in record.events() {
         let event = event.map_err(|error| error.to_string())?;
         let body = event.body.ok_or("a body stands in chunks")?;
@@ -148,7 +149,8 @@ fn pages(store: &SledStore) -> Result<u64, Failure> {
     }
 }
 
-/// The raw file: groups of checksum, first position and number of records, then length, leaf hash and bytes of each.
+/// Reads the raw file: groups of checksum, first position and number of records, then length, leaf hash and
+/// bytes of each record.
 fn read_raw(path: &Path, compare: Compare) -> Result<u64, Failure> {
     let mut file = BufReader::with_capacity(1 << 20, File::open(path)?);
     let (mut events, mut group, mut header) = (0, Vec::new(), [0; 16]);
@@ -210,14 +212,14 @@ fn wake_row(what: &str, wakes: &Wakes, target: f64) -> Row {
         .more("wakes", wakes.micros.len())
 }
 
-/// What waking some tasks took.
+/// The figures of waking some tasks.
 struct Wakes {
-    /// Microseconds of each, the quickest first.
+    /// The time of each wake in microseconds, shortest first.
     micros: Vec<f64>,
     mean_cpu_micros: f64,
 }
 
-/// Reads and folds each of these tasks.
+/// Reads and folds the stream of each of these tasks.
 fn wake(store: &dyn EventReader, numbers: &[usize]) -> Result<Wakes, Failure> {
     let cpu = machine::cpu()?;
     let wake = |number: &usize| {

@@ -1,7 +1,8 @@
-//! What one turn of a conversation costs, from sending it to its end on disk, in a session of 5,000 messages beside one
-//! in a session of 10, alone in the log and among 1,000 other sessions. The backend answers at once and does not look at
-//! what it is shown: that, and its rendering, are its own. Beside the real Protolink 0.6.4 with `SQLite` storage in the
-//! same run (`session_peer.py`), whose mock model is shown the whole history, and ours then looks at it too.
+//! The cost of one turn of a conversation, from sending it to its end on disk, in a session of 5,000 messages
+//! and in a session of 10, alone in the log and among 1,000 other sessions. The backend answers at once and
+//! ignores what it is shown, so its own rendering is not measured. For comparison, Protolink 0.6.4 with
+//! `SQLite` storage is measured in the same run (`session_peer.py`); its mock model is shown the whole
+//! history, and for this row our backend reads it too.
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 
 mod support;
@@ -13,10 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
-use taskreel::store::{EventStore, MemoryStore, SledStore};
+use taskreel::tool::BoxFuture;
 use taskreel::{Part, System, TaskState};
+use taskreel_log::api::EventStore;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::sled::SledStore;
 
 use crate::support::{Asked, Failure, Report, Row, Target, median, setting, wanted};
 
@@ -33,13 +36,13 @@ cargo bench --bench session: one turn in a session of 5,000 messages, beside one
 
 const SHORT: usize = 10;
 const ENGINES: [&str; 2] = ["sled", "memory"];
-/// Sessions that are filled side by side, so that they share flushes.
+/// The number of sessions filled concurrently, so that they share flushes.
 const AT_ONCE: usize = 64;
 const QUESTION: &str = "What shall I wear in Oslo today, and will it rain before the evening? \
     What shall I wear in Oslo today, and will it rain before the evening? ";
 const ANSWER: &str = r#"{"type":"final","content":"Four degrees and no rain before eight: a coat, no umbrella, and warm shoes."}"#;
 
-/// Answers at once; looks at what it is shown if it is told to.
+/// A backend that answers at once and reads what it is shown only on request.
 #[derive(Clone, Default)]
 struct Answers {
     looks: Arc<AtomicBool>,
@@ -64,7 +67,7 @@ impl InferBackend for Answers {
     }
 }
 
-/// How much is measured.
+/// The amounts to measure.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     messages: usize,
@@ -72,12 +75,12 @@ struct Size {
     turns: usize,
 }
 
-/// Milliseconds of one turn each.
+/// The milliseconds of each turn.
 #[derive(Debug, Default)]
 struct Measured {
     short: Vec<f64>,
     long: Vec<f64>,
-    /// In the long session, by a backend that looks at all it is shown.
+    /// The turns in the long session with a backend that reads all it is shown.
     looked: Vec<f64>,
 }
 
@@ -106,7 +109,8 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// All rows of one engine; answers the turn in the long session with rendering, alone and among others.
+/// Measures all rows of one engine; returns the turn in the long session with rendering, alone and among
+/// others.
 async fn ours(engine: &str, size: Size, report: &mut Report) -> Result<[f64; 2], Failure> {
     let folder = tempfile::tempdir_in(support::scratch())?;
     let path = folder.path().join("log");
@@ -159,7 +163,7 @@ fn write_rows(
     report.row(&row.more("others", others))
 }
 
-/// One turn after the other, each kind in its turn, so that a slow minute hits all of them.
+/// Measures turns one at a time, alternating between the kinds, so that a slow minute affects all of them.
 async fn measure(system: &System, model: &Answers, short: &[String]) -> Result<Measured, Failure> {
     let mut measured = Measured::default();
     turn(system, "long").await?;
@@ -174,7 +178,7 @@ async fn measure(system: &System, model: &Answers, short: &[String]) -> Result<M
     Ok(measured)
 }
 
-/// Milliseconds from sending a question to its end.
+/// Returns the milliseconds from sending a question to the end of its turn.
 async fn turn(system: &System, session: &str) -> Result<f64, Failure> {
     let begin = Instant::now();
     let end = system.session(session).send(Part::infer(QUESTION)).await?.finished().await?;
@@ -189,7 +193,7 @@ fn millis(spent: Duration) -> f64 {
     spent.as_secs_f64() * 1_000.0
 }
 
-/// Has so many messages said in each of these sessions, side by side.
+/// Fills each of these sessions with this many messages, concurrently.
 async fn fill(system: &System, sessions: Vec<String>, messages: usize) -> Result<(), Failure> {
     let turns = messages / 2;
     for some in sessions.chunks(AT_ONCE) {
@@ -200,7 +204,7 @@ async fn fill(system: &System, sessions: Vec<String>, messages: usize) -> Result
                     turn(&system, &session).await?;
                 }
                 let said = system.session(&session).history().await?.len();
-                // The system message comes on top.
+                // The system message is one more.
                 if said == 2 * turns + 1 { Ok(()) } else { Err(Failure::from(format!("{said} messages"))) }
             })
         });
@@ -211,8 +215,8 @@ async fn fill(system: &System, sessions: Vec<String>, messages: usize) -> Result
     Ok(())
 }
 
-/// What the script says: why it has nothing, or the turns of one kind of session. No untagged enum: numbers that are
-/// kept as their own text fit none.
+/// A line of the script's output: the reason why it measured nothing, or the turns of one kind of session.
+/// Not an untagged enum: serde could not match numbers that are kept as their own text.
 #[derive(Deserialize)]
 struct Said {
     unavailable: Option<String>,
@@ -224,7 +228,7 @@ struct Said {
     ms: Vec<f64>,
 }
 
-/// The same turns in Protolink, and ours beside them.
+/// Measures the same turns in Protolink and compares ours with them.
 fn peer(size: Size, ours: Option<[f64; 2]>, report: &mut Report) -> Result<(), Failure> {
     let kinds = [(SHORT, 0), (size.messages, 0), (SHORT, size.others), (size.messages, size.others)];
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/session_peer.py");

@@ -1,14 +1,15 @@
-//! A service of your own on actix-web that hands tasks to agents. taskreel's actors run on an actix system of their own,
-//! on a thread of their own: the two get along, and each worker of the server, which is a runtime by itself, uses the same
-//! `System`. Tools and models run on a third runtime here, so that no slow one holds up a worker.
+//! A service of your own on actix-web that hands tasks to agents. taskreel's actors run on an actix system of
+//! their own, on their own thread: the two do not conflict, and each worker of the server, itself a runtime,
+//! uses the same `System`. Tools and models run on a third runtime here, so that a slow one does not block a
+//! worker.
 //!
 //! ```text
-//! POST /tasks             a task in Protolink's JSON     202 and where to look; 400 if it is none
-//! GET  /tasks/ID          the task as it stands on disk   404 if there is none
-//! GET  /tasks/ID/events   what has happened so far; `axum_host` shows how to follow it
+//! POST /tasks             a task in Protolink's JSON     202 and its location; 400 if it is not a task
+//! GET  /tasks/ID          the task as recorded on disk    404 if there is none
+//! GET  /tasks/ID/events   the events so far; `axum_host` shows how to follow them
 //! ```
 //!
-//! `cargo run --example actix_host` asks itself over TCP and ends; `-- --serve` goes on until you press Enter.
+//! `cargo run --example actix_host` calls itself over TCP and ends; `-- --serve` runs until you press Enter.
 
 use std::fmt;
 
@@ -16,15 +17,15 @@ use actix_web::http::StatusCode;
 use actix_web::{App, HttpResponse, HttpServer, ResponseError, web};
 use serde_json::json;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::inspect::view::event_rows;
-use taskreel::ports::Ports;
 use taskreel::proto_events::id::Version;
 use taskreel::{Error, PostedTask, System};
+use taskreel_log::ports::Ports;
+use taskreel_log::views::event_rows;
 
 #[path = "support/client.rs"]
 mod client;
 
-/// What every handler answers when it cannot do what it was asked for.
+/// The error response of every handler.
 #[derive(Debug)]
 struct Refused(Error);
 
@@ -40,7 +41,7 @@ impl ResponseError for Refused {
             Error::TaskNotFound(_) => StatusCode::NOT_FOUND,
             Error::Task(_) => StatusCode::CONFLICT,
             Error::Model(_) | Error::Id(_) => StatusCode::BAD_REQUEST,
-            // Nothing was written: the same request may be sent again.
+            // Nothing was written: the same request can be sent again.
             Error::Overloaded { .. } | Error::Stopped => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -57,7 +58,7 @@ impl From<Error> for Refused {
     }
 }
 
-/// The answer comes when the task is on disk, not when it is done.
+/// Submits a task. Responds when the task is on disk, not when it is done.
 async fn submit(system: web::Data<System>, body: String) -> Result<HttpResponse, Refused> {
     let task = PostedTask::parse(&body, &mut Ports::default()).map_err(Error::from)?;
     let sent = system.submit(task).await?;
@@ -67,11 +68,11 @@ async fn submit(system: web::Data<System>, body: String) -> Result<HttpResponse,
 
 async fn show(system: web::Data<System>, id: web::Path<String>) -> Result<HttpResponse, Refused> {
     let task = system.task(&id)?.snapshot().await?.to_json();
-    // The text as it is: numbers and keys stay what they were.
+    // Sent as stored: numbers and keys keep their form.
     Ok(HttpResponse::Ok().content_type("application/json").body(task.as_str().to_owned()))
 }
 
-/// The events of a task that has come to its end, one frame for each record.
+/// Returns the events of a finished task, one frame for each record.
 async fn events(system: web::Data<System>, id: web::Path<String>) -> Result<HttpResponse, Refused> {
     let task = system.task(&id)?;
     task.finished().await?;
@@ -108,7 +109,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let served = actix_web::rt::spawn(server);
     web::block(move || client::use_it(address)).await??;
 
-    // First no new requests, then no new work; what is acknowledged is on disk either way.
+    // First stop new requests, then new work; what is acknowledged is on disk either way.
     handle.stop(true).await;
     served.await??;
     system.shutdown().await?;

@@ -1,9 +1,10 @@
-//! Calls that must be approved first. A tool says which capabilities it needs, the policy says which of these ask for
-//! approval, and the approval is good for the very arguments that were shown, and for one call. Code decides about small
-//! payments here, a person about large ones: the task then waits on disk, for a minute or a month, across restarts, and
-//! its conversation is free meanwhile. `cargo run --example approvals`
+//! Calls that must be approved first. A tool names the capabilities it needs, the policy names those that
+//! require approval, and an approval is valid for one call with exactly the arguments that were shown. Here
+//! code decides about small payments, a person about large ones: the task then waits on disk, for a minute or
+//! a month, across restarts, and its conversation stays free. `cargo run --example approvals`
 //!
-//! On a log that no process has open, people decide with `taskreel calls`, `taskreel approve` and `taskreel deny`.
+//! On a log that no process has open, people decide with `taskreel calls`, `taskreel approve` and `taskreel
+//! deny`.
 
 use std::convert::Infallible;
 
@@ -22,12 +23,12 @@ struct Payment {
 }
 
 async fn pay(ask: Payment) -> Result<Payment, Infallible> {
-    // Manual by default: after a crash in the middle it is not made twice, and you are told so.
+    // Manual by default: after a crash midway it is not repeated, and its outcome is reported as unknown.
     Ok(ask)
 }
 
-/// Decides in code. It is asked when the question is on disk, and again after a crash, so it only decides: what is
-/// done with the answer is the system's.
+/// Decides in code. It is called once the request is on disk, and again after a crash, so it only decides:
+/// acting on the verdict is the system's job.
 async fn controller(asked: ApprovalRequest) -> ApprovalVerdict {
     let payment: Result<Payment, _> = serde_json::from_str(asked.args.as_str());
     match payment {
@@ -39,7 +40,7 @@ async fn controller(asked: ApprovalRequest) -> ApprovalVerdict {
     }
 }
 
-/// A task that is one call, no model needed.
+/// Submits a task that is one call and needs no model.
 async fn ask_for(system: &System, to: &str, cents: u64) -> Result<TaskHandle, Failure> {
     Ok(system.submit(Part::tool_call("pay", json!({"to": to, "cents": cents}))?).await?)
 }
@@ -69,7 +70,7 @@ async fn main() -> Result<(), Failure> {
             pay,
             ToolPolicy::manual().capabilities(["money.send"]),
         )
-        // Rules are exact, `ns.*` or `*`; what a run's own permissions say can only narrow them.
+        // Rules are exact, `ns.*` or `*`; the permissions of a run can only narrow them.
         .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
         .approval_handler(controller)
         .start()

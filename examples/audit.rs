@@ -1,21 +1,22 @@
-//! Showing later what an agent did, from the log alone: nothing here can call a tool or a model, since it has none. Writes
-//! a log, closes it, and looks at the directory that is left: is it whole (`verify`), do the events lead to the states
-//! (`replay`), what did each step change (`diff`), what was sent to whom. `cargo run --example audit -- ./log` looks at a log
-//! of yours instead.
+//! Shows later what an agent did, from the log alone: nothing here can call a tool or a model, since there is
+//! none. Writes a log, closes it and examines the directory: is it intact (`verify`), do the events lead to
+//! the states (`replay`), what did each step change (`diff`), what was sent to whom. `cargo run --example
+//! audit -- ./log` examines a log of yours instead.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use taskreel::audit::diff::diff_tasks;
-use taskreel::audit::replay::replay_all;
-use taskreel::audit::verify::{Scope, verify_within};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::proto_events::id::Version;
 use taskreel::proto_events::task::Task;
-use taskreel::store::fold::fold_stream;
-use taskreel::store::{EventReader, EventStore, Head, SledOptions, SledStore};
 use taskreel::{JsonSchema, Part, System};
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::audit::diff_tasks;
+use taskreel_log::audit::replay_all;
+use taskreel_log::audit::{Scope, verify_within};
+use taskreel_log::read::fold_stream;
+use taskreel_log::sled::{Head, SledOptions, SledStore};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -33,7 +34,7 @@ async fn pay(ask: Payment) -> Result<Receipt, std::io::Error> {
     Ok(Receipt { paid: ask.cents })
 }
 
-/// A task that pays, in a log in this directory.
+/// Runs a task that pays, with its log in this directory.
 async fn work(dir: &Path) -> Result<(), Failure> {
     let ask = json!({"type": "tool_call", "tool": "pay", "args": {"cents": 1250}});
     let answer = json!({"type": "final", "content": "Paid 12.50."});
@@ -43,7 +44,7 @@ async fn work(dir: &Path) -> Result<(), Failure> {
     Ok(system.shutdown().await?)
 }
 
-/// Everything from here on takes an `EventReader`, which cannot write.
+/// Examines a log through an `EventReader`, which cannot write.
 #[expect(clippy::print_stdout, reason = "an example shows what it did")]
 fn look(log: &dyn EventReader, head: Option<&Head>) -> Result<(), Failure> {
     let scope = Scope { head, ..Scope::default() };
@@ -62,20 +63,20 @@ fn look(log: &dyn EventReader, head: Option<&Head>) -> Result<(), Failure> {
         replayed.tasks, replayed.sessions
     );
 
-    // A page of the list of streams; the next one begins behind the last of this.
+    // A page of the list of streams; the next page begins after its last stream.
     for stream in log.list_streams("task-", None, 100)?.into_iter().map(|info| info.stream) {
         println!("\n{stream}");
         let whole = fold_stream::<Task>(log, &stream, None)?;
         let mut before = Task::default();
         for version in 1..=whole.version.0 {
-            // A task as it was after any of its events: this is what `System::state_at` shows of a running system.
+            // A task as it was after any of its events, as `System::state_at` shows it of a running system.
             let after = fold_stream::<Task>(log, &stream, Some(Version(version)))?.state;
             for change in diff_tasks(&before, &after) {
                 println!(
                     "  {version:>3} {} {} {}: {}",
                     change.area.as_str(),
                     change.which,
-                    change.how.as_str(),
+                    change.kind.as_str(),
                     change.words
                 );
             }
@@ -103,9 +104,9 @@ async fn main() -> Result<(), Failure> {
         work(&dir).await?;
         dir
     };
-    // How far the log reached when it was closed, read before opening it: a log that was cut off shorter is told by it.
+    // The end of the log when it was closed, read before opening it: it reveals a log that was cut short.
     let head = Head::read(&dir)?;
-    // A log that is not there is not made.
+    // A log that does not exist is not created.
     let log = SledStore::open_with(&dir, SledOptions { create: false, ..SledOptions::default() })?;
     look(&log, head.as_ref())?;
     Ok(log.close()?)

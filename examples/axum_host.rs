@@ -1,13 +1,13 @@
-//! A service of your own on axum that hands tasks to agents. The `System` is a value like any other in the router's state:
-//! cheap to clone, usable from every thread, with actors on a thread of its own.
+//! A service of your own on axum that hands tasks to agents. The `System` is an ordinary value in the
+//! router's state: cheap to clone, usable from every thread, with actors on a thread of its own.
 //!
 //! ```text
-//! POST /tasks             a task in Protolink's JSON     202 and where to look; 400 if it is none
-//! GET  /tasks/ID          the task as it stands on disk   404 if there is none
+//! POST /tasks             a task in Protolink's JSON     202 and its location; 400 if it is not a task
+//! GET  /tasks/ID          the task as recorded on disk    404 if there is none
 //! GET  /tasks/ID/events   server-sent events, from the first one to the task's end
 //! ```
 //!
-//! `cargo run --example axum_host` asks itself over TCP and ends; `-- --serve` goes on until you press Enter.
+//! `cargo run --example axum_host` calls itself over TCP and ends; `-- --serve` runs until you press Enter.
 
 use axum::extract::{Path, State};
 use axum::http::{StatusCode, header};
@@ -18,16 +18,16 @@ use axum::{Json, Router};
 use futures_util::{Stream, stream};
 use serde_json::json;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::inspect::view::event_rows;
-use taskreel::ports::Ports;
 use taskreel::proto_events::id::Version;
-use taskreel::store::{Delivery, Subscription};
 use taskreel::{Error, PostedTask, System, TaskHandle};
+use taskreel_log::ports::Ports;
+use taskreel_log::read::{Delivery, Subscription};
+use taskreel_log::views::event_rows;
 
 #[path = "support/client.rs"]
 mod client;
 
-/// What every handler answers when it cannot do what it was asked for.
+/// The error response of every handler.
 struct Refused(Error);
 
 impl IntoResponse for Refused {
@@ -36,7 +36,7 @@ impl IntoResponse for Refused {
             Error::TaskNotFound(_) => StatusCode::NOT_FOUND,
             Error::Task(_) => StatusCode::CONFLICT,
             Error::Model(_) | Error::Id(_) => StatusCode::BAD_REQUEST,
-            // Nothing was written: the same request may be sent again.
+            // Nothing was written: the same request can be sent again.
             Error::Overloaded { .. } | Error::Stopped => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
@@ -50,7 +50,7 @@ impl From<Error> for Refused {
     }
 }
 
-/// The answer comes when the task is on disk, not when it is done.
+/// Submits a task. Responds when the task is on disk, not when it is done.
 async fn submit(State(system): State<System>, body: String) -> Result<Response, Refused> {
     let task = PostedTask::parse(&body, &mut Ports::default()).map_err(Error::from)?;
     let sent = system.submit(task).await?;
@@ -60,7 +60,7 @@ async fn submit(State(system): State<System>, body: String) -> Result<Response, 
 
 async fn show(State(system): State<System>, Path(id): Path<String>) -> Result<Response, Refused> {
     let task = system.task(&id)?.snapshot().await?.to_json();
-    // The text as it is: numbers and keys stay what they were.
+    // Sent as stored: numbers and keys keep their form.
     Ok(([(header::CONTENT_TYPE, "application/json")], task.as_str().to_owned()).into_response())
 }
 
@@ -73,14 +73,14 @@ async fn events(
     Ok(Sse::new(told(system.subscribe_task(&id, Version(1))?, task)))
 }
 
-/// One frame for each record of the task, until its last one.
+/// Returns a frame for each record of the task, up to its last one.
 fn told(events: Subscription, task: TaskHandle) -> impl Stream<Item = Result<Event, Error>> {
     stream::unfold(Some((events, task)), |open| async move {
         let (mut events, task) = open?;
         let record = loop {
             match events.next().await? {
                 Ok(Delivery::Record(record)) => break record,
-                // Nothing is lost: the missed ones follow from the log.
+                // Nothing is lost: the missed records follow from the log.
                 Ok(Delivery::Lagged { .. }) => {}
                 Err(error) => return Some((Err(error.into()), None)),
             }
@@ -116,7 +116,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         tokio::spawn(async move { axum::serve(listener, routes).with_graceful_shutdown(until).await });
     tokio::task::spawn_blocking(move || client::use_it(address)).await??;
 
-    // First no new requests, then no new work; what is acknowledged is on disk either way.
+    // First stop new requests, then new work; what is acknowledged is on disk either way.
     let _gone_is_stopped = stop.send(());
     server.await??;
     system.shutdown().await?;

@@ -1,10 +1,10 @@
-//! A model of your own: anything that answers a conversation with an action. This one is a rule-based "model" that works
-//! without a network; where it looks something up, your code would send a request. What the trait asks for:
+//! A model of your own: anything that answers a conversation with an action. This one is a rule-based "model"
+//! that works without a network; a real one sends a request instead. The requirements of the trait:
 //!
-//! * one call of `infer` is one attempt. Do not retry in it: say that a failure is passing, and the attempt that follows
-//!   is in the log, with its back-off;
-//! * the whole answer comes back at once and becomes one event;
-//! * what it cost goes into `usage`, and is summed up from the log.
+//! * one call of `infer` is one attempt. Do not retry in it: report the failure as transient, and the next
+//!   attempt is in the log, with its back-off;
+//! * the whole reply is returned at once and becomes one event;
+//! * the tokens it cost go into `usage`, and are summed up from the log.
 //!
 //! `cargo run --example custom_backend`
 
@@ -13,16 +13,16 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
 use taskreel::proto_events::call::TokenUsage;
+use taskreel::tool::BoxFuture;
 use taskreel::tool::ToolPolicy;
 use taskreel::{JsonSchema, Part, System};
 
-/// Asks for a sum when it is asked for one, and tells the result.
+/// A model that calls for a sum when asked for one, and reports the result.
 #[derive(Default)]
 struct Clerk {
-    /// Whether it has been overloaded once, as real models are.
+    /// A flag set once the model has been overloaded, as real models are.
     was_busy: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ impl InferBackend for Clerk {
         // The future owns what it needs: it is dropped when the call is canceled or takes too long.
         Box::pin(async move {
             if busy {
-                // The provider's own wish is kept; without one the wait doubles with each attempt.
+                // The provider's delay is respected; without one the delay doubles with each attempt.
                 let kind = InferErrorKind::Transient { retry_after: Some(Duration::from_millis(20)) };
                 return Err(InferError::new(kind, "Busy", "try again in 20 ms"));
             }
@@ -53,7 +53,7 @@ impl InferBackend for Clerk {
     }
 }
 
-/// The action that follows from the conversation: Protolink's grammar, one JSON object.
+/// Returns the action that follows from the conversation: one JSON object in Protolink's grammar.
 fn answer(request: &InferRequest) -> String {
     let last = request.messages.last().map(|message| message.content.as_str()).unwrap_or_default();
     let result = serde_json::from_str::<serde_json::Value>(last).ok();
@@ -66,7 +66,7 @@ fn answer(request: &InferRequest) -> String {
     action.to_string()
 }
 
-/// Real models say this themselves; here it is counted in words.
+/// Returns the cost, counted in words here; real models report it themselves.
 fn cost(request: &InferRequest) -> TokenUsage {
     let words =
         request.messages.iter().map(|message| message.content.split_whitespace().count()).sum::<usize>();

@@ -1,20 +1,20 @@
-//! The README's embedding example as a program: one tool, one scripted model, one question. It needs no key and
-//! no network. `cargo run --example embed` keeps its log in a temporary directory; `cargo run --example embed --
-//! ./log` keeps it in `./log`, where a second run goes on with the same conversation.
+//! The README's embedding example as a program: one tool, one scripted model, one question. It needs no key
+//! and no network. `cargo run --example embed` keeps its log in a temporary directory; `cargo run --example
+//! embed -- ./log` keeps it in `./log`, where a second run continues the same conversation.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::{JsonSchema, Part, System};
 
-/// What the model must say to ask for a forecast. The JSON Schema that it is shown comes from here.
+/// The arguments of a forecast. Its JSON Schema is shown to the model.
 #[derive(Deserialize, JsonSchema)]
 struct Forecast {
     /// City, as a person would say it.
     city: String,
 }
 
-/// What the tool answers.
+/// The result of the tool.
 #[derive(Serialize)]
 struct Weather {
     celsius: usize,
@@ -24,7 +24,7 @@ async fn forecast(ask: Forecast) -> Result<Weather, std::io::Error> {
     Ok(Weather { celsius: ask.city.len() })
 }
 
-/// A model that asks for the forecast, and then answers.
+/// Returns a model that calls for the forecast, and then answers.
 fn model() -> Scripted {
     let ask = json!({"type": "tool_call", "tool": "forecast", "args": {"city": "Oslo"}});
     let answer = json!({"type": "final", "content": "4 degrees: take a coat."});

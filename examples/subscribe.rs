@@ -1,19 +1,20 @@
-//! Following work while it happens. One subscription follows a single task from its first event to its end; another
-//! goes through the whole log afterwards. Both read what is on disk: each event comes once, in order, whenever one
-//! begins, and a reader that is too slow is told so and reads on from the log. What is not in the log, pieces of answers
-//! and the progress of tools, is heard live beside it. `cargo run --example subscribe`
+//! Following work while it happens. One subscription follows a single task from its first event to its end;
+//! another then reads the whole log. Both read what is on disk: each event arrives once and in order,
+//! whenever the subscription begins, and a reader that is too slow is notified and continues from the log.
+//! What is not in the log, pieces of answers and the progress of tools, comes from a live feed. `cargo run
+//! --example subscribe`
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::inspect::summary::Summaries;
-use taskreel::inspect::view::event_rows;
-use taskreel::ports::Ports;
 use taskreel::proto_events::id::{Position, Version};
-use taskreel::store::{Delivery, Subscription};
 use taskreel::system::Live;
 use taskreel::tool::ToolContext;
 use taskreel::{JsonSchema, PostedTask, System};
+use taskreel_log::ports::Ports;
+use taskreel_log::read::{Delivery, Subscription};
+use taskreel_log::views::Summaries;
+use taskreel_log::views::event_rows;
 
 #[derive(Deserialize, JsonSchema)]
 struct Forecast {
@@ -31,21 +32,21 @@ async fn forecast(cx: ToolContext, ask: Forecast) -> Result<Weather, std::io::Er
     Ok(Weather { celsius: ask.city.len() })
 }
 
-/// A model that asks for the forecast, and then answers.
+/// Returns a model that calls for the forecast, and then answers.
 fn model() -> Scripted {
     let ask = json!({"type": "tool_call", "tool": "forecast", "args": {"city": "Oslo"}});
     let answer = json!({"type": "final", "content": "4 degrees: take a coat."});
     Scripted::by_prompt([("Oslo".to_owned(), vec![Entry::json(&ask), Entry::json(&answer)])])
 }
 
-/// Prints events until one of this kind has come, or so many.
+/// Prints events until one of the given kind has come, or the given number.
 #[expect(clippy::print_stdout, reason = "an example shows what it did")]
 async fn follow(
     mut subscription: Subscription,
     until: impl Fn(&str) -> bool,
     at_most: usize,
 ) -> Result<usize, Box<dyn std::error::Error + Send + Sync>> {
-    // Remembers what a call was for, so that its outcome can be told in one line.
+    // Remembers what each call was for, so that its outcome can be summarized in one line.
     let mut summaries = Summaries::default();
     let mut seen = 0;
     while let Some(delivery) = subscription.next().await {
@@ -79,7 +80,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         .start()
         .await?;
 
-    // Hints for whoever watches at the moment: pieces may be dropped, and they are nowhere later.
+    // For live display only: pieces may be dropped, and they are not stored.
     let mut live = system.task("coat")?.live();
     let listener = tokio::spawn(async move {
         while let Some(piece) = live.next().await {
@@ -91,7 +92,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         }
     });
 
-    // Taken before the task exists or long after it ended: from version 1 on it gives the same events.
+    // From version 1, a subscription gives the same events whether it begins before the task or long after
+    // its end.
     println!("the task, as it happens:");
     let events = system.subscribe_task("coat", Version(1))?;
     let task = r#"{"id": "coat", "metadata": {"session_id": "demo"}, "messages": [{"role": "user", "parts": [
@@ -100,7 +102,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let seen = follow(events, |summary| summary.contains("completed"), usize::MAX).await?;
     println!("{seen} events until it was {}", sent.snapshot().await?.state());
 
-    // Keep the position of the last event that you have dealt with, and go on behind it after a restart.
+    // Store the position of the last event you processed, and continue after it following a restart.
     println!("\nthe whole log, the conversation's events among the task's:");
     let whole = system.log().head()?.0;
     let all = follow(system.subscribe(Position(1)), |_| false, usize::try_from(whole)?).await?;

@@ -1,70 +1,116 @@
 #![doc = include_str!("../README.md")]
 //!
-//! # Floors
+//! # Features
 //!
-//! Imports go downward only: [`system`] over `actors` and [`agent`] over [`store`], [`context`] and [`ports`] over the
-//! crate `proto_events`. [`audit`] and [`inspect`] stand beside them: they take an [`store::EventReader`] and know no
-//! actor.
+//! None is on by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `openai` | `infer::OpenAiCompatible`: any server that speaks OpenAI's chat completions, as a model |
+//! | `genai` | `infer::Genai`: Anthropic, Gemini, Ollama and others, as models |
+//! | `mcp` | `tool::McpServer` and `Builder::mcp`: the tools of MCP servers |
+//! | `otel` | `otel`: spans as OpenTelemetry, with the `GenAI` conventions |
+//! | `testing` | `testing` and `log::testing`: a system without disk and without waiting, a matrix of crashes, the conformance suite for stores |
 
-mod actors;
+pub(crate) mod actors;
+#[doc(hidden)]
 pub mod agent;
-pub mod audit;
-pub mod context;
+pub(crate) mod earlier;
+#[doc(hidden)]
 pub mod error;
-pub mod inspect;
+#[doc(hidden)]
+pub mod fidelity;
+pub(crate) mod grammar;
+#[cfg(feature = "_http")]
+pub(crate) mod http;
 pub mod limits;
+pub(crate) mod live;
+pub(crate) mod models;
 #[cfg(feature = "otel")]
 pub mod otel;
-pub mod ports;
-pub mod store;
+pub(crate) mod protolink;
+pub(crate) mod python;
+pub(crate) mod run;
+#[doc(hidden)]
 pub mod system;
 #[cfg(feature = "testing")]
 pub mod testing;
+pub(crate) mod tools;
 
+#[doc(inline)]
 pub use error::Error;
+#[doc(inline)]
+pub use system::{
+    Builder, Decided, Live, LiveFeed, Operator, Reopened, SessionHandle, System, TaskEvents, TaskHandle,
+    TaskInput, TaskSnapshot, TaskStreamEvent, TaskStreamPayload,
+};
+pub use tools::future::BoxFuture;
+
+// The vocabulary of the signatures here; all of it is in `proto_events`.
 pub use proto_events;
-pub use proto_events::model::{Message, Part, PostedTask, TaskState};
+pub use proto_events::envelope::Timestamp;
+pub use proto_events::id::{Digest, Position, StreamId, Version};
+pub use proto_events::json::{JsonObject, JsonText};
+pub use proto_events::model::{
+    Artifact, ConversationHistory, Message, Part, PostedTask, RunBudget, TaskState,
+};
+pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
-pub use system::{Reopened, SessionHandle, System, TaskHandle, TaskSnapshot};
+pub use taskreel_log as log;
+
+#[doc(hidden)]
+pub use earlier::{audit, context, inspect, ports, store};
 
 /// Models: the trait of a backend, and the backends that are shipped.
 pub mod infer {
-    #[cfg(feature = "genai")]
-    pub use crate::agent::genai::Genai;
-    pub use crate::agent::infer::{
-        ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
+    pub use crate::models::backend::{
+        Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };
-    pub use crate::agent::messages::Messages;
+    pub use crate::models::message::ChatMessage;
+    pub use crate::models::policy::InferPolicy;
+    #[cfg(feature = "genai")]
+    pub use crate::models::providers::genai::Genai;
     #[cfg(feature = "openai")]
-    pub use crate::agent::openai::OpenAiCompatible;
-    pub use crate::agent::policy::InferPolicy;
-    pub use crate::agent::recorded::{Recorded, RecordedError};
-    pub use crate::agent::scripted::{Entry, Scripted};
+    pub use crate::models::providers::openai::OpenAiCompatible;
+    pub use crate::models::recorded::{Recorded, RecordedError};
+    pub use crate::models::scripted::{Entry, ScriptError, Scripted};
+    pub use crate::models::shown_messages::Messages;
+    #[doc(hidden)]
+    pub use crate::tools::future::BoxFuture;
+    pub use proto_events::call::TokenUsage;
+    pub use proto_events::model::{LlmMessage, LlmRole};
 }
 
 /// Other agents that an agent may ask.
 pub mod peer {
     pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
+    #[doc(inline)]
     pub use crate::system::SystemPeer;
 }
 
 /// Approvals and capabilities: what a run may do, and who is asked where that is not settled.
 pub mod approval {
     pub use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, Approver};
-    pub use crate::agent::capability::{CapabilityPolicy, Effect, EffectError};
+    pub use crate::agent::capability::{CapabilityPolicy, PolicyEffect, PolicyEffectError};
     pub use proto_events::task::{Approval, ApprovalDecided, ApprovalRequested};
 }
 
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
-    pub use crate::agent::into_tool::{DynTool, IntoTool};
+    pub use crate::tools::breaker::Breaker;
+    pub use crate::tools::error::{ToolError, ToolErrorKind};
+    #[doc(hidden)]
+    pub use crate::tools::future::BoxFuture;
+    pub use crate::tools::into_tool::{DynTool, IntoTool, IntoToolError, ToolParts};
     #[cfg(feature = "mcp")]
-    pub use crate::agent::mcp::McpServer;
-    pub use crate::agent::policy::{Breaker, ToolPolicy};
-    pub use crate::agent::tool::{Cancellation, Tool, ToolContext, ToolError};
-    pub use crate::agent::tool_state::ToolState;
-    pub use crate::agent::why_not;
+    pub use crate::tools::mcp::server::McpServer;
+    pub use crate::tools::policy::ToolPolicy;
+    pub use crate::tools::registry::ToolSpec;
+    pub use crate::tools::state::ToolState;
+    pub use crate::tools::tool::{Cancellation, ProgressSink, Tool, ToolContext, ToolContextParts};
+    pub use crate::tools::why_not;
     pub use proto_events::call::{Recovery, Verdict};
+    #[doc(hidden)]
     pub use proto_events::id::Version;
-    pub use proto_events::tool_store::{ToolEntry, ToolStore};
+    pub use proto_events::tool_store::{ToolEntry, ToolStore, ToolWrite};
 }

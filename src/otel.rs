@@ -1,5 +1,5 @@
-//! Spans of runs as OpenTelemetry, in the words of the `GenAI` semantic conventions (v1.41.0; their status is
-//! *development*, so a later version may rename them). The events are the truth, this is a view of it for dashboards.
+//! Spans of runs as OpenTelemetry, with the names of the `GenAI` semantic conventions (v1.41.0; their status
+//! is *development*, so a later version may rename them). The spans are a view of the events for dashboards.
 //!
 //! | span | becomes | with |
 //! |---|---|---|
@@ -9,7 +9,7 @@
 //! | `agent.call` | `invoke_agent {agent}`, a client's span | `gen_ai.agent.name`, `error.type` |
 //! | `route`, `log.append` | themselves | their fields under `taskreel.` |
 //!
-//! Prompts, answers, arguments and results are in none of them. Spans of others go out as they are.
+//! The spans contain no prompts, answers, arguments or results. Foreign spans are exported unchanged.
 //!
 //! ```no_run
 //! use tracing_subscriber::prelude::*;
@@ -28,6 +28,10 @@ use std::time::Duration;
 
 use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
 use opentelemetry::{Key, KeyValue, Value};
+use opentelemetry_otlp::{
+    OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_TIMEOUT_DEFAULT, OTEL_EXPORTER_OTLP_TRACES_TIMEOUT,
+    WithExportConfig, WithHttpConfig,
+};
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
@@ -35,28 +39,36 @@ use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-/// How long spans that wait may take to go out when the end comes.
+use crate::http;
+
+/// The time limit for exporting queued spans at the end.
 const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why spans cannot be exported.
+/// The reason why spans cannot be exported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TelemetryError {
-    /// The exporter cannot be made, for example because its endpoint is no URL.
-    #[error("no exporter: {0}")]
+    /// The exporter cannot be built, for example because its endpoint is not a URL.
+    #[error("the exporter cannot be created: {0}")]
     Exporter(String),
-    /// No thread for it.
-    #[error("no runtime for the exporter: {0}")]
+    /// The exporter's thread cannot be started.
+    #[error("the runtime of the exporter cannot be created: {0}")]
     Runtime(#[from] std::io::Error),
-    /// Spans that waited did not go out.
-    #[error("spans were not exported: {0}")]
-    Export(#[from] OTelSdkError),
+    /// Queued spans could not be exported.
+    #[error("spans could not be exported: {0}")]
+    Export(String),
 }
 
-/// The way out of spans. Dropping it exports what waits and ends it.
+impl TelemetryError {
+    fn export(error: &OTelSdkError) -> Self {
+        Self::Export(error.to_string())
+    }
+}
+
+/// The export of spans. Dropping it exports queued spans and ends the exporter.
 pub struct Telemetry {
     provider: SdkTracerProvider,
-    /// Exporters speak HTTP, which wants a runtime that lives as long as they do.
+    /// The exporter's runtime: exporters speak HTTP and need a runtime that lives as long as they do.
     runtime: Option<tokio::runtime::Runtime>,
 }
 
@@ -67,21 +79,31 @@ impl fmt::Debug for Telemetry {
 }
 
 impl Telemetry {
-    /// Exports by OTLP over HTTP, in batches, to where `OTEL_EXPORTER_OTLP_ENDPOINT` says (and the other
-    /// `OTEL_EXPORTER_OTLP_…` variables); without it to `http://localhost:4318`. Needs no runtime of the caller's.
+    /// Exports by OTLP over HTTP, in batches, to `OTEL_EXPORTER_OTLP_ENDPOINT` (and by the other
+    /// `OTEL_EXPORTER_OTLP_…` variables), by default to `http://localhost:4318`. It needs no runtime of the
+    /// caller's.
     ///
     /// # Errors
-    /// [`TelemetryError`] if the endpoint is none, or no thread is to be had.
+    /// [`TelemetryError`] if the endpoint is invalid, or no thread can be started.
     pub fn otlp(service: &str) -> Result<Self, TelemetryError> {
-        let exporter = opentelemetry_otlp::SpanExporter::builder().with_http().build();
-        let exporter = exporter.map_err(|error| TelemetryError::Exporter(error.to_string()))?;
+        let wrong = |error: &dyn std::error::Error| TelemetryError::Exporter(http::with_causes(error));
+        let timeout = export_timeout();
+        let client = http::client().timeout(timeout).build().map_err(|error| wrong(&error))?;
+        let exporter = opentelemetry_otlp::SpanExporter::builder()
+            .with_http()
+            .with_http_client(client)
+            .with_timeout(timeout)
+            .build()
+            .map_err(|error| wrong(&error))?;
         Self::with_exporter(service, exporter)
     }
 
-    /// Exports through an exporter of your own, in batches.
+    /// Exports through an exporter of your own, in batches. Hidden because `opentelemetry_sdk` is a 0.x crate: its
+    /// next release is another trait.
     ///
     /// # Errors
-    /// [`TelemetryError::Runtime`] if no thread is to be had.
+    /// [`TelemetryError::Runtime`] if no thread can be started.
+    #[doc(hidden)]
     pub fn with_exporter(
         service: &str,
         exporter: impl SpanExporter + 'static,
@@ -99,7 +121,8 @@ impl Telemetry {
         Ok(Self { provider, runtime: Some(runtime) })
     }
 
-    /// The layer for your subscriber.
+    /// Returns the layer for your subscriber, of `tracing-subscriber` 0.3: the one place where a 0.x crate is part of
+    /// this crate's public face.
     pub fn layer<S>(&self) -> impl Layer<S> + Send + Sync + 'static
     where
         S: Subscriber + for<'span> LookupSpan<'span> + Send + Sync,
@@ -113,20 +136,20 @@ impl Telemetry {
             .with_target(true)
     }
 
-    /// Exports what waits, and goes on. Blocks.
+    /// Exports queued spans; the exporter continues. Blocks.
     ///
     /// # Errors
-    /// [`TelemetryError::Export`] if it did not go out.
+    /// [`TelemetryError::Export`] if they were not exported.
     pub fn flush(&self) -> Result<(), TelemetryError> {
-        Ok(self.provider.force_flush()?)
+        self.provider.force_flush().map_err(|error| TelemetryError::export(&error))
     }
 
-    /// Exports what waits and ends. Blocks for at most five seconds.
+    /// Exports queued spans and ends the exporter. Blocks for at most five seconds.
     ///
     /// # Errors
-    /// [`TelemetryError::Export`] if it did not go out.
+    /// [`TelemetryError::Export`] if they were not exported.
     pub fn shutdown(mut self) -> Result<(), TelemetryError> {
-        Ok(self.end()?)
+        self.end().map_err(|error| TelemetryError::export(&error))
     }
 
     fn end(&mut self) -> OTelSdkResult {
@@ -140,12 +163,20 @@ impl Telemetry {
 impl Drop for Telemetry {
     fn drop(&mut self) {
         if let Err(error) = self.end() {
-            tracing::warn!(%error, "spans were not exported");
+            tracing::warn!(%error, "spans could not be exported");
         }
     }
 }
 
-/// An exporter that is told our spans in the words of the conventions.
+/// The longest time for one batch, in milliseconds where the variables of the OTLP specification set it.
+fn export_timeout() -> Duration {
+    let set = [OTEL_EXPORTER_OTLP_TRACES_TIMEOUT, OTEL_EXPORTER_OTLP_TIMEOUT]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok()?.parse().ok());
+    set.map_or(OTEL_EXPORTER_OTLP_TIMEOUT_DEFAULT, Duration::from_millis)
+}
+
+/// An exporter that renames our spans by the conventions.
 struct GenAi<E> {
     exporter: Arc<E>,
     runtime: tokio::runtime::Handle,
@@ -174,14 +205,14 @@ impl<E: SpanExporter + 'static> SpanExporter for GenAi<E> {
     }
 
     fn set_resource(&mut self, resource: &Resource) {
-        // Nobody else has it yet: the provider sets it before the first span.
+        // The exporter is not shared yet: the provider sets the resource before the first span.
         if let Some(exporter) = Arc::get_mut(&mut self.exporter) {
             exporter.set_resource(resource);
         }
     }
 }
 
-/// One of our spans as the conventions would have it. Others' stay as they are.
+/// Renames one of our spans by the conventions. Foreign spans stay unchanged.
 fn in_their_words(mut span: SpanData) -> SpanData {
     let target = span.attributes.iter().position(|attribute| attribute.key.as_str() == "target");
     let ours = target
@@ -224,7 +255,7 @@ fn in_their_words(mut span: SpanData) -> SpanData {
     span
 }
 
-/// The name of a field in the conventions; what they do not know stands under `taskreel.`.
+/// Returns a field's name in the conventions; other fields get the prefix `taskreel.`.
 fn their_key(span: &str, field: &str) -> Cow<'static, str> {
     Cow::Borrowed(match (span, field) {
         (_, "error_type") => "error.type",

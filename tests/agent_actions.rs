@@ -1,4 +1,4 @@
-//! The action grammar against what Protolink answered, and against arbitrary input.
+//! The action grammar compared with Protolink's recorded results, and tested with arbitrary input.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,8 +8,8 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use taskreel::agent::action::{Action, AgentAction, parse_action, parse_reply, signature};
-use taskreel::agent::summary::extract_summary;
+use taskreel::fidelity::extract_summary;
+use taskreel::fidelity::{Action, AgentAction, parse_action, parse_reply, signature};
 
 fn cases(area: &str) -> Vec<Value> {
     let folder = std::env::var("TASKREEL_FIXTURES")
@@ -26,7 +26,7 @@ fn texts(value: &Value) -> Vec<String> {
     items.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// What our parser answers to one case's input: the fixture's `expected`, or its error text.
+/// Returns our parser's result for one case's input: the fixture's `expected`, or its error text.
 fn answer(input: &Value) -> Result<Value, String> {
     let tools = texts(&input["local_tools"]);
     let tools: Vec<&str> = tools.iter().map(String::as_str).collect();
@@ -46,7 +46,7 @@ fn replies_are_read_as_protolink_reads_them() {
         if let Some(expected) = case.get("expected") {
             assert_eq!(answer.as_ref(), Ok(expected), "{name}");
         } else {
-            // The texts are Python's and pydantic's; ours must fail and say which kind of thing is wrong.
+            // The texts are Python's and pydantic's; ours must fail and name the same kind of fault.
             let error = answer.expect_err("Protolink refuses this reply");
             let theirs = case["error"]["message"].as_str().unwrap();
             assert_eq!(
@@ -81,7 +81,7 @@ fn read(raw: &str) -> Result<String, String> {
 #[test]
 fn older_and_shorter_shapes_are_mended() {
     for (raw, action) in [
-        // What stands outside a payload wins, what nobody knows in it is dropped.
+        // Fields outside a payload win, unknown ones in it are dropped.
         (
             r#"{"type":"final","content":"y","payload":{"content":"x","z":1}}"#,
             r#"{"type":"final","content":"y"}"#,
@@ -107,7 +107,7 @@ fn older_and_shorter_shapes_are_mended() {
             r#"{"type":"agent_call","tool":"add","args":{"a":1}}"#,
             r#"{"type":"tool_call","tool":"add","args":{"a":1}}"#,
         ),
-        // The only agent with the skill is meant, even if a local tool has the name.
+        // The only agent with the skill is meant, even if a local tool has that name.
         (
             r#"{"type":"agent_call","prompt":"shared()"}"#,
             r#"{"type":"agent_call","agent":"w","action":"tool_call","tool":"shared","args":{}}"#,
@@ -116,7 +116,7 @@ fn older_and_shorter_shapes_are_mended() {
             r#"{"type":"agent_call","tool":"add","prompt":"zz","thought":"t"}"#,
             r#"{"type":"tool_call","tool":"add","args":{}}"#,
         ),
-        // A prompt for an infer is a prompt, whatever it looks like.
+        // The prompt of an infer stays a prompt, even if it looks like a call.
         (
             r#"{"type":"agent_call","agent":"w","action":"infer","prompt":"add(a=1)"}"#,
             r#"{"type":"agent_call","agent":"w","action":"infer","prompt":"add(a=1)"}"#,

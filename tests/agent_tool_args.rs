@@ -1,4 +1,4 @@
-//! The argument check against what Protolink answered, and against arbitrary input.
+//! The argument check compared with Protolink's recorded results, and tested with arbitrary input.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,9 +8,9 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use taskreel::agent::schema::check_args;
+use taskreel::fidelity::check_args;
 
-/// What our check answers to one case's input: the fixture's `expected`, or its error text.
+/// Returns our check's result for one case's input: the fixture's `expected`, or its error text.
 fn answer(input: &Value) -> Result<Value, String> {
     check_args(input.get("schema"), &input["args"])
         .map(|args| json!({ "args": args }))

@@ -1,4 +1,5 @@
-//! Approvals by code: what it hears is on disk, what it says is on disk before the call; and where nobody is asked.
+//! Approvals by code: the request is on disk before the handler sees it, its verdict is on disk before the
+//! call; and cases without a handler call.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -18,12 +19,13 @@ use proto_events::task::TaskEvent;
 use serde_json::json;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict};
 use taskreel::infer::Scripted;
-use taskreel::store::fold::decode_record;
-use taskreel::store::{EventReader, MemoryStore};
 use taskreel::{Message, Part, TaskState};
+use taskreel_log::api::EventReader;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::decode_record;
 use tokio::sync::Notify;
 
-/// Whether the log holds the question.
+/// Whether the log holds the approval request.
 fn is_asked(store: &MemoryStore) -> bool {
     store.read_all(Position(1), usize::MAX).unwrap().iter().any(|record| {
         let events = decode_record::<TaskEvent>(record);
@@ -96,7 +98,7 @@ async fn a_handler_may_ask_a_person_and_one_that_panics_or_hangs_leaves_it_to_on
         assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
     }
     assert_eq!(purse.spent(), [1, 2, 3]);
-    // Inside a conversation too: the turn is given back.
+    // In a conversation too: the turn is released.
     let waits = finished(&system, task("m", &[Part::infer("buy it")])).await;
     assert_eq!(waits.state(), TaskState::InputRequired);
     let other = finished(&system, task("n", &[Part::infer("something else")])).await;
@@ -104,7 +106,7 @@ async fn a_handler_may_ask_a_person_and_one_that_panics_or_hangs_leaves_it_to_on
     system.shutdown().await.unwrap();
 }
 
-/// Says when it is asked, and that it was interrupted.
+/// A handler that signals when it is called, and when it is interrupted.
 #[derive(Clone, Default)]
 struct Slow {
     asked: Arc<Notify>,
@@ -145,7 +147,7 @@ async fn a_cancel_is_heard_while_a_handler_is_asked_and_interrupts_it() {
     let system = builder.start().await.unwrap();
     let running = system.submit(task("t", &[Part::infer("buy it")])).await.unwrap();
     slow.asked.notified().await;
-    // More is said meanwhile; the handler is asked once.
+    // A further message does not call the handler again.
     running.command(proto_events::task::TaskCommand::AppendMessage(note())).await.unwrap();
     let end = running.cancel(Some("changed my mind")).await.unwrap();
     assert_eq!(end.state(), TaskState::Canceled);

@@ -1,4 +1,5 @@
-//! Approvals by a person: asked for before a call is intended, good for that call alone, and no session waits meanwhile.
+//! Approvals by a person: requested before a call is intended, valid for that call alone, and no session is
+//! blocked.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -18,9 +19,9 @@ use proto_events::model::LlmRole;
 use proto_events::task::ApprovalRejection;
 use serde_json::json;
 use taskreel::infer::Scripted;
-use taskreel::store::MemoryStore;
 use taskreel::tool::ToolPolicy;
 use taskreel::{Message, Part, TaskSnapshot, TaskState};
+use taskreel_log::memory::MemoryStore;
 
 #[tokio::test]
 async fn a_person_approves_a_part_and_the_very_call_is_made_and_the_rest_goes_on() {
@@ -51,7 +52,7 @@ async fn a_person_approves_a_part_and_the_very_call_is_made_and_the_rest_goes_on
     let decided = end.task().approvals().get(&id).unwrap().verdict().unwrap();
     assert_eq!((decided.approved, decided.decided_by.as_str()), (true, "ada"));
 
-    // The same again adds nothing; the other verdict, and another approval, are refused.
+    // Repeating the verdict adds nothing; the other verdict, and another approval, are refused.
     let again = system.approve("t", &id, "eve").await.unwrap();
     assert_eq!(again.version(), end.version());
     let refused = rejection(system.deny("t", &id, None, "eve").await.unwrap_err());
@@ -105,7 +106,7 @@ async fn a_model_hears_the_result_of_an_approved_call_in_a_new_turn_and_its_sess
     let system = purse.system(&store).approvals_by_person().infer(model.clone()).start().await.unwrap();
     let waits = finished(&system, task("t", &[Part::infer("buy it"), look()])).await;
     assert_eq!(waits.state(), TaskState::InputRequired, "{}", waits.to_json());
-    // The session is free, and its history is whole.
+    // The session is free, and its history is complete.
     let other = finished(&system, task("u", &[Part::infer("something else")])).await;
     assert_eq!(other.state(), TaskState::Completed);
     let history = system.session("s").history().await.unwrap();
@@ -174,7 +175,7 @@ async fn an_approval_is_not_waited_for_when_the_task_went_on_without_it() {
     let system = purse.system(&store).approvals_by_person().start().await.unwrap();
     let waits = finished(&system, task("t", &[pay(5)])).await;
     let id = system.approvals("t").await.unwrap()[0].request.approval_id.clone();
-    // The caller answers otherwise.
+    // The caller replies with something else.
     let mut longer = task("t", &[pay(5)]);
     longer.messages.clear();
     longer.messages.extend(waits.task().messages().iter().cloned());

@@ -1,4 +1,4 @@
-//! What a cancel and a timeout do to a tool that is under way, and what it still answers.
+//! The effect of a cancel and a timeout on a running tool, and the handling of its late result.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! How many calls run at once, how long a run may take, and when a target is left alone.
+//! Limits of calls: how many run at once, the time limit of a run, and targets that get no calls for a while.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,12 +16,12 @@ use std::time::Duration;
 use proto_events::call::{CallEvent, CallStatus};
 use proto_events::model::PostedTask;
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::approval::CapabilityPolicy;
-use taskreel::ports::Ports;
-use taskreel::store::MemoryStore;
+use taskreel::tool::BoxFuture;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{Message, Part, System, TaskState};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
 use tokio::sync::{Barrier, Notify, Semaphore};
 
 use call_support::{Nothing, call, call_events, memory, soon};
@@ -35,7 +35,7 @@ fn message(tools: &[&str]) -> Message {
     }
 }
 
-/// A tool that notes how many of it run at once, and ends when it is allowed to.
+/// A tool that records how many of its calls run at once, and ends when it is permitted to.
 #[derive(Clone)]
 struct Crowd {
     now: Arc<AtomicU32>,
@@ -147,7 +147,7 @@ async fn what_waited_for_a_place_when_its_process_died_is_sent_by_the_next() {
     assert_eq!(soon(second.task(two.id()).unwrap().finished()).await.unwrap().state(), TaskState::Completed);
 }
 
-/// A task of this id that calls `t`.
+/// Returns a task with this id that calls `t`.
 fn named(id: &str) -> PostedTask {
     let part = json!({"type": "tool_call", "content": {"tool_name": "t", "args": {}}});
     let task = json!({"id": id, "messages": [{"id": "m", "role": "user", "parts": [part]}]});
@@ -156,14 +156,15 @@ fn named(id: &str) -> PostedTask {
 
 #[tokio::test]
 async fn a_call_that_waited_for_its_place_waits_again_after_a_crash() {
-    // Its first attempt was written under the command that granted the place: the next grant must not pass for it.
+    // Its first attempt was written under the command that granted the permit; the next grant must be
+    // distinct from it.
     let (crowd, store) = (Crowd::new(), memory());
     let start = |store: Arc<MemoryStore>| {
         let policy = ToolPolicy::read_only().concurrency(1);
         System::builder("-").store(store).tool_with("t", "", crowd.tool(), policy).start()
     };
     let first = start(store.clone()).await.unwrap();
-    // Tasks are taken up in the order of their names: `b` has the place then, and `c` must wait for it once more.
+    // Tasks resume in the order of their names: `b` then has the permit, and `c` must wait for it once more.
     let one = first.submit(named("a")).await.unwrap();
     crowd.started(1).await;
     let two = first.submit(named("c")).await.unwrap();
@@ -181,7 +182,7 @@ async fn a_call_that_waited_for_its_place_waits_again_after_a_crash() {
 
 #[tokio::test]
 async fn neighbouring_parts_run_side_by_side_only_where_they_are_declared_so() {
-    // Three meet at a barrier: they can only do so side by side.
+    // Three calls meet at a barrier: they can do so only if they run concurrently.
     let (store, barrier, before) = (memory(), Arc::new(Barrier::new(3)), Arc::new(AtomicU32::new(0)));
     let meet = {
         let barrier = Arc::clone(&barrier);
@@ -322,9 +323,9 @@ async fn a_run_whose_time_was_up_while_nobody_ran_it_does_not_go_on() {
 
 struct TwoHoursLater;
 
-impl taskreel::ports::Clock for TwoHoursLater {
+impl taskreel_log::ports::Clock for TwoHoursLater {
     fn now(&self) -> proto_events::envelope::Timestamp {
-        taskreel::ports::SystemClock.now().plus(Duration::from_secs(7200))
+        taskreel_log::ports::SystemClock.now().plus(Duration::from_secs(7200))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What may be said of a tool's calls: probes, retries, windows, deadlines, places, circuits, side by side.
+//! Policies of a tool's calls: probes, retries, windows, deadlines, permits, circuits, concurrency.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,9 +17,9 @@ use proto_events::call::CallEvent;
 use proto_events::id::Version;
 use proto_events::json::JsonText;
 use taskreel::infer::Scripted;
-use taskreel::store::MemoryStore;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
 use taskreel::{Error, Part, System, TaskHandle, TaskState};
+use taskreel_log::memory::MemoryStore;
 use tokio::sync::Notify;
 
 use call_support::{Nothing, call, call_events, memory, soon};
@@ -40,19 +40,20 @@ fn words(events: &[CallEvent]) -> Vec<String> {
     events.iter().map(word).collect()
 }
 
-/// A tool that hangs until its process ends, once.
+/// A tool whose first call hangs until its process ends.
 #[derive(Clone, Default)]
 struct Hang {
     started: Arc<Notify>,
     runs: Arc<AtomicU32>,
 }
 
-/// Starts over what the store holds, as after a crash.
+/// Returns a store with the same contents, as after a crash.
 fn crashed(store: &MemoryStore) -> Arc<MemoryStore> {
     Arc::new(store.reopened().unwrap())
 }
 
-/// A system whose tool `pay` hangs in its first attempt and works in every other; its probe says this.
+/// Returns a system whose tool `pay` hangs in its first attempt and works in all others; its probe returns
+/// `verdict`.
 async fn paying(store: Arc<MemoryStore>, pay: &Hang, verdict: Verdict, model: Option<&str>) -> System {
     let (hang, asked) = (pay.clone(), verdict);
     let tool = move |_: Nothing| {
@@ -79,7 +80,7 @@ async fn paying(store: Arc<MemoryStore>, pay: &Hang, verdict: Verdict, model: Op
     builder.start().await.unwrap()
 }
 
-/// Runs one `pay` part into a crash, and what follows with this verdict.
+/// Runs one `pay` part into a crash, and then recovers it with this verdict.
 async fn after_a_crash(verdict: Verdict) -> (TaskState, Vec<String>, u32, String) {
     let (store, pay) = (memory(), Hang::default());
     let first = paying(store.clone(), &pay, verdict.clone(), None).await;
@@ -139,7 +140,7 @@ async fn a_canceled_call_that_can_be_asked_is_looked_into_for_evidence() {
 const PAYS: &str = r#"{"pay please":[{"type":"tool_call","tool":"pay","args":{}}],
     "looked into":[{"type":"final","content":"told"}],"stays unknown":[{"type":"final","content":"left"}]}"#;
 
-/// A system that is at the point where a person must say what became of a call.
+/// Returns a system at the point where a person must reconcile a call.
 async fn unknown(part: Part, model: Option<&str>) -> (System, TaskHandle, String, Hang, Arc<MemoryStore>) {
     let (store, pay) = (memory(), Hang::default());
     let why = Verdict::Inconclusive("nobody knows".into());
@@ -167,7 +168,7 @@ async fn a_person_who_says_that_it_landed_completes_a_part_with_the_result() {
     let again = task.reconcile(&lost, landed, "ada").await.unwrap();
     assert_eq!(again.version(), end.version(), "the same again adds nothing");
     let other = task.reconcile(&lost, Verdict::DidNotHappen, "bob").await.unwrap_err();
-    assert!(other.to_string().contains("settled before: landed"), "{other}");
+    assert!(other.to_string().contains("already settled as landed"), "{other}");
 }
 
 #[tokio::test]
@@ -229,16 +230,14 @@ async fn a_call_that_is_not_unknown_is_settled_by_nobody() {
     assert_eq!(task.snapshot().await.unwrap().version(), end.version());
 }
 
-/// A tool that fails so many times, then works.
+/// Returns a tool that fails `times` times, then works.
 fn failing(
     times: u32,
-) -> (
-    Arc<AtomicU32>,
-    impl Fn(Nothing) -> taskreel::agent::tool::BoxFuture<'static, Result<u32, String>> + Send + Sync,
-) {
+) -> (Arc<AtomicU32>, impl Fn(Nothing) -> taskreel::tool::BoxFuture<'static, Result<u32, String>> + Send + Sync)
+{
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
-    let tool = move |_: Nothing| -> taskreel::agent::tool::BoxFuture<'static, Result<u32, String>> {
+    let tool = move |_: Nothing| -> taskreel::tool::BoxFuture<'static, Result<u32, String>> {
         let run = counted.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move { if run < times { Err(format!("no {run}")) } else { Ok(run) } })
     };
@@ -276,7 +275,7 @@ async fn rules_that_contradict_each_other_are_refused_at_the_start() {
         let (_, tool) = failing(0);
         let builder = System::builder("-").store(memory()).tool_with("t", "", tool, policy);
         let Err(Error::Builder(text)) = builder.start().await else { panic!("it was taken") };
-        assert!(text.contains("tool `t`") && text.contains("its mode is"), "{text}");
+        assert!(text.contains("tool `t`") && text.contains("its recovery mode is"), "{text}");
     }
 }
 
@@ -284,7 +283,7 @@ async fn rules_that_contradict_each_other_are_refused_at_the_start() {
 async fn past_its_deadline_no_attempt_starts() {
     let (runs, tool) = failing(9);
     let store = memory();
-    // The first back-off is a second at least.
+    // The first back-off is at least a second.
     let policy = ToolPolicy::idempotent().retries(5).deadline(Duration::from_millis(500));
     let system =
         System::builder("-").store(store.clone()).tool_with("t", "", tool, policy).start().await.unwrap();

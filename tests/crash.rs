@@ -1,8 +1,8 @@
-//! Kill -9 in the middle of work, again and again: what was acknowledged is there, in order and unbroken, and a
-//! ledger outside the process shows that no Manual call ran twice.
+//! Repeated kill -9 under load: what was acknowledged is there, in order and unbroken, and a ledger outside
+//! the process shows that no Manual call ran twice.
 //!
-//! `TASKREEL_KILL_ROUNDS` (20) says how often, `TASKREEL_SEED` repeats the dice of another run; where exactly a
-//! kill falls is up to the machine all the same. `-- --nocapture` is not needed to see the figures.
+//! `TASKREEL_KILL_ROUNDS` (20) sets the number of kills, `TASKREEL_SEED` repeats the dice of another run; the
+//! exact moment of a kill still depends on the machine. The figures are printed without `-- --nocapture`.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -31,14 +31,14 @@ use crate::child::{Ack, What};
 use crate::dice::Dice;
 use crate::log::Log;
 
-/// Kills that one log goes through.
+/// The number of kills per log.
 const ROUNDS_PER_LOG: u64 = 20;
-/// Acknowledged commands that are sent again after a recovery.
+/// The number of acknowledged commands sent again after a recovery.
 const REPEATED: usize = 20;
-/// Longest time for all that was going on to come to rest.
+/// The maximum time for all open work to end.
 const REST_WITHIN: Duration = Duration::from_secs(120);
 
-/// What was met, so that a run that met nothing cannot pass for a proof.
+/// The cases met, so that a run that met none does not count as a proof.
 #[derive(Debug, Default)]
 struct Met {
     kills: u64,
@@ -83,14 +83,14 @@ fn after_a_kill_every_acknowledged_event_is_there_and_no_manual_call_runs_twice(
     }
 }
 
-/// Past the harness, which would keep it to itself.
+/// Prints a line past the test harness, which would hide it.
 fn say(line: &str) {
     let _nobody_may_listen = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Kills one log's processes until there were so many kills, with a recovery after most of them.
+/// Kills one log's processes `kills` times, with a recovery after most kills.
 fn one_log(kills: u64, dice: &mut Dice, met: &mut Met) {
-    // Beside the target folder's other files: a file system in memory would prove nothing.
+    // In the target folder: a file system in memory would prove nothing.
     let base = tempfile::tempdir_in(PathBuf::from(env!("CARGO_TARGET_TMPDIR"))).unwrap();
     let base = base.path();
     let (mut acks, mut lost, mut before) = (Vec::new(), BTreeSet::new(), None::<Log>);
@@ -103,7 +103,8 @@ fn one_log(kills: u64, dice: &mut Dice, met: &mut Met) {
         let in_flight = killed.calls.values().filter(|life| life.is_in_flight());
         met.in_flight += in_flight.clone().count();
         lost.extend(in_flight.filter(|life| life.is_manual()).map(log::Life::name));
-        // Now and then the next child has to recover by itself, under load, and is killed over it.
+        // In a third of the rounds the next child recovers by itself, under load, and is killed while doing
+        // so.
         if met.kills < kills && dice.below(3) == 0 {
             before = Some(killed);
             continue;
@@ -122,7 +123,7 @@ fn one_log(kills: u64, dice: &mut Dice, met: &mut Met) {
     met.sent_again += again.sum::<u64>();
 }
 
-/// What must be true at every moment.
+/// Checks what must be true at every moment.
 fn check(base: &Path, acks: &[Ack], before: Option<&Log>) -> Log {
     let log = Log::read(base);
     log.check_acks(acks);
@@ -134,10 +135,10 @@ fn check(base: &Path, acks: &[Ack], before: Option<&Log>) -> Log {
     log
 }
 
-/// Starts the system on what the kill left and waits until all is at rest. Commands that were answered before
-/// the kill are then sent again, and must change nothing.
+/// Starts the system on the killed process's log and waits until all work has ended. Commands that were
+/// acknowledged before the kill are then sent again, and must change nothing.
 fn recover(base: &Path, acks: &[Ack], killed: &Log, met: &mut Met) {
-    let working = |(_, folded): &(_, &taskreel::store::fold::Folded<proto_events::task::Task>)| {
+    let working = |(_, folded): &(_, &taskreel_log::read::Folded<proto_events::task::Task>)| {
         folded.state.state() == TaskState::Working
     };
     let open: Vec<String> = killed.tasks.iter().filter(working).map(|(stream, _)| stream.id()).collect();
@@ -165,7 +166,7 @@ fn recover(base: &Path, acks: &[Ack], killed: &Log, met: &mut Met) {
     met.repeated += repeated;
 }
 
-/// What must be true when all has come to rest after a recovery.
+/// Checks what must be true when all work has ended after a recovery.
 fn check_rest(log: &Log, lost: &BTreeSet<String>, met: &mut Met) {
     for (stream, folded) in &log.tasks {
         assert_ne!(folded.state.state(), TaskState::Working, "{stream} still works");

@@ -1,7 +1,7 @@
-//! The crash matrix over runs that follow from seeds: all recovery modes, cancels, retries, timeouts, errors, panics,
-//! turns in shared sessions, people who answer. Each run is cut behind every append, recovered, and held against R7;
-//! together (200 or more of them) they must meet every cell of its table. `TASKREEL_MATRIX_RUNS` says how many runs, `TASKREEL_SEED` names the
-//! one to run again.
+//! The crash matrix over runs generated from seeds: all recovery modes, cancels, retries, timeouts, errors,
+//! panics, turns in shared sessions, people who reply. Each run is cut after every append, recovered, and
+//! checked against R7; together (200 or more of them) they must meet every cell of its table.
+//! `TASKREEL_MATRIX_RUNS` sets the number of runs, `TASKREEL_SEED` names the one to repeat.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,29 +23,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallStatus, Recovery, Verdict, VerdictBy};
-use proto_events::id::Position;
+use proto_events::id::{Category, Position};
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::task::TaskEvent;
 use serde_json::json;
-use taskreel::ports::Ports;
-use taskreel::store::EventReader as _;
-use taskreel::store::fold::decode_record;
 use taskreel::testing::{Broken, Cells, CrashMatrix, CrashReport, Driver, Row};
 use taskreel::{Error, Message, TaskHandle, TaskState};
+use taskreel_log::api::EventReader as _;
+use taskreel_log::ports::Ports;
+use taskreel_log::read::decode_record;
 
 use run::{Care, Run};
 
-/// Runs without `TASKREEL_MATRIX_RUNS`.
+/// The number of runs without `TASKREEL_MATRIX_RUNS`.
 const RUNS: u64 = 200;
 
-/// What happens at a moment of a run.
+/// An action at a given time of a run.
 enum Act {
     Comes(usize),
     IsCanceled(usize),
 }
 
-/// Everything that people do in a run.
+/// Performs all actions of people in a run.
 async fn people(run: Run, driver: Driver) -> Result<(), Error> {
     let mut acts: Vec<(u64, Act)> = Vec::new();
     for (number, task) in run.tasks.iter().enumerate() {
@@ -77,10 +77,10 @@ async fn people(run: Run, driver: Driver) -> Result<(), Error> {
     Ok(())
 }
 
-/// What happened in any run, without a crash.
+/// The cases met in any run, without a crash.
 static HAPPENED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
-/// What must have happened in some run.
+/// The cases that must be met in some run.
 const MUST_HAPPEN: [&str; 13] = [
     "absent",
     "approved",
@@ -100,7 +100,7 @@ const MUST_HAPPEN: [&str; 13] = [
 fn note_what_happened(driver: &Driver) {
     let mut happened = HAPPENED.lock().unwrap();
     for record in driver.store().read_all(Position(1), usize::MAX).unwrap() {
-        if record.record.stream.category() != "task" {
+        if record.record.stream.category() != Some(Category::Task) {
             continue;
         }
         for recorded in decode_record::<TaskEvent>(&record).unwrap() {
@@ -134,7 +134,7 @@ fn word(event: &CallEvent) -> Option<&'static str> {
     }
 }
 
-/// What a person does for a task that waits.
+/// Acts as the person for a task that waits.
 async fn look_after(driver: &Driver, task: &TaskHandle, care: Care) -> Result<(), Error> {
     let now = task.snapshot().await?;
     if now.state() != TaskState::InputRequired {
@@ -184,13 +184,13 @@ fn matrix(run: &Run) -> CrashMatrix {
     .down_for(Duration::from_millis(run.down_for))
 }
 
-/// Runs it on a thread of its own.
+/// Runs `run` on a thread of its own.
 fn try_run(run: &Run) -> Result<CrashReport, Broken> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(matrix(run).run())
 }
 
-/// Leaves out of a run whatever it goes wrong without.
+/// Removes from a broken run all that it does not need to fail.
 fn shrink(mut run: Run, mut broken: Broken) -> (Run, Broken) {
     while let Some((smaller, why)) =
         run.smaller().into_iter().find_map(|smaller| try_run(&smaller).err().map(|why| (smaller, why)))
@@ -254,7 +254,7 @@ fn what_follows_a_crash_behind_any_append_is_what_each_calls_mode_allows() {
         "{runs} runs, {} appends, {} calls of tools, {:#?}",
         report.appends, report.executions, report.cells
     );
-    // Fewer runs are asked for where the whole table is met elsewhere.
+    // With fewer runs, the whole table is not expected.
     if runs >= RUNS {
         assert_eq!(missing(&report.cells), [], "cells of R7's table that no run came to");
         let happened = HAPPENED.lock().unwrap();

@@ -1,4 +1,5 @@
-//! Asking other agents: what they are sent, what the model is told, what a crash, a cancel and a lost answer lead to.
+//! Questions to other agents: what they are sent, what the model is shown, and the results of crashes,
+//! cancels and lost replies.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use delegation::peers::{Does, Noted};
 use proto_events::call::{CallEvent, CallKind, CallStatus, Recovery};
-use proto_events::id::Position;
+use proto_events::id::{Category, Position};
 use proto_events::json::JsonText;
 use proto_events::model::{PostedTask, RunContext};
 use proto_events::task::{Task, TaskEvent};
@@ -24,11 +25,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::peer::{Peer, PeerAnswer, PeerError};
-use taskreel::ports::Ports;
-use taskreel::store::fold::decode_record;
-use taskreel::store::{EventReader, MemoryStore};
 use taskreel::system::Builder;
 use taskreel::{Error, JsonSchema, Part, System, TaskSnapshot, TaskState};
+use taskreel_log::api::EventReader;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
+use taskreel_log::read::decode_record;
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -39,7 +41,7 @@ struct City {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// A model that asks the agent `other` this, and then answers.
+/// Returns a model that asks the agent `other` with this action, and then answers.
 fn asks(action: &Value) -> Scripted {
     let mut action = action.clone();
     action["type"] = json!("agent_call");
@@ -59,7 +61,7 @@ fn in_memory() -> Builder {
     on(&Arc::new(MemoryStore::new()))
 }
 
-/// The agent `other`, whose model is this one.
+/// Starts the agent `other` with this model.
 async fn other(model: Scripted) -> System {
     in_memory().agent("other").infer(model).start().await.unwrap()
 }
@@ -72,7 +74,7 @@ async fn run(system: &System) -> TaskSnapshot {
     system.session("s").send(Part::infer("go")).await.unwrap().finished().await.unwrap()
 }
 
-/// What the model was told after its first reply: the reply itself, and the note on it.
+/// Returns the last messages shown to the model after its first reply: the reply itself, and the note on it.
 fn told(model: &Scripted) -> (String, String) {
     let requests = model.requests();
     let said = &requests[1].messages[2..];
@@ -84,7 +86,7 @@ fn delegated(end: &TaskSnapshot) -> &proto_events::call::Call {
     end.task().calls().iter().find(|call| call.request.kind == CallKind::Delegate).unwrap()
 }
 
-/// The task that an intent holds.
+/// Returns the task in the intent.
 fn sent_task(end: &TaskSnapshot) -> PostedTask {
     let args = delegated(end).request.args.to_value();
     PostedTask::from_json(&JsonText::from(args["task"].clone()), &mut Ports::default()).unwrap()
@@ -130,7 +132,7 @@ async fn another_agents_answer_is_told_to_the_model_and_its_run_names_ours_as_it
 async fn another_agent_is_asked_to_call_one_of_its_tools() {
     let forecast = async |ask: City| Ok::<_, Infallible>(format!("4 degrees in {}", ask.city));
     let other = in_memory().agent("other").tool("forecast", "Weather", forecast).start().await.unwrap();
-    // Whom it means is left out: only one agent has that skill.
+    // The agent's name is left out: only one agent has that skill.
     let reply = r#"{"type":"agent_call","action":"tool_call","tool":"forecast","args":{"city":"Oslo"}}"#;
     let last = Entry::json(&json!({"type": "final", "content": "done"}));
     let model = Scripted::new([Entry::Text(reply.to_owned()), last]);
@@ -207,10 +209,10 @@ async fn the_intent_with_the_whole_task_is_on_disk_before_anything_is_sent() {
         fn send(
             &self,
             sent: taskreel::peer::Delegation,
-        ) -> taskreel::agent::tool::BoxFuture<'static, Result<PeerAnswer, PeerError>> {
+        ) -> taskreel::tool::BoxFuture<'static, Result<PeerAnswer, PeerError>> {
             let mut calls = Vec::new();
             for record in self.1.read_all(Position(1), usize::MAX).unwrap() {
-                if record.record.stream.category() == "task" {
+                if record.record.stream.category() == Some(Category::Task) {
                     let events = decode_record::<TaskEvent>(&record).unwrap();
                     calls.extend(events.into_iter().filter_map(|recorded| match recorded.event {
                         TaskEvent::Call(event) => Some(event),
@@ -226,11 +228,7 @@ async fn the_intent_with_the_whole_task_is_on_disk_before_anything_is_sent() {
             assert!(request.args.as_str().contains(&sent.task.id));
             self.0.send(sent)
         }
-        fn cancel(
-            &self,
-            id: &str,
-            why: &str,
-        ) -> taskreel::agent::tool::BoxFuture<'static, Result<(), PeerError>> {
+        fn cancel(&self, id: &str, why: &str) -> taskreel::tool::BoxFuture<'static, Result<(), PeerError>> {
             self.0.cancel(id, why)
         }
     }
@@ -243,7 +241,7 @@ async fn the_intent_with_the_whole_task_is_on_disk_before_anything_is_sent() {
     system.shutdown().await.unwrap();
 }
 
-/// Says when it runs; ends when it is told to.
+/// A tool that signals when it runs, and ends on a signal.
 #[derive(Clone, Default)]
 struct Slow {
     runs: Arc<AtomicU32>,
@@ -252,7 +250,7 @@ struct Slow {
 }
 
 impl Slow {
-    /// The agent `other` with this as its tool.
+    /// Starts the agent `other` with this tool.
     async fn start(&self) -> System {
         let slow = self.clone();
         let tool = move |_: Nothing| {

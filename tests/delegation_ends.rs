@@ -1,4 +1,5 @@
-//! How questions to other agents end: given up with the task that asked, out of time, refused, broken, answered late.
+//! The ends of questions to other agents: given up with the asking task, out of time, refused, failed,
+//! replied too late.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,11 +25,12 @@ use serde_json::{Value, json};
 use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::peer::{PeerAnswer, PeerError, PeerErrorKind};
-use taskreel::store::fold::decode_record;
-use taskreel::store::{Delivery, MemoryStore};
 use taskreel::system::Builder;
 use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::Delivery;
+use taskreel_log::read::decode_record;
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -65,7 +67,7 @@ fn given_up(peer: &Noted) -> Vec<(String, String)> {
     peer.canceled.lock().unwrap().clone()
 }
 
-/// Tells that whoever held it is gone.
+/// A guard that signals when it is dropped.
 struct Gone(Arc<Notify>);
 
 impl Drop for Gone {
@@ -142,7 +144,7 @@ async fn a_question_that_no_attempt_is_left_for_is_given_up_and_fails_the_run() 
 
 #[tokio::test]
 async fn an_answer_that_comes_after_the_cancel_is_evidence_and_no_outcome() {
-    let answer = PeerAnswer { state: TaskState::Canceled, result: JsonText::string("half"), broke: None };
+    let answer = PeerAnswer { state: TaskState::Canceled, result: JsonText::string("half"), error: None };
     let peer = Noted::that(Does::AnswersTooLate(answer)).with(ToolPolicy::idempotent());
     let (system, task) = asking(&peer).await;
     let canceled = task.cancel(None).await.unwrap();

@@ -1,6 +1,7 @@
-//! Where our answers differ from the recorded ones on purpose. Each is a rule, never a list of case names: a
-//! predicate over the case and a transformation of what is expected, with what theirs does, what ours does, and
-//! why. A rule carries an example, which is tested here; the fixture tests print how many cases it touched.
+//! Deliberate differences between our results and the recorded ones. Each is a rule, never a list of case
+//! names: a predicate over the case and a transformation of the expected result, with Protolink's behaviour,
+//! ours, and the reason. Each rule has an example, which is tested here; the fixture tests print how many
+//! cases it touched.
 #![allow(
     clippy::indexing_slicing,
     reason = "`Value` answers null for a key that is absent, and the cases are objects"
@@ -11,28 +12,28 @@ mod output_schema;
 
 use serde_json::{Value, json};
 
-/// One deliberate difference.
+/// A deliberate difference.
 #[derive(Debug)]
 pub(crate) struct Deviation {
     /// The area whose cases it may touch.
     pub(crate) area: &'static str,
     /// A short name.
     pub(crate) name: &'static str,
-    /// What theirs does.
+    /// Protolink's behaviour.
     pub(crate) theirs: &'static str,
-    /// What ours does.
+    /// Our behaviour.
     pub(crate) ours: &'static str,
-    /// Why.
+    /// The reason.
     pub(crate) why: &'static str,
     /// Whether a case (`{"input", "expected" | "error", …}`) is one of those that differ.
     pub(crate) applies: fn(&Value) -> bool,
-    /// Makes of the recorded answer ours.
+    /// Changes the recorded result into ours.
     pub(crate) change: fn(&mut Value),
-    /// A case as recorded, and as we answer it.
+    /// A case as recorded, and with our result.
     pub(crate) example: fn() -> (Value, Value),
 }
 
-/// Every deviation.
+/// All deviations.
 pub(crate) static RULES: &[Deviation] = &[
     Deviation {
         area: "conversation_history",
@@ -86,12 +87,12 @@ pub(crate) static RULES: &[Deviation] = &[
     },
 ];
 
-/// The catalog's tools that fail, and the type of their errors.
+/// Returns the error type of a failing tool of the catalog.
 fn error_type(tool: &Value) -> &'static str {
     if tool == "typefail" { "TypeError" } else { "ValueError" }
 }
 
-/// The tool outputs with an empty error message in the expected tasks, each as (step, artifact).
+/// Returns the tool outputs with an empty error message in the expected tasks, each as (step, artifact).
 fn mute_outputs(case: &Value) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     for (step, answer) in case["expected"]["steps"].as_array().into_iter().flatten().enumerate() {
@@ -118,7 +119,7 @@ fn fail_with_the_tools_type(case: &mut Value) {
             .find(|part| part["content"]["call_id"] == call_id);
         let kind = asked.map_or("ValueError", |part| error_type(&part["content"]["tool_name"]));
         task["artifacts"][at]["parts"][0]["content"]["error"]["message"] = kind.into();
-        // The first error of a run names the failure; a failure that was there already stays.
+        // The first error of a run names the failure; an earlier failure stays.
         if task["state"] == "completed" {
             task["state"] = "failed".into();
             task["metadata"]["error"] = kind.into();
@@ -147,8 +148,8 @@ fn mute_tool_example() -> (Value, Value) {
     )
 }
 
-/// What the run of the only step ended with, if that was arguments which a tool's schema refuses, and the next
-/// reply of the script, if that ends the run well: tool, refusal, content.
+/// Returns tool, refusal and content, if the only step ended with arguments that a tool's schema refuses and
+/// the script's next reply ends the run successfully.
 fn bad_arguments(case: &Value) -> Option<(String, String, String)> {
     let steps = case["expected"]["steps"].as_array().filter(|steps| steps.len() == 1)?;
     let message = steps[0]["raised"]["message"].as_str()?;
@@ -173,7 +174,7 @@ fn tell_the_model_instead(case: &mut Value) {
     };
     let calls = case["expected"]["llm_calls"].as_array().cloned().unwrap_or_default();
     let asked = &case["input"]["agent"]["llm_script"][calls.len() - 1];
-    let said = taskreel::agent::python::python_json(asked);
+    let said = taskreel::fidelity::python_json(asked);
     let mut shown = calls.last().cloned().unwrap_or_default();
     if let Some(shown) = shown.as_array_mut() {
         shown.push(json!({"role": "assistant", "content": said}));
@@ -236,7 +237,7 @@ fn bad_arguments_example() -> (Value, Value) {
     (theirs, ours)
 }
 
-/// A list of messages without a system prompt in front, cut by its only operation to fewer than there are.
+/// Whether the only operation truncates a list of messages that begins without a system prompt.
 fn truncates_without_system(case: &Value) -> bool {
     let input = &case["input"];
     let (start, ops) = (input["start"].as_array(), input["ops"].as_array());
@@ -292,7 +293,7 @@ fn truncate_example() -> (Value, Value) {
     (answer(("user", "a")), answer(("assistant", "b")))
 }
 
-/// The error object of the first output that is an error to us.
+/// Returns the error object of the first output that we treat as an error.
 fn first_error(case: &Value) -> Option<&Value> {
     let outputs = case["input"]["outputs"].as_array()?;
     outputs.iter().find_map(|output| {

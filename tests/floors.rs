@@ -1,19 +1,40 @@
-//! The floors of ARCHITECTURE.md: imports go downward only, readers know no actor, and names of the crates that are
-//! ours to hide are in no other folder than theirs. Reads the source, because no type can say it.
+//! The floors of ARCHITECTURE.md, read from the source because no type can state them: imports go downward
+//! only, no two files and no two folders import each other in a circle, and a crate that we hide is named in
+//! its own room only.
+//!
+//! Re-exports are followed to the file that defines an item, and a child's import of its parent counts like
+//! any other.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-use std::path::{Path, PathBuf};
+#[path = "floors/graph.rs"]
+mod graph;
+#[path = "floors/source.rs"]
+mod source;
 
-/// Modules, each with those of its crate that it may name, itself apart.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use graph::{Edges, circles, imports};
+use source::{Crate, read};
+
+/// The rooms of one crate, each with the rooms of the same crate that it may import.
 type Floors = &'static [(&'static str, &'static [&'static str])];
 
-/// Those of `proto-events`. `scenario` is for tests and may name all.
+/// The crates of the workspace: name in paths, folder, rooms.
+const CRATES: &[(&str, &str, Floors)] = &[
+    ("proto_events", "proto-events/src", VOCABULARY),
+    ("taskreel_log", "event-log/src", LOG),
+    ("taskreel", "src", LIBRARY),
+    ("taskreel_cli", "cli/src", COMMAND_LINE),
+];
+
+/// The rooms of `proto-events`. `scenario` is for tests and may import all.
 const VOCABULARY: Floors = &[
     ("limits", &[]),
     ("id", &["limits"]),
     ("json", &["limits"]),
-    ("decider", &["envelope"]),
     ("envelope", &["id"]),
+    ("decider", &["envelope"]),
     ("model", &["envelope", "id", "json", "limits"]),
     ("turn", &["id", "model"]),
     ("call", &["envelope", "id", "json"]),
@@ -38,111 +59,152 @@ const VOCABULARY: Floors = &[
     ),
 ];
 
-/// Those of `taskreel`.
-const LIBRARY: Floors = &[
+/// The rooms of `taskreel-log`.
+const LOG: Floors = &[
     ("limits", &[]),
     ("ports", &[]),
-    ("otel", &[]),
-    // `modelled` and `trying` are there in the crate `interleavings` only.
-    ("store", &["limits", "modelled", "ports", "trying"]),
-    ("context", &["limits"]),
-    ("agent", &["context", "limits", "ports", "store"]),
-    ("audit", &["limits", "ports", "store"]),
-    ("inspect", &["audit", "error", "limits", "ports", "store"]),
-    ("error", &["limits", "store"]),
-    ("actors", &["agent", "error", "limits", "ports", "store"]),
-    ("system", &["actors", "agent", "error", "limits", "ports", "store"]),
-    // Of all that is below it, for tests of those who embed it.
-    ("testing", &["actors", "agent", "audit", "error", "limits", "ports", "store", "system"]),
+    ("sync", &[]),
+    ("api", &["limits", "sync"]),
+    ("engine", &["api", "limits", "sync"]),
+    ("memory", &["api", "engine", "limits", "sync"]),
+    ("jsonl", &["api", "limits"]),
+    ("sled", &["api", "engine", "limits", "ports", "sync"]),
+    ("read", &["api", "limits", "sync"]),
+    ("context", &[]),
+    ("shown", &["context"]),
+    ("audit", &["api", "engine", "jsonl", "limits", "read"]),
+    ("views", &["api", "audit", "jsonl", "limits", "read"]),
+    ("doctor", &["api", "audit", "engine", "sled"]),
+    // For tests of stores.
+    ("testing", &["api", "engine", "limits", "memory", "read"]),
 ];
 
-/// Crates, and the only places that may name them.
+/// The rooms of `taskreel`.
+const LIBRARY: Floors = &[
+    ("limits", &[]),
+    ("earlier", &[]),
+    ("python", &[]),
+    ("error", &[]),
+    ("http", &[]),
+    ("otel", &["http"]),
+    ("grammar", &["python"]),
+    ("tools", &["http", "limits", "python"]),
+    ("models", &["grammar", "http", "limits", "python", "tools"]),
+    ("agent", &["limits", "models", "python", "tools"]),
+    ("run", &["agent", "grammar", "limits", "models", "python", "tools"]),
+    ("live", &["limits", "models", "tools"]),
+    ("protolink", &["agent", "grammar", "live", "models", "run"]),
+    ("actors", &["agent", "error", "limits", "live", "models", "run", "tools"]),
+    ("system", &["actors", "agent", "error", "limits", "live", "models", "protolink", "run", "tools"]),
+    // For tests of those who embed the library, and for our own fixture tests.
+    ("testing", &["actors", "error", "limits", "models", "system", "tools"]),
+    ("fidelity", &["grammar", "models", "python", "run", "tools"]),
+];
+
+/// The rooms of `taskreel-cli`.
+const COMMAND_LINE: Floors = &[];
+
+/// Crates that stay inside, and the only places that may name them.
 const HIDDEN: &[(&str, &[&str])] = &[
-    ("actix", &["src/actors/", "src/system.rs", "src/system/"]),
-    ("actix_rt", &["src/actors/", "src/system/"]),
-    ("sled", &["src/store/sled.rs", "src/store/sled/"]),
-    ("reqwest", &["src/agent/genai.rs", "src/agent/openai/"]),
+    ("actix", &["src/actors", "src/system"]),
+    ("actix_rt", &["src/actors", "src/system"]),
+    ("sled", &["event-log/src/sled"]),
+    ("reqwest", &["src/http.rs", "src/models/providers", "src/tools/mcp"]),
     ("bincode", &["proto-events/src/codec/payload.rs"]),
+    ("clap", &["cli/src"]),
 ];
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// All source files, with their path from the root and their text without comments.
-fn sources() -> Vec<(String, String)> {
-    let mut folders = vec![root().join("src"), root().join("proto-events/src")];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path: PathBuf = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                let text = std::fs::read_to_string(&path).unwrap();
-                let code: Vec<_> = text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
-                let name = path.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
-                found.push((name, code.join("\n")));
-            }
-        }
-    }
-    found
-}
-
-/// The words that follow `before` in a text, and stand at the beginning of a path.
-fn words_after<'a>(text: &'a str, before: &'a str) -> impl Iterator<Item = &'a str> {
-    text.split(before).skip(1).map(|rest| {
-        let end = rest.find(|char: char| !char.is_alphanumeric() && char != '_');
-        rest.split_at(end.unwrap_or(rest.len())).0
-    })
-}
-
-/// Whether a path of this crate begins with the name: `sled::`, but not `super::sled::` or `self::sled::`.
-fn names_crate(code: &str, name: &str) -> bool {
-    let wanted = format!("{name}::");
-    code.match_indices(&wanted).any(|(at, _)| {
-        let before = code.split_at(at).0;
-        let in_a_word = before.ends_with(|char: char| char.is_alphanumeric() || char == '_');
-        let in_a_path = ["super::", "self::", "crate::", "store::"].iter().any(|path| before.ends_with(path));
-        !in_a_word && !in_a_path
-    })
+fn workspace() -> BTreeMap<String, Crate> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    CRATES.iter().map(|(name, folder, _)| ((*name).to_owned(), read(root, folder))).collect()
 }
 
 #[test]
 fn imports_go_downward_only() {
+    let workspace = workspace();
     let mut seen = 0;
-    for (name, code) in sources() {
-        let library = name.starts_with("src/");
-        let floors = if library { LIBRARY } else { VOCABULARY };
-        let module = words_after(&name, "src/").next().unwrap();
-        let Some((_, below)) = floors.iter().find(|(floor, _)| *floor == module) else {
-            let no_floor = ["lib", "bin", "scenario"];
-            assert!(no_floor.contains(&module), "{name} stands on no floor");
-            continue;
-        };
-        for used in words_after(&code, "crate::") {
+    for (name, _, floors) in CRATES.iter().filter(|(_, _, floors)| !floors.is_empty()) {
+        for (from, to, items) in imports(&workspace, name) {
+            let (Some(room), Some(used)) = (from.first(), to.first()) else { continue };
+            if room == "scenario" || room == used {
+                continue;
+            }
             seen += 1;
+            let Some((_, below)) = floors.iter().find(|(floor, _)| floor == room) else {
+                panic!("{name}::{room} stands on no floor; give it one in this table");
+            };
             assert!(
-                used == module || below.contains(&used),
-                "{name} names crate::{used}, which is not below {module}"
+                below.contains(&used.as_str()),
+                "{name}: {} imports {items:?} from {}, which is not below {room}",
+                from.join("::"),
+                to.join("::"),
             );
         }
     }
-    assert!(seen > 100, "only {seen} imports were looked at");
+    assert!(seen > 300, "only {seen} imports between rooms were found");
 }
 
 #[test]
-fn the_crates_that_we_hide_are_named_in_their_own_places_only() {
-    let sources = sources();
+fn no_two_files_import_each_other_in_a_circle() {
+    let workspace = workspace();
+    for (name, ..) in CRATES {
+        let edges = imports(&workspace, name).into_iter().map(|(from, to, _)| (from, to)).collect();
+        assert_eq!(circles(&edges), Vec::<BTreeSet<Vec<String>>>::new(), "circles between files of {name}");
+    }
+}
+
+#[test]
+fn no_two_folders_import_each_other_in_a_circle() {
+    let workspace = workspace();
+    for (name, ..) in CRATES {
+        // For each folder: its direct children, a file `a.rs` and its folder `a/` being one.
+        let mut folders: BTreeMap<Vec<String>, Edges> = BTreeMap::new();
+        for (from, to, _) in imports(&workspace, name) {
+            let shared = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+            if let (Some(a), Some(b)) = (from.get(..=shared), to.get(..=shared)) {
+                folders.entry(from[..shared].to_vec()).or_default().insert((a.to_vec(), b.to_vec()));
+            }
+        }
+        for (folder, edges) in folders {
+            let found = circles(&edges);
+            assert!(found.is_empty(), "a circle inside {name}::{}: {found:?}", folder.join("::"));
+        }
+    }
+}
+
+#[test]
+fn a_circle_and_a_re_export_are_noticed() {
+    let files = [
+        (vec![], "mod a; mod b; pub use b::Second;"),
+        (vec!["a"], "use crate::Second; pub struct First(Second);"),
+        (vec!["b"], "use crate::a::First; pub struct Second(Box<First>);"),
+    ];
+    let workspace = BTreeMap::from([("one".to_owned(), Crate::of_texts(&files))]);
+    let edges = imports(&workspace, "one").into_iter().map(|(from, to, _)| (from, to)).collect();
+    assert_eq!(circles(&edges).len(), 1, "{edges:?}");
+}
+
+#[test]
+fn hidden_crates_are_named_in_their_own_rooms_only() {
+    let workspace = workspace();
     for (hidden, places) in HIDDEN {
-        let named: Vec<_> =
-            sources.iter().filter(|(_, code)| names_crate(code, hidden)).map(|(name, _)| name).collect();
+        let named: Vec<&str> = workspace.values().flat_map(|krate| krate.files_that_name(hidden)).collect();
         assert!(!named.is_empty(), "{hidden} is named nowhere; is the rule still needed?");
-        for name in named {
+        for file in named {
             assert!(
-                places.iter().any(|place| name.starts_with(place)),
-                "{name} names {hidden}, which only {places:?} may"
+                places.iter().any(|place| file.starts_with(place)),
+                "{file} names {hidden}, which only {places:?} may"
             );
+        }
+    }
+}
+
+#[test]
+fn files_are_short_and_of_one_module_style() {
+    for krate in workspace().values() {
+        for (file, lines) in krate.lengths() {
+            assert!(lines <= 400, "{file} has {lines} lines; split what does not belong together");
+            assert!(!file.ends_with("/mod.rs"), "{file}: a module with children is `name.rs` beside `name/`");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The `genai` backend against local servers that speak Anthropic's and Ollama's own APIs, well and badly.
+//! The `genai` backend against local servers that speak Anthropic's and Ollama's own APIs, correctly and
+//! incorrectly.
 #![cfg(feature = "genai")]
 #![allow(
     clippy::unwrap_used,
@@ -16,11 +17,11 @@ use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
 use serde_json::{Value, json};
-use taskreel::agent::registry::ToolSpec;
 use taskreel::infer::{ChatMessage, Deltas, Genai, InferBackend, InferErrorKind, InferRequest};
-use taskreel::store::MemoryStore;
 use taskreel::tool::ToolPolicy;
+use taskreel::tool::ToolSpec;
 use taskreel::{Part, System};
+use taskreel_log::memory::MemoryStore;
 
 const KEY: &str = "sk-very-secret-3";
 
@@ -54,7 +55,7 @@ fn event(kind: &str, mut data: Value) -> Vec<u8> {
     format!("event: {kind}\ndata: {data}\n\n").into_bytes()
 }
 
-/// An answer of Anthropic's: its start, one block, its end.
+/// Returns an answer of Anthropic's API: its start, one block, its end.
 fn blocks(block: &Value, delta: &Value, reason: &str) -> Vec<Vec<u8>> {
     vec![
         stream_head(),
@@ -170,7 +171,7 @@ async fn every_failure_has_its_kind() {
             InferErrorKind::Transient { retry_after } => retry_after,
             _ => None,
         };
-        // What was asked for, and up to a quarter more.
+        // The requested delay, and up to a quarter more.
         let asked = error.message.contains("529");
         assert_eq!(wait.is_some_and(|wait| (2.0..=2.5).contains(&wait.as_secs_f64())), asked, "{wait:?}");
     }

@@ -1,5 +1,5 @@
-//! What went wrong once and must not again: outcomes that cannot be written, runtimes that end in the middle,
-//! shutdowns beside submits, callers who say what is not theirs to say.
+//! Regressions: outcomes that cannot be written, runtimes that end midway, shutdowns concurrent with submits,
+//! callers that send commands reserved for the system.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,16 +20,18 @@ use proto_events::model::{Artifact, PostedTask};
 use proto_events::task::{Task, TaskCommand};
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest, Scripted};
-use taskreel::ports::Ports;
-use taskreel::store::fold::fold_stream;
-use taskreel::store::{
-    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence,
-    MemoryStore, ReadError, SledStore, StoredRecord, StreamInfo,
-};
+use taskreel::tool::BoxFuture;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, System, TaskState};
+use taskreel_log::api::{
+    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
+    StoredRecord, StreamInfo,
+};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
+use taskreel_log::read::fold_stream;
+use taskreel_log::sled::SledStore;
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,12 +49,12 @@ fn memory() -> Arc<MemoryStore> {
     Arc::new(MemoryStore::new())
 }
 
-/// A hang is a failure.
+/// Fails the test if the work hangs.
 async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), work).await.expect("it hangs")
 }
 
-/// A tool that says when it runs, counts how often, and ends when it is told to.
+/// A tool that signals when it runs, counts its calls, and ends on a signal.
 #[derive(Clone, Default)]
 struct Gate {
     started: Arc<Notify>,
@@ -116,8 +118,9 @@ async fn whoever_waits_behind_a_turn_that_was_resumed_gets_it_after_a_cancel() {
     let second = start(Arc::new(store.reopened().unwrap())).await.unwrap();
     soon(started.notified()).await; // The call was sent again; its task has not asked for the turn.
     let waiter = second.session("s").send(Part::infer("b")).await.unwrap();
-    // Each round goes through the mailboxes of session and holder, in which the session's question stands: after
-    // these it has asked whether the holder runs, and has been told that it does.
+    // Each round passes through the mailboxes of session and holder, which also hold the session's question:
+    // after these rounds the session has asked whether the holder runs, and has received the answer that it
+    // does.
     for _ in 0..50 {
         second.session("s").history().await.unwrap();
         second.task(holder.id()).unwrap().snapshot().await.unwrap();
@@ -170,7 +173,7 @@ async fn a_caller_adds_no_output_and_no_task_under_another_ones_id() {
     assert!(matches!(task.command(output).await, Err(Error::NotForCallers)));
     let other = posted(&json!({"id": "B", "messages": []}));
     assert!(matches!(task.command(TaskCommand::Submit(Box::new(other))).await, Err(Error::NotForCallers)));
-    // An artifact of the caller's own is welcome, and decides nothing.
+    // A caller may add an artifact of its own; it decides nothing.
     task.command(TaskCommand::AppendArtifact { artifact, part: None }).await.unwrap();
     gate.go.notify_one();
     assert_eq!(soon(task.finished()).await.unwrap().state(), TaskState::Completed);
@@ -186,7 +189,7 @@ async fn an_edge_that_the_lifecycle_lacks_is_refused_with_both_states_and_no_eve
     assert_eq!(task.snapshot().await.unwrap().version(), failed.version());
 }
 
-/// A store whose appends fail from a moment on, as on a full disk.
+/// A store whose appends fail from a given moment on, as on a full disk.
 struct Failing(MemoryStore, AtomicBool);
 
 impl EventReader for Failing {
@@ -324,7 +327,7 @@ async fn metadata_that_names_no_possible_session_ends_the_run_and_loses_no_outco
     assert!(matches!(outcome, CallStatus::Succeeded(_)), "{outcome:?}");
 }
 
-/// A model that counts its tokens wrongly.
+/// A model that reports wrong token counts.
 #[derive(Clone, Default)]
 struct Greedy(Arc<AtomicU32>);
 

@@ -1,5 +1,5 @@
-//! What a subscriber of one task sees: the pieces of an answer while it comes in, the progress of a tool, and the
-//! run as Protolink streams it, with no gap and no repeat whenever it is taken.
+//! The view of a task's subscriber: the pieces of an answer as they arrive, the progress of a tool, and the
+//! run as Protolink streams it, without gap or repeat at any time of subscribing.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,19 +16,20 @@ use proto_events::id::{Position, Version};
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, Scripted};
 use taskreel::limits::LIVE_BUFFER;
-use taskreel::store::{EventReader, MemoryStore};
-use taskreel::system::{Live, TaskEvents, TaskStreamEvent, Tells};
+use taskreel::system::{Live, TaskEvents, TaskStreamEvent, TaskStreamPayload};
+use taskreel::tool::BoxFuture;
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{JsonSchema, Message, Part, System, TaskState};
+use taskreel_log::api::EventReader;
+use taskreel_log::memory::MemoryStore;
 use tokio::sync::Semaphore;
 
 const ANSWER: &str = r#"{"type":"final","content":"wear the long coat"}"#;
 
-/// A model that says its answer in pieces, one for each permit, and ends with one more. `fails` attempts break off
-/// before their end.
+/// A model that returns its answer in pieces, one for each permit, and ends with one more. `fails` attempts
+/// break off before their end.
 #[derive(Clone)]
 struct Pieces {
     size: usize,
@@ -84,24 +85,24 @@ async fn all(mut events: TaskEvents) -> Vec<TaskStreamEvent> {
 }
 
 fn chunks(events: &[TaskStreamEvent]) -> Vec<String> {
-    let chunk = |event: &TaskStreamEvent| match &event.tells {
-        Tells::Llm { kind: "llm_chunk", content, .. } => content.clone(),
+    let chunk = |event: &TaskStreamEvent| match &event.payload {
+        TaskStreamPayload::Llm { kind: "llm_chunk", content, .. } => content.clone(),
         _ => None,
     };
     events.iter().filter_map(chunk).collect()
 }
 
-/// The names of the events, those of the model's by their own.
+/// Returns the names of the events, with the model's events under their own names.
 fn names(events: &[TaskStreamEvent]) -> Vec<&'static str> {
-    let name = |event: &TaskStreamEvent| match event.tells {
-        Tells::Llm { kind, .. } => kind,
+    let name = |event: &TaskStreamEvent| match event.payload {
+        TaskStreamPayload::Llm { kind, .. } => kind,
         _ => event.type_name(),
     };
     events.iter().map(name).collect()
 }
 
 fn posted(id: &str, part: &Part) -> proto_events::model::PostedTask {
-    let mut ports = taskreel::ports::Ports::default();
+    let mut ports = taskreel_log::ports::Ports::default();
     let text = json!({"id": id, "messages": [{"role": "user", "parts": [
         {"type": part.kind(), "content": part.content().to_value()},
     ]}]});
@@ -166,8 +167,9 @@ async fn a_stream_that_is_taken_while_the_answer_comes_in_has_all_of_it_once() {
     );
     assert_eq!(chunks(&late).len(), 1, "who came in the middle waits for the whole");
     let durable = |events: &[TaskStreamEvent]| -> Vec<Value> {
-        let durable =
-            events.iter().filter(|event| !matches!(event.tells, Tells::Llm { kind: "llm_chunk", .. }));
+        let durable = events
+            .iter()
+            .filter(|event| !matches!(event.payload, TaskStreamPayload::Llm { kind: "llm_chunk", .. }));
         durable.map(|event| event.to_json().to_value()).collect()
     };
     assert_eq!(durable(&early), durable(&after), "ids and times included");
@@ -193,7 +195,7 @@ async fn a_listener_that_is_too_slow_is_told_and_its_stream_still_has_the_whole_
     system.shutdown().await.unwrap();
 }
 
-/// Says a long answer without waiting.
+/// A model that returns a long answer without waiting.
 struct Long;
 
 impl Long {
@@ -271,8 +273,8 @@ async fn progress_of_a_tool_is_heard_and_stands_in_no_log() {
         assert_eq!(text.as_ref(), said);
     }
     let events = all(events).await;
-    let progress = events.iter().filter_map(|event| match &event.tells {
-        Tells::Progress { message, .. } => Some(message.as_str()),
+    let progress = events.iter().filter_map(|event| match &event.payload {
+        TaskStreamPayload::Progress { message, .. } => Some(message.as_str()),
         _ => None,
     });
     assert_eq!(progress.collect::<Vec<_>>(), ["Executing tool: brew", "half", "nearly"]);
@@ -300,7 +302,10 @@ async fn the_newest_run_is_streamed_and_a_version_chooses_another() {
     let over = task.finished().await.unwrap();
     let told = all(task.events_after(over.version())).await;
     assert_eq!(names(&told), ["task_status_update"], "of a task that is over: its final status");
-    assert!(matches!(told[0].tells, Tells::Status { previous: None, new: TaskState::Completed, last: true }));
+    assert!(matches!(
+        told[0].payload,
+        TaskStreamPayload::Status { previous: None, new: TaskState::Completed, last: true }
+    ));
 
     let waiting = posted("w", &call());
     let handle = system.submit(waiting).await.unwrap();
@@ -331,24 +336,28 @@ async fn a_task_that_waits_for_a_person_ends_the_stream_and_the_next_run_is_anot
     assert_eq!(asked.state(), TaskState::InputRequired);
     let told = all(events).await;
     assert!(matches!(
-        told.last().unwrap().tells,
-        Tells::Status { new: TaskState::InputRequired, last: true, .. }
+        told.last().unwrap().payload,
+        TaskStreamPayload::Status { new: TaskState::InputRequired, last: true, .. }
     ));
 
     let next = task.events_after(asked.version());
     let mut again = posted("t", &Part::tool_call("hang", json!({})).unwrap());
     again.messages = asked.task().messages().to_vec();
-    let mut ports = taskreel::ports::Ports::default();
+    let mut ports = taskreel_log::ports::Ports::default();
     again.messages.push(Message::user("go on", &mut ports));
     system.submit(again).await.unwrap();
     let next = all(next).await;
     assert!(matches!(
-        next[0].tells,
-        Tells::Status { previous: Some(TaskState::InputRequired), new: TaskState::Working, last: false }
+        next[0].payload,
+        TaskStreamPayload::Status {
+            previous: Some(TaskState::InputRequired),
+            new: TaskState::Working,
+            last: false
+        }
     ));
     assert!(matches!(
-        next.last().unwrap().tells,
-        Tells::Status { new: TaskState::Completed, last: true, .. }
+        next.last().unwrap().payload,
+        TaskStreamPayload::Status { new: TaskState::Completed, last: true, .. }
     ));
     assert_eq!(next, all(task.events().await.unwrap()).await, "the newest run is the one that is streamed");
     system.shutdown().await.unwrap();
@@ -381,5 +390,32 @@ async fn a_budget_warns_once_for_each_limit_and_names_the_one_that_ends_the_run(
     assert_eq!(exceeded["limit_name"], "max_steps");
     assert_eq!(exceeded["observed"], 3);
     assert_eq!(exceeded["limit"], 2);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_failure_in_the_words_of_a_budget_is_no_budget() {
+    let script = Scripted::from_json(r#"[{"type":"tool_call","tool":"hang","args":{}}]"#).unwrap();
+    let system = System::builder("-")
+        .store(Arc::new(MemoryStore::new()))
+        .stateless()
+        .tool("hang", "Hangs", |_: serde_json::Map<String, Value>| {
+            std::future::pending::<Result<(), Infallible>>()
+        })
+        .infer(script)
+        .start()
+        .await
+        .unwrap();
+    let task = system.submit(posted("t", &Part::infer("Tea?"))).await.unwrap();
+    let error = "Run budget exceeded: max_steps observed 3 > limit 2";
+    task.command(TaskCommand::Fail { error: error.to_owned() }).await.unwrap();
+    let events = all(task.events().await.unwrap()).await;
+    let names = names(&events);
+    assert!(!names.contains(&"budget_exceeded"), "{names:?}");
+    let last = events.iter().rev().find_map(|event| match &event.payload {
+        TaskStreamPayload::Error { message, .. } => Some(message.as_str()),
+        _ => None,
+    });
+    assert_eq!(last, Some(error));
     system.shutdown().await.unwrap();
 }

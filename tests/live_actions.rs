@@ -1,4 +1,4 @@
-//! What a subscriber of one task is told of the actions that a model asks for: approvals, other agents.
+//! A task's live events about the actions that a model requests: approvals, other agents.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,17 +13,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
-use taskreel::store::MemoryStore;
 use taskreel::system::Builder;
 use taskreel::tool::ToolPolicy;
 use taskreel::{JsonSchema, Part, System};
+use taskreel_log::memory::MemoryStore;
 
 #[derive(Deserialize, JsonSchema)]
 struct Cents {
     cents: i64,
 }
 
-/// An agent whose model asks for this, then ends.
+/// Returns an agent whose model requests this action, then ends.
 fn asks(action: &Value) -> Builder {
     let script =
         Scripted::new([Entry::json(action), Entry::json(&json!({"type": "final", "content": "ok"}))]);
@@ -36,7 +36,7 @@ fn asks(action: &Value) -> Builder {
     )
 }
 
-/// The events of the one run, by the names of what they tell, with their metadata.
+/// Returns the events of a run by the names of their payloads, with their metadata.
 async fn told(system: &System) -> Vec<(String, Value)> {
     let task = system.submit(Part::infer("go")).await.unwrap();
     task.finished().await.unwrap();
@@ -49,7 +49,7 @@ async fn told(system: &System) -> Vec<(String, Value)> {
     told
 }
 
-/// The names between the model's action and what follows it.
+/// Returns the names between the model's action and what follows it.
 fn after_action(told: &[(String, Value)]) -> Vec<&str> {
     let names = told.iter().map(|(name, _)| name.as_str());
     names.skip_while(|name| *name != "llm_action").skip(1).take_while(|name| *name != "llm_step").collect()

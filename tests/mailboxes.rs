@@ -1,4 +1,4 @@
-//! Every mailbox has its own bound from its first message on, not actix's 16 until its actor has started.
+//! Each mailbox has its own bound from its first message on, not actix's 16 until its actor has started.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
@@ -6,9 +6,9 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use proto_events::task::TaskCommand;
 use taskreel::limits::MAILBOX_COMMANDS;
-use taskreel::ports::Ports;
-use taskreel::store::MemoryStore;
 use taskreel::{Message, Part, PostedTask, System};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
 
 async fn started() -> System {
     let store = Arc::new(MemoryStore::new());

@@ -1,5 +1,5 @@
-//! Tools of MCP servers, through a system: the server is a program of its own that shares nothing with our client, and
-//! writes down all that it is told.
+//! Tools of MCP servers, through a system: the server is a separate program that shares nothing with our
+//! client, and records all that it is sent.
 
 #![cfg(all(feature = "mcp", feature = "testing"))]
 #![allow(
@@ -17,12 +17,12 @@ use std::time::Duration;
 use proto_events::call::{Call, CallFailure, CallStatus, FailureClass, Recovery};
 use serde_json::{Value, json};
 use taskreel::infer::{Entry, Scripted};
-use taskreel::store::MemoryStore;
 use taskreel::system::Builder;
 use taskreel::tool::{McpServer, ToolPolicy};
 use taskreel::{Error, Part, System, TaskSnapshot, TaskState};
+use taskreel_log::memory::MemoryStore;
 
-/// A place for what a server writes down.
+/// The file in which a server records its messages.
 struct Journal(tempfile::TempDir);
 
 impl Journal {
@@ -34,10 +34,10 @@ impl Journal {
         self.0.path().join("journal")
     }
 
-    /// All that the server was told so far.
+    /// Returns all messages that the server was sent so far.
     fn all(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.path()).unwrap_or_default();
-        // The last line may be half written.
+        // The last line may be incomplete.
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
@@ -45,7 +45,7 @@ impl Journal {
         self.all().into_iter().filter(|told| told["method"] == method).collect()
     }
 
-    /// Waits until the server was told this so often.
+    /// Waits until the server was sent this method `times` times.
     async fn until(&self, method: &str, times: usize) -> Vec<Value> {
         let waited = tokio::time::timeout(Duration::from_secs(60), async {
             loop {
@@ -128,7 +128,7 @@ async fn tools_of_a_server_are_listed_called_and_recorded_like_ours() {
 
     let done = call(&system, "small_add", json!({"a": 2, "b": 3})).await;
     assert_eq!(result(&done), "\"5\"", "a single text is a string");
-    // What the schema forbids never reaches the server.
+    // Arguments that the schema forbids never reach the server.
     let refused = call(&system, "small_add", json!({"a": 2})).await;
     assert_eq!(refused.state(), TaskState::Failed);
     assert!(refused.task().error().unwrap().contains("args.b is required"), "{:?}", refused.task().error());
@@ -236,13 +236,13 @@ async fn a_server_gets_the_environment_that_it_is_given_and_none_of_our_own_secr
     let names: Vec<String> =
         serde_json::from_str(&result(&call(&system, "small_environment", json!({})).await)).unwrap();
     assert!(names.contains(&"TOKEN".to_owned()) && names.contains(&"PATH".to_owned()), "{names:?}");
-    // Every test is started with this one by cargo.
+    // Cargo starts every test with this variable.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     assert!(!names.contains(&"CARGO_MANIFEST_DIR".to_owned()), "{names:?}");
     system.shutdown().await.unwrap();
 }
 
-/// A server that listens at a port, until it is dropped.
+/// A server that listens at a port until it is dropped.
 struct Listening(Child, u16);
 
 impl Listening {
@@ -310,7 +310,7 @@ async fn what_cannot_work_is_told_at_the_start_without_secrets() {
     let missing = McpServer::stdio("none", "no-such-program-here").env("TOKEN", "t0ken-t0ken");
     let words = told(system().mcp(missing).start().await);
     assert!(words.starts_with("MCP server `none`: no-such-program-here cannot be started"), "{words}");
-    // A port that was free a moment ago: nobody listens there.
+    // A port that was free a moment ago: no server listens there.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let nobody = McpServer::http("web", format!("http://u:pa55word@127.0.0.1:{port}/mcp?key=k3y-of-mine"));
     let words = told(system().own_runtime(1).mcp(nobody).start().await);
@@ -321,7 +321,7 @@ async fn what_cannot_work_is_told_at_the_start_without_secrets() {
     }
     let journal = Journal::new();
     let twice = system().mcp(over_stdio(&journal)).mcp(over_stdio(&journal));
-    assert!(told(twice.start().await).contains("`small_echo`, as another is; give it a prefix"));
+    assert!(told(twice.start().await).contains("name `small_echo` is already in use; set a prefix"));
     let wrong = over_stdio(&journal).policy("eco", ToolPolicy::read_only());
-    assert!(told(system().mcp(wrong).start().await).contains("a policy is given for `eco`"));
+    assert!(told(system().mcp(wrong).start().await).contains("a policy is set for `eco`"));
 }

@@ -1,4 +1,4 @@
-//! The `OpenAI`-compatible backend against a server that speaks the API well and badly.
+//! The `OpenAI`-compatible backend against a server that speaks the API correctly and incorrectly.
 #![cfg(feature = "openai")]
 #![allow(
     clippy::unwrap_used,
@@ -18,11 +18,11 @@ use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
 use serde_json::{Value, json};
-use taskreel::agent::registry::ToolSpec;
 use taskreel::infer::{
     ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, OpenAiCompatible,
 };
 use taskreel::tool::ToolPolicy;
+use taskreel::tool::ToolSpec;
 
 fn request() -> InferRequest {
     InferRequest {
@@ -56,7 +56,7 @@ async fn ask(server: &ModelServer) -> Result<InferReply, InferError> {
     OpenAiCompatible::new(server.url(), "qwen3").infer(request()).await
 }
 
-/// What a backend makes of one answer.
+/// Returns the backend's result for one answer.
 async fn told(answer: Answer) -> Result<InferReply, InferError> {
     ask(&ModelServer::start([answer]).await).await
 }
@@ -161,7 +161,7 @@ async fn a_stream_is_read_wherever_the_network_cuts_it_and_however_its_lines_end
         let reply = told(steps.collect()).await.unwrap();
         assert_eq!((reply.content.as_str(), reply.usage.is_some()), (text.as_str(), true), "{newline:?}");
     }
-    // Chunks of HTTP that end between the bytes of a character.
+    // HTTP chunks that end between the bytes of a character.
     let mut answer =
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for chunk in [event(&piece(&text)), ending()].concat().chunks(7) {
@@ -209,7 +209,7 @@ async fn every_way_to_say_no_has_its_kind_and_its_words() {
         (
             raw("302 Found", &[("location", "https://other/v1?token=1")], b""),
             Failed,
-            "sends us on to https://other/v1;",
+            "redirects to https://other/v1;",
         ),
         (
             json_answer(
@@ -245,7 +245,7 @@ async fn every_way_to_say_no_has_its_kind_and_its_words() {
     assert_eq!((error.kind, error.message.contains("4096 tokens")), (Malformed, true), "{error:?}");
 }
 
-/// What a server answers, and after how many milliseconds it is asked again.
+/// A server's answer, and the milliseconds after which it may be asked again.
 type Busy<'a> = (&'a str, &'a [(&'a str, &'a str)], Option<u64>);
 
 #[tokio::test]
@@ -263,7 +263,7 @@ async fn a_busy_server_is_asked_again_when_it_says() {
         let error = told(json_answer(status, headers, &json!({"error": "busy"}))).await.unwrap_err();
         let InferErrorKind::Transient { retry_after } = error.kind else { panic!("{error:?}") };
         let asked = wait.map(Duration::from_millis);
-        // What was asked for, and up to a quarter more.
+        // The requested delay, and up to a quarter more.
         assert_eq!(retry_after.is_some(), asked.is_some(), "{status}: {retry_after:?}");
         assert!(retry_after >= asked && retry_after <= asked.map(|asked| asked * 5 / 4), "{retry_after:?}");
     }
@@ -343,7 +343,7 @@ async fn dropping_the_question_hangs_up() {
 
 #[test]
 fn a_body_is_json_value_for_value() {
-    // What goes over the wire keeps numbers as they were given.
+    // Numbers are sent as they were given.
     let model = OpenAiCompatible::new("http://h", "m").parameter("big", Value::from(u64::MAX));
     assert_eq!(model.parameters().get("parameters").unwrap().as_str(), r#"{"big":18446744073709551615}"#);
 }

@@ -1,4 +1,4 @@
-//! The `OpenAI`-compatible backend under a whole system: what its failures, its schema and its key leave in the log.
+//! The `OpenAI`-compatible backend in a whole system: the effect of its failures, schema and key on the log.
 #![cfg(feature = "openai")]
 #![allow(
     clippy::unwrap_used,
@@ -15,15 +15,16 @@ use model_server::{
     Answer, ModelServer, Step, event, json_answer, piece, said, stream_head, streamed, whole,
 };
 use proto_events::call::CallEvent;
-use proto_events::id::Position;
+use proto_events::id::{Category, Position};
 use proto_events::json::JsonText;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use taskreel::infer::OpenAiCompatible;
-use taskreel::store::fold::decode_record;
-use taskreel::store::{EventReader, EventStore, MemoryStore};
 use taskreel::{Error, JsonSchema, Part, System, TaskSnapshot, TaskState};
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::decode_record;
 
 #[derive(Deserialize, JsonSchema)]
 struct Two {
@@ -31,7 +32,7 @@ struct Two {
     b: i64,
 }
 
-/// A system on a log in memory, with one tool whose name the API does not take.
+/// Starts a system on a log in memory, with one tool whose name the API does not accept.
 async fn system(model: OpenAiCompatible) -> (System, Arc<MemoryStore>) {
     let log = Arc::new(MemoryStore::new());
     let add = |two: Two| async move { Ok::<_, std::io::Error>(two.a + two.b) };
@@ -39,7 +40,7 @@ async fn system(model: OpenAiCompatible) -> (System, Arc<MemoryStore>) {
     (builder.tool("math.add", "Adds", add).infer(model).start().await.unwrap(), log)
 }
 
-/// What became of one part, and the events of its calls.
+/// Runs one part; returns the finished task, and the events of its calls.
 async fn run(model: OpenAiCompatible, part: Part) -> (TaskSnapshot, Vec<CallEvent>) {
     let (system, log) = system(model).await;
     let end = system.session("s").send(part).await.unwrap().finished().await.unwrap();
@@ -51,7 +52,7 @@ async fn run(model: OpenAiCompatible, part: Part) -> (TaskSnapshot, Vec<CallEven
 fn calls(log: &dyn EventReader) -> Vec<CallEvent> {
     let mut calls = Vec::new();
     for stored in log.read_all(Position(1), 10_000).unwrap() {
-        if stored.record.stream.category() == "task" {
+        if stored.record.stream.category() == Some(Category::Task) {
             let events = decode_record::<TaskEvent>(&stored).unwrap();
             calls.extend(events.into_iter().filter_map(|recorded| match recorded.event {
                 TaskEvent::Call(event) => Some(event),
@@ -98,7 +99,7 @@ async fn a_conversation_with_a_native_call_ends_well_and_its_usage_is_kept() {
         server.url()
     );
     assert_eq!(intent.args.as_str(), expected);
-    // The second question shows the model its own call and the result.
+    // The second request shows the model its own call and the result.
     let messages = &server.seen()[1].body["messages"];
     assert_eq!(messages[2]["content"], r#"{"type":"tool_call","tool":"math.add","args":{"a":2,"b":3}}"#);
     assert!(messages[3]["content"].as_str().unwrap().contains("\"result\": 5"), "{messages}");
@@ -149,7 +150,7 @@ async fn a_cancel_in_the_middle_of_an_answer_hangs_up() {
 async fn an_answer_of_its_schema_is_put_out_as_it_came() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
     let big = r#"{"n":1180591620717411303424,"x":1.50}"#;
-    // As a bare document, as the content of a final action, and as text there.
+    // As a bare document, as the content of a final action, and as text in one.
     let cases = [
         (big.to_owned(), big.to_owned()),
         (format!(r#"{{"type":"final","content":{big}}}"#), big.to_owned()),
@@ -175,14 +176,14 @@ async fn an_answer_that_does_not_fit_is_told_once_and_then_fails_the_task() {
     assert_eq!(answer(&end), json!({"n": 1}));
     let told = &server.seen()[1].body["messages"][2];
     assert_eq!(told["role"], "system");
-    assert!(told["content"].as_str().unwrap().contains("answer.n is required"), "{told}");
+    assert!(told["content"].as_str().unwrap().contains("\"n\" is a required property"), "{told}");
 
     // An unreadable reply between them changes nothing.
     let server = ModelServer::start([streamed(&["{}"]), streamed(&["prose"]), streamed(&[&said("x")])]).await;
     let (end, _) = run(OpenAiCompatible::new(server.url(), "m"), asking("n?", &schema)).await;
     assert_eq!(end.state(), TaskState::Failed);
     let error = end.task().error().unwrap();
-    assert!(error.contains("does not fit the output schema") && error.contains("got str"), "{error}");
+    assert!(error.contains("does not fit the output schema") && error.contains("is not of type"), "{error}");
     assert_eq!(server.seen().len(), 3);
 
     let server = ModelServer::start([streamed(&[good])]).await;
@@ -205,7 +206,7 @@ async fn a_limit_of_tokens_ends_the_run_before_or_after_the_call() {
         [budget("max_input_tokens", 20), budget("max_output_tokens", 6), budget("max_output_tokens", 7)]
     {
         let posted = JsonText::from(posted);
-        let mut ports = taskreel::ports::Ports::default();
+        let mut ports = taskreel_log::ports::Ports::default();
         let posted = taskreel::PostedTask::from_json(&posted, &mut ports).unwrap();
         let id = format!("{}-{}", posted.id, errors.len());
         let task = system.submit(taskreel::PostedTask { id, ..posted }).await.unwrap();

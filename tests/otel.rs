@@ -1,4 +1,4 @@
-//! Spans as OpenTelemetry: their names and attributes in the words of the `GenAI` conventions, and that they go out.
+//! Spans as OpenTelemetry: their names and attributes follow the `GenAI` conventions, and they are exported.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -17,12 +17,12 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use proto_events::call::TokenUsage;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::otel::Telemetry;
-use taskreel::store::MemoryStore;
+use taskreel::tool::BoxFuture;
 use taskreel::tool::ToolError;
 use taskreel::{JsonSchema, Part, System};
+use taskreel_log::memory::MemoryStore;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -142,7 +142,7 @@ async fn spans_go_out_in_the_words_of_the_genai_conventions() {
     );
 }
 
-/// Answers one request with 200 and gives its head and body back.
+/// Answers one request with 200 and returns its head and body.
 fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
     let (mut stream, _) = listener.accept().unwrap();
     let (mut head, mut byte) = (Vec::new(), [0]);
@@ -158,7 +158,7 @@ fn one_request(listener: &TcpListener) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// The child of the next test: the environment of a process can be set only from outside.
+/// Entry of the next test's child: the environment of a process can be set only from outside.
 #[tokio::test]
 async fn child_that_exports_to_where_the_environment_says() {
     if std::env::var_os("TASKREEL_OTEL_CHILD").is_none() {

@@ -1,5 +1,5 @@
-//! Actors are put to sleep when they are idle or too many, nothing is lost between one and the next, and open
-//! work is never put to sleep.
+//! Actors are passivated when they are idle or too many, nothing is lost between one actor and the next, and
+//! an actor with open work is never passivated.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,14 +17,14 @@ use futures_util::stream::{self, StreamExt};
 use proto_events::model::LlmRole;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
-use taskreel::store::MemoryStore;
 use taskreel::system::Builder;
+use taskreel::tool::BoxFuture;
 use taskreel::tool::ToolContext;
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
+use taskreel_log::memory::MemoryStore;
 
-/// A model that answers everything with the same word, however often it is asked.
+/// A model that answers everything with the same word, and counts its requests.
 #[derive(Clone, Default)]
 struct Yes {
     asked: Arc<AtomicUsize>,
@@ -62,7 +62,7 @@ async fn live(system: &System) -> usize {
     system.live_tasks().await.unwrap() + system.live_sessions().await.unwrap()
 }
 
-/// Waits until so few are awake.
+/// Waits until at most this many actors are live.
 async fn await_live(system: &System, most: usize) {
     let since = Instant::now();
     while live(system).await > most {
@@ -71,7 +71,7 @@ async fn await_live(system: &System, most: usize) {
     }
 }
 
-/// How many turns a conversation has: each ends with one answer.
+/// Returns the number of turns of a conversation: each ends with one answer.
 async fn turns(system: &System, session: &str) -> usize {
     let history = system.session(session).history().await.unwrap();
     history.as_slice().iter().filter(|message| message.role == LlmRole::Assistant).count()
@@ -98,7 +98,7 @@ async fn a_thousand_tasks_of_two_hundred_sessions_go_through_a_bound_of_sixteen(
         }
     });
     work.await;
-    // At each moment, at most so many had open work: a task, and the session whose turn it has.
+    // At most `AT_ONCE` have open work at a time: a task, and the session whose turn it has.
     let (tasks, sessions) = (tasks.into_inner(), sessions.into_inner());
     assert!(tasks <= BOUND + AT_ONCE, "{tasks} tasks were awake at once");
     assert!(sessions <= BOUND + AT_ONCE, "{sessions} sessions were awake at once");
@@ -131,7 +131,7 @@ async fn open_work_is_never_put_to_sleep_and_goes_beyond_the_bound() {
         assert_eq!(canceled.unwrap().state(), TaskState::Canceled);
         assert_eq!(ended.unwrap().task().calls().iter().map(|call| call.attempts).sum::<u32>(), 1);
     }
-    // Nobody new comes: those who come to rest must say so themselves.
+    // There are no new actors: those that become idle must report so themselves.
     await_live(&system, 2).await;
     system.shutdown().await.unwrap();
 }
@@ -159,7 +159,7 @@ async fn requests_for_a_turn_that_race_with_going_to_sleep_are_all_granted_once(
     let model = Yes::default();
     let brief = Duration::from_millis(1);
     let system = builder().live_actors(1).passivate_after(brief).infer(model.clone()).start().await.unwrap();
-    // Two sessions that push each other out, by the bound and by the clock, while somebody looks at them.
+    // Two sessions that displace each other, by the bound and by the clock, while they are read.
     let ask = |asker: usize| {
         let system = system.clone();
         async move {

@@ -1,6 +1,6 @@
-//! Compares our answers with what the real systems answered, case by case. The folder in `TASKREEL_FIXTURES`
-//! holds `protolink/` and `a2a-utils/`; without it the copy in `tests/fixtures` is read. Run with
-//! `-- --nocapture` to see the table.
+//! Compares our results with those of the real systems, case by case. The folder in `TASKREEL_FIXTURES` holds
+//! `protolink/` and `a2a-utils/`; without it the copy in `tests/fixtures` is read. Run with `-- --nocapture`
+//! to see the table.
 
 #[cfg(test)]
 mod deviations;

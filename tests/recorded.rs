@@ -1,4 +1,5 @@
-//! A log played back: the same tasks, on a new log, leave the same events, and what was never asked is refused.
+//! A replayed log: the same tasks, on a new log, leave the same events, and requests that were not recorded
+//! are refused.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use std::sync::Arc;
@@ -7,11 +8,12 @@ use proto_events::codec::AnyEvent;
 use proto_events::id::Position;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::python::python_json;
+use taskreel::fidelity::python_json;
 use taskreel::infer::{Entry, InferBackend, Recorded, RecordedError, Scripted};
-use taskreel::store::{EventReader, EventStore, MemoryStore};
 use taskreel::system::Builder;
 use taskreel::{JsonSchema, Part, System, TaskState};
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::memory::MemoryStore;
 
 #[derive(Deserialize, JsonSchema)]
 struct Two {
@@ -50,7 +52,7 @@ fn script() -> Scripted {
     ])
 }
 
-/// Two turns of a conversation, one that fails, and one with a schema.
+/// Runs two turns of a conversation, one that fails, and one with a schema.
 async fn work(system: &System) -> Vec<TaskState> {
     let schema = json!({"prompt": "n?", "output_schema": {"type": "object", "required": ["n"]}});
     let parts = [
@@ -67,7 +69,7 @@ async fn work(system: &System) -> Vec<TaskState> {
     states
 }
 
-/// The log's events in words, with ids and times masked by the order in which they come up.
+/// Returns the log's events in words, with ids and times masked by their order of appearance.
 fn events(log: &dyn EventReader) -> Vec<String> {
     let mut known: Vec<String> = Vec::new();
     let mut shown = Vec::new();
@@ -81,7 +83,7 @@ fn events(log: &dyn EventReader) -> Vec<String> {
     shown
 }
 
-/// Ids are long runs of hexadecimal digits, also in groups; times have a year in front.
+/// Masks ids, which are long runs of hexadecimal digits, also in groups, and times, which begin with a year.
 fn mask(text: &str, known: &mut Vec<String>) -> String {
     let is_word = |char: char| char.is_ascii_alphanumeric() || matches!(char, '_' | '-' | ':' | '+' | '.');
     let mut out = String::new();
@@ -149,13 +151,13 @@ async fn what_was_never_asked_is_refused_in_words_that_say_what_differs() {
     };
     let plain = || builder(&fresh());
     let other = failed(plain(), "2 + 2?", 1).await;
-    assert!(other.contains("not recorded: scripted/scripted, asked with 2 messages"), "{other}");
-    assert!(other.contains("3 questions, 1 of them with as many messages"), "{other}");
+    assert!(other.contains("not recorded: scripted/scripted, request of 2 messages"), "{other}");
+    assert!(other.contains("3 inferences, 1 of them with the same number of messages"), "{other}");
     let tools = failed(plain().tool("more", "More", add), "1 + 2?", 1).await;
-    assert!(tools.contains("tools that the model is offered"), "{tools}");
+    assert!(tools.contains("tools offered to the model differ"), "{tools}");
     assert_eq!(failed(plain(), "1 + 2?", 1).await, "");
     let twice = failed(plain(), "1 + 2?", 2).await;
-    assert!(twice.contains("asked 1 times then, and is asked once more now"), "{twice}");
+    assert!(twice.contains("holds 1 inferences of this prompt, and one more is requested"), "{twice}");
 }
 
 #[tokio::test]

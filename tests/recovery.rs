@@ -1,5 +1,5 @@
-//! Rule R7 over a whole log: a run is cut after every append, and the system is started on what is left. The
-//! cut is where a process may die; what follows must be what the recovery mode of each open call allows.
+//! Rule R7 over a whole log: a run is cut after every append, and the system is started on the rest. Each cut
+//! is a point where a process may die; what follows must be what the recovery mode of each open call allows.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,22 +14,23 @@ use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallKind, CallStatus, Recovery};
 use proto_events::codec::record::{EncodedRecord, EventBody, RecordDraft};
-use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
+use proto_events::id::{Category, Digest, ExpectedVersion, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
 use serde::Deserialize;
-use taskreel::audit::explain::{Explained, Found, explain};
-use taskreel::audit::words::does;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::ports::Ports;
-use taskreel::store::fold::{decode_record, fold_stream};
-use taskreel::store::{Append, AppendPart, EventReader, EventStore, MemoryStore, StoredRecord};
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{JsonSchema, System, TaskState};
+use taskreel_log::api::{Append, AppendPart, EventReader, EventStore, StoredRecord};
+use taskreel_log::audit::words::recovery_step;
+use taskreel_log::audit::{Explained, Explanation, explain};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
+use taskreel_log::read::{decode_record, fold_stream};
 
-/// Which call ids each tool was called with, in order.
+/// The ids of the calls of each tool, in order.
 type Ledger = Arc<Mutex<Vec<String>>>;
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,7 +46,7 @@ async fn start(store: Arc<MemoryStore>, ledger: &Ledger, conversation: bool) -> 
     };
     let call = |tool: &str| Entry::Text(format!(r#"{{"type":"tool_call","tool":"{tool}","args":{{}}}}"#));
     let last = || Entry::Text(r#"{"type":"final","content":"ok"}"#.to_owned());
-    // Replies follow from what was said, so that a restarted process is answered as the first one was.
+    // Replies depend on the prompt alone, so that a restarted process gets the same ones.
     let model = Scripted::by_prompt([("pay and look".to_owned(), vec![call("pay"), call("look"), last()])]);
     let builder = System::builder("in memory").store(store);
     let builder = if conversation { builder } else { builder.stateless() };
@@ -65,7 +66,7 @@ const TASK: &str = r#"{"id":"t","created_at":"x","metadata":{"session_id":"s"},"
     {"type":"infer","content":{"prompt":"pay and look"}},
     {"type":"tool_call","content":{"tool_name":"put","args":{},"call_id":"p3"}}]}]}"#;
 
-/// The appends of a log, in order: the records of one set together.
+/// Returns the appends of a log, in order: the records of one set together.
 fn appends(store: &dyn EventReader) -> Vec<Vec<StoredRecord>> {
     let mut sets: Vec<Vec<StoredRecord>> = Vec::new();
     for record in store.read_all(Position(1), usize::MAX).unwrap() {
@@ -88,11 +89,11 @@ async fn copy(sets: &[Vec<StoredRecord>]) -> Arc<MemoryStore> {
         let append = Append { fence: store.fence(), set_id: set[0].record.set_id, parts: parts.collect() };
         store.append(append).await.unwrap();
     }
-    // What the next process finds.
+    // The log that the next process finds.
     Arc::new(store.reopened().unwrap())
 }
 
-/// The next message of a conversation: while a tool call waits for its answer, only that may come.
+/// Takes the next message of a conversation: while a tool call waits for its result, only that may come.
 fn hear(waiting: &mut Option<String>, origin: Option<String>) {
     match (&*waiting, origin) {
         (None, origin) => *waiting = origin,
@@ -101,13 +102,14 @@ fn hear(waiting: &mut Option<String>, origin: Option<String>) {
     }
 }
 
-/// Every prefix of the task's and the session's streams: a call is sent only after its intent, has at most one
-/// outcome, and no inference is asked for while a tool call of the conversation waits for its answer.
+/// Checks every prefix of the task's and the session's streams: a call is sent only after its intent, has at
+/// most one outcome, and no inference is requested while a tool call of the conversation waits for its
+/// result.
 fn check_every_prefix(store: &dyn EventReader) {
     let mut waiting: Option<String> = None;
     let mut outcomes: HashMap<String, u32> = HashMap::new();
     for record in store.read_all(Position(1), usize::MAX).unwrap() {
-        if record.record.stream.category() == "session" {
+        if record.record.stream.category() == Some(Category::Session) {
             for event in decode_record::<SessionEvent>(&record).unwrap() {
                 let SessionEvent::MessageAppended(message) = event.event else { continue };
                 hear(&mut waiting, message.origin);
@@ -141,10 +143,10 @@ fn check_every_prefix(store: &dyn EventReader) {
     assert!(waiting.is_none());
 }
 
-/// What was explained is what recovery then did: for each call that was open, the next event of it in the log is the one
-/// that was foretold, in the same words; and no call that was not open got an event of an attempt that is not new.
+/// Checks that recovery did what was explained: for each open call, the next event of it in the log is the
+/// explained one, in the same words; and a call that was not open got no event of an attempt that is not new.
 fn check_explained(store: &dyn EventReader, task: &StreamId, explained: &Explained, cut: &str) {
-    let Found::Task { calls, .. } = &explained.found else { panic!("{cut}: it is a task") };
+    let Explanation::Task { calls, .. } = &explained.explanation else { panic!("{cut}: it is a task") };
     let after = store.read_stream(task, Version(explained.version.0 + 1), usize::MAX).unwrap();
     let after: Vec<CallEvent> = after
         .iter()
@@ -154,19 +156,19 @@ fn check_explained(store: &dyn EventReader, task: &StreamId, explained: &Explain
             _ => None,
         })
         .collect();
-    for fate in calls {
-        let id = fate.call.request.call_id.as_str();
+    for recovery in calls {
+        let id = recovery.call.request.call_id.as_str();
         let done =
             after.iter().find(|event| event.call_id() == id).unwrap_or_else(|| panic!("{cut}: nothing"));
-        assert_eq!(fate.words, does(done, &fate.call.request), "{cut}");
-        assert!(!fate.words.starts_with("nothing"), "{cut}: {}", fate.words);
-        // Field by field too, but for the epoch, which only the next process knows.
-        let [foretold] = fate.events.as_slice() else { panic!("{cut}: {:?}", fate.events) };
+        assert_eq!(recovery.words, recovery_step(done, &recovery.call.request), "{cut}");
+        assert!(!recovery.words.starts_with("nothing"), "{cut}: {}", recovery.words);
+        // Compares all fields but the epoch, which only the next process knows.
+        let [foretold] = recovery.events.as_slice() else { panic!("{cut}: {:?}", recovery.events) };
         assert_eq!(without_epoch(foretold), without_epoch(done), "{cut}");
     }
     let first = after.first().map(CallEvent::call_id);
-    if let (Some(fate), Some(first)) = (calls.first(), first) {
-        assert_eq!(fate.call.request.call_id, first, "{cut}: an open call comes before everything else");
+    if let (Some(recovery), Some(first)) = (calls.first(), first) {
+        assert_eq!(recovery.call.request.call_id, first, "{cut}: an open call comes before everything else");
     }
 }
 
@@ -273,8 +275,8 @@ async fn what_waits_for_a_person_goes_on_with_the_persons_message() {
     system.shutdown().await.unwrap();
 }
 
-/// A run in which every status of an open call comes about: attempts that never end, of tools that may be repeated, that may
-/// not, and of one that never answers at all.
+/// A task in which every status of an open call occurs: attempts that never end, of tools that may be
+/// repeated, of tools that may not, and of a tool that never returns at all.
 const SLOW_TASK: &str = r#"{"id":"t","created_at":"x","messages":[{"id":"m","parts":[
     {"type":"tool_call","content":{"tool_name":"late","args":{},"call_id":"p1"}},
     {"type":"tool_call","content":{"tool_name":"never","args":{},"call_id":"p2"}},
@@ -282,7 +284,7 @@ const SLOW_TASK: &str = r#"{"id":"t","created_at":"x","messages":[{"id":"m","par
 
 async fn start_slow(store: Arc<MemoryStore>) -> System {
     let bound = Duration::from_millis(40);
-    // The first attempt never ends; any other answers at once.
+    // The first attempt never ends; all others return at once.
     let late = |cx: ToolContext, _: Nothing| async move {
         if cx.attempt() == 1 {
             std::future::pending::<()>().await;
@@ -300,7 +302,7 @@ async fn start_slow(store: Arc<MemoryStore>) -> System {
         .unwrap()
 }
 
-/// The same log, each event an append of its own: so that a process may die behind every single one.
+/// Returns the log with each event as an append of its own, so that a process may die after every single one.
 async fn event_by_event(records: &[StoredRecord]) -> Vec<Vec<StoredRecord>> {
     let store = Arc::new(MemoryStore::new());
     let mut previous: HashMap<StreamId, Digest> = HashMap::new();
@@ -350,13 +352,13 @@ async fn what_is_explained_is_what_recovery_does_behind_every_single_event() {
         let at = store.stream_version(&task).unwrap();
         let explained = explain(store.as_ref(), &task, at).unwrap();
         assert_eq!(explained.version, at, "every event is an append of its own");
-        let Found::Task { state, calls } = &explained.found else { panic!("it is a task") };
+        let Explanation::Task { state, calls } = &explained.explanation else { panic!("it is a task") };
         if *state != TaskState::Working {
             assert!(calls.is_empty(), "cut {cut}");
             continue;
         }
-        for fate in calls {
-            let [event] = fate.events.as_slice() else { panic!("cut {cut}: {:?}", fate.events) };
+        for recovery in calls {
+            let [event] = recovery.events.as_slice() else { panic!("cut {cut}: {:?}", recovery.events) };
             let does = match event {
                 CallEvent::Dispatched { attempt: 1, .. } => "first",
                 CallEvent::Dispatched { .. } => "again",
@@ -364,7 +366,7 @@ async fn what_is_explained_is_what_recovery_does_behind_every_single_event() {
                 CallEvent::Failed { .. } => "fails",
                 other => panic!("cut {cut}: {other:?}"),
             };
-            seen.insert((fate.call.status.as_str(), does));
+            seen.insert((recovery.call.status.as_str(), does));
         }
         let system = start_slow(Arc::clone(&store)).await;
         system.task("t").unwrap().finished().await.unwrap();

@@ -1,5 +1,5 @@
-//! A system whose store has failed: reads go on, reopening tells what became of each append in doubt, and
-//! everything goes on from what is on disk, through the handles that users hold.
+//! A system whose store has failed: reads continue, reopening reports the result of each unresolved append,
+//! and work continues from what is on disk, through the handles that users hold.
 
 #![cfg(feature = "testing")]
 #![allow(
@@ -18,23 +18,25 @@ use proto_events::id::Position;
 use proto_events::model::LlmRole;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
-use taskreel::ports::Ports;
-use taskreel::store::{
-    AppendError, AppendFault, Delivery, EventReader, EventStore, Faults, FaultyStore, MemoryStore, SledStore,
-};
+use taskreel::tool::BoxFuture;
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};
+use taskreel_log::api::{AppendError, EventReader, EventStore};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
+use taskreel_log::read::Delivery;
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::{AppendFault, Faults, FaultyStore};
 use tokio::sync::Notify;
 
-/// In the log, and nobody can say so.
+/// The fault of an append that is in the log, with an unknown result.
 const LANDS: AppendFault = AppendFault::AfterWrite;
 
-/// Not in the log, and nobody can say so.
+/// The fault of an append that is not in the log, with an unknown result.
 const IS_LOST: AppendFault = AppendFault::TearGroup { landing: 0 };
 
-/// A store of each kind, each able to fail; the directory is kept as long as the store is used.
+/// Returns a store of each kind, each able to fail; the directory is kept as long as the store is used.
 fn stores() -> Vec<(Faults, Arc<dyn EventStore>, Option<tempfile::TempDir>)> {
     let dir = tempfile::tempdir().unwrap();
     let memory: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
@@ -51,7 +53,7 @@ fn note(text: &str) -> PostedTask {
     PostedTask::new(Message::user(text, &mut mint), &mut mint)
 }
 
-/// How many records of the log come from this command.
+/// Returns the number of the log's records that come from this command.
 fn records_of(reader: &dyn EventReader, command_id: &str) -> usize {
     let all = reader.read_all(Position(1), usize::MAX).unwrap();
     all.iter().filter(|stored| stored.record.metadata.command_id == command_id).count()
@@ -97,7 +99,7 @@ async fn after_a_failed_write_reads_go_on_and_reopening_resolves_what_was_in_dou
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// What the tools of a test say of themselves.
+/// The signals and counts of a test's tools.
 #[derive(Clone, Default)]
 struct Watch {
     begun: Arc<Notify>,
@@ -105,7 +107,7 @@ struct Watch {
     at_once: Arc<AtomicUsize>,
 }
 
-/// Counts a run for as long as it lasts.
+/// A guard that ends the count of a running attempt.
 struct Run(Watch);
 
 impl Drop for Run {
@@ -114,8 +116,8 @@ impl Drop for Run {
     }
 }
 
-/// Its first run ends only when it is interrupted, and takes that for success; later ones end at once. It keeps its
-/// thread, so that nobody can end it but itself, and takes its time.
+/// A tool whose first attempt ends only when it is interrupted, and then returns success; later attempts end
+/// at once. It keeps its thread, so that it can only end by itself, and takes its time.
 async fn first_hangs(cx: ToolContext, watch: Watch) -> Result<&'static str, Infallible> {
     let others = watch.at_once.fetch_add(1, Ordering::SeqCst);
     let _run = Run(watch.clone());
@@ -205,7 +207,7 @@ async fn work_whose_outcome_could_not_be_written_goes_on_after_reopening() {
     }
 }
 
-/// A model that is silent when it is asked the first time.
+/// A model that never answers its first request.
 #[derive(Clone, Default)]
 struct SilentOnce(Watch);
 
@@ -283,7 +285,7 @@ async fn a_reopening_that_fails_is_told_and_can_be_tried_again() {
     }
 }
 
-/// Submits a task under this command id until it is acknowledged, and counts it then.
+/// Submits a task under this command id until it is acknowledged, then counts it.
 async fn submit(system: &System, command_id: &str, acknowledged: &AtomicUsize) -> TaskHandle {
     let task = note("work");
     loop {

@@ -1,4 +1,4 @@
-//! The spans that a run leaves with a subscriber: which there are, what stands in them, which one stands in which.
+//! The spans of a run as a subscriber sees them: their names, fields and nesting.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -11,11 +11,11 @@ use std::sync::{Arc, Mutex};
 use proto_events::call::TokenUsage;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
-use taskreel::store::MemoryStore;
+use taskreel::tool::BoxFuture;
 use taskreel::tool::ToolError;
 use taskreel::{JsonSchema, Part, System};
+use taskreel_log::memory::MemoryStore;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
@@ -33,7 +33,7 @@ struct Seen {
     follows: Option<u64>,
 }
 
-/// Collects the spans, and the errors that were told as events.
+/// A collector of the spans, and of the errors recorded as events.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<(Vec<Seen>, Vec<String>)>>);
 
@@ -87,7 +87,7 @@ impl Collector {
         self.0.lock().unwrap().0.clone()
     }
 
-    /// The names from a span up to the root.
+    /// Returns the names from a span up to the root.
     fn path(&self, of: &Seen) -> Vec<&'static str> {
         let (spans, mut path, mut at) = (self.spans(), vec![of.name], of.parent);
         while let Some(parent) = at {
@@ -108,7 +108,7 @@ async fn weather(ask: City) -> Result<u64, ToolError> {
     if ask.city.is_empty() { Err(ToolError::failed("no such city")) } else { Ok(20) }
 }
 
-/// Asks for the tool once, then ends.
+/// A model that requests the tool once, then ends.
 struct Asks;
 
 impl InferBackend for Asks {
@@ -136,7 +136,7 @@ impl InferBackend for Asks {
 
 async fn ran(parts: impl FnOnce() -> Vec<Part>) -> Collector {
     let collector = Collector::default();
-    // The actors have a thread of their own, so that this is for the whole process: one test a process at a time.
+    // The actors have a thread of their own, so the subscriber is for the whole process: one test at a time.
     let _ = tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Shared));
     *SHARED.lock().unwrap() = Some(collector.clone());
     let system = System::builder("-")
@@ -159,7 +159,7 @@ async fn ran(parts: impl FnOnce() -> Vec<Part>) -> Collector {
 static SHARED: Mutex<Option<Collector>> = Mutex::new(None);
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Hands on to the collector of the moment.
+/// A layer that forwards to the current collector.
 struct Shared;
 
 fn collector() -> Option<Collector> {

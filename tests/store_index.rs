@@ -1,4 +1,4 @@
-//! The index that is kept on disk: it is used, it is only a cache, and whatever becomes of it changes no answer.
+//! The index stored on disk: it is used, it is only a cache, and damage to it changes no result.
 #![cfg(feature = "testing")]
 #![allow(
     clippy::unwrap_used,
@@ -6,6 +6,7 @@
     reason = "in a test a panic is the answer, in helpers too"
 )]
 
+#[path = "../event-log/tests/store_support/mod.rs"]
 mod store_support;
 
 use std::path::Path;
@@ -13,14 +14,16 @@ use std::path::Path;
 use futures_util::future::join_all;
 use proto_events::id::{StreamId, Version};
 use store_support::{all, append, runtime};
-use taskreel::store::conformance::{Author, check_log, stream};
-use taskreel::store::open_work::open_work;
-use taskreel::store::{EventReader as _, EventStore as _, ReadError, SledStore, StoredRecord};
+use taskreel_log::api::{EventReader as _, EventStore as _, ReadError, StoredRecord};
+use taskreel_log::read::open_work;
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::conformance::{Author, check_log, stream};
 
 const STREAMS: u64 = 40;
 const EVENTS: u64 = 6_000;
 
-/// A closed log with several runs of its index, and a part that no run covers. Made in one go, in large groups.
+/// Makes a closed log with several sorted blocks of its index, and a part that no block covers. Made in one
+/// go, in large groups.
 fn closed(dir: &Path) -> (Vec<StoredRecord>, Author) {
     let store = SledStore::open(dir).unwrap();
     let mut author = Author::new(store.fence());
@@ -32,13 +35,13 @@ fn closed(dir: &Path) -> (Vec<StoredRecord>, Author) {
     (records, author)
 }
 
-/// Changes the trees of a closed log by hand.
+/// Changes the trees of a closed log directly.
 fn tamper(dir: &Path, change: impl FnOnce(&dyn Fn(&str) -> sled::Tree)) {
     let db = sled::Config::new().path(dir).segment_size(4 * 1024 * 1024).open().unwrap();
     change(&|name| db.open_tree(name).unwrap());
     db.flush().unwrap();
     drop(db);
-    // Until sled's own threads have let go of the directory.
+    // Until sled's own threads have released the directory.
     std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
 }
 
@@ -46,7 +49,7 @@ fn key(ordinal: u64) -> Vec<u8> {
     [&ordinal.to_be_bytes()[..], &[0]].concat()
 }
 
-/// How many runs the watermark covers; none without one.
+/// Returns the number of sorted blocks that the watermark covers; 0 without one.
 fn runs_kept(dir: &Path) -> u64 {
     let mut kept = 0;
     tamper(dir, |tree| {
@@ -57,7 +60,7 @@ fn runs_kept(dir: &Path) -> u64 {
     kept
 }
 
-/// The log answers as the list of its records says, and goes on.
+/// Checks that the log reads as the list of its records, and takes further appends.
 fn assert_whole(dir: &Path, records: &[StoredRecord], author: &Author) {
     let store = SledStore::open(dir).unwrap();
     assert!(all(&store) == records, "the log is another");
@@ -81,7 +84,7 @@ fn opening_reads_only_what_the_index_does_not_cover() {
     let (records, author) = closed(dir.path());
     assert!(runs_kept(dir.path()) >= 2);
     assert_whole(dir.path(), &records, &author);
-    // A value that the index covers: opening does not read it, whoever reads it is told.
+    // A value that the index covers: opening does not read it, a reader gets the error.
     tamper(dir.path(), |tree| {
         let log = tree("log");
         let mut value = log.get(key(0)).unwrap().unwrap().to_vec();
@@ -125,7 +128,7 @@ fn whatever_becomes_of_the_index_it_is_built_anew_and_every_answer_stays() {
     let mut records = records;
     for (what, damage) in damages {
         tamper(dir.path(), |tree| damage(tree));
-        // To open and to close is enough for it to be there again.
+        // Opening and closing is enough to restore it.
         SledStore::open(dir.path()).unwrap().close().unwrap();
         assert!(runs_kept(dir.path()) >= before, "{what}: opening keeps nothing");
         assert_whole(dir.path(), &records, &author);
@@ -144,7 +147,8 @@ fn a_log_that_rests_before_it_is_closed_is_whole_to_the_last_byte() {
     let appends: Vec<_> =
         (0..EVENTS).map(|n| store.append(author.one(&stream(&format!("s{}", n % STREAMS)), b"x"))).collect();
     assert!(runtime().block_on(join_all(appends)).iter().all(Result::is_ok));
-    // At rest HEAD is rewritten, and the watermark behind it, after the last flush that anybody waits for.
+    // At rest HEAD is rewritten, and the watermark after it, following the last flush that a caller waits
+    // for.
     let since = std::time::Instant::now();
     while !std::fs::read_to_string(dir.path().join("HEAD")).unwrap().contains(&format!("position {EVENTS}\n"))
     {

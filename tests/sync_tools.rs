@@ -1,4 +1,4 @@
-//! Functions that are not async as tools: they may block, they may panic, and nobody can stop one in the middle.
+//! Functions that are not async as tools: they may block, they may panic, and they cannot be stopped midway.
 
 #![allow(
     clippy::needless_pass_by_value,
@@ -20,11 +20,12 @@ use proto_events::id::{Position, Version};
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use taskreel::inspect::view::event_rows;
-use taskreel::store::{EventReader, MemoryStore};
 use taskreel::system::Builder;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
+use taskreel_log::api::EventReader;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::views::event_rows;
 
 #[derive(Deserialize, JsonSchema)]
 struct Ask {
@@ -98,13 +99,13 @@ async fn functions_and_closures_of_both_shapes_are_tools() {
     system.shutdown().await.unwrap();
 }
 
-/// A tool that waits for a word without giving its thread back.
+/// Returns a tool that blocks its thread until it receives a word.
 fn blocked(told: Receiver<String>) -> impl Fn(Ask) -> Result<String, Infallible> + Send + Sync + 'static {
     let told = Mutex::new(told);
     move |_| Ok(told.lock().unwrap().recv().unwrap())
 }
 
-/// This test's runtime has one thread, which the tool does not take.
+/// Checks that a blocking tool does not take the single thread of this test's runtime.
 #[tokio::test]
 async fn a_function_that_blocks_blocks_nobody_else() {
     let (tell, told) = channel();
@@ -131,7 +132,7 @@ async fn a_panic_is_a_failure_and_the_system_goes_on() {
     system.shutdown().await.unwrap();
 }
 
-/// A tool that says when it has begun, and goes on when it is told to, whoever has lost patience.
+/// Returns a tool that signals its begin, and continues only on a signal, even if its caller has given up.
 fn stubborn(
     began: Sender<()>,
     told: Receiver<()>,
@@ -140,7 +141,7 @@ fn stubborn(
     move |cx, _| {
         began.lock().unwrap().send(()).unwrap();
         told.lock().unwrap().recv().unwrap();
-        // A cancel is answered first and told to the tool then.
+        // A cancel is acknowledged first, and then passed to the tool.
         let until = Instant::now() + Duration::from_secs(60);
         while !cx.cancellation().is_canceled() && Instant::now() < until {
             std::thread::yield_now();

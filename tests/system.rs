@@ -15,9 +15,10 @@ use proto_events::id::{Position, Version};
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::store::{Delivery, MemoryStore};
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Part, System, TaskState};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::Delivery;
 
 #[derive(Deserialize, JsonSchema)]
 struct Sum {
@@ -200,7 +201,7 @@ async fn the_same_command_id_gets_the_first_answer_and_another_body_is_a_clash()
         .await
         .unwrap();
     let post = |text: &str| {
-        proto_events::model::PostedTask::parse(text, &mut taskreel::ports::Ports::default()).unwrap()
+        proto_events::model::PostedTask::parse(text, &mut taskreel_log::ports::Ports::default()).unwrap()
     };
     let first = post(r#"{"id":"t1","created_at":"x","messages":[]}"#);
     let task = system.submit_once("c1", first.clone()).await.unwrap();

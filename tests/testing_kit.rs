@@ -1,4 +1,4 @@
-//! `taskreel::testing` as a user's test meets it: time that passes at once, crashes, logs that end early.
+//! `taskreel::testing` as used by a user's test: time that passes at once, crashes, logs that end early.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,23 +12,24 @@ use proto_events::call::CallStatus;
 use proto_events::id::Position;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::ports::Clock as _;
-use taskreel::store::{EventReader as _, EventStore as _};
 use taskreel::system::Builder;
-use taskreel::testing::{self, CrashMatrix, Driver, Entry, Row, Scripted, TestSystem, appends, sleep};
+use taskreel::testing;
+use taskreel::testing::{CrashMatrix, Driver, Entry, Row, Scripted, TestSystem, appends, sleep};
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, TaskState};
+use taskreel_log::api::{EventReader as _, EventStore as _};
+use taskreel_log::ports::Clock as _;
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// Takes a minute.
+/// A tool that takes a minute.
 async fn slow(cx: ToolContext, _: Nothing) -> Result<String, Infallible> {
     sleep(Duration::from_secs(60)).await;
     Ok(format!("attempt {}", cx.attempt()))
 }
 
-/// Hangs in its first attempt.
+/// A tool that hangs in its first attempt.
 async fn stubborn(cx: ToolContext, _: Nothing) -> Result<&'static str, Infallible> {
     if cx.attempt() == 1 {
         std::future::pending::<()>().await;
@@ -36,7 +37,17 @@ async fn stubborn(cx: ToolContext, _: Nothing) -> Result<&'static str, Infallibl
     Ok("at last")
 }
 
-/// No `async fn`: it has a thread of its own, and takes real time.
+/// Reports the seconds that its attempt has left, at once and after each of two waits.
+async fn watchful(cx: ToolContext, _: Nothing) -> Result<Vec<u64>, Infallible> {
+    let mut left = Vec::new();
+    for _ in 0..3 {
+        left.push(cx.remaining().unwrap().as_secs());
+        sleep(Duration::from_secs(50)).await;
+    }
+    Ok(left)
+}
+
+/// A tool that is no `async fn`: it has a thread of its own, and takes real time.
 #[allow(clippy::unnecessary_wraps, reason = "a tool answers with a result")]
 fn plain(_: Nothing) -> Result<&'static str, Infallible> {
     std::thread::sleep(Duration::from_millis(20));
@@ -115,7 +126,7 @@ async fn a_crash_keeps_the_log_the_clock_and_what_the_world_saw() {
     system.shutdown().await.unwrap();
 }
 
-/// Everything that people do in the run below.
+/// Performs all actions of people in the run below.
 async fn people(driver: Driver) -> Result<(), Error> {
     let first = driver.session("s").send(Part::infer("Well?")).await?;
     let second = driver.submit(calls(&["look", "put", "pay"])).await?;
@@ -157,6 +168,20 @@ async fn a_log_that_is_cut_ends_behind_an_append_and_is_gone_on_with() {
     }
     let empty = system.cut_after(0).await.unwrap();
     assert!(matches!(empty.task(task.id()).unwrap().snapshot().await, Err(Error::TaskNotFound(_))));
+}
+
+#[tokio::test]
+async fn a_tool_sees_the_time_that_its_attempt_has_left_by_the_virtual_clock() {
+    let policy = ToolPolicy::read_only().timeout(Duration::from_secs(200));
+    let describe = move |builder: Builder| builder.tool_with("watch", "Waits", watchful, policy.clone());
+    let system = testing::system(describe).await.unwrap();
+    let task = system.submit(calls(&["watch"])).await.unwrap();
+    let end = system.finish(&task).await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+    let call = end.task().calls().iter().next().unwrap();
+    let CallStatus::Succeeded(left) = &call.status else { panic!("{:?}", call.status) };
+    assert_eq!(left.as_str(), "[200,150,100]");
+    system.shutdown().await.unwrap();
 }
 
 #[tokio::test]

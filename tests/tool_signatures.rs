@@ -1,15 +1,16 @@
-//! What the compiler says of a function that cannot be a tool: words that lead to the mistake.
+//! The compiler's messages about functions that cannot be tools: they lead to the mistake.
 //!
-//! The texts are those of one compiler. `TRYBUILD=overwrite cargo test --no-default-features --test tool_signatures` writes them anew; then
-//! raise `COMPILER`, and read what it says now as somebody who has made the mistake.
+//! The texts are those of one compiler. `TRYBUILD=overwrite cargo test --no-default-features --test
+//! tool_signatures` rewrites them; then raise `COMPILER`, and read the new texts as a person who has made the
+//! mistake.
 //!
-//! The library is built once more for it, by itself: only where that is quick, which is without a model's client
-//! (`cargo test --no-default-features --test tool_signatures`).
+//! The library is built once more for it, by itself: only where that is quick, which is without the
+//! clients of models (`cargo test --no-default-features --test tool_signatures`).
 #![cfg(not(feature = "openai"))]
 
 use std::process::Command;
 
-/// The compiler whose words are in `compile_fail/*.stderr`.
+/// The compiler whose messages are in `compile_fail/*.stderr`.
 const COMPILER: &str = "rustc 1.95";
 
 #[test]

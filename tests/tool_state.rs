@@ -1,5 +1,5 @@
-//! What tools keep between their calls: written with the call's success in one append or not at all, seen by the next
-//! call, by who embeds the system and by who audits its log.
+//! The state that tools keep between calls: written with the call's success in one append or not at all,
+//! visible to the next call, to the embedding program and to an auditor of its log.
 
 #![cfg(feature = "testing")]
 #![allow(
@@ -20,26 +20,27 @@ use proto_events::task::TaskEvent;
 use proto_events::tool_store::ToolStoreEvent;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::audit::{FindingKind, Scope, replay_all, verify, verify_within};
-use taskreel::inspect::view::{EventRow, event_rows};
-use taskreel::store::conformance::draft;
-use taskreel::store::{
-    Append, AppendFault, AppendPart, EventReader, EventStore, Faults, FaultyStore, MemoryStore, SledStore,
-};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Version};
 use taskreel::{JsonSchema, Part, System, TaskSnapshot, TaskState};
+use taskreel_log::api::{Append, AppendPart, EventReader, EventStore};
+use taskreel_log::audit::{FindingKind, Scope, replay_all, verify, verify_within};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::conformance::draft;
+use taskreel_log::testing::{AppendFault, Faults, FaultyStore};
+use taskreel_log::views::{EventRow, event_rows};
 use tokio::sync::{Barrier, Notify};
 
 #[derive(Deserialize, JsonSchema)]
 struct Count {
-    /// Which counter.
+    /// Name of the counter.
     key: String,
-    /// What becomes of the call after it has counted.
+    /// Behaviour of the call after it has counted.
     #[serde(default)]
     then: String,
 }
 
-/// Counts, in the tool's own state.
+/// A tool that counts in its own state.
 async fn count(cx: ToolContext, ask: Count) -> Result<u64, ToolError> {
     let before = cx.state().get(&ask.key);
     let version = before.as_ref().map(|entry| entry.version).unwrap_or_default();
@@ -61,12 +62,12 @@ async fn call(system: &System, part: Part) -> TaskSnapshot {
     system.submit(part).await.unwrap().finished().await.unwrap()
 }
 
-/// All events of the log.
+/// Returns all events of the log.
 fn rows(reader: &dyn EventReader) -> Vec<EventRow> {
     reader.read_all(Position(1), usize::MAX).unwrap().iter().flat_map(event_rows).collect()
 }
 
-/// Those of tools' state.
+/// Returns the events of tools' states.
 fn written(reader: &dyn EventReader) -> Vec<EventRow> {
     let of_tools = |row: &EventRow| matches!(row.event, Ok(AnyEvent::Tool(_)));
     rows(reader).into_iter().filter(of_tools).collect()
@@ -160,7 +161,7 @@ async fn of_two_calls_that_read_the_same_one_fails_with_a_state_conflict() {
     let lost = if one.state() == TaskState::Failed { one } else { other };
     let CallStatus::Failed(failure) = &lost.task().calls().iter().next().unwrap().status else { panic!() };
     assert_eq!((failure.class, failure.error_type.as_str()), (FailureClass::AfterEffect, "StateConflict"));
-    assert_eq!(failure.message, "the key `k` has version 1, not 0: another call wrote it in between");
+    assert_eq!(failure.message, "the key `k` has version 1, not 0: another call changed it");
     assert_eq!(written(system.log().as_ref()).len(), 1);
     assert_sound(system.log().as_ref());
     system.shutdown().await.unwrap();
@@ -201,7 +202,7 @@ async fn a_version_that_is_stale_already_is_told_while_the_call_still_runs() {
     system.shutdown().await.unwrap();
 }
 
-/// The next append is that of the outcome: it is lost, or lands and nobody can say so.
+/// Checks a fault in the outcome's append: it is lost, or it lands with an unknown result.
 #[tokio::test]
 async fn after_a_failed_append_state_and_success_are_both_there_or_both_not() {
     for (fault, landed) in [(AppendFault::AfterWrite, true), (AppendFault::TearGroup { landing: 0 }, false)] {
@@ -304,30 +305,6 @@ async fn a_large_result_and_large_state_of_one_call_are_stored_outside_their_rec
     let chunked = system.log().read_all(Position(1), usize::MAX).unwrap();
     let outside = chunked.iter().filter(|stored| stored.bytes.len() < 60 * 1024).count();
     assert_eq!(outside, chunked.len(), "no record is larger than a value of the log");
-    assert_sound(system.log().as_ref());
-    system.shutdown().await.unwrap();
-}
-
-#[tokio::test]
-async fn a_snapshot_of_a_tools_state_is_used_and_says_the_same() {
-    let dir = tempfile::tempdir().unwrap();
-    let start = || System::builder(dir.path()).snapshots_every(2).tool("count", "Counts", count).start();
-    let system = start().await.unwrap();
-    for _ in 0..6 {
-        call(&system, counting("")).await;
-    }
-    let stream = StreamId::tool("agent", "count").unwrap();
-    let log = system.log();
-    while !matches!(log.get_snapshot(&stream), Ok(Some(kept)) if kept.version == Version(6)) {
-        tokio::task::yield_now().await;
-    }
-    drop(log);
-    system.shutdown().await.unwrap();
-    let system = start().await.unwrap();
-    let kept = system.tool_state("count").await.unwrap();
-    assert_eq!((kept.get("k").unwrap().value.as_str(), kept.version_of("k")), ("6", Version(6)));
-    let done = call(&system, counting("")).await;
-    assert_eq!(done.answer().unwrap().read::<Output>().unwrap().result.as_str(), "7");
     assert_sound(system.log().as_ref());
     system.shutdown().await.unwrap();
 }

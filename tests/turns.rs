@@ -1,4 +1,5 @@
-//! Turns of conversations across crashes, cancels and commands of the caller's own; and what is too large.
+//! Turns of conversations across crashes, cancels and commands of the caller's own; and messages that are too
+//! large.
 
 #![allow(
     clippy::unwrap_used,
@@ -14,14 +15,15 @@ use proto_events::limits::PAYLOAD_BYTES_MAX;
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest, Scripted};
-use taskreel::store::{EventReader, MemoryStore};
+use taskreel::tool::BoxFuture;
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, System, TaskState};
+use taskreel_log::api::EventReader;
+use taskreel_log::memory::MemoryStore;
 use tokio::sync::Notify;
 
-/// A model that never answers, and says when it is asked.
+/// A model that never answers, and signals when it is asked.
 #[derive(Clone, Default)]
 struct Silent(Arc<Notify>);
 
@@ -48,7 +50,7 @@ struct Size {
     bytes: usize,
 }
 
-/// Says when it runs, and ends only when it is told to.
+/// A tool that signals when it runs, and ends only when it is canceled.
 async fn hangs(cx: ToolContext, started: Arc<Notify>) -> Result<(), Infallible> {
     started.notify_one();
     cx.cancellation().canceled().await;
@@ -141,7 +143,7 @@ async fn what_was_said_before_an_unknown_outcome_stays_in_the_conversation() {
     };
     let first = start(store.clone()).await.unwrap();
     let parts = vec![Part::infer("hi"), Part::tool_call("hang", json!({})).unwrap()];
-    let message = Message::new("user", parts, &mut taskreel::ports::Ports::default());
+    let message = Message::new("user", parts, &mut taskreel_log::ports::Ports::default());
     let task = first.session("demo").send(message).await.unwrap();
     started.notified().await;
 
@@ -225,7 +227,7 @@ async fn results_of_any_size_that_an_event_holds_come_back_from_the_disk() {
     let system = start().await.unwrap();
     let sizes = [10, 60_000, 300_000, 5_000_000];
     let parts = sizes.map(|bytes| Part::tool_call("big", json!({"bytes": bytes})).unwrap());
-    let message = Message::new("user", parts.into(), &mut taskreel::ports::Ports::default());
+    let message = Message::new("user", parts.into(), &mut taskreel_log::ports::Ports::default());
     let task = system.submit(message).await.unwrap();
     let end = task.finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
@@ -247,7 +249,7 @@ async fn results_that_fit_an_append_each_but_not_together_are_written_one_after_
     let store = Arc::new(MemoryStore::new());
     let system = System::builder("-").store(store).tool("big", "Big", big).start().await.unwrap();
     let parts = (0..4).map(|_| Part::tool_call("big", json!({"bytes": 900_000})).unwrap()).collect();
-    let message = Message::new("user", parts, &mut taskreel::ports::Ports::default());
+    let message = Message::new("user", parts, &mut taskreel_log::ports::Ports::default());
     let end = system.submit(message).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
     assert_eq!(end.task().artifacts().len(), 4);
@@ -319,7 +321,7 @@ async fn a_session_that_cannot_have_a_name_is_refused_and_nothing_is_written() {
 
 #[tokio::test]
 async fn what_the_loop_says_may_be_too_large_for_an_event_and_the_task_fails_saying_so() {
-    // The result fits an event; told to the model in ASCII, as Protolink does, it does not.
+    // The result fits an event; escaped to ASCII for the model, as in Protolink, it does not.
     let model = Scripted::from_json(
         r#"[{"type":"tool_call","tool":"accents","args":{}},{"type":"final","content":"never"}]"#,
     )

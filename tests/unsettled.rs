@@ -1,4 +1,4 @@
-//! Rows of the calls that are not settled, read off the log of a running system: why each waits, and what follows.
+//! Rows of the unsettled calls, from the log of a running system: why each waits, and what follows.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -13,10 +13,11 @@ use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::inspect::calls::{CallRow, unsettled};
-use taskreel::store::{EventReader, MemoryStore};
 use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System};
+use taskreel_log::api::EventReader;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::views::{CallRow, unsettled};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -33,7 +34,7 @@ fn call(tool: &str) -> Part {
     Part::tool_call_of(tool, JsonText::from(json!({})), None)
 }
 
-/// Asks until the rows are as they are meant to be.
+/// Reads the rows until they are as meant.
 async fn rows(store: &MemoryStore, now: Timestamp, meant: impl Fn(&[CallRow]) -> bool) -> Vec<CallRow> {
     let looked = async {
         loop {
@@ -63,27 +64,27 @@ async fn an_open_call_says_what_it_waits_for_and_what_a_new_process_would_do() {
     system.submit(call("one")).await.unwrap();
     let first = rows(&store, far, |rows| rows.iter().any(|row| row.attempts == 1)).await.remove(0);
     assert_eq!((first.status, first.recovery), ("in-flight", Some("manual")));
-    assert_eq!(first.waits, "an answer to attempt 1 of 1");
-    assert!(first.then.as_ref().unwrap().contains("not sent again"), "{:?}", first.then);
+    assert_eq!(first.waits_for, "the result of attempt 1 of 1");
+    assert!(first.next_step.as_ref().unwrap().contains("not sent again"), "{:?}", first.next_step);
     assert!(first.commands().is_empty(), "nobody needs to decide about it");
 
     system.submit(call("one")).await.unwrap();
     let both = rows(&store, far, |rows| rows.len() == 2).await;
     assert_eq!(both[0], first, "the oldest first");
     assert_eq!((both[1].status, both[1].attempts), ("requested", 0));
-    assert!(both[1].waits.starts_with("a place among the calls"), "{}", both[1].waits);
+    assert!(both[1].waits_for.starts_with("a permit"), "{}", both[1].waits_for);
 
     let retried = system.submit(call("retried")).await.unwrap();
     let shown = rows(&store, Timestamp(0), |rows| rows.iter().any(|row| row.attempts > 1)).await;
     let row = shown.iter().find(|row| row.target == "retried").unwrap();
     assert!(
-        row.waits.starts_with("the end of its back-off at ") && row.waits.ends_with(" of 4"),
+        row.waits_for.starts_with("the end of its back-off at ") && row.waits_for.ends_with(" of 4"),
         "{}",
-        row.waits
+        row.waits_for
     );
-    assert!(row.then.as_ref().unwrap().contains("sent again"), "{:?}", row.then);
+    assert!(row.next_step.as_ref().unwrap().contains("sent again"), "{:?}", row.next_step);
     assert_eq!(row.to_json().to_value()["schema"], "taskreel.call/1");
-    // Of one task only; and what is over is settled.
+    // For one task only; a finished call is settled.
     assert_eq!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().len(), 1);
     retried.cancel(None).await.unwrap();
     assert!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().is_empty());

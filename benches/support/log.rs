@@ -1,4 +1,5 @@
-//! Logs to measure with: streams of tasks whose events have a length that is said, records as the actors write them.
+//! Logs to measure with: streams of tasks whose events have a given length, with records as the actors write
+//! them.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,17 +11,17 @@ use proto_events::id::{Digest, ExpectedVersion, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::TaskEvent;
-use taskreel::store::{Append, AppendFuture, AppendPart, EventStore, Fence};
+use taskreel_log::api::{Append, AppendFuture, AppendPart, EventStore, Fence};
 
 use super::Failure;
 
-/// What stands around a record in a value: its length and its leaf hash.
+/// The bytes around a record in a value: its length and its leaf hash.
 const FRAME_BYTES: u64 = 4 + 32;
 
-/// Appends that are on their way at once when a log is filled: enough for full groups.
+/// The number of appends in flight while a log is filled: enough for full groups.
 const IN_FLIGHT: usize = 4_096;
 
-/// A message with a text of so many bytes.
+/// Returns a message with a text of `text` bytes.
 fn said(n: u64, text: usize) -> Message {
     let mut words = "durable ".repeat(text.div_ceil(8));
     words.truncate(text);
@@ -32,7 +33,7 @@ fn said(n: u64, text: usize) -> Message {
     }
 }
 
-/// A task with such a message.
+/// Returns a task with such a message.
 fn posted(text: usize) -> PostedTask {
     PostedTask {
         id: "task_20261121T100000_00000000".to_owned(),
@@ -45,12 +46,12 @@ fn posted(text: usize) -> PostedTask {
     }
 }
 
-/// The name of one task's stream.
+/// Returns the name of one task's stream.
 pub(crate) fn stream(n: usize) -> Result<StreamId, Failure> {
     Ok(StreamId::task("bench", &format!("task_20261121T100000_{n:08x}"))?)
 }
 
-/// What a task's first and its later events say.
+/// The bodies of a task's first and later events.
 #[derive(Debug, Clone)]
 pub(crate) struct Bodies {
     first: Payload,
@@ -58,7 +59,7 @@ pub(crate) struct Bodies {
 }
 
 impl Bodies {
-    /// Events of about so many bytes each.
+    /// Returns events of about `bytes` bytes each.
     pub(crate) fn of(bytes: usize) -> Result<Self, Failure> {
         Ok(Self {
             first: sized(bytes, |text| TaskEvent::Submitted(Box::new(posted(text))))?,
@@ -71,12 +72,12 @@ impl Bodies {
     }
 }
 
-/// An event whose text fills it up to about so many bytes.
+/// Returns an event whose text fills it to about `bytes` bytes.
 fn sized(bytes: usize, event: impl Fn(usize) -> TaskEvent) -> Result<Payload, Failure> {
     let without = event(0).encode()?.body.len();
     let payload = event(bytes.checked_sub(without).ok_or("an event is longer than that")?).encode()?;
     let found = payload.body.len();
-    // The lengths of longer texts take a few bytes more.
+    // The length prefixes of longer texts take a few bytes more.
     if found.abs_diff(bytes) <= 8 {
         Ok(payload)
     } else {
@@ -84,7 +85,7 @@ fn sized(bytes: usize, event: impl Fn(usize) -> TaskEvent) -> Result<Payload, Fa
     }
 }
 
-/// One stream's writer.
+/// The writer of one stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Lane {
     stream: StreamId,
@@ -97,7 +98,7 @@ impl Lane {
         Self { stream, version: Version(0), last_hash: Digest::default() }
     }
 
-    /// The next event of this stream as an append of its own: encoded and hashed as an actor does it.
+    /// Returns the stream's next event as an append of its own, encoded and hashed as an actor does it.
     pub(crate) fn next(&mut self, fence: Fence, set: u128, bodies: &Bodies) -> Result<Append, Failure> {
         let set_id = set.to_be_bytes();
         let Payload { kind, schema, body } = bodies.at(self.version).clone();
@@ -128,13 +129,13 @@ impl Lane {
     }
 }
 
-/// What an append takes in the log.
+/// Returns the bytes that an append takes in the log.
 pub(crate) fn stored_bytes(append: &Append) -> u64 {
     let of = |part: &AppendPart| FRAME_BYTES + u64::try_from(part.record.bytes().len()).unwrap_or(u64::MAX);
     append.parts.iter().map(of).sum()
 }
 
-/// Which log to make.
+/// The dimensions of a log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) streams: usize,
@@ -148,15 +149,15 @@ impl Shape {
     }
 }
 
-/// What making a log took.
+/// The size and time of filling a log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Filled {
     pub(crate) stored_bytes: u64,
     pub(crate) spent: Duration,
 }
 
-/// Fills a store: one event for each append, the streams in an order that only looks like chance, so that every run
-/// makes the same log.
+/// Fills a store: one event for each append, the streams in a pseudorandom order that is the same in every
+/// run.
 pub(crate) async fn fill(store: &dyn EventStore, shape: Shape) -> Result<Filled, Failure> {
     let bodies = Bodies::of(shape.body_bytes)?;
     let mut lanes = (0..shape.streams).map(|n| stream(n).map(Lane::new)).collect::<Result<Vec<_>, _>>()?;
@@ -181,7 +182,7 @@ pub(crate) async fn fill(store: &dyn EventStore, shape: Shape) -> Result<Filled,
     Ok(Filled { stored_bytes: stored, spent: begin.elapsed() })
 }
 
-/// Every stream as often as it has events, well mixed.
+/// Returns each stream as often as it has events, shuffled.
 fn order(shape: Shape) -> Vec<usize> {
     let mut order: Vec<usize> = (0..shape.streams * shape.events_each).map(|at| at % shape.streams).collect();
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
@@ -191,7 +192,7 @@ fn order(shape: Shape) -> Vec<usize> {
     order
 }
 
-/// Numbers that look like chance (xorshift): the same in every run.
+/// A pseudorandom generator (xorshift) with the same numbers in every run.
 pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {

@@ -1,25 +1,26 @@
-//! What the machine says of this process: bytes written, disk used, memory held; and how to make it forget files.
+//! Figures of the machine about this process: bytes written, disk and processor used; and dropping of cached
+//! files.
 
 use std::path::Path;
 use std::time::Duration;
 
 use super::Failure;
 
-/// Bytes that this process has had written to disks so far, as the kernel counts them.
+/// Returns the bytes that this process has had written to disks so far, as the kernel counts them.
 pub(crate) fn bytes_written() -> Result<u64, Failure> {
     let text = std::fs::read_to_string("/proc/self/io")?;
     let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
     Ok(line.ok_or("/proc/self/io does not count written bytes here")?.trim().parse()?)
 }
 
-/// How long this thread has been on a processor so far. What neighbours take away is not in it.
+/// Returns this thread's processor time so far, without time lost to other processes.
 pub(crate) fn cpu() -> Result<Duration, Failure> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat")?;
     let nanos = text.split_whitespace().next().ok_or("the kernel does not tell this thread's time")?;
     Ok(Duration::from_nanos(nanos.parse()?))
 }
 
-/// Bytes that the files below a directory take on the disk.
+/// Returns the bytes that the files below a directory take on the disk.
 pub(crate) fn disk_used(dir: &Path) -> Result<u64, Failure> {
     use std::os::unix::fs::MetadataExt as _;
     let mut bytes = 0;
@@ -31,8 +32,8 @@ pub(crate) fn disk_used(dir: &Path) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// Makes the kernel forget the contents of files, so that the next reading comes from the disk. Answers whether it
-/// may: only root is allowed to.
+/// Makes the kernel drop cached files, so that the next read comes from the disk. Returns whether it was
+/// allowed: only root is.
 pub(crate) fn forget_files() -> bool {
     let synced = std::process::Command::new("sync").status().is_ok_and(|status| status.success());
     synced && std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok()

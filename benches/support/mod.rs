@@ -1,6 +1,7 @@
-//! What all benches share: how they are asked, where their rows go, what they measure against.
+//! Shared by all benches: their settings, the output of their rows, the yardstick.
 //!
-//! Each bench prints a table and writes the same rows to `target/bench/<name>.jsonl`, one JSON object a line.
+//! Each bench prints a table and writes the same rows to `target/bench/<name>.jsonl`, one JSON object per
+//! line.
 #![allow(dead_code, reason = "no bench uses all of it")]
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 
@@ -16,7 +17,7 @@ use serde::Serialize;
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How a bench was asked to run.
+/// The options of a bench.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Asked {
     /// A small run that only shows that everything works: its figures mean nothing.
@@ -24,14 +25,14 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// What the command line and the environment say. `None` if there is nothing to measure.
+    /// Reads the command line and the environment. `None` if there is nothing to measure.
     pub(crate) fn read(name: &str, help: &str) -> Option<Self> {
         let has = |word: &str| std::env::args().any(|argument| argument == word);
         if has("--help") || has("-h") {
             println!("{}\n\n{COMMON_HELP}", help.trim_end());
             return None;
         }
-        // `cargo test --all-targets` starts benches too, without this word.
+        // `cargo test --all-targets` starts benches too, without this argument.
         if !has("--bench") {
             println!("measures only under `cargo bench --bench {name}`");
             return None;
@@ -39,7 +40,7 @@ impl Asked {
         Some(Self { quick: has("--quick") || std::env::var_os("TASKREEL_BENCH_QUICK").is_some() })
     }
 
-    /// One of two sizes.
+    /// Returns the size that fits these options.
     pub(crate) fn size<N>(self, whole: N, quick: N) -> N {
         if self.quick { quick } else { whole }
     }
@@ -53,7 +54,7 @@ Rows are printed and written to target/bench/<name>.jsonl, one JSON object a lin
 baseline of the same run, their ratio, and the target of the design. Disks and neighbours differ from minute to minute:
 read ratios, and run it three times.";
 
-/// A number from the environment.
+/// Returns a number from the environment.
 pub(crate) fn setting<N>(name: &str, otherwise: N) -> Result<N, Failure>
 where
     N: FromStr<Err: std::fmt::Display>,
@@ -64,45 +65,45 @@ where
     }
 }
 
-/// Whether the environment asks for it: it asks for all if it says nothing.
+/// Whether `what` is to be measured: the variable lists the wanted items, and all are wanted without it.
 pub(crate) fn wanted(name: &str, what: &str) -> bool {
     std::env::var(name).map_or(true, |list| list.split(',').any(|item| item == what))
 }
 
-/// Which way a figure must lie from its target.
+/// The target of a figure, with its direction.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Target {
-    /// The value itself.
+    /// A lower bound of the value.
     AtLeast(f64),
-    /// The value itself.
+    /// An upper bound of the value.
     AtMost(f64),
-    /// Value over baseline.
+    /// A lower bound of value over baseline.
     RatioAtLeast(f64),
-    /// Value over baseline.
+    /// An upper bound of value over baseline.
     RatioAtMost(f64),
 }
 
-/// One figure.
+/// A measured figure.
 #[derive(Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) what: String,
     pub(crate) value: f64,
     pub(crate) unit: &'static str,
-    /// What the yardstick did in the same run.
+    /// The yardstick's value in the same run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) baseline: Option<f64>,
-    /// Value over baseline.
+    /// The value divided by the baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<f64>,
-    /// The value by the time that the thread was on a processor: what a quiet machine would show.
+    /// The value by the thread's processor time: what a quiet machine would show.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) by_cpu: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) target: Option<Target>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) met: Option<bool>,
-    /// Whatever else was measured on the way.
+    /// Other figures measured at the same time.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub(crate) more: serde_json::Map<String, serde_json::Value>,
 }
@@ -114,20 +115,20 @@ impl Row {
         Self { what, value, unit, baseline: None, ratio: None, by_cpu: None, target: None, met: None, more }
     }
 
-    /// With the same figure by the processor's time.
+    /// Adds the same figure by processor time.
     pub(crate) fn by_cpu(mut self, value: f64) -> Self {
         self.by_cpu = Some(value);
         self
     }
 
-    /// Beside what the yardstick did.
+    /// Adds the yardstick's value.
     pub(crate) fn beside(mut self, baseline: f64) -> Self {
         self.baseline = Some(baseline);
         self.ratio = Some(self.value / baseline);
         self
     }
 
-    /// With a ratio that was taken pair by pair.
+    /// Adds a ratio that was taken pair by pair.
     pub(crate) fn ratio(mut self, ratio: f64) -> Self {
         self.ratio = Some(ratio);
         self
@@ -178,14 +179,14 @@ impl Row {
     }
 }
 
-/// The rows of one run, on the screen and in a file.
+/// The rows of one run, printed and written to a file.
 pub(crate) struct Report {
     path: PathBuf,
     file: std::fs::File,
 }
 
 impl Report {
-    /// Begins the file anew.
+    /// Creates an empty file.
     pub(crate) fn begin(name: &str, asked: Asked) -> Result<Self, Failure> {
         let folder = scratch().parent().unwrap_or(scratch()).join("bench");
         std::fs::create_dir_all(&folder)?;
@@ -211,7 +212,7 @@ impl Report {
     }
 }
 
-/// Where logs of a run may stand: on the disk that the build is on.
+/// Returns the directory for a run's logs: on the disk of the build.
 pub(crate) fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
@@ -221,18 +222,18 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The figure below which so many of a hundred lie.
+/// Returns the figure below which `share` % of the figures lie.
 pub(crate) fn percentile(sorted: &[f64], share: usize) -> f64 {
     let at = (sorted.len() * share / 100).min(sorted.len().saturating_sub(1));
     sorted.get(at).copied().unwrap_or(f64::NAN)
 }
 
-/// So many per second.
+/// Returns the count per second.
 pub(crate) fn rate(count: u64, spent: std::time::Duration) -> f64 {
     number(count) / spent.as_secs_f64()
 }
 
-/// A count as a figure.
+/// Returns a count as a figure.
 pub(crate) fn number(count: u64) -> f64 {
     #[allow(clippy::cast_precision_loss, reason = "no count here comes near 2^52")]
     let figure = count as f64;

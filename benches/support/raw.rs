@@ -1,7 +1,7 @@
-//! The yardstick: a store that does the least that is durable. One growing file, one writer thread that takes
-//! whatever is queued, checks every expected version, writes the group's bytes in one write, `fdatasync`s once and
-//! answers all. It writes what the sled store writes, checksum and framing included. It can read nothing back, so
-//! it carries new streams only.
+//! The yardstick: the smallest durable store. One growing file, one writer thread that takes all queued
+//! appends, checks each expected version, writes the group's bytes in one write, calls `fdatasync` once and
+//! replies to all. It writes what the sled store writes, checksum and framing included. It cannot read
+//! anything back, so it supports new streams only.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -12,11 +12,12 @@ use std::thread::JoinHandle;
 
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
-use taskreel::limits::{GROUP_APPENDS, WRITER_QUEUE_APPENDS};
-use taskreel::store::{
-    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence,
-    MemoryStore, ReadError, StoredRecord, StreamInfo,
+use taskreel_log::api::{
+    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
+    StoredRecord, StreamInfo,
 };
+use taskreel_log::limits::{GROUP_APPENDS, WRITER_QUEUE_APPENDS};
+use taskreel_log::memory::MemoryStore;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
@@ -29,11 +30,11 @@ struct Job {
     reply: oneshot::Sender<Answer>,
 }
 
-/// The store.
+/// The yardstick's store.
 pub(crate) struct RawStore {
     queue: Mutex<Option<mpsc::Sender<Job>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
-    /// Lends its feed, which nobody listens to here.
+    /// A store that lends its feed, which has no subscribers here.
     silent: MemoryStore,
 }
 
@@ -128,7 +129,7 @@ fn unsupported() -> ReadError {
 
 impl EventReader for RawStore {
     fn read_stream(&self, _: &StreamId, from: Version, _: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        // A new stream is asked for from its first version; nothing else is ever asked for here.
+        // A new stream is read from its first version; other reads do not occur.
         if from == Version(1) { Ok(Vec::new()) } else { Err(unsupported()) }
     }
 
@@ -140,7 +141,7 @@ impl EventReader for RawStore {
         Err(unsupported())
     }
 
-    /// It is asked when an actor starts, and all streams are new here.
+    /// Returns 0: it is read when an actor starts, and all streams are new here.
     fn stream_version(&self, _: &StreamId) -> Result<Version, ReadError> {
         Ok(Version(0))
     }
@@ -158,7 +159,7 @@ impl EventStore for RawStore {
     fn append(&self, append: Append) -> AppendFuture {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (reply, answer) = oneshot::channel();
-        // The place in the queue is taken at the call, as in the store that this is compared with.
+        // The place in the queue is taken at the call, as in the store under comparison.
         let sent = queue.map(|queue| queue.try_send(Job { append, reply }).map_err(|error| (queue, error)));
         Box::pin(async move {
             match sent.ok_or(AppendError::Closed)? {

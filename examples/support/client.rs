@@ -5,7 +5,8 @@ use std::net::{SocketAddr, TcpStream};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Blocks until the server has been used: by the client below, or with `--serve` by whoever presses Enter at last.
+/// Blocks until the server has been used: by the client below, or with `--serve` until a person presses
+/// Enter.
 #[expect(clippy::print_stdout, reason = "an example shows what it did")]
 pub(crate) fn use_it(address: SocketAddr) -> Result<(), Failure> {
     println!("listening on http://{address}");
@@ -17,7 +18,7 @@ pub(crate) fn use_it(address: SocketAddr) -> Result<(), Failure> {
     talk(address)
 }
 
-/// Posts a task, follows it to its end, asks for it, and asks for one that is not there.
+/// Posts a task, follows it to its end, requests it, and requests one that does not exist.
 #[expect(clippy::print_stdout, reason = "an example shows what it did")]
 fn talk(address: SocketAddr) -> Result<(), Failure> {
     let task = r#"{"id":"t1","messages":[{"role":"user","parts":[{"type":"infer","content":{"prompt":"A coat in Oslo?"}}]}]}"#;
@@ -36,7 +37,7 @@ fn talk(address: SocketAddr) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One request; answers status line and body.
+/// Sends a request and returns status line and body.
 fn ask(address: SocketAddr, method: &str, path: &str, content: &str) -> Result<String, Failure> {
     let mut server = TcpStream::connect(address)?;
     let length = content.len();
@@ -52,12 +53,12 @@ fn ask(address: SocketAddr, method: &str, path: &str, content: &str) -> Result<S
     Ok(format!("{status}\n{}", unchunked(head, body)))
 }
 
-/// The body without its status line.
+/// Returns the body without its status line.
 fn body(answer: &str) -> &str {
     answer.split_once('\n').map_or("", |(_, body)| body)
 }
 
-/// A body that came in chunks, put together: every other line of it is a length.
+/// Joins a chunked body: every other line of it is a length.
 fn unchunked(head: &str, body: &str) -> String {
     if !head.to_ascii_lowercase().contains("transfer-encoding: chunked") {
         return body.to_owned();

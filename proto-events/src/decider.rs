@@ -1,26 +1,22 @@
-//! The pair of pure functions at the heart of every actor: `decide` may refuse, `evolve` may not.
+//! The pair of pure functions inside every actor: `decide` may reject, `evolve` may not.
 
 use crate::envelope::Metadata;
 
-/// A state machine as two pure functions. The actor around it only carries the post.
+/// A state machine as two pure functions. The actor around it only delivers commands and stores events.
 pub trait Decider: Sized + Clone {
-    /// A wish; may be refused; is not stored.
+    /// A command; may be rejected; is not stored.
     type Command;
-    /// A fact; stored; never refused.
+    /// An event: a fact; stored; never rejected.
     type Event: Clone;
-    /// The domain's "no", with its reason.
+    /// The reason why a command is rejected.
     type Rejection;
 
-    /// The events that follow from `command` in this state: possibly none.
+    /// Returns the events that follow from `command` in this state, possibly none.
     ///
     /// # Errors
-    /// A rejection, when the state does not allow the command. Nothing has changed then.
-    fn decide(
-        &self,
-        command: Self::Command,
-        metadata: &Metadata,
-    ) -> Result<Vec<Self::Event>, Self::Rejection>;
+    /// A rejection, when the state does not allow the command. The state is unchanged.
+    fn decide(&self, command: Self::Command) -> Result<Vec<Self::Event>, Self::Rejection>;
 
-    /// Folds one event into the state. Total: an event is a fact and cannot be refused.
+    /// Folds one event into the state. Never fails: an event is a fact.
     fn evolve(&mut self, event: &Self::Event, metadata: &Metadata);
 }

@@ -1,26 +1,26 @@
-//! What travels beside commands and events: who, when, why.
+//! Metadata of commands and events: origin, time and cause.
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::id::{Digest, Position, StreamId, Version};
 
-/// How far the name of a principal may be trusted.
+/// The degree of trust in the name of a principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Basis {
-    /// The caller says so.
+    /// The caller asserts the name.
     #[default]
     Asserted,
     /// A credential was checked.
     Authenticated,
 }
 
-/// Who caused a command.
+/// The person or program that caused a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Principal {
-    /// Name; empty when nobody said.
+    /// The name; empty if unknown.
     pub name: String,
-    /// How far it may be trusted.
+    /// The degree of trust in the name.
     pub basis: Basis,
 }
 
@@ -29,32 +29,32 @@ pub struct Principal {
 pub struct Timestamp(pub i64);
 
 impl Timestamp {
-    /// The moment so many milliseconds later.
+    /// Returns the time `millis` milliseconds later.
     #[must_use]
     pub fn plus_millis(self, millis: u64) -> Self {
         let micros = i64::try_from(millis.saturating_mul(1_000)).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(micros))
     }
 
-    /// The moment so much later.
+    /// Returns the time later by the given duration.
     #[must_use]
     pub fn plus(self, time: Duration) -> Self {
         Self(self.0.saturating_add(i64::try_from(time.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// How much time has passed since an earlier moment; none if it is later.
+    /// Returns the time passed since an earlier moment; zero if that moment is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// Whole milliseconds that have passed since an earlier moment; 0 if it is later.
+    /// Returns the whole milliseconds passed since an earlier moment; 0 if that moment is later.
     pub fn millis_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.saturating_sub(earlier.0) / 1_000).unwrap_or(0)
     }
 }
 
 impl fmt::Display for Timestamp {
-    /// Protolink's form: `2026-11-21T07:03:20.123456+00:00`; no fraction when it is exactly zero.
+    /// Formats the time as Protolink does: `2026-11-21T07:03:20.123456+00:00`, without a zero fraction.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Ok(at) = jiff::Timestamp::from_microsecond(self.0) else {
             return write!(f, "{}us", self.0);
@@ -68,48 +68,39 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Who, when and why: the same for all events of one command.
+/// Origin, time and cause: equal for all events of one command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
-    /// When the command was accepted.
+    /// The time at which the command was accepted.
     pub at: Timestamp,
-    /// The command's own id. The same id with the same body gets the first answer again.
+    /// The command's own id. The same id with the same body returns the first result again.
     pub command_id: String,
-    /// SHA-256 of the command's body, to tell a repetition from a clash.
+    /// The SHA-256 of the command's body, which distinguishes a repetition from a clash.
     pub command_digest: Digest,
-    /// The one event or command that directly caused this; empty if a caller did.
+    /// The one event or command that directly caused this one; empty if a caller did.
     pub causation_id: String,
-    /// The same for all that one outside request set off.
+    /// The correlation id, equal for everything that one outside request caused.
     pub correlation_id: String,
-    /// Who.
+    /// The principal that caused the command.
     pub principal: Principal,
 }
 
-/// A command on its way to its actor.
-#[derive(Debug, Clone)]
-pub struct CommandEnvelope<C> {
-    /// What is wished.
-    pub command: C,
-    /// Who, when, why.
-    pub metadata: Metadata,
-}
-
-/// An event as stored: with its place and its metadata.
+/// An event as stored, with its version, position and metadata.
 #[derive(Debug, Clone)]
 pub struct Recorded<E> {
-    /// The stream it belongs to.
+    /// The stream of the event.
     pub stream: StreamId,
-    /// Its place in the stream.
+    /// The version in the stream.
     pub version: Version,
-    /// Its place in the whole log.
+    /// The event's position in the whole log.
     pub position: Position,
-    /// Who, when, why.
+    /// The metadata of the record.
     pub metadata: Metadata,
-    /// What happened.
+    /// The event itself.
     pub event: E,
 }
 
-/// The answer to a command: where its last event stands.
+/// The result of a command: the version and position of its last event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Committed {
     /// The stream's version after the command.

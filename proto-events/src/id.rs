@@ -1,5 +1,4 @@
-//! Names of streams, places in them, and ids. No id is made here: [`Mint`] is the door through which made
-//! ids and times arrive.
+//! Stream names, versions, positions and ids. No id is generated here: ids and times arrive through [`Mint`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,27 +7,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::ID_BYTES_MAX;
 
-/// The only way by which new ids and times reach the pure crate: whoever has a clock and randomness
-/// implements it.
+/// The only source of new ids and times in the pure crate, implemented by code that has a clock and
+/// randomness.
 pub trait Mint {
-    /// A new id that begins with `prefix`, in Protolink's form `<prefix><UTC stamp>_<8 hex>`.
+    /// Returns a new id that begins with `prefix`, in Protolink's form `<prefix><UTC stamp>_<8 hex>`.
     fn id(&mut self, prefix: &str) -> String;
-    /// A new id in plain UUID form, as Protolink gives to LLM messages.
+    /// Returns a new id in plain UUID form, as Protolink gives to LLM messages.
     fn uuid(&mut self) -> String;
-    /// The time now in Protolink's form, `2026-11-21T07:03:20.123456+00:00`.
+    /// Returns the current time in Protolink's form, `2026-11-21T07:03:20.123456+00:00`.
     fn timestamp(&mut self) -> String;
 }
 
-/// Why a text cannot be an id.
+/// The reason why a text cannot be an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
-    /// The id has no character.
+    /// The id is empty.
     #[error("the id is empty; give it 1 to {ID_BYTES_MAX} bytes")]
     Empty,
     /// The id is too long.
     #[error("the id has {bytes} bytes; the limit is {ID_BYTES_MAX}")]
     TooLong {
-        /// Its length in bytes.
+        /// The length in bytes.
         bytes: usize,
     },
     /// The id holds a control character.
@@ -36,10 +35,10 @@ pub enum IdError {
     Control {
         /// The character's code point.
         code: u32,
-        /// Where it stands.
+        /// The byte index of the character.
         at: usize,
     },
-    /// The text is not `category-agent/id`.
+    /// The text has not the form `category-agent/id`.
     #[error("`{0}` is not a stream id; expected `task-<agent>/<id>`, percent-encoded")]
     NotAStream(String),
 }
@@ -47,7 +46,7 @@ pub enum IdError {
 /// Checks a caller's id: 1 to 200 bytes, no control characters.
 ///
 /// # Errors
-/// [`IdError`], saying which rule it breaks.
+/// [`IdError`], naming the broken rule.
 pub fn check_id(id: &str) -> Result<(), IdError> {
     if id.is_empty() {
         return Err(IdError::Empty);
@@ -61,34 +60,80 @@ pub fn check_id(id: &str) -> Result<(), IdError> {
     }
 }
 
-/// The name of one actor's stream: `<category>-<agent>/<id>`, agent and id percent-encoded, so that the
-/// first `-` and the only `/` split it one way.
+/// The kind of subject whose events a stream holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Category {
+    /// A task.
+    Task,
+    /// A conversation session.
+    Session,
+    /// The values that a tool keeps.
+    Tool,
+}
+
+impl Category {
+    /// Every category that this version knows.
+    pub const ALL: [Self; 3] = [Self::Task, Self::Session, Self::Tool];
+
+    /// Returns the word with which the names of its streams begin.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Task => "task",
+            Self::Session => "session",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// The beginning of its streams' names that no other category's streams share.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Task => "task-",
+            Self::Session => "session-",
+            Self::Tool => "tool-",
+        }
+    }
+
+    /// The category of the stream of this name; none for a category that this version does not know.
+    pub fn of(stream: &str) -> Option<Self> {
+        let (word, _) = stream.split_once('-')?;
+        Self::ALL.into_iter().find(|category| category.as_str() == word)
+    }
+}
+
+impl fmt::Display for Category {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The name of one actor's stream: `<category>-<agent>/<id>`, agent and id percent-encoded, so that the first
+/// `-` and the only `/` separate the fields unambiguously.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StreamId(Arc<str>);
 
 impl StreamId {
-    /// The stream of a task.
+    /// Returns the stream id of a task.
     ///
     /// # Errors
     /// [`IdError`] if `agent` or `id` cannot be an id.
     pub fn task(agent: &str, id: &str) -> Result<Self, IdError> {
-        Self::of("task", agent, id)
+        Self::of(Category::Task.as_str(), agent, id)
     }
 
-    /// The stream of a conversation session.
+    /// Returns the stream id of a conversation session.
     ///
     /// # Errors
     /// [`IdError`] if `agent` or `id` cannot be an id.
     pub fn session(agent: &str, id: &str) -> Result<Self, IdError> {
-        Self::of("session", agent, id)
+        Self::of(Category::Session.as_str(), agent, id)
     }
 
-    /// The stream of what a tool keeps.
+    /// Returns the stream id of a tool's store.
     ///
     /// # Errors
     /// [`IdError`] if `agent` or `name` cannot be an id.
     pub fn tool(agent: &str, name: &str) -> Result<Self, IdError> {
-        Self::of("tool", agent, name)
+        Self::of(Category::Tool.as_str(), agent, name)
     }
 
     fn of(category: &str, agent: &str, id: &str) -> Result<Self, IdError> {
@@ -97,7 +142,7 @@ impl StreamId {
         Ok(Self(format!("{category}-{}/{}", encode(agent), encode(id)).into()))
     }
 
-    /// Reads a stream id back from its text.
+    /// Parses a stream id.
     ///
     /// # Errors
     /// [`IdError::NotAStream`] if it is not in canonical form.
@@ -107,7 +152,7 @@ impl StreamId {
         let (agent, id) = rest.split_once('/').ok_or_else(wrong)?;
         let known = !category.is_empty() && category.bytes().all(|b| b.is_ascii_lowercase());
         if known && stands_for_itself(agent) && stands_for_itself(id) {
-            // By far the most, and each record that is read has one: nothing needs to be decoded.
+            // The common case, taken for nearly every record read: nothing needs to be decoded.
             return Ok(Self(text.into()));
         }
         let agent = decode(agent).ok_or_else(wrong)?;
@@ -116,22 +161,22 @@ impl StreamId {
         if known && &*stream.0 == text { Ok(stream) } else { Err(wrong()) }
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What it is the stream of: `task`, `session` or `tool`.
-    pub fn category(&self) -> &str {
-        self.0.split_once('-').map_or("", |(category, _)| category)
+    /// Returns the stream's category; `None` for a category that this version does not know.
+    pub fn category(&self) -> Option<Category> {
+        Category::of(&self.0)
     }
 
-    /// The agent's name, decoded.
+    /// Returns the agent's name, decoded.
     pub fn agent(&self) -> String {
         self.components().map_or_else(String::new, |(agent, _)| decode(agent).unwrap_or_default())
     }
 
-    /// The caller's own id of the task or session, or the tool's name, decoded.
+    /// Returns the caller's own id of the task or session, or the tool's name, decoded.
     pub fn id(&self) -> String {
         self.components().map_or_else(String::new, |(_, id)| decode(id).unwrap_or_default())
     }
@@ -147,7 +192,7 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// The unreserved characters of RFC 3986.
+/// Whether a byte is an unreserved character of RFC 3986.
 fn unreserved(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~')
 }
@@ -191,11 +236,11 @@ fn decode(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// A place within one stream. 0 is the empty stream, the first event has 1.
+/// The version of an event in its stream: 0 is the empty stream, the first event has 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Version(pub u64);
 
-/// A place in the whole log, counted in events. 0 is before everything, the first event has 1.
+/// The position of an event in the whole log, counted in events: 0 is before all, the first event has 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Position(pub u64);
 
@@ -214,19 +259,19 @@ impl fmt::Display for Position {
 /// The condition of an append. Every writer is an actor that knows its stream's version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExpectedVersion {
-    /// The stream must not exist yet.
+    /// The stream does not exist yet.
     NoStream,
-    /// The stream must end with exactly this version.
+    /// The stream ends with exactly this version.
     Exact(Version),
 }
 
 impl ExpectedVersion {
-    /// The condition that a stream still ends where the writer saw it end.
+    /// Returns the condition that the stream still ends at this version.
     pub fn at(version: Version) -> Self {
         if version == Version(0) { Self::NoStream } else { Self::Exact(version) }
     }
 
-    /// The version that the stream must have; 0 for none.
+    /// Returns the version that the stream must have; 0 if it must not exist.
     pub fn version(self) -> Version {
         match self {
             Self::NoStream => Version(0),
@@ -240,17 +285,17 @@ impl ExpectedVersion {
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// The digest of `bytes`.
+    /// Returns the digest of `bytes`.
     pub fn of(bytes: &[u8]) -> Self {
         Self::of_parts(&[bytes])
     }
 
-    /// The digest of the parts, one after another.
+    /// Returns the digest of the concatenated parts.
     pub fn of_parts(parts: &[&[u8]]) -> Self {
         Self::of_all(parts.iter().copied())
     }
 
-    /// The digest of whatever parts come, one after another.
+    /// Returns the digest of the concatenated parts of an iterator.
     pub fn of_all<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Self {
         use sha2::Digest as _;
         let mut hasher = sha2::Sha256::new();
@@ -281,9 +326,20 @@ mod tests {
     fn a_stream_id_splits_one_way_only_whatever_its_parts_hold() {
         for (agent, id) in [("a", "b"), ("a-b", "c/d"), ("a/b", "-c"), ("%2F", "é ☃"), ("x", "a%2Fb")] {
             let stream = StreamId::task(agent, id).unwrap();
-            assert_eq!((stream.category(), stream.agent(), stream.id()), ("task", agent.into(), id.into()));
+            let parts = (stream.category(), stream.agent(), stream.id());
+            assert_eq!(parts, (Some(Category::Task), agent.into(), id.into()));
             assert_eq!(StreamId::parse(stream.as_str()).unwrap(), stream);
         }
+    }
+
+    #[test]
+    fn a_category_is_told_by_the_name_of_its_streams() {
+        for category in Category::ALL {
+            assert_eq!(Category::of(&format!("{}a/b", category.prefix())), Some(category));
+            assert_eq!(category.prefix(), format!("{category}-"));
+        }
+        assert_eq!(StreamId::parse("flow-a/b").unwrap().category(), None);
+        assert_eq!(Category::of("tasks-a/b"), None);
     }
 
     #[test]

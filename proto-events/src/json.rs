@@ -1,4 +1,4 @@
-//! Free-form JSON, kept and given back as its own text: no number is re-printed, no key is moved.
+//! Free-form JSON, kept and returned as its own text: numbers are not reformatted, keys are not reordered.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use serde_json::value::RawValue;
 
 use crate::limits::JSON_DEPTH_MAX;
 
-/// Why a text is not JSON that we take.
+/// The reason why a text is not accepted as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// It does not parse.
+    /// The text does not parse.
     #[error("{0}")]
     Syntax(String),
-    /// It nests too deep.
+    /// The JSON nests too deep.
     #[error("the JSON nests {depth} levels deep; the limit is {JSON_DEPTH_MAX}")]
     TooDeep {
         /// The level at which reading stopped.
@@ -26,24 +26,24 @@ pub enum JsonError {
     },
 }
 
-/// One JSON value as text. Cheap to clone; parsed only when somebody looks.
+/// A JSON value as text. Cheap to clone; parsed only on demand.
 #[derive(Clone)]
 pub struct JsonText(Arc<RawValue>);
 
 impl JsonText {
-    /// Takes a text that must be one JSON value.
+    /// Parses a text that must be one JSON value.
     ///
     /// # Errors
-    /// [`JsonError`] with line and column, or with the depth that is over the limit.
+    /// [`JsonError`] with line and column, or with the depth that exceeds the limit.
     pub fn parse(text: &str) -> Result<Self, JsonError> {
         Self::within(text, JSON_DEPTH_MAX)
     }
 
-    /// Takes a text back from where we wrote it. What was put together from pieces, each within the limit,
-    /// may nest a little deeper than any of them.
+    /// Parses a text that was stored before. A value combined from pieces, each within the limit, may nest
+    /// deeper than any of them.
     ///
     /// # Errors
-    /// As [`JsonText::parse`].
+    /// As for [`JsonText::parse`].
     pub fn parse_stored(text: &str) -> Result<Self, JsonError> {
         Self::within(text, 2 * JSON_DEPTH_MAX)
     }
@@ -55,10 +55,10 @@ impl JsonText {
         Ok(Self(raw.into()))
     }
 
-    /// The JSON of a value.
+    /// Serialises a value as JSON.
     ///
     /// # Errors
-    /// [`JsonError`] if the value has no JSON form (a map whose keys are no strings) or nests too deep.
+    /// [`JsonError`] if the value has no JSON form (a map whose keys are not strings) or nests too deep.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
         let raw =
             serde_json::value::to_raw_value(value).map_err(|error| JsonError::Syntax(error.to_string()))?;
@@ -66,71 +66,71 @@ impl JsonText {
         Ok(Self(raw.into()))
     }
 
-    /// The JSON of a string.
+    /// Returns the JSON of a string.
     pub fn string(text: &str) -> Self {
         Self::of_model(text)
     }
 
-    /// `null`.
+    /// Returns `null`.
     pub fn null() -> Self {
         Self(RawValue::NULL.to_owned().into())
     }
 
-    /// `{}`.
+    /// Returns `{}`.
     pub fn empty_object() -> Self {
         Self::from(Value::Object(serde_json::Map::new()))
     }
 
-    /// The text itself.
+    /// Returns the text itself.
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
 
-    /// Whether it is `null`.
+    /// Whether the value is `null`.
     pub fn is_null(&self) -> bool {
         self.as_str() == "null"
     }
 
-    /// Whether it is an object.
+    /// Whether the value is an object.
     pub fn is_object(&self) -> bool {
         self.as_str().starts_with('{')
     }
 
-    /// Parsed, with numbers of any size and precision.
+    /// Parses the text, with numbers of any size and precision.
     pub fn to_value(&self) -> Value {
         self.read().unwrap_or(Value::Null)
     }
 
-    /// The string, if it is one.
+    /// Returns the string, if the value is one.
     pub fn to_str(&self) -> Option<String> {
         serde_json::from_str(self.as_str()).ok()
     }
 
-    /// Read as `T`.
+    /// Deserialises the value as `T`.
     ///
     /// # Errors
-    /// [`JsonError::Syntax`] saying what was expected.
+    /// [`JsonError::Syntax`] with the expectation that failed.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
         let mut reader = serde_json::Deserializer::from_str(self.as_str());
-        // Depth was bounded when the text came in, and our bound lies above the reader's own.
+        // The depth was checked when the text was accepted, and that limit is above the deserializer's own.
         reader.disable_recursion_limit();
         T::deserialize(&mut reader).map_err(|error| JsonError::Syntax(error.to_string()))
     }
 
-    /// The JSON of one of our own models, whose free-form pieces were each bounded when they came in. The
-    /// whole is not bounded again: what a task holds must be printable, however it was put together.
+    /// Serialises one of our own models, whose free-form pieces were each checked when they were accepted.
+    /// The whole is not checked again: the content of a task must be printable, however it was composed.
     pub fn of_model<T: Serialize + ?Sized>(value: &T) -> Self {
         serde_json::value::to_raw_value(value).map_or_else(|_| Self::null(), |raw| Self(raw.into()))
     }
 }
 
-/// Bounds nesting without recursion, so that a hostile text cannot exhaust a stack, and refuses half a
-/// surrogate pair, which would pass as text here and be no string for whoever reads it later.
+/// Limits nesting without recursion, so that a hostile text cannot exhaust the stack, and refuses half a
+/// surrogate pair, which passes as text here but is not a string for a later reader.
 fn check(text: &str, depth_max: usize) -> Result<(), JsonError> {
     let bytes = text.as_bytes();
     let opening = count(bytes, |byte| byte | 0x20 == b'{');
     if opening <= depth_max && count(bytes, |byte| byte == b'\\') == 0 {
-        // By far the most: whatever stands where, it cannot nest deeper, and nothing is escaped.
+        // The common case: the text cannot nest deeper, and nothing is escaped.
         return Ok(());
     }
     let (mut depth, mut in_string, mut at) = (0_usize, false, 0_usize);
@@ -152,13 +152,13 @@ fn check(text: &str, depth_max: usize) -> Result<(), JsonError> {
     Ok(())
 }
 
-/// How many bytes are of a kind. Counted by pieces whose count fits a byte: so many bytes are compared at once.
+/// Counts the bytes of a kind, in pieces whose count fits a byte, so that many bytes are compared at once.
 fn count(bytes: &[u8], kind: impl Fn(u8) -> bool) -> usize {
     let pieces = bytes.chunks(usize::from(u8::MAX));
     pieces.map(|piece| usize::from(piece.iter().map(|byte| u8::from(kind(*byte))).sum::<u8>())).sum()
 }
 
-/// How many bytes after the backslash at `at` belong to its escape.
+/// Returns the number of bytes after the backslash at `at` that belong to its escape.
 fn check_escape(text: &str, at: usize) -> Result<usize, JsonError> {
     let unit = |from: usize| {
         let digits = text.get(from..from + 6)?.strip_prefix("\\u")?;
@@ -166,9 +166,7 @@ fn check_escape(text: &str, at: usize) -> Result<usize, JsonError> {
     };
     match unit(at) {
         Some(0xD800..=0xDBFF) if matches!(unit(at + 6), Some(0xDC00..=0xDFFF)) => Ok(11),
-        Some(0xD800..=0xDFFF) => {
-            Err(JsonError::Syntax(format!("half a surrogate pair at byte {at}: it is no character")))
-        }
+        Some(0xD800..=0xDFFF) => Err(JsonError::Syntax(format!("unpaired surrogate at byte {at}"))),
         Some(_) => Ok(5),
         None => Ok(1),
     }
@@ -220,28 +218,28 @@ impl<'de> Deserialize<'de> for JsonText {
     }
 }
 
-/// A JSON object whose keys keep their order and whose values keep their text. A repeated key keeps its
-/// first place and its last value, as Python's does.
+/// A JSON object whose keys keep their order and whose values keep their text. A repeated key keeps its first
+/// place and its last value, as in Python.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JsonObject(IndexMap<String, JsonText>);
 
 impl JsonObject {
-    /// No key.
+    /// Returns an object without keys.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The value of `key`.
+    /// Returns the value of `key`.
     pub fn get(&self, key: &str) -> Option<&JsonText> {
         self.0.get(key)
     }
 
-    /// Sets `key`, in its place if it has one, else at the end.
+    /// Sets `key`, in its place if it exists, otherwise at the end.
     pub fn set(&mut self, key: impl Into<String>, value: JsonText) {
         self.0.insert(key.into(), value);
     }
 
-    /// Takes `key` out.
+    /// Removes `key` and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<JsonText> {
         self.0.shift_remove(key)
     }
@@ -253,22 +251,22 @@ impl JsonObject {
         }
     }
 
-    /// Keys and values in order.
+    /// Iterates over keys and values in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &JsonText)> {
         self.0.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// How many keys.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has no key.
+    /// Whether the object has no key.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// As text.
+    /// Serialises the object as text.
     pub fn to_text(&self) -> JsonText {
         JsonText::of_model(self)
     }

@@ -1,11 +1,19 @@
-//! The vocabulary of taskreel: what is said (commands), what happened (events), how one follows from the
-//! other (`decide`, `evolve`), and how events become bytes and come back.
+//! The vocabulary of taskreel: commands, events, the functions between them (`decide`, `evolve`), and the
+//! encoding of events as bytes.
 //!
-//! This crate is pure: no clock, no randomness, no IO, no `async`. Times and ids arrive from outside. An
+//! The crate is pure: no clock, no randomness, no IO, no `async`. Times and ids arrive from outside. An
 //! auditor's own tool can depend on it alone to read a log and fold it.
 //!
-//! Floors, imports only downward: [`codec`] over [`task`], [`session`] and [`tool_store`] over [`call`] and [`turn`] over [`model`] over
-//! [`envelope`] over [`id`], [`json`], [`decider`] and [`limits`].
+//! Imports go only downward: [`codec`] over [`task`], [`session`] and [`tool_store`] over [`call`] and
+//! [`turn`] over [`model`] over [`envelope`] over [`id`], [`json`], [`decider`] and [`limits`].
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `testing` | `scenario`: given, when, then, for tests of deciders |
 
 pub mod call;
 pub mod codec;

@@ -1,20 +1,20 @@
-//! Given, when, then: a test of a decider reads as the rule that it checks. Every event that passes through
-//! a scenario is also written to bytes and read back, so that none can be forgotten in the codec.
+//! Given, when, then: a test of a decider reads as the rule that it checks. Every event that passes through a
+//! scenario is also encoded and decoded, so that no event lacks its codec.
 
 use std::fmt::Debug;
 
-use crate::codec::Storable;
+use crate::codec::storable::Storable;
 use crate::decider::Decider;
 use crate::envelope::{Metadata, Timestamp};
 
-/// A decider with a past.
+/// A decider with a history of events.
 #[derive(Debug)]
 pub struct Scenario<D: Decider> {
     state: D,
     metadata: Metadata,
 }
 
-/// What a decider said.
+/// The decision of a decider, with the state before it.
 #[derive(Debug)]
 pub struct Outcome<D: Decider> {
     state: D,
@@ -22,10 +22,10 @@ pub struct Outcome<D: Decider> {
     decision: Result<Vec<D::Event>, D::Rejection>,
 }
 
-/// Writes an event and reads it back.
+/// Encodes an event and decodes it again.
 ///
 /// # Panics
-/// If what comes back is not what went in.
+/// If the decoded event differs.
 fn round_trip<E: Storable + PartialEq + Debug>(event: &E) {
     let payload = event.encode().unwrap_or_else(|error| panic!("{event:?} cannot be written: {error}"));
     let back = E::decode(payload.kind, payload.schema, &payload.body)
@@ -39,10 +39,10 @@ where
     D::Event: Storable + PartialEq + Debug,
     D::Rejection: Debug + PartialEq,
 {
-    /// A decider to which these events have happened, one microsecond apart.
+    /// Creates a decider to which these events have happened, one microsecond apart.
     ///
     /// # Panics
-    /// If an event does not survive its bytes.
+    /// If an event is not decoded as it was encoded.
     pub fn given(events: impl IntoIterator<Item = D::Event>) -> Self {
         let mut scenario = Self { state: D::default(), metadata: Metadata::default() };
         for event in events {
@@ -53,20 +53,20 @@ where
         scenario
     }
 
-    /// The state that the events fold to.
+    /// Returns the state that the events fold to.
     pub fn state(&self) -> &D {
         &self.state
     }
 
-    /// Asks for a decision.
+    /// Decides a command.
     ///
     /// # Panics
-    /// If an event of the decision does not survive its bytes.
+    /// If an event of the decision is not decoded as it was encoded.
     #[must_use]
     pub fn when(self, command: D::Command) -> Outcome<D> {
         let mut metadata = self.metadata;
         metadata.at = Timestamp(metadata.at.0 + 1);
-        let decision = self.state.decide(command, &metadata);
+        let decision = self.state.decide(command);
         if let Ok(events) = &decision {
             events.iter().for_each(round_trip);
         }
@@ -80,7 +80,7 @@ where
     D::Event: Storable + PartialEq + Debug,
     D::Rejection: Debug + PartialEq,
 {
-    /// The decision is exactly these events.
+    /// Asserts that the decision is exactly these events.
     ///
     /// # Panics
     /// If it is not.
@@ -91,7 +91,7 @@ where
         }
     }
 
-    /// The decision is to refuse, for exactly this reason.
+    /// Asserts that the command is rejected, for exactly this reason.
     ///
     /// # Panics
     /// If it is not.
@@ -102,10 +102,10 @@ where
         }
     }
 
-    /// Goes on from the state after the decision.
+    /// Continues from the state after the decision.
     ///
     /// # Panics
-    /// If the decision was to refuse.
+    /// If the command was rejected.
     #[must_use]
     pub fn and(self) -> Scenario<D> {
         let Self { mut state, metadata, decision } = self;

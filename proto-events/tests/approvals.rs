@@ -1,11 +1,11 @@
-//! What a task says about approvals: who may ask, who may decide, and which call an approval is good for.
+//! Approvals of a task: who may request them, who may decide them, and the call that each approval permits.
 
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
-use proto_events::call::{CallCommand, CallEvent, CallKind, CallOrigin, CallRequested, Recovery};
+use proto_events::call::{CallCommand, CallEvent, CallKind, CallOrigin, CallRequested, NewCall, Recovery};
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
@@ -21,7 +21,7 @@ fn message() -> Message {
     Message { id: Some("m".to_owned()), role: Some("user".to_owned()), parts, timestamp: None }
 }
 
-/// A task whose first run is going on.
+/// Returns a task in its first run.
 fn running() -> Vec<TaskEvent> {
     vec![TaskEvent::Submitted(Box::new(PostedTask {
         id: "t".to_owned(),
@@ -57,7 +57,7 @@ fn verdict(approved: bool) -> ApprovalDecided {
 }
 
 fn went(from: TaskState, to: TaskState) -> TaskEvent {
-    TaskEvent::StateChanged { from, to }
+    TaskEvent::state_changed(from, to)
 }
 
 fn given(more: impl IntoIterator<Item = TaskEvent>) -> Scenario<Task> {
@@ -71,23 +71,20 @@ fn rejected(rejection: ApprovalRejection) -> TaskRejection {
 fn call(approval: Option<&str>, tool: &str, args: &str, call_id: &str) -> CallRequested {
     let args = JsonText::parse(args).unwrap();
     CallRequested {
-        call_id: call_id.to_owned(),
-        kind: CallKind::Tool,
-        target: tool.to_owned(),
-        args_digest: Digest::of(args.as_str().as_bytes()),
-        args,
-        idempotency_key: "k".to_owned(),
-        recovery: Recovery::Manual,
-        recovery_source: "tool".to_owned(),
-        timeout_ms: 1,
-        max_attempts: 1,
-        retry_errors: false,
-        window_ms: None,
-        deadline: None,
         capabilities: vec!["money.spend".to_owned()],
         approval: approval.map(str::to_owned),
         origin: CallOrigin { run: 1, ..CallOrigin::default() },
-        prompt: None,
+        ..CallRequested::of(NewCall {
+            call_id: call_id.to_owned(),
+            kind: CallKind::Tool,
+            target: tool.to_owned(),
+            args,
+            idempotency_key: "k".to_owned(),
+            recovery: Recovery::Manual,
+            recovery_source: "tool".to_owned(),
+            timeout_ms: 1,
+            max_attempts: 1,
+        })
     }
 }
 
@@ -133,7 +130,7 @@ fn a_decision_stands_and_is_told_to_whoever_decides_again() {
         let other = ApprovalRejection::AlreadyDecided { approval_id, approved, by };
         known().when(decide(!approved)).then_rejected(&rejected(other));
     }
-    // Also when the task is long over: the answer may have been lost on its way.
+    // Also long after the task's end: the reply to the first decision may have been lost.
     let over = went(TaskState::Working, TaskState::Completed);
     given([asking(), decided(true), over]).when(decide(true)).then([]);
 }
@@ -170,7 +167,7 @@ fn an_approval_is_good_for_the_very_call_that_was_asked_for_and_for_no_other() {
     for (other, why) in others {
         approved().when(request(&other)).then_rejected(&refused(&other.call_id, why));
     }
-    // A question to another agent carries a task that is made for it, which is no part of what was approved.
+    // A request to another agent carries a task generated for it, which is not part of the approved content.
     let with_task = ARGS.replacen('{', r#"{"task":1,"#, 1);
     let question =
         |call_id| CallRequested { kind: CallKind::Delegate, ..call(Some("a"), "pay", &with_task, call_id) };
@@ -178,9 +175,9 @@ fn an_approval_is_good_for_the_very_call_that_was_asked_for_and_for_no_other() {
     approved().when(request(&question("d"))).then([put.clone()]);
     given([asking(), TaskEvent::ApprovalDecided(verdict(true)), put])
         .when(request(&question("e")))
-        .then_rejected(&refused("e", "a call was made under it before"));
-    given([asking()]).when(request(&meant)).then_rejected(&refused("c", "it was not decided"));
+        .then_rejected(&refused("e", "it was already used for a call"));
+    given([asking()]).when(request(&meant)).then_rejected(&refused("c", "it is not decided yet"));
     let denied = given([asking(), TaskEvent::ApprovalDecided(verdict(false))]);
     denied.when(request(&meant)).then_rejected(&refused("c", "it was denied"));
-    given([]).when(request(&meant)).then_rejected(&refused("c", "it was never asked for"));
+    given([]).when(request(&meant)).then_rejected(&refused("c", "it was never requested"));
 }

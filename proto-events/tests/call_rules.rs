@@ -1,5 +1,5 @@
-//! The rules of calls that were lost: what recovery does in each row of R7's table, what a verdict leads to, and what
-//! comes too late.
+//! The rules of lost calls: the recovery in each row of R7's table, the effect of each verdict, and late
+//! results.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,43 +9,34 @@
 
 use proto_events::call::recovery::{Failed, Moment, Next, after_failure, after_loss, resume};
 use proto_events::call::{
-    CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallOrigin, CallRejection, CallRequested,
-    CallStatus, CancelStage, FailureClass, Recovery, Verdict, VerdictBy,
+    CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CallStatus,
+    CancelStage, FailureClass, NewCall, Recovery, Verdict, VerdictBy,
 };
 use proto_events::envelope::Timestamp;
-use proto_events::id::Digest;
 use proto_events::json::JsonText;
 
 const MODES: [Recovery; 5] =
     [Recovery::ReadOnly, Recovery::Idempotent, Recovery::Reconcile, Recovery::Manual, Recovery::Reissue];
 
 fn request(recovery: Recovery) -> CallRequested {
-    CallRequested {
+    CallRequested::of(NewCall {
         call_id: "c".to_owned(),
         kind: if recovery == Recovery::Reissue { CallKind::Infer } else { CallKind::Tool },
         target: "pay".to_owned(),
         args: JsonText::empty_object(),
-        args_digest: Digest::of(b"{}"),
         idempotency_key: "k".to_owned(),
         recovery,
         recovery_source: "tool".to_owned(),
         timeout_ms: 1_000,
         max_attempts: 3,
-        retry_errors: false,
-        window_ms: None,
-        deadline: None,
-        capabilities: Vec::new(),
-        approval: None,
-        origin: CallOrigin::default(),
-        prompt: None,
-    }
+    })
 }
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp(seconds * 1_000_000)
 }
 
-/// A process that writes with this epoch, at this second.
+/// Returns the moment of a process that writes with this epoch, at this second.
 fn moment(epoch: u64, seconds: i64) -> Moment {
     Moment { epoch, at: at(seconds) }
 }
@@ -66,7 +57,7 @@ fn canceled(stage: CancelStage) -> CallEvent {
     CallEvent::Canceled { call_id: "c".to_owned(), stage }
 }
 
-/// The fold of an intent and what followed, a second apart.
+/// Returns the fold of an intent and the events after it, one second apart.
 fn book(request: CallRequested, events: &[CallEvent]) -> CallBook {
     let mut book = CallBook::default();
     book.evolve(&CallEvent::Requested(Box::new(request)), at(0));
@@ -88,7 +79,7 @@ fn landed() -> Verdict {
     Verdict::Landed(JsonText::parse("7").unwrap())
 }
 
-/// The word for what recovery does.
+/// Returns the name of a recovery step.
 fn word(next: Option<&Next>) -> &'static str {
     match next {
         None => "nothing",

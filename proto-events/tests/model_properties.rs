@@ -1,4 +1,4 @@
-//! What holds for any JSON and any text: a task that is taken is written back unchanged, and nothing panics.
+//! Properties for any JSON and any text: an accepted task is written back unchanged, and nothing panics.
 
 mod counting_mint;
 
@@ -23,7 +23,7 @@ fn scalar() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Keys that the models look at, so that a generated object says something to them.
+/// Keys that the models read, so that a generated object is meaningful to them.
 const KEYS: &[&str] = &[
     "id",
     "type",
@@ -84,7 +84,7 @@ fn object(pairs: Vec<(String, String)>) -> String {
 
 const PART_KINDS: &[&str] = &["text", "tool_call", "tool_output", "route", "infer", "status", "error"];
 
-/// A part whose content fits its kind.
+/// Returns a part whose content fits its kind.
 fn ordinary_part() -> impl Strategy<Value = String> {
     let content = prop_oneof![
         scalar(),
@@ -94,7 +94,7 @@ fn ordinary_part() -> impl Strategy<Value = String> {
     (prop::sample::select(PART_KINDS), content).prop_map(part)
 }
 
-/// A part whose content may fit nothing.
+/// Returns a part whose content need not fit its kind.
 fn wild_part() -> impl Strategy<Value = String> {
     (prop::sample::select(PART_KINDS), any_json()).prop_map(part)
 }
@@ -116,7 +116,7 @@ fn any_task() -> impl Strategy<Value = String> {
     )
 }
 
-/// Every reader of the model, on the same value.
+/// Applies every reader of the model to the same value.
 fn read_as_everything(json: &JsonText) {
     let mint = &mut CountingMint::default();
     let _ = PostedTask::from_json(json, mint);

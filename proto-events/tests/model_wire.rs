@@ -1,4 +1,4 @@
-//! What goes through the models unchanged, and what is refused, as a person sees it.
+//! Values that pass through the models unchanged, and values that are refused, with their error texts.
 #![allow(clippy::unwrap_used, reason = "the helpers of these tests fail as the tests do")]
 
 mod counting_mint;
@@ -68,7 +68,7 @@ fn a_bad_task_is_refused_with_what_where_and_what_instead() {
         ),
         (r#"{"messages":["x"]}"#, "`task.messages[0]` must be an object, not a string"),
         (r#"{"metadata":[1]}"#, "`task.metadata` must be an object, not an array"),
-        (r#"{"id":"\ud800"}"#, "half a surrogate pair at byte 7: it is no character"),
+        (r#"{"id":"\ud800"}"#, "unpaired surrogate at byte 7"),
         (r#"{"state":null}"#, "None is not a valid TaskState"),
         (r#"{"state":[1]}"#, "[1] is not a valid TaskState"),
     ] {

@@ -1,4 +1,4 @@
-//! The record's bytes are for ever: golden files, every cut and every flipped bit of them.
+//! The record's bytes are permanent: golden files, every truncation and every flipped bit of them.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -24,7 +24,7 @@ fn the_golden_record_is_still_written_and_read_the_same() {
     assert_eq!(draft_of(&record), golden());
 }
 
-/// The layout once more, by hand, so that a change made to both sides of the codec is noticed too.
+/// Checks the layout by hand, so that a change to both sides of the codec is noticed too.
 #[test]
 fn every_field_stands_where_the_document_says() {
     let at = |from: usize, bytes: &[u8]| assert_eq!(&GOLDEN[from..from + bytes.len()], bytes, "byte {from}");
@@ -123,7 +123,7 @@ fn another_format_and_a_reserved_place_are_errors_of_their_own() {
     }
 }
 
-/// What a view of these bytes says of them, and what reading the whole record says.
+/// Reads the bytes as a view and as a whole record.
 fn both(bytes: &[u8]) -> (Result<(), RecordError>, Result<(), RecordError>) {
     let viewed =
         RecordView::peek(bytes).and_then(|view| view.events().try_for_each(|event| event.map(|_| ())));
@@ -147,7 +147,7 @@ fn a_view_finds_the_same_faults_as_reading_the_whole_and_no_body_that_stands_out
             let mut bad = golden.to_vec();
             bad[bit / 8] ^= 1 << (bit % 8);
             let (viewed, read) = both(&bad);
-            // The stream's name is the one thing that a view does not look at.
+            // A view does not check the form of the stream's name.
             if !matches!(read, Err(RecordError::Stream(_))) {
                 assert_eq!(viewed, read, "bit {bit}");
             }
@@ -155,8 +155,8 @@ fn a_view_finds_the_same_faults_as_reading_the_whole_and_no_body_that_stands_out
     }
 }
 
-/// The record in `golden/record_v1_chunked.bin`: the golden one with a body that stands outside. Neither may ever
-/// change, nor may how a body is cut into chunks.
+/// Returns the record in `golden/record_v1_chunked.bin`: the golden one with a body outside. Record, file and
+/// the size of chunks must never change.
 fn golden_chunked() -> RecordDraft {
     let mut draft = golden();
     draft.events[1].body = outside();
@@ -228,7 +228,7 @@ fn only_as_many_bodies_go_outside_as_it_takes_the_largest_first() {
     assert_eq!(outside(&lengths, all), (vec![], all));
     assert_eq!(outside(&lengths, all - 1), (vec![3], all - 5_000 + 34));
     assert_eq!(outside(&lengths, 2_000).0, [1, 3]);
-    // What would gain nothing stays, though the record is then over the limit.
+    // A body whose reference is not smaller stays inside, even if the record then exceeds the limit.
     assert_eq!(outside(&lengths, 0).0, [1, 2, 3, 5]);
 }
 
@@ -259,7 +259,7 @@ fn a_draft_that_no_record_can_hold_is_refused() {
 
 #[test]
 fn a_length_that_lies_costs_no_memory() {
-    // A body length of 16 MiB and none of it there; 1,024 events announced and none there.
+    // A body length of 16 MiB without the body; 1,024 events announced but absent.
     let mut body = GOLDEN.to_vec();
     body[191..195].copy_from_slice(&(16_u32 * 1024 * 1024).to_be_bytes());
     assert!(matches!(Record::decode(&body), Err(RecordError::Cut { field: "body", .. })));

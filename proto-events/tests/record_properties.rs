@@ -1,4 +1,4 @@
-//! The record's bytes: properties over all records, and over hostile bytes.
+//! Properties of the record's bytes, for all records and for hostile bytes.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

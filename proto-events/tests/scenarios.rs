@@ -7,11 +7,10 @@
 )]
 
 use proto_events::call::{
-    CallCommand, CallEvent, CallFailure, CallKind, CallOrigin, CallRejection, CallRequested, CancelStage,
-    FailureClass, Recovery,
+    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, FailureClass,
+    NewCall, Recovery,
 };
 use proto_events::decider::Decider;
-use proto_events::envelope::Metadata;
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
@@ -46,29 +45,21 @@ fn submitted(state: TaskState) -> TaskEvent {
 }
 
 fn went(from: TaskState, to: TaskState) -> TaskEvent {
-    TaskEvent::StateChanged { from, to }
+    TaskEvent::state_changed(from, to)
 }
 
 fn requested(call_id: &str, recovery: Recovery) -> Box<CallRequested> {
-    Box::new(CallRequested {
+    Box::new(CallRequested::of(NewCall {
         call_id: call_id.to_owned(),
         kind: CallKind::Tool,
         target: "pay".to_owned(),
         args: JsonText::empty_object(),
-        args_digest: Digest::of(b"{}"),
         idempotency_key: "k".to_owned(),
         recovery,
         recovery_source: "tool".into(),
         timeout_ms: 1,
         max_attempts: 1,
-        retry_errors: false,
-        window_ms: None,
-        deadline: None,
-        capabilities: Vec::new(),
-        approval: None,
-        origin: CallOrigin::default(),
-        prompt: None,
-    })
+    }))
 }
 
 fn intent(call_id: &str, recovery: Recovery) -> TaskEvent {
@@ -146,7 +137,7 @@ fn a_longer_post_while_the_task_runs_is_refused_as_running() {
 fn another_post_under_a_known_id_is_refused_with_the_first_difference() {
     let outcome = Scenario::<Task>::given([submitted(Completed)])
         .state()
-        .decide(TaskCommand::Submit(posted(Submitted, &["other"])), &Metadata::default());
+        .decide(TaskCommand::Submit(posted(Submitted, &["other"])));
     let text = outcome.unwrap_err().to_string();
     assert!(text.contains("messages[0].id") && text.contains("`m1`") && text.contains("`other`"), "{text}");
 }
@@ -195,7 +186,7 @@ fn a_cancel_closes_every_open_call_and_the_task_in_one_decision() {
         TaskEvent::Call(CallEvent::OutcomeUnknown {
             call_id: "manual".to_owned(),
             attempt: 1,
-            why: "its run was ended while the call was in flight".to_owned(),
+            why: "its run ended while the call was in flight".to_owned(),
         }),
         TaskEvent::Call(CallEvent::Canceled { call_id: "read".to_owned(), stage: CancelStage::InFlight }),
         TaskEvent::Call(CallEvent::Canceled { call_id: "waits".to_owned(), stage: CancelStage::Requested }),
@@ -357,7 +348,7 @@ fn a_message_for_a_turn_that_is_not_open_is_refused() {
 
 #[test]
 fn a_commands_digest_is_the_same_in_every_release() {
-    // These stand in logs: a digest that changes makes a repeated command look like another one.
+    // Logs contain these digests: with a changed one, a repeated command would look like another one.
     for (command, digest) in [
         (TaskCommand::Begin, "d76cf4247d2568864a94a91da473b72cf5931a889a9f9f61464b04e64b75889a"),
         (

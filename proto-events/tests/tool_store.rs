@@ -98,11 +98,7 @@ fn what_is_over_a_limit_is_refused_and_what_only_shrinks_is_not() {
 fn what_can_be_no_id_can_be_no_key() {
     for key in ["", "a\nb", &"x".repeat(201)] {
         let refused = given([]).state().clone();
-        let decided = proto_events::decider::Decider::decide(
-            &refused,
-            all(vec![write(key, 0, Some("1"))]),
-            &proto_events::envelope::Metadata::default(),
-        );
+        let decided = proto_events::decider::Decider::decide(&refused, all(vec![write(key, 0, Some("1"))]));
         assert!(matches!(decided, Err(ToolStoreRejection::Key { .. })), "{key:?}: {decided:?}");
     }
 }

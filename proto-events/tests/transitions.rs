@@ -1,4 +1,4 @@
-//! The lifecycle's edges against a table in words, so that a new edge shows up in a diff.
+//! The lifecycle's edges compared with a table in words, so that a new edge shows up in a diff.
 
 use proto_events::model::TaskState;
 

@@ -1,47 +1,46 @@
-//! THE loop: recover, decide, append, evolve, publish, reply. Written once, for every kind of stream.
+//! The central loop: recover, decide, append, evolve, publish, reply. It is the same code for each kind of
+//! stream.
 //!
 //! Decisions of one command are folded into the state at once, so that later ones of the same append see
-//! them; [`Entity::part`] makes one record of them, and [`Entity::settle`]
-//! notes that it is on disk. When the append fails they are dropped by
-//! reading the stream again, so nobody ever sees a state that is not on disk.
+//! them; [`Entity::part`] makes one record of them, and [`Entity::settle`] notes that it is on disk. When the
+//! append fails they are dropped by reading the stream again, so no reader ever sees a state that is not on
+//! disk.
 
 use std::sync::Arc;
 
 use proto_events::codec::record::{EventBody, RecordDraft};
-use proto_events::codec::state::Kept;
 use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 
 use crate::error::Error;
-use crate::limits::RECORD_BYTES_MAX;
-use crate::store::fold::{Folded, PAGE_RECORDS};
-use crate::store::snapshot::fold_from_snapshot;
-use crate::store::{AppendPart, EventReader, EventStore, Fence, ReadError};
+use taskreel_log::api::{AppendPart, EventReader, EventStore, Fence, ReadError};
+use taskreel_log::limits::{READ_PAGE_RECORDS, RECORD_BYTES_MAX};
+use taskreel_log::read::{Folded, fold_stream};
 
-/// One stream's state and what has been decided but not written yet.
+/// The state of one stream, and the decisions that are not written yet.
 pub(crate) struct Entity<D: Decider> {
     stream: StreamId,
-    /// Shared with those who were answered, so that an answer costs no copy of the state.
+    /// Shared with the receivers of answers, so that an answer costs no copy of the state.
     folded: Folded<Arc<D>>,
     pending: Vec<D::Event>,
-    /// The same, encoded: once, when they were decided.
+    /// The pending events, encoded once, when they were decided.
     payloads: Vec<Payload>,
 }
 
-/// One draw of randomness for a whole append. It is written nowhere, and neither its set id nor a salt leads
-/// back to it, so a salt that is erased stays erased.
+/// A random value drawn for a whole append. It is never stored, and neither a set id nor a salt leads back to
+/// it, so an erased salt stays erased.
 #[derive(Clone, Copy)]
 pub(crate) struct Seed(pub(crate) [u8; 16]);
 
 impl Seed {
-    /// The append's name.
+    /// Returns the id of the append.
     pub(crate) fn set_id(self) -> [u8; 16] {
         self.derive(&[b"taskreel.set"])
     }
 
-    /// The salt of one event.
+    /// Returns the salt of one event.
     fn salt(self, stream: &StreamId, at: usize) -> [u8; 16] {
         self.derive(&[b"taskreel.salt", stream.as_str().as_bytes(), b"\0", &(at as u64).to_be_bytes()])
     }
@@ -54,9 +53,9 @@ impl Seed {
     }
 }
 
-/// Which append a record belongs to, and its place in it.
+/// The append that a record belongs to, and the record's index in it.
 #[derive(Clone, Copy)]
-pub(crate) struct SetPlace {
+pub(crate) struct SetPart {
     pub(crate) seed: Seed,
     pub(crate) part: u16,
     pub(crate) parts: u16,
@@ -64,24 +63,24 @@ pub(crate) struct SetPlace {
 
 impl<D> Entity<D>
 where
-    D: Kept + Default + Clone + Send + Sync + 'static,
+    D: Decider + Default + Clone + Send + Sync + 'static,
     D::Event: Storable + Send + 'static,
 {
-    /// Step 4: reads the stream on the blocking pool and folds it. Of a new stream there is nothing to read.
+    /// Step 4: reads the stream on the blocking pool and folds it. A new stream is not read.
     pub(crate) async fn recover(store: &Arc<dyn EventStore>, stream: StreamId) -> Result<Self, Error> {
         if store.stream_version(&stream)? == Version(0) {
             let (state, nowhere) = (D::default(), Digest::default());
-            return Ok(Self::standing(stream, state, Version(0), Position(0), nowhere));
+            return Ok(Self::from_parts(stream, state, Version(0), Position(0), nowhere));
         }
         let reader = Arc::clone(store);
         let name = stream.clone();
-        let read = move || fold_from_snapshot::<D>(reader.as_ref(), &name);
-        let folded = beside(store, &stream, read).await??;
+        let read = move || fold_stream::<D>(reader.as_ref(), &name, None);
+        let folded = on_blocking_pool(store, &stream, read).await??;
         Ok(Self { stream, folded: folded.shared(), pending: Vec::new(), payloads: Vec::new() })
     }
 
-    /// An entity that somebody else has recovered already.
-    pub(crate) fn standing(
+    /// Returns an entity from parts that another actor has recovered already.
+    pub(crate) fn from_parts(
         stream: StreamId,
         state: D,
         version: Version,
@@ -102,17 +101,17 @@ where
         &self.stream
     }
 
-    /// The state, pending events included.
+    /// Returns the state, including pending events.
     pub(crate) fn state(&self) -> &D {
         &self.folded.state
     }
 
-    /// The state, for somebody who may keep it.
+    /// Returns the state, shared, for a caller that may keep it.
     pub(crate) fn shared_state(&self) -> Arc<D> {
         Arc::clone(&self.folded.state)
     }
 
-    /// The version on disk.
+    /// Returns the version on disk.
     pub(crate) fn version(&self) -> Version {
         self.folded.version
     }
@@ -121,32 +120,27 @@ where
         self.folded.position
     }
 
-    /// The fold as it is on disk, for somebody who may keep it; nothing may wait to be written.
-    pub(crate) fn folded(&self) -> Folded<Arc<D>> {
-        self.folded.clone()
-    }
-
-    /// What waits to be written.
+    /// Returns the events to be written.
     pub(crate) fn pending(&self) -> &[D::Event] {
         &self.pending
     }
 
-    /// Where the stream ends on disk.
+    /// Returns the end of the stream on disk.
     pub(crate) fn committed(&self) -> Committed {
         Committed { version: self.folded.version, position: self.folded.position }
     }
 
-    /// How many events there are, those that wait to be written included.
+    /// Returns the number of events, including pending ones.
     pub(crate) fn decided(&self) -> u64 {
         self.folded.version.0 + self.pending.len() as u64
     }
 
-    /// How large their bodies are together.
+    /// Returns the total size of the pending bodies in bytes.
     pub(crate) fn pending_bytes(&self) -> usize {
         self.payloads.iter().map(|payload| payload.body.len()).sum()
     }
 
-    /// The first answer to this command, if it appended before.
+    /// Returns the first answer to this command, if it appended before.
     ///
     /// # Errors
     /// [`Error::CommandIdReused`] if the id came with another body.
@@ -159,13 +153,13 @@ where
         }
     }
 
-    /// What the stream's last record belongs to: whatever follows from it belongs there too.
+    /// Returns the correlation id of the stream's last record; events that follow from it get the same id.
     pub(crate) fn correlation_id(&self) -> &str {
         &self.folded.correlation_id
     }
 
-    /// Whether commands older than those remembered are in the log only.
-    pub(crate) fn forgets(&self) -> bool {
+    /// Whether some commands are so old that only the log has them.
+    pub(crate) fn has_forgotten(&self) -> bool {
         self.folded.forgotten
     }
 
@@ -174,7 +168,7 @@ where
     where
         Error: From<D::Rejection>,
     {
-        for event in self.folded.state.decide(command, metadata)? {
+        for event in self.folded.state.decide(command)? {
             self.payloads.push(event.encode()?);
             Arc::make_mut(&mut self.folded.state).evolve(&event, metadata);
             self.pending.push(event);
@@ -182,20 +176,21 @@ where
         Ok(())
     }
 
-    /// Decides, and leaves folding to whoever owns the state.
-    pub(crate) fn decide_unfolded(&mut self, command: D::Command, metadata: &Metadata) -> Result<(), Error>
+    /// Decides, and leaves folding to the owner of the state.
+    pub(crate) fn decide_unfolded(&mut self, command: D::Command) -> Result<(), Error>
     where
         Error: From<D::Rejection>,
     {
-        for event in self.folded.state.decide(command, metadata)? {
+        for event in self.folded.state.decide(command)? {
             self.payloads.push(event.encode()?);
             self.pending.push(event);
         }
         Ok(())
     }
 
-    /// Folds events that somebody else appended right after this version; false if they do not follow.
-    pub(crate) fn follow(
+    /// Folds events that another actor appended right after this version; returns false if they do not
+    /// follow.
+    pub(crate) fn apply_committed(
         &mut self,
         after: Version,
         events: &[D::Event],
@@ -210,11 +205,11 @@ where
         for event in events {
             state.evolve(event, metadata);
         }
-        self.settle(committed, hash, metadata);
+        self.mark_committed(committed, hash, metadata);
         true
     }
 
-    /// Whether the command appended so long ago that only the log remembers.
+    /// Looks up in the log whether the command appended before.
     pub(crate) async fn answered_in_log(
         &self,
         store: &Arc<dyn EventStore>,
@@ -222,7 +217,7 @@ where
     ) -> Result<bool, Error> {
         let (reader, stream, wanted) = (Arc::clone(store), self.stream.clone(), metadata.clone());
         let search = move || find_command(reader.as_ref(), &stream, &wanted.command_id);
-        let found = beside(store, &self.stream, search).await??;
+        let found = on_blocking_pool(store, &self.stream, search).await??;
         match found {
             None => Ok(false),
             Some(digest) if digest == metadata.command_digest => Ok(true),
@@ -230,12 +225,13 @@ where
         }
     }
 
-    /// The pending events as one part of an append: encoded, hashed and length-checked here, before the
-    /// writer sees them. Once for each decision: if it cannot be appended, it is dropped by reading the stream.
+    /// Returns the pending events as one part of an append, encoded, hashed and length-checked before the
+    /// writer sees them. It is called once per decision: if the append fails, the decision is dropped by
+    /// reading the stream again.
     pub(crate) fn part(
         &mut self,
         fence: Fence,
-        set: SetPlace,
+        set: SetPart,
         metadata: &Metadata,
     ) -> Result<AppendPart, Error> {
         let events = std::mem::take(&mut self.payloads).into_iter().enumerate();
@@ -262,8 +258,9 @@ where
         Ok(AppendPart { stream: self.stream.clone(), expected, record })
     }
 
-    /// The pending events are on disk as `committed`, in a record with this hash.
-    pub(crate) fn settle(
+    /// Notes that the pending events are on disk as `committed`, in a record with this hash, and returns
+    /// them.
+    pub(crate) fn mark_committed(
         &mut self,
         committed: Committed,
         hash: Digest,
@@ -277,8 +274,8 @@ where
     }
 }
 
-/// Reads a stream: on the blocking pool, unless its store has all of it at hand.
-async fn beside<T: Send + 'static>(
+/// Reads a stream: on the blocking pool, unless its store is in memory.
+async fn on_blocking_pool<T: Send + 'static>(
     store: &Arc<dyn EventStore>,
     stream: &StreamId,
     read: impl FnOnce() -> T + Send + 'static,
@@ -287,10 +284,10 @@ async fn beside<T: Send + 'static>(
         return Ok(read());
     }
     let done = tokio::task::spawn_blocking(read).await;
-    done.map_err(|panic| Error::Internal(format!("reading {stream}: {panic}")))
+    done.map_err(|panic| Error::Internal(format!("reading {stream} panicked: {panic}")))
 }
 
-/// The digest of the command with this id, if the stream has one.
+/// Returns the digest of the command with this id, if the stream has one.
 fn find_command(
     reader: &dyn EventReader,
     stream: &StreamId,
@@ -298,7 +295,7 @@ fn find_command(
 ) -> Result<Option<Digest>, ReadError> {
     let mut from = Version(1);
     loop {
-        let page = reader.read_stream(stream, from, PAGE_RECORDS)?;
+        let page = reader.read_stream(stream, from, READ_PAGE_RECORDS)?;
         let Some(last) = page.last() else { return Ok(None) };
         from = Version(last.record.last_version().0 + 1);
         let found = page.iter().find(|stored| stored.record.metadata.command_id == command_id);

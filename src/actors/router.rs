@@ -1,55 +1,61 @@
 //! The router: carries out attempts whose intent is on disk. Tools and models run on the runtime for calls;
-//! timers run here, on the arbiter. What came of an attempt goes back as an ordinary command.
+//! timers run here, on the arbiter. The outcome of an attempt goes back to the task's actor as an ordinary
+//! command.
+//!
+//! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call and [`delegate`] a request to
+//! another agent; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
+//! refuses targets that keep failing.
+
+pub(crate) mod attempt;
+pub(crate) mod breakers;
+pub(crate) mod context;
+pub(crate) mod delegate;
+pub(crate) mod probe;
+pub(crate) mod tool_attempt;
+pub(crate) mod watch;
+
+use crate::actors::router::attempt::attempt;
+use crate::actors::router::context::{AttemptContext, failure};
+use crate::actors::router::watch::{Key, Watch, Watched};
 
 use std::collections::HashMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
-use futures_util::FutureExt;
-use proto_events::call::{CallFailure, CallKind, FailureClass};
-use proto_events::id::StreamId;
+
+use proto_events::call::{CallKind, FailureClass};
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use crate::actors::delegate;
-use crate::actors::live::{LiveHub, LiveSource};
-use crate::actors::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask};
-use crate::actors::shared::Parts;
-use crate::actors::spans::{self, Within};
-use crate::actors::tool_stores::ToolStores;
-use crate::agent::Agent;
-use crate::agent::infer::{InferError, InferErrorKind, InferRequest, retry_delay};
-use crate::agent::tool::Cancellation;
-use crate::limits::{CANCEL_GRACE, DOOR_COMMANDS, ERROR_TEXT_BYTES, HALT_WITHIN, RETRY_AFTER_MAX};
-use crate::ports::Ports;
+use crate::actors::shared::messages::Within;
+use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask};
+use crate::actors::shared::parts::Parts;
+use crate::actors::shared::spans;
+use crate::actors::shared::tool_stores::ToolStores;
+use crate::agent::card::Agent;
+use crate::limits::{CANCEL_GRACE, HALT_WITHIN, SUPERVISOR_MAILBOX};
+use crate::live::LiveHub;
+use crate::tools::tool::Cancellation;
+use taskreel_log::ports::Ports;
 
-mod asking;
-mod breakers;
-mod tool;
-mod watch;
+use crate::actors::router::breakers::Breakers;
 
-use breakers::Breakers;
-use tool::tool;
-use watch::Watch;
-
-/// Answer when no call is in flight any more.
+/// A request to reply when no call is in flight any more.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Drain {
     pub(crate) reply: tokio::sync::oneshot::Sender<()>,
 }
 
-/// Interrupt all calls, send none any more, and answer when the last one has ended.
+/// A request to interrupt all calls, send no more, and reply when the last one has ended, at the latest after
+/// [`HALT_WITHIN`].
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Halt {
     pub(crate) reply: tokio::sync::oneshot::Sender<()>,
 }
-
-type Key = (StreamId, String);
 
 /// A call in flight.
 struct InFlight {
@@ -69,11 +75,11 @@ pub(crate) struct Router {
     in_flight: HashMap<Key, InFlight>,
     breakers: Breakers,
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
-    /// Works that have not ended, those that were interrupted included.
+    /// The number of attempts whose work has not ended, including interrupted ones.
     working: usize,
-    /// Tasks of other agents that are being given up.
+    /// The number of other agents' tasks that are being canceled.
     recalls: usize,
-    /// Nothing is sent any more, and no outcome told: as if the process had died.
+    /// Whether nothing is sent and no outcome reported any more, as if the process had died.
     halted: bool,
     halting: Option<Halt>,
 }
@@ -112,16 +118,17 @@ impl Router {
         live.began();
         let work = async move {
             began.store(true, Ordering::Release);
-            let given = Given { stores, ports, live, cancellation, jitter };
-            attempt(&agent, order, given).await
+            let context = AttemptContext { stores, ports, live, cancellation, jitter };
+            attempt(&agent, order, context).await
         };
         self.calls.spawn(work.instrument(span.0.clone()))
     }
 
-    /// Sends an attempt whose back-off is over, unless it was canceled meanwhile or its target is left alone.
+    /// Sends an attempt whose back-off is over, unless it was canceled in that time or its target's circuit
+    /// is open.
     fn begin(&mut self, key: &Key, order: Order, cancellation: Cancellation, ctx: &mut Context<Self>) {
         if cancellation.is_canceled() || self.halted {
-            return self.tell_drained();
+            return self.reply_drained();
         }
         let (attempt, target) = (order.attempt, order.request.target.clone());
         if let Some((text, left)) = self.breakers.refuses(&target, self.ports.clock.now()) {
@@ -133,7 +140,7 @@ impl Router {
         let (is_tool, is_inference) = (order.request.kind == CallKind::Tool, order.infer.is_some());
         let tool = self.agent.tools.get(&target).filter(|_| is_tool);
         let can_be_dropped = tool.is_none_or(|tool| !tool.tool().is_blocking());
-        let (bound, place) = (Duration::from_millis(order.request.timeout_ms), order.place.clone());
+        let (bound, permit) = (Duration::from_millis(order.request.timeout_ms), order.permit.clone());
         let began = Arc::new(AtomicBool::new(false));
         let span = spans::call(&order);
         let work = self.send_off(order, cancellation.clone(), Arc::clone(&began), &span);
@@ -152,18 +159,18 @@ impl Router {
             bound,
             grace: if is_inference { Duration::ZERO } else { CANCEL_GRACE },
             can_be_dropped,
-            place,
+            permit,
             span,
             tell: ctx.address().recipient(),
         };
         actix_rt::spawn(watch.run());
     }
 
-    /// Notes what an attempt says about its target.
+    /// Reports the end of an attempt to its target's circuit.
     fn note_end(&mut self, target: &str, end: &AttemptEnd) {
-        let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.circuit());
-        let peer = || self.agent.peers.get(target).map(|peer| peer.policy().circuit());
-        let rule = tool.or_else(peer).unwrap_or_else(|| self.agent.infer_policy.circuit());
+        let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.get_breaker());
+        let peer = || self.agent.peers.get(target).map(|peer| peer.policy().get_breaker());
+        let rule = tool.or_else(peer).unwrap_or_else(|| self.agent.infer_policy.get_breaker());
         self.breakers.note(target, rule, end, self.ports.clock.now());
     }
 
@@ -173,33 +180,33 @@ impl Router {
             self.in_flight.remove(key);
         }
         if self.halted {
-            // It may have ended so because it was interrupted.
+            // The end may be due to the interruption.
             return;
         }
         let (stream, call_id) = key.clone();
-        // What comes after an attempt was given up is another command than that it was.
+        // A late outcome is another command than the timeout or cancel that preceded it.
         let word = if late { "late" } else { "outcome" };
         let cause = Cause { within, ..Cause::own(format!("{word}:{call_id}:{attempt}"), &call_id) };
         let op = TaskOp::Outcome { call_id, attempt, end };
         self.to_task.do_send(ToTask { stream, op, cause, reply: None });
-        self.tell_drained();
+        self.reply_drained();
     }
 
-    /// One work has ended, however it did.
+    /// Notes that an attempt's work has ended.
     fn ended(&mut self) {
         self.working -= 1;
         if self.working == 0 {
-            self.tell_halted();
+            self.reply_halted();
         }
     }
 
-    fn tell_halted(&mut self) {
+    fn reply_halted(&mut self) {
         if let Some(Halt { reply }) = self.halting.take() {
             let _gone_is_fine = reply.send(());
         }
     }
 
-    fn tell_drained(&mut self) {
+    fn reply_drained(&mut self) {
         if self.in_flight.is_empty() && self.recalls == 0 {
             for reply in self.draining.drain(..) {
                 let _gone_is_fine = reply.send(());
@@ -212,7 +219,7 @@ impl Actor for Router {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(DOOR_COMMANDS);
+        ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
     }
 }
 
@@ -249,9 +256,9 @@ impl Handler<Abort> for Router {
         let Some(call) = self.in_flight.remove(&(message.stream, message.call_id)) else {
             return;
         };
-        // Whoever watches it sees to the rest.
+        // The task that watches the attempt does the rest.
         call.cancellation.cancel();
-        self.tell_drained();
+        self.reply_drained();
     }
 }
 
@@ -264,7 +271,7 @@ impl Handler<Recall> for Router {
         let work = self.calls.spawn(delegate::recall(peer, message, Arc::clone(&self.ports.clock)));
         ctx.spawn(work.into_actor(self).map(|_ended, actor: &mut Self, _| {
             actor.recalls -= 1;
-            actor.tell_drained();
+            actor.reply_drained();
         }));
     }
 }
@@ -282,13 +289,16 @@ impl Handler<Halt> for Router {
         }
         self.halting = Some(message);
         if self.working == 0 {
-            self.tell_halted();
+            self.reply_halted();
         }
         ctx.run_later(HALT_WITHIN, |router, _| {
             if router.halting.is_some() {
-                tracing::warn!(calls = router.working, "calls that hear no interruption are left behind");
+                tracing::warn!(
+                    calls = router.working,
+                    "calls that do not respond to cancellation are still running at shutdown"
+                );
             }
-            router.tell_halted();
+            router.reply_halted();
         });
     }
 }
@@ -298,97 +308,34 @@ impl Handler<Drain> for Router {
 
     fn handle(&mut self, message: Drain, _: &mut Self::Context) {
         self.draining.push(message.reply);
-        // What waits for its back-off is found open at the next start.
+        // Calls in their back-off are found open at the next start.
         self.in_flight.retain(|_, call| {
             if call.work.is_none() {
                 call.cancellation.cancel();
             }
             call.work.is_some()
         });
-        self.tell_drained();
+        self.reply_drained();
     }
 }
 
-/// What an attempt is given beside its order.
-struct Given {
-    stores: Arc<ToolStores>,
-    ports: Ports,
-    live: LiveSource,
-    cancellation: Cancellation,
-    /// From 0 to 1, for its back-off.
-    jitter: f64,
-}
+impl Handler<Watched> for Router {
+    type Result = ();
 
-/// One attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
-async fn attempt(agent: &Agent, order: Order, given: Given) -> AttemptEnd {
-    let number = order.attempt;
-    let work = async {
-        match order.infer {
-            Some(request) => {
-                let request = InferRequest { deltas: given.live.deltas(), ..request };
-                infer(agent, request, number, given.jitter).await
+    fn handle(&mut self, watched: Watched, _: &mut Context<Self>) {
+        let Watched { key, attempt, target, end, late, over, span } = watched;
+        if let Some(end) = end {
+            if !late {
+                self.note_end(&target, &end);
+                spans::note_end(&span, &end);
             }
-            None if order.request.kind == CallKind::Delegate => {
-                delegate::attempt(&agent.peers, &order.request, number, given.ports).await
-            }
-            None => tool(agent, order, given).await,
+            self.finish(&key, attempt, end, late, span);
+        } else {
+            self.breakers.abandon_trial(&target);
+            self.reply_drained();
         }
-    };
-    match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(end) => end,
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            failed(FailureClass::AfterEffect, "panic", &format!("the call panicked: {text}"))
+        if over {
+            self.ended();
         }
     }
-}
-
-async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
-    let Some(backend) = &agent.backend else {
-        let text = "the agent has no model any more";
-        return failed(FailureClass::BeforeEffect, "NoModel", text);
-    };
-    match backend.infer(request).await {
-        Ok(reply) => {
-            AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
-        }
-        Err(error) => infer_failed(&error, attempt, jitter),
-    }
-}
-
-fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
-    let message = if error.message.is_empty() { &error.type_name } else { &error.message };
-    let failure = |class| CallFailure { class, error_type: short(&error.type_name), message: short(message) };
-    match error.kind {
-        InferErrorKind::Transient { retry_after } => {
-            let delay = retry_after.unwrap_or_else(|| retry_delay(attempt.saturating_sub(1), jitter));
-            let delay = delay.min(RETRY_AFTER_MAX);
-            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: true, delay_ms }
-        }
-        InferErrorKind::Malformed => {
-            AttemptEnd::Failed { failure: failure(FailureClass::Rejected), passing: false, delay_ms: 0 }
-        }
-        InferErrorKind::Failed => {
-            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: false, delay_ms: 0 }
-        }
-    }
-}
-
-fn failed(class: FailureClass, error_type: &str, message: &str) -> AttemptEnd {
-    AttemptEnd::Failed { failure: failure(class, error_type, message), passing: false, delay_ms: 0 }
-}
-
-fn failure(class: FailureClass, error_type: &str, message: &str) -> CallFailure {
-    CallFailure { class, error_type: short(error_type), message: short(message) }
-}
-
-/// An error's text stands in the log several times over: what is longer than anyone reads is cut, and said so.
-fn short(text: &str) -> String {
-    if text.len() <= ERROR_TEXT_BYTES {
-        return text.to_owned();
-    }
-    let end = (0..=ERROR_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
 }

@@ -1,5 +1,5 @@
-//! A session's actor: hands its turn to one task after another, and folds what they append to its stream.
-//! The task leads, in one append with its own events. The actor appends one thing itself: the end of a turn
+//! A session's actor: hands its turn to one task after another, and folds the events that they append to its
+//! stream. A task appends them together with its own events. The actor itself appends only the end of a turn
 //! whose task is over and cannot end it any more.
 
 use std::collections::VecDeque;
@@ -14,18 +14,19 @@ use proto_events::id::{Digest, StreamId};
 use proto_events::session::{Session, SessionCommand, SessionRejection};
 use tokio::sync::oneshot;
 
-use crate::actors::awake::{Passivate, Rest};
-use crate::actors::entity::{Entity, Seed, SetPlace};
-use crate::actors::messages::{
-    AcquireTurn, Cause, Lease, LookAtSession, Release, Rested, Settled, TaskOp, ToTask, TurnGrant,
+use crate::actors::entity::{Entity, Seed, SetPart};
+use crate::actors::shared::live_actors::{IdleState, Passivate};
+use crate::actors::shared::messages::{
+    AcquireTurn, BecameIdle, Cause, LookAtSession, ReleaseTurn, SessionAppended, TaskOp, ToTask, TurnGrant,
+    TurnLease,
 };
-use crate::actors::shared::Shared;
+use crate::actors::shared::parts::Shared;
 use crate::error::Error;
-use crate::limits::{DOUBT_AGAIN_AFTER, MAILBOX_COMMANDS};
-use crate::store::Append;
+use crate::limits::{MAILBOX_COMMANDS, TURN_OWNER_RECHECK};
+use taskreel_log::api::Append;
 
-/// Who asked for the turn.
-struct Asked {
+/// A task's request for the turn.
+struct TurnRequest {
     task: StreamId,
     turn_id: String,
     reply: oneshot::Sender<Result<TurnGrant, Error>>,
@@ -35,42 +36,44 @@ struct Asked {
 pub(crate) struct SessionActor {
     shared: Arc<Shared>,
     stream: StreamId,
-    rest: Rc<Rest>,
+    idle: Rc<IdleState>,
     entity: Option<Entity<Session>>,
-    /// The task that was handed the turn, and the turn's id.
+    /// The task that holds the turn, and the turn's id.
     reserved: Option<(StreamId, String)>,
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<TurnRequest>,
     /// The open turn whose task is being asked whether it still runs.
-    doubted: Option<String>,
+    checked_turn: Option<String>,
 }
 
-/// What the task that holds an open turn answered: whether it still runs.
+/// The reply of the task that holds an open turn: whether it still runs.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Doubt {
+struct TurnOwnerReply {
     turn_id: String,
-    runs: bool,
+    is_running: bool,
 }
 
 impl SessionActor {
-    pub(super) fn new(shared: Arc<Shared>, stream: StreamId, rest: Rc<Rest>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, stream: StreamId, idle: Rc<IdleState>) -> Self {
         let waiting = VecDeque::new();
-        Self { shared, stream, rest, entity: None, reserved: None, waiting, doubted: None }
+        Self { shared, stream, idle, entity: None, reserved: None, waiting, checked_turn: None }
     }
 
-    /// Notes whether it can be put to sleep: nobody has its turn or waits for it, and no task was asked whether it
-    /// still runs. What was appended while somebody had the turn is in the mailbox before the turn comes back.
-    fn note_rest(&self) {
-        let at_rest = self.reserved.is_none() && self.waiting.is_empty() && self.doubted.is_none();
-        self.rest.note(at_rest);
+    /// Notes whether the actor can be passivated: no task has its turn or waits for it, and none is being
+    /// asked whether it still runs. Events appended by the holder of a turn are in the mailbox before the
+    /// turn comes back.
+    fn note_idle(&self) {
+        let at_rest = self.reserved.is_none() && self.waiting.is_empty() && self.checked_turn.is_none();
+        self.idle.note(at_rest);
         if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
-            self.shared.rested.do_send(Rested { stream: self.stream.clone() });
+            self.shared.became_idle.do_send(BecameIdle { stream: self.stream.clone() });
         }
     }
 
-    /// Takes a request in: refused at once if its task holds the turn already, else in its place.
-    fn ask(&mut self, asked: Asked) {
-        // An actor that broke and was started again asks anew: its place is kept, its old question forgotten.
+    /// Accepts a request: refused at once if its task holds the turn already, else queued.
+    fn enqueue(&mut self, asked: TurnRequest) {
+        // An actor that broke and was restarted asks again: the new request replaces the old one in the
+        // queue.
         if let Some(waiting) = self.waiting.iter_mut().find(|waiting| waiting.task == asked.task) {
             *waiting = asked;
             return;
@@ -85,7 +88,7 @@ impl SessionActor {
         }
     }
 
-    /// Hands the turn to whoever is next and still wants it.
+    /// Grants the turn to the next task that still wants it.
     fn grant_next(&mut self, ctx: &mut Context<Self>) {
         let Some(entity) = &self.entity else { return };
         while self.reserved.is_none() {
@@ -97,16 +100,16 @@ impl SessionActor {
             };
             let Some(asked) = next.and_then(|at| self.waiting.remove(at)) else {
                 if let (Some((task, turn_id)), false) = (owner, self.waiting.is_empty()) {
-                    self.doubt(&task, turn_id, ctx);
+                    self.check_turn_owner(&task, turn_id, ctx);
                 }
                 return;
             };
             let turn_id = owner.map_or(asked.turn_id, |(_, turn_id)| turn_id);
             self.reserved = Some((asked.task, turn_id.clone()));
-            let lease = Arc::new(Lease {
+            let lease = Arc::new(TurnLease {
                 turn_id: turn_id.clone(),
                 release: ctx.address().recipient(),
-                settled: ctx.address().recipient(),
+                appended: ctx.address().recipient(),
             });
             let grant = TurnGrant {
                 stream: entity.stream().clone(),
@@ -117,57 +120,59 @@ impl SessionActor {
                 last_hash: entity.last_hash(),
                 lease,
             };
-            // A caller that went away drops the grant, and with it the lease, which comes back as Release.
+            // A caller that went away drops the grant, and with it the lease, which comes back as
+            // ReleaseTurn.
             let _gone_is_fine = asked.reply.send(Ok(grant));
         }
     }
 
-    /// Looks again who is next, when some time has passed.
+    /// Calls `grant_next` after a delay.
     fn grant_later(&self, ctx: &mut Context<Self>) {
-        let later = self.shared.ports.clock.sleep(DOUBT_AGAIN_AFTER).into_actor(self);
+        let later = self.shared.ports.clock.sleep(TURN_OWNER_RECHECK).into_actor(self);
         ctx.spawn(later.map(|(), actor: &mut Self, ctx| actor.grant_next(ctx)));
     }
 
-    /// Others wait for a turn that nobody here holds: asks its task whether it still runs.
-    fn doubt(&mut self, task: &str, turn_id: String, ctx: &mut Context<Self>) {
+    /// Asks the owner of an open turn that no task holds whether it still runs, since others wait for the
+    /// turn.
+    fn check_turn_owner(&mut self, task: &str, turn_id: String, ctx: &mut Context<Self>) {
         let Ok(stream) = StreamId::parse(task) else { return };
-        if self.doubted.as_ref() == Some(&turn_id) {
+        if self.checked_turn.as_ref() == Some(&turn_id) {
             return;
         }
-        self.doubted = Some(turn_id.clone());
+        self.checked_turn = Some(turn_id.clone());
         let (reply, answer) = oneshot::channel();
         let cause = Cause::default();
         self.shared.to_task.do_send(ToTask { stream, op: TaskOp::Look, cause, reply: Some(reply) });
         let own = ctx.address();
         actix_rt::spawn(async move {
-            let runs = match answer.await {
+            let is_running = match answer.await {
                 Ok(Ok(view)) => view.task.run().is_some(),
                 Ok(Err(Error::TaskNotFound(_))) => false,
-                // Not known: whoever asks for the turn next asks again.
+                // Not known: the next request for the turn asks again.
                 Ok(Err(_)) | Err(_) => true,
             };
-            own.do_send(Doubt { turn_id, runs });
+            own.do_send(TurnOwnerReply { turn_id, is_running });
         });
     }
 
-    /// Ends a turn that has no owner any more.
+    /// Aborts a turn that has no owner any more.
     async fn end_orphan(shared: &Shared, entity: &mut Entity<Session>, turn_id: String) -> Result<(), Error> {
         let cause = Cause::own(format!("orphan:{turn_id}"), &turn_id);
         let metadata = cause.metadata(shared.ports.clock.now(), Digest::of(turn_id.as_bytes()));
         let reason = "its task is over".to_owned();
         entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;
         let (fence, seed) = (shared.store.fence(), Seed(shared.ports.ids.random()));
-        let part = entity.part(fence, SetPlace { seed, part: 0, parts: 1 }, &metadata)?;
+        let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, &metadata)?;
         let hash = part.record.hash();
         let append = Append { fence, set_id: seed.set_id(), parts: vec![part] };
         let appended = shared.append(append, &metadata.command_id).await?;
         if let Some(committed) = appended.parts.first() {
-            entity.settle(*committed, hash, &metadata);
+            entity.mark_committed(*committed, hash, &metadata);
         }
         Ok(())
     }
 
-    /// Runs `then` on the recovered session.
+    /// Calls `then` with the recovered session.
     fn with_entity(
         &mut self,
         then: impl FnOnce(&mut Self, Result<(), Error>, &mut Context<Self>) + 'static,
@@ -188,7 +193,7 @@ impl SessionActor {
                 }
                 Err(error) => then(actor, Err(error), ctx),
             }
-            actor.note_rest();
+            actor.note_idle();
         });
         AtomicResponse::new(Box::pin(work))
     }
@@ -208,10 +213,10 @@ impl Handler<AcquireTurn> for SessionActor {
     fn handle(&mut self, message: AcquireTurn, _: &mut Self::Context) -> Self::Result {
         let AcquireTurn { session: _, task, turn_id, reply } = message;
         self.with_entity(move |actor, recovered, ctx| {
-            actor.rest.carried_out();
+            actor.idle.carried_out();
             match recovered {
                 Ok(()) => {
-                    actor.ask(Asked { task, turn_id, reply });
+                    actor.enqueue(TurnRequest { task, turn_id, reply });
                     actor.grant_next(ctx);
                 }
                 Err(error) => {
@@ -222,15 +227,15 @@ impl Handler<AcquireTurn> for SessionActor {
     }
 }
 
-impl Handler<Release> for SessionActor {
+impl Handler<ReleaseTurn> for SessionActor {
     type Result = ();
 
-    fn handle(&mut self, message: Release, ctx: &mut Self::Context) {
+    fn handle(&mut self, message: ReleaseTurn, ctx: &mut Self::Context) {
         if self.reserved.as_ref().is_some_and(|(_, turn_id)| *turn_id == message.turn_id) {
             self.reserved = None;
         }
         self.grant_next(ctx);
-        self.note_rest();
+        self.note_idle();
     }
 }
 
@@ -242,12 +247,12 @@ impl Handler<Passivate> for SessionActor {
     }
 }
 
-impl Handler<Doubt> for SessionActor {
+impl Handler<TurnOwnerReply> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
-    fn handle(&mut self, message: Doubt, _: &mut Self::Context) -> Self::Result {
-        let Doubt { turn_id, runs } = message;
-        self.doubted = None;
+    fn handle(&mut self, message: TurnOwnerReply, _: &mut Self::Context) -> Self::Result {
+        let TurnOwnerReply { turn_id, is_running } = message;
+        self.checked_turn = None;
         let known = self.entity.take();
         let reserved = self.reserved.is_some();
         let (shared, session) = (Arc::clone(&self.shared), self.stream.clone());
@@ -257,7 +262,7 @@ impl Handler<Doubt> for SessionActor {
                 None => Entity::recover(&shared.store, session).await?,
             };
             let still_open = entity.state().open_turn().is_some_and(|open| open.turn_id == turn_id);
-            if !runs && !reserved && still_open {
+            if !is_running && !reserved && still_open {
                 Self::end_orphan(&shared, &mut entity, turn_id).await?;
             }
             Ok::<_, Error>(entity)
@@ -266,41 +271,40 @@ impl Handler<Doubt> for SessionActor {
             match ended {
                 Ok(entity) => {
                     actor.entity = Some(entity);
-                    if runs {
-                        // It is waited for: the task asks for the turn and ends it, or is over one day.
+                    if is_running {
+                        // The turn is waited for: its task asks for it and ends it, or comes to its end.
                         actor.grant_later(ctx);
                     } else {
                         actor.grant_next(ctx);
                     }
                 }
                 Err(error) => {
-                    tracing::error!(%error, "a turn without an owner could not be ended");
+                    tracing::error!(%error, "an orphaned turn could not be aborted");
                     actor.grant_later(ctx);
                 }
             }
-            actor.note_rest();
+            actor.note_idle();
         });
         AtomicResponse::new(Box::pin(work))
     }
 }
 
-impl Handler<Settled> for SessionActor {
+impl Handler<SessionAppended> for SessionActor {
     type Result = AtomicResponse<Self, ()>;
 
-    fn handle(&mut self, message: Settled, _: &mut Self::Context) -> Self::Result {
-        let Settled { after, committed, hash, events, metadata } = message;
+    fn handle(&mut self, message: SessionAppended, _: &mut Self::Context) -> Self::Result {
+        let SessionAppended { after, committed, hash, events, metadata } = message;
         let follows = self
             .entity
             .as_mut()
-            .is_some_and(|entity| entity.follow(after, &events, &metadata, committed, hash));
-        match &self.entity {
-            Some(entity) if follows => self.shared.keep(entity, after),
-            // Something was missed: the log knows.
-            _ => self.entity = None,
+            .is_some_and(|entity| entity.apply_committed(after, &events, &metadata, committed, hash));
+        if !follows {
+            // An event was missed: the log has it.
+            self.entity = None;
         }
         self.with_entity(|_, recovered, _| {
             if let Err(error) = recovered {
-                tracing::error!(%error, "a session could not be read again");
+                tracing::error!(%error, "a session could not be recovered");
             }
         })
     }
@@ -312,10 +316,11 @@ impl Handler<LookAtSession> for SessionActor {
     fn handle(&mut self, message: LookAtSession, _: &mut Self::Context) -> Self::Result {
         let LookAtSession { stream: _, reply } = message;
         self.with_entity(move |actor, recovered, _| {
-            actor.rest.carried_out();
+            actor.idle.carried_out();
             let view = recovered.and_then(|()| {
                 let entity = actor.entity.as_ref();
-                let entity = entity.ok_or_else(|| Error::Internal("a session was lost".to_owned()))?;
+                let entity =
+                    entity.ok_or_else(|| Error::Internal("a recovered session is missing".to_owned()))?;
                 Ok((entity.state().clone(), entity.committed()))
             });
             let _gone_is_fine = reply.send(view);

@@ -1,5 +1,6 @@
-//! The supervisor: the one address that outsiders know. Finds the actor of a stream, starts it at its first
-//! message, starts it again from the log when it broke, puts it to sleep when it is idle or too many are awake.
+//! The supervisor: the only address known outside. It finds the actor of a stream, starts it at its first
+//! message, restarts it from the log after a failure, and passivates it when it is idle or too many are live
+//! ([`live_actors`]).
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -11,35 +12,37 @@ use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult}
 use proto_events::id::StreamId;
 use tokio::sync::oneshot;
 
-use crate::actors::awake::{Awake, Rest};
-use crate::actors::messages::{AcquireTurn, Cause, LookAtSession, Rested, Stopped, TaskOp, ToTask};
-use crate::actors::places::Places;
 use crate::actors::router::Router;
 use crate::actors::session::SessionActor;
-use crate::actors::shared::{Parts, Shared};
-use crate::actors::task::TaskActor;
+use crate::actors::shared::live_actors::{IdleState, LiveActors};
+use crate::actors::shared::messages::{
+    AcquireTurn, BecameIdle, Cause, LookAtSession, Stopped, TaskOp, ToTask,
+};
+use crate::actors::shared::parts::{Parts, Shared};
+use crate::actors::shared::permits::CallPermits;
+use crate::actors::task::actor::TaskActor;
 use crate::error::Error;
-use crate::limits::{DOOR_COMMANDS, LIVE_ACTORS_SPARE, MAILBOX_COMMANDS};
+use crate::limits::{LIVE_ACTORS_SPARE, MAILBOX_COMMANDS, SUPERVISOR_MAILBOX};
 
 /// The supervisor.
 pub(crate) struct Supervisor {
     shared: Arc<Shared>,
-    tasks: Awake<TaskActor>,
-    sessions: Awake<SessionActor>,
-    /// How many actors were started: numbers them.
+    tasks: LiveActors<TaskActor>,
+    sessions: LiveActors<SessionActor>,
+    /// The number of actors started so far; numbers them.
     started: u64,
     passivate_after: Duration,
     live_actors: usize,
 }
 
-/// Answer when every task's actor has carried out what waits in its mailbox now.
+/// A request to reply when each task's actor has carried out the messages now in its mailbox.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Settle {
+pub(crate) struct DrainMailboxes {
     pub(crate) reply: oneshot::Sender<()>,
 }
 
-/// How many actors of tasks are awake, and how many of sessions.
+/// A query for the numbers of live actors of tasks and of sessions.
 #[derive(Message)]
 #[rtype(result = "(usize, usize)")]
 pub(crate) struct CountLive;
@@ -49,43 +52,45 @@ impl Supervisor {
     pub(crate) fn start_all(parts: Parts) -> (Addr<Self>, Addr<Router>) {
         let mut router = None;
         let supervisor = Self::create(|ctx| {
-            // Now, not when it has started: until then actix's own bound of 16 would refuse the first callers.
-            // Every caller of the system comes through here, each actor's own bound stands behind it.
-            ctx.set_mailbox_capacity(DOOR_COMMANDS);
+            // Set now, not at the start: until then actix's own bound of 16 would refuse the first callers.
+            // All callers of the system come through here; each actor has its own bound.
+            ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
             let started = Router::new(&parts, ctx.address().recipient()).start();
             router = Some(started.clone());
             let (passivate_after, live_actors) = (parts.passivate_after, parts.live_actors);
             let shared = shared(parts, &started, &ctx.address());
-            let (tasks, sessions) = (Awake::new(), Awake::new());
+            let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
             Self { shared, tasks, sessions, started: 0, passivate_after, live_actors }
         });
-        let router = router.expect("`create` runs its closure before it returns, and that sets the router");
+        let router =
+            router.expect("`create` runs its closure before it returns, and the closure sets the router");
         (supervisor, router)
     }
 
-    /// The actor of a task, started if it is asleep. Whoever asks sends it one message, which is counted here.
+    /// Returns the actor of a task, started if needed. The caller sends it one message, which is counted
+    /// here.
     fn task(&mut self, stream: &StreamId) -> Addr<TaskActor> {
         if let Some(known) = self.tasks.reach(stream) {
             return known;
         }
-        let (number, rest) = (self.number(), Rc::new(Rest::default()));
+        let (number, idle) = (self.number(), Rc::new(IdleState::default()));
         let started = TaskActor::create(|ctx| {
             ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
-            TaskActor::new(Arc::clone(&self.shared), stream.clone(), number, Rc::clone(&rest))
+            TaskActor::new(Arc::clone(&self.shared), stream.clone(), number, Rc::clone(&idle))
         });
-        self.tasks.enter(stream.clone(), number, started.clone(), rest);
+        self.tasks.enter(stream.clone(), number, started.clone(), idle);
         self.make_room();
         started
     }
 
-    /// The same for a session.
+    /// Returns the actor of a session, as [`Self::task`] does for a task.
     fn session(&mut self, stream: &StreamId) -> Addr<SessionActor> {
         if let Some(known) = self.sessions.reach(stream) {
             return known;
         }
-        let (number, rest) = (self.number(), Rc::new(Rest::default()));
-        let started = SessionActor::new(Arc::clone(&self.shared), stream.clone(), Rc::clone(&rest)).start();
-        self.sessions.enter(stream.clone(), number, started.clone(), rest);
+        let (number, idle) = (self.number(), Rc::new(IdleState::default()));
+        let started = SessionActor::new(Arc::clone(&self.shared), stream.clone(), Rc::clone(&idle)).start();
+        self.sessions.enter(stream.clone(), number, started.clone(), idle);
         self.make_room();
         started
     }
@@ -95,49 +100,47 @@ impl Supervisor {
         self.started
     }
 
-    fn live(&self) -> usize {
+    fn live_count(&self) -> usize {
         self.tasks.len() + self.sessions.len()
     }
 
-    fn put_to_sleep(&mut self, stream: &StreamId) {
-        // The names of tasks and sessions are never the same.
-        self.tasks.put_to_sleep(stream);
-        self.sessions.put_to_sleep(stream);
+    fn passivate(&mut self, stream: &StreamId) {
+        // Tasks and sessions never have the same stream.
+        self.tasks.passivate(stream);
+        self.sessions.passivate(stream);
     }
 
-    /// Puts those to sleep that have been at rest longest, if too many are awake. While all the others are at
-    /// work there is nobody else to find: whoever comes to rest then says so.
+    /// Passivates the actors that have been idle longest, if too many are live. While all others work none
+    /// can be found, so actors that become idle report it.
     fn make_room(&mut self) {
-        if self.live() <= self.live_actors || self.shared.crowded.load(Ordering::Relaxed) {
+        if self.live_count() <= self.live_actors || self.shared.crowded.load(Ordering::Relaxed) {
             return;
         }
-        let surplus = self.live() - self.live_actors + self.live_actors / LIVE_ACTORS_SPARE;
-        let mut resting: Vec<_> = self.tasks.resting().chain(self.sessions.resting()).collect();
+        let surplus = self.live_count() - self.live_actors + self.live_actors / LIVE_ACTORS_SPARE;
+        let mut resting: Vec<_> = self.tasks.idle().chain(self.sessions.idle()).collect();
         if surplus < resting.len() {
             resting.select_nth_unstable(surplus);
             resting.truncate(surplus);
         }
         for (_, stream) in resting {
-            self.put_to_sleep(&stream);
+            self.passivate(&stream);
         }
         self.note_crowd();
     }
 
-    /// Must follow whenever somebody has gone.
+    /// Notes whether too many actors are live. It must be called whenever an actor has gone.
     fn note_crowd(&self) {
-        self.shared.crowded.store(self.live() > self.live_actors, Ordering::Relaxed);
+        self.shared.crowded.store(self.live_count() > self.live_actors, Ordering::Relaxed);
     }
 
-    /// Puts those to sleep that have been at rest for long.
+    /// Passivates the actors that have been idle for long.
     fn sweep(&mut self) {
-        self.sessions.forget_broken();
+        self.sessions.remove_stopped();
         let (tasks, sessions) = (&self.tasks, &self.sessions);
-        let idle: Vec<_> = tasks
-            .resting_for(self.passivate_after)
-            .chain(sessions.resting_for(self.passivate_after))
-            .collect();
+        let idle: Vec<_> =
+            tasks.idle_for(self.passivate_after).chain(sessions.idle_for(self.passivate_after)).collect();
         for stream in idle {
-            self.put_to_sleep(&stream);
+            self.passivate(&stream);
         }
         self.note_crowd();
     }
@@ -155,7 +158,7 @@ impl Handler<ToTask> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, message: ToTask, _: &mut Self::Context) {
-        // What the system sends itself is bounded by the calls in flight and must not get lost.
+        // The system's own messages are bounded by the calls in flight and must not get lost.
         if message.reply.is_none() {
             let actor = self.task(&message.stream);
             return actor.do_send(message);
@@ -170,7 +173,7 @@ impl Handler<ToTask> for Supervisor {
                 let _gone_is_fine = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting })));
             }
             Err(SendError::Closed(message)) => {
-                // It has broken just now, so that another is started.
+                // The actor has just broken, so another is started.
                 self.task(&message.stream).do_send(message);
             }
         }
@@ -193,12 +196,12 @@ impl Handler<LookAtSession> for Supervisor {
     }
 }
 
-impl Handler<Rested> for Supervisor {
+impl Handler<BecameIdle> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, message: Rested, _: &mut Self::Context) {
-        if self.live() > self.live_actors {
-            self.put_to_sleep(&message.stream);
+    fn handle(&mut self, message: BecameIdle, _: &mut Self::Context) {
+        if self.live_count() > self.live_actors {
+            self.passivate(&message.stream);
         }
         self.note_crowd();
     }
@@ -211,7 +214,7 @@ impl Handler<Stopped> for Supervisor {
         if message.orderly || self.shared.is_stopping() {
             return;
         }
-        tracing::error!(stream = %message.stream, "an actor broke; it is started again from the log");
+        tracing::error!(stream = %message.stream, "an actor failed; it is restarted from the log");
         self.tasks.forget(&message.stream, message.number);
         self.note_crowd();
         let cause = Cause::own(format!("resume:{}", self.shared.store.fence().epoch), "restart");
@@ -219,10 +222,10 @@ impl Handler<Stopped> for Supervisor {
     }
 }
 
-impl Handler<Settle> for Supervisor {
+impl Handler<DrainMailboxes> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, message: Settle, _: &mut Self::Context) {
+    fn handle(&mut self, message: DrainMailboxes, _: &mut Self::Context) {
         let streams: Vec<_> = self.tasks.streams().cloned().collect();
         let asked = streams.into_iter().map(|stream| {
             let (reply, answer) = oneshot::channel();
@@ -248,9 +251,9 @@ impl Handler<CountLive> for Supervisor {
     }
 }
 
-/// What the actors of a system know of each other.
+/// Builds the data shared by the actors of a system.
 fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
-    let places = Arc::new(Places::of(&parts.agent));
+    let permits = Arc::new(CallPermits::of(&parts.agent));
     Arc::new(Shared {
         agent: parts.agent,
         store: parts.store,
@@ -260,14 +263,13 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         abort: router.clone().recipient(),
         recall: router.clone().recipient(),
         probe: router.clone().recipient(),
-        places,
+        permits,
         to_task: supervisor.clone().recipient(),
         acquire: supervisor.clone().recipient(),
-        rested: supervisor.clone().recipient(),
+        became_idle: supervisor.clone().recipient(),
         stopped: supervisor.clone().recipient(),
-        doubtful: parts.doubtful,
+        unresolved: parts.unresolved,
         tool_stores: parts.tool_stores,
-        snapshots: parts.snapshots,
         crowded: AtomicBool::new(false),
         stopping: parts.stopping,
     })

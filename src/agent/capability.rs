@@ -1,50 +1,50 @@
-//! What a run may do: rules over the capabilities that tools name, and the run's own permissions, which can only
-//! narrow them. Pure, and asked before a call is intended.
+//! Capabilities: the agent's rules over the capabilities that tools name, and the run's own permissions,
+//! which can only narrow those rules. The check is pure and comes before a call is intended.
 //!
-//! Source of the rules: Protolink 0.6.4's `CapabilityPolicy`. A pattern is a capability's whole name, `ns.*`, or `*`;
-//! the longest that fits decides. Over all capabilities of an action, and over policy and permissions, the strongest
-//! effect wins.
+//! The rules follow Protolink 0.6.4's `CapabilityPolicy`. A pattern is a capability's whole name, `ns.*`, or
+//! `*`; the longest matching pattern decides. Over all capabilities of an action, and over policy and
+//! permissions, the strongest effect wins.
 
 use std::collections::BTreeSet;
 
 use proto_events::json::{JsonObject, JsonText};
 use serde_json::{Map, Value};
 
-use super::python::repr;
+use crate::python::repr;
 
-/// What becomes of an action that needs a capability; later ones are stronger.
+/// The effect of a rule on an action that needs a capability; later variants are stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Effect {
-    /// It is carried out.
+pub enum PolicyEffect {
+    /// The action is carried out.
     Allow,
-    /// Somebody must approve it first.
+    /// The action must be approved first.
     RequireApproval,
-    /// It is not carried out.
+    /// The action is not carried out.
     Deny,
 }
 
-/// What is said about an action.
+/// The decision about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruling {
+pub(crate) struct Ruling {
     /// The strongest effect.
-    pub effect: Effect,
-    /// The capabilities that have it, in order.
-    pub capabilities: Vec<String>,
-    /// Why, in Protolink's words.
-    pub reason: String,
+    pub(crate) effect: PolicyEffect,
+    /// The capabilities that have this effect, in order.
+    pub(crate) capabilities: Vec<String>,
+    /// The reason, in Protolink's words.
+    pub(crate) reason: String,
 }
 
-/// A rule that says none of the effects.
+/// A rule that names no known effect.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("Unsupported policy effect: {0}")]
-pub struct EffectError(String);
+pub struct PolicyEffectError(String);
 
-/// The rules of an agent. Without any, all capabilities are allowed.
+/// The capability rules of an agent. Without any rule, all capabilities are allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CapabilityPolicy {
-    /// A pattern with null for its effect hides wider ones, as it does in Protolink: the default holds.
-    rules: Vec<(String, Option<Effect>)>,
-    default: Effect,
+    /// A pattern whose effect is null hides wider patterns, as it does in Protolink: the default holds.
+    rules: Vec<(String, Option<PolicyEffect>)>,
+    default: PolicyEffect,
 }
 
 impl Default for CapabilityPolicy {
@@ -54,48 +54,48 @@ impl Default for CapabilityPolicy {
 }
 
 impl CapabilityPolicy {
-    /// No rules: all is allowed.
+    /// Creates a policy without rules, which allows everything.
     pub fn new() -> Self {
-        Self { rules: Vec::new(), default: Effect::Allow }
+        Self { rules: Vec::new(), default: PolicyEffect::Allow }
     }
 
-    /// Adds a rule for a capability, `ns.*` or `*`. One for the same pattern is replaced.
+    /// Adds a rule for a capability, `ns.*` or `*`, and replaces an earlier rule for the same pattern.
     #[must_use]
-    pub fn rule(self, pattern: impl Into<String>, effect: Effect) -> Self {
+    pub fn rule(self, pattern: impl Into<String>, effect: PolicyEffect) -> Self {
         self.with(pattern.into(), Some(effect))
     }
 
     /// Allows what the pattern covers.
     #[must_use]
     pub fn allow(self, pattern: impl Into<String>) -> Self {
-        self.rule(pattern, Effect::Allow)
+        self.rule(pattern, PolicyEffect::Allow)
     }
 
-    /// Forbids what the pattern covers.
+    /// Denies what the pattern covers.
     #[must_use]
     pub fn deny(self, pattern: impl Into<String>) -> Self {
-        self.rule(pattern, Effect::Deny)
+        self.rule(pattern, PolicyEffect::Deny)
     }
 
-    /// Has what the pattern covers approved first.
+    /// Requires approval for what the pattern covers.
     #[must_use]
     pub fn require_approval(self, pattern: impl Into<String>) -> Self {
-        self.rule(pattern, Effect::RequireApproval)
+        self.rule(pattern, PolicyEffect::RequireApproval)
     }
 
-    /// What holds for a capability that no rule covers; it is allowed if nothing is said.
+    /// Sets the effect for capabilities that no rule covers; they are allowed by default.
     #[must_use]
-    pub fn otherwise(mut self, effect: Effect) -> Self {
+    pub fn otherwise(mut self, effect: PolicyEffect) -> Self {
         self.default = effect;
         self
     }
 
-    /// Rules as Protolink writes them: effects by name (`allow`, `deny`, `require_approval`, `ask`, …), `true` and
-    /// `false`, or objects with `effect`, `decision` or `mode`.
+    /// Reads rules as Protolink writes them: effects by name (`allow`, `deny`, `require_approval`, `ask`, …),
+    /// `true` and `false`, or objects with `effect`, `decision` or `mode`.
     ///
     /// # Errors
-    /// [`EffectError`] if a rule says no effect.
-    pub fn from_json(rules: &JsonObject) -> Result<Self, EffectError> {
+    /// [`PolicyEffectError`] if a rule names no known effect.
+    pub fn from_json(rules: &JsonObject) -> Result<Self, PolicyEffectError> {
         rules.iter().try_fold(Self::new(), |policy, (pattern, value)| {
             let effect = match value.to_value() {
                 Value::Null => None,
@@ -105,7 +105,7 @@ impl CapabilityPolicy {
         })
     }
 
-    fn with(mut self, pattern: String, effect: Option<Effect>) -> Self {
+    fn with(mut self, pattern: String, effect: Option<PolicyEffect>) -> Self {
         match self.rules.iter_mut().find(|(known, _)| *known == pattern) {
             Some(known) => known.1 = effect,
             None => self.rules.push((pattern, effect)),
@@ -113,13 +113,22 @@ impl CapabilityPolicy {
         self
     }
 
-    /// What is said about an action that needs these capabilities, in a run with these permissions.
+    /// Decides about an action that needs these capabilities, in a run with these permissions.
     ///
     /// # Errors
-    /// [`EffectError`] if a permission that is asked says no effect: nothing is allowed by what cannot be read.
-    pub fn rule_on(&self, capabilities: &[String], run: &RunPermissions) -> Result<Ruling, EffectError> {
+    /// [`PolicyEffectError`] if a permission that is consulted names no known effect: unreadable permissions
+    /// allow nothing.
+    pub(crate) fn rule_on(
+        &self,
+        capabilities: &[String],
+        run: &RunPermissions,
+    ) -> Result<Ruling, PolicyEffectError> {
         if let Some(reason) = &run.canceled {
-            return Ok(Ruling { effect: Effect::Deny, capabilities: Vec::new(), reason: reason.clone() });
+            return Ok(Ruling {
+                effect: PolicyEffect::Deny,
+                capabilities: Vec::new(),
+                reason: reason.clone(),
+            });
         }
         let needed: BTreeSet<&str> =
             capabilities.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
@@ -129,7 +138,7 @@ impl CapabilityPolicy {
             .collect::<Result<Vec<_>, _>>()?;
         let Some(effect) = rulings.iter().map(|(_, effect)| *effect).max() else {
             let reason = "Action declares no protected capabilities".to_owned();
-            return Ok(Ruling { effect: Effect::Allow, capabilities: Vec::new(), reason });
+            return Ok(Ruling { effect: PolicyEffect::Allow, capabilities: Vec::new(), reason });
         };
         let with_it = rulings.iter().filter(|(_, its)| *its == effect);
         let capabilities: Vec<String> = with_it.map(|(name, _)| (*name).to_owned()).collect();
@@ -137,7 +146,7 @@ impl CapabilityPolicy {
         Ok(Ruling { effect, capabilities, reason })
     }
 
-    fn effect_on(&self, capability: &str, run: &RunPermissions) -> Result<Effect, EffectError> {
+    fn effect_on(&self, capability: &str, run: &RunPermissions) -> Result<PolicyEffect, PolicyEffectError> {
         let own = longest(self.rules.iter().map(|(pattern, effect)| (pattern.as_str(), effect)), capability);
         let own = own.and_then(|effect| *effect).unwrap_or(self.default);
         let narrowed = run.effect_on(capability)?;
@@ -145,22 +154,22 @@ impl CapabilityPolicy {
     }
 }
 
-/// What a run's context says about what the run may do.
+/// The permissions in a run's context.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct RunPermissions {
+pub(crate) struct RunPermissions {
     rules: Map<String, Value>,
     default: Option<Value>,
-    /// The run is canceled, and why: nothing may be done in it.
+    /// The reason why the run was canceled; a canceled run may do nothing.
     canceled: Option<String>,
 }
 
 impl RunPermissions {
-    /// Reads `metadata.run_context`: its `permissions`, perhaps under `capabilities`, with `default` for all others,
-    /// and whether the run is canceled.
+    /// Reads `metadata.run_context`: its `permissions` (perhaps under `capabilities`), with `default` for all
+    /// others, and whether the run is canceled.
     ///
     /// # Errors
-    /// [`EffectError`] if the permissions are no object.
-    pub fn of(metadata: &JsonObject) -> Result<Self, EffectError> {
+    /// [`PolicyEffectError`] if the permissions are not an object.
+    pub(crate) fn of(metadata: &JsonObject) -> Result<Self, PolicyEffectError> {
         let context = metadata.get("run_context").map(JsonText::to_value).unwrap_or_default();
         let canceled = (context.get("canceled") == Some(&Value::Bool(true))).then(|| {
             let reason = context.get("cancel_reason").and_then(Value::as_str).filter(|why| !why.is_empty());
@@ -169,7 +178,7 @@ impl RunPermissions {
         let mut permissions = match context.get("permissions") {
             None | Some(Value::Null) => Map::new(),
             Some(Value::Object(permissions)) => permissions.clone(),
-            Some(other) => return Err(EffectError(repr(other))),
+            Some(other) => return Err(PolicyEffectError(repr(other))),
         };
         let default = permissions.remove("default").filter(|default| !default.is_null());
         let rules = match permissions.remove("capabilities") {
@@ -179,14 +188,14 @@ impl RunPermissions {
         Ok(Self { rules, default, canceled })
     }
 
-    fn effect_on(&self, capability: &str) -> Result<Option<Effect>, EffectError> {
+    fn effect_on(&self, capability: &str) -> Result<Option<PolicyEffect>, PolicyEffectError> {
         let rules = self.rules.iter().map(|(pattern, value)| (pattern.as_str(), value));
         let said = longest(rules, capability).filter(|value| !value.is_null());
         said.or(self.default.as_ref()).map(effect_of).transpose()
     }
 }
 
-/// The rule of the longest pattern that covers a capability.
+/// Returns the rule of the longest pattern that covers a capability.
 fn longest<'a, T>(rules: impl Iterator<Item = (&'a str, T)>, capability: &str) -> Option<T> {
     let covering = rules.filter_map(|(pattern, rule)| {
         let length = match pattern {
@@ -202,44 +211,34 @@ fn longest<'a, T>(rules: impl Iterator<Item = (&'a str, T)>, capability: &str) -
     covering.max_by_key(|(length, _)| *length).map(|(_, rule)| rule)
 }
 
-/// An effect in any of the forms in which Protolink takes it.
-fn effect_of(value: &Value) -> Result<Effect, EffectError> {
-    let unsupported = || EffectError(repr(value));
+/// Reads an effect in any of the forms that Protolink accepts.
+fn effect_of(value: &Value) -> Result<PolicyEffect, PolicyEffectError> {
+    let unsupported = || PolicyEffectError(repr(value));
     match value {
-        Value::Bool(true) => Ok(Effect::Allow),
-        Value::Bool(false) => Ok(Effect::Deny),
-        // The first of the three that is there decides; an object that says none is a grant.
+        Value::Bool(true) => Ok(PolicyEffect::Allow),
+        Value::Bool(false) => Ok(PolicyEffect::Deny),
+        // The first of the three keys that is present decides; an object without any of them is a grant.
         Value::Object(said) => match ["effect", "decision", "mode"].iter().find_map(|key| said.get(*key)) {
-            None | Some(Value::Null) => Ok(Effect::Allow),
+            None | Some(Value::Null) => Ok(PolicyEffect::Allow),
             Some(effect) => effect_of(effect),
         },
         Value::String(word) => match word.trim().to_lowercase().replace('-', "_").as_str() {
-            "allow" | "allowed" => Ok(Effect::Allow),
-            "deny" | "denied" => Ok(Effect::Deny),
-            "approval" | "approve" | "ask" | "require_approval" => Ok(Effect::RequireApproval),
+            "allow" | "allowed" => Ok(PolicyEffect::Allow),
+            "deny" | "denied" => Ok(PolicyEffect::Deny),
+            "approval" | "approve" | "ask" | "require_approval" => Ok(PolicyEffect::RequireApproval),
             _ => Err(unsupported()),
         },
         Value::Null | Value::Number(_) | Value::Array(_) => Err(unsupported()),
     }
 }
 
-fn reason(effect: Effect, capabilities: &[String]) -> String {
+fn reason(effect: PolicyEffect, capabilities: &[String]) -> String {
     let names = capabilities.join(", ");
     match effect {
-        Effect::Allow => format!("Allowed capabilities: {names}"),
-        Effect::RequireApproval => format!("Approval required for capabilities: {names}"),
-        Effect::Deny => format!("Denied capabilities: {names}"),
+        PolicyEffect::Allow => format!("Allowed capabilities: {names}"),
+        PolicyEffect::RequireApproval => format!("Approval required for capabilities: {names}"),
+        PolicyEffect::Deny => format!("Denied capabilities: {names}"),
     }
-}
-
-/// The words in which Protolink refuses an action.
-pub fn denied(action: &str, reason: &str) -> String {
-    format!("Action '{action}' denied: {reason}")
-}
-
-/// The words in which Protolink says that nobody is there to ask.
-pub fn approval_missing(action: &str) -> String {
-    format!("Action '{action}' requires approval")
 }
 
 #[cfg(test)]
@@ -260,7 +259,7 @@ mod tests {
         RunPermissions::of(&object(json!({"run_context": context}))).unwrap()
     }
 
-    fn says(policy: &CapabilityPolicy, names: &[&str], permissions: &Value) -> Effect {
+    fn says(policy: &CapabilityPolicy, names: &[&str], permissions: &Value) -> PolicyEffect {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         policy.rule_on(&names, &run(&json!({"permissions": permissions}))).unwrap().effect
     }
@@ -270,39 +269,43 @@ mod tests {
         let rules =
             policy(json!({"*": "deny", "fs.*": "ask", "fs.read.*": "allow", "fs.read.secret": false}));
         for (name, effect) in [
-            ("fs.read.secret", Effect::Deny),
-            ("fs.read.public", Effect::Allow),
-            ("fs.write", Effect::RequireApproval),
-            ("fsx", Effect::Deny),
-            ("fs", Effect::Deny),
-            ("fs.", Effect::RequireApproval),
+            ("fs.read.secret", PolicyEffect::Deny),
+            ("fs.read.public", PolicyEffect::Allow),
+            ("fs.write", PolicyEffect::RequireApproval),
+            ("fsx", PolicyEffect::Deny),
+            ("fs", PolicyEffect::Deny),
+            ("fs.", PolicyEffect::RequireApproval),
         ] {
             assert_eq!(says(&rules, &[name], &json!({})), effect, "{name}");
         }
-        assert_eq!(says(&CapabilityPolicy::new(), &["any"], &json!({})), Effect::Allow);
-        let strict = CapabilityPolicy::new().otherwise(Effect::Deny).allow("a");
-        assert_eq!(says(&strict, &["a"], &json!({})), Effect::Allow);
-        assert_eq!(says(&strict, &["b"], &json!({})), Effect::Deny);
-        assert_eq!(says(&strict, &[], &json!({})), Effect::Allow, "what needs nothing is always allowed");
+        assert_eq!(says(&CapabilityPolicy::new(), &["any"], &json!({})), PolicyEffect::Allow);
+        let strict = CapabilityPolicy::new().otherwise(PolicyEffect::Deny).allow("a");
+        assert_eq!(says(&strict, &["a"], &json!({})), PolicyEffect::Allow);
+        assert_eq!(says(&strict, &["b"], &json!({})), PolicyEffect::Deny);
+        assert_eq!(
+            says(&strict, &[], &json!({})),
+            PolicyEffect::Allow,
+            "what needs nothing is always allowed"
+        );
         let hidden = policy(json!({"*": "deny", "x": null}));
-        assert_eq!(says(&hidden, &["x"], &json!({})), Effect::Allow, "null leaves it to the default");
+        assert_eq!(says(&hidden, &["x"], &json!({})), PolicyEffect::Allow, "null leaves it to the default");
     }
 
     #[test]
     fn effects_have_aliases_booleans_and_objects_and_nothing_else() {
         for (value, effect) in [
-            (json!("allowed"), Effect::Allow),
-            (json!(" Require-Approval "), Effect::RequireApproval),
-            (json!("ask"), Effect::RequireApproval),
-            (json!("approve"), Effect::RequireApproval),
-            (json!("approval"), Effect::RequireApproval),
-            (json!("DENIED"), Effect::Deny),
-            (json!(true), Effect::Allow),
-            (json!(false), Effect::Deny),
-            (json!({"mode": "deny"}), Effect::Deny),
-            (json!({"decision": {"effect": "ask"}}), Effect::RequireApproval),
-            (json!({"effect": null, "mode": "deny"}), Effect::Allow),
-            (json!({"path": "/tmp"}), Effect::Allow),
+            (json!("allowed"), PolicyEffect::Allow),
+            (json!(" Require-Approval "), PolicyEffect::RequireApproval),
+            (json!("ask"), PolicyEffect::RequireApproval),
+            (json!("approve"), PolicyEffect::RequireApproval),
+            (json!("approval"), PolicyEffect::RequireApproval),
+            (json!("DENIED"), PolicyEffect::Deny),
+            (json!(true), PolicyEffect::Allow),
+            (json!(false), PolicyEffect::Deny),
+            (json!({"mode": "deny"}), PolicyEffect::Deny),
+            (json!({"decision": {"effect": "ask"}}), PolicyEffect::RequireApproval),
+            (json!({"effect": null, "mode": "deny"}), PolicyEffect::Allow),
+            (json!({"path": "/tmp"}), PolicyEffect::Allow),
         ] {
             assert_eq!(effect_of(&value).unwrap(), effect, "{value}");
         }
@@ -316,12 +319,12 @@ mod tests {
     fn permissions_of_a_run_narrow_and_never_widen() {
         let ask = CapabilityPolicy::new().require_approval("money.*");
         for (permissions, effect) in [
-            (json!({"money.spend": "allow"}), Effect::RequireApproval),
-            (json!({"money.spend": "deny"}), Effect::Deny),
-            (json!({"capabilities": {"money.*": false}, "money.spend": true}), Effect::Deny),
-            (json!({"default": "deny"}), Effect::Deny),
-            (json!({"default": "deny", "money.spend": "ask"}), Effect::RequireApproval),
-            (json!({"default": null}), Effect::RequireApproval),
+            (json!({"money.spend": "allow"}), PolicyEffect::RequireApproval),
+            (json!({"money.spend": "deny"}), PolicyEffect::Deny),
+            (json!({"capabilities": {"money.*": false}, "money.spend": true}), PolicyEffect::Deny),
+            (json!({"default": "deny"}), PolicyEffect::Deny),
+            (json!({"default": "deny", "money.spend": "ask"}), PolicyEffect::RequireApproval),
+            (json!({"default": null}), PolicyEffect::RequireApproval),
         ] {
             assert_eq!(says(&ask, &["money.spend"], &permissions), effect, "{permissions}");
         }
@@ -351,8 +354,8 @@ mod tests {
     fn a_canceled_run_may_do_nothing_not_even_what_needs_no_capability() {
         let ruling = |context: Value| CapabilityPolicy::new().rule_on(&[], &run(&context)).unwrap();
         let plain = ruling(json!({"canceled": true, "cancel_reason": ""}));
-        assert_eq!((plain.effect, plain.reason.as_str()), (Effect::Deny, "Run was canceled"));
+        assert_eq!((plain.effect, plain.reason.as_str()), (PolicyEffect::Deny, "Run was canceled"));
         assert_eq!(ruling(json!({"canceled": true, "cancel_reason": "too late"})).reason, "too late");
-        assert_eq!(ruling(json!({"canceled": false})).effect, Effect::Allow);
+        assert_eq!(ruling(json!({"canceled": false})).effect, PolicyEffect::Allow);
     }
 }

@@ -1,8 +1,9 @@
-//! Other agents that an agent may ask: what is known of them, what they are sent, and what they answer.
+//! Other agents that an agent may ask: their descriptions, the requests to them, and their answers.
 //!
-//! Asking one is a call like any other: its intent, with the whole task for the other agent in it, is on disk before
-//! anything is sent, and what may be done when the answer is lost is the peer's policy. An agent in the same process is
-//! made by [`System::peer`](crate::system::System::peer); one elsewhere is a [`Peer`] of your own.
+//! A call of another agent is a call like any other: its intent, which holds the whole task for the other
+//! agent, is on disk before anything is sent. The peer's policy decides what may be done when the answer is
+//! lost. An agent in the same process is created by [`System::peer`](crate::system::handle::System::peer);
+//! for a remote one, implement [`Peer`].
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,77 +13,79 @@ use proto_events::id::check_id;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, FinalState, LastItem, Part, PostedTask, TaskState, final_state};
 
-use super::policy::ToolPolicy;
-use super::prompt::AgentLine;
-use super::tool::BoxFuture;
+use crate::tools::policy::ToolPolicy;
 
-/// Another agent.
+use crate::tools::future::BoxFuture;
+
+/// Another agent, which this agent's model may ask.
 pub trait Peer: Send + Sync + 'static {
-    /// The name by which a model asks for it.
+    /// Returns the name by which a model asks for the agent.
     fn name(&self) -> &str;
 
-    /// What it does, for the model.
+    /// Returns the description for the model.
     fn description(&self) -> &str;
 
-    /// Names of its skills, which are its tools.
+    /// Returns the names of the agent's skills, which are its tools.
     fn skills(&self) -> Vec<String>;
 
-    /// What may be done when an answer is lost, and how long one may take. Manual if nothing is said: a peer that cannot
-    /// tell a repeated task from a new one must not be sent it twice.
+    /// Returns the policy of calls to this peer: recovery after a lost answer, and timeouts. Manual by
+    /// default: a peer that cannot distinguish a repeated task from a new one must not be sent it twice.
     fn policy(&self) -> ToolPolicy {
         ToolPolicy::manual().declared_by("peer")
     }
 
-    /// Sends a task and waits for its end. Every attempt of one call sends the same task, so that a peer that knows the
-    /// task's id can give the first answer again.
+    /// Sends a task and waits for its end. Every attempt of a call sends the same task, so that a peer that
+    /// knows the task's id can return the first answer again.
     fn send(&self, delegation: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>>;
 
-    /// Gives up a task that was sent: its answer is no longer wanted. A task that is over already is no error; one that
-    /// is not known (yet) is [`PeerErrorKind::NotFound`], and is asked for again a moment later.
+    /// Cancels a task that was sent, as its answer is no longer wanted. A task that has already ended is not
+    /// an error; for one that is not known (yet), return [`PeerErrorKind::NotFound`], and the cancel is
+    /// retried a moment later.
     fn cancel(&self, task_id: &str, reason: &str) -> BoxFuture<'static, Result<(), PeerError>>;
 }
 
-/// What another agent is sent.
+/// A request to another agent.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Delegation {
-    /// The task, as its intent keeps it.
+    /// The task, as stored in the intent.
     pub task: PostedTask,
-    /// The same for every attempt, and for no other call.
+    /// The idempotency key: the same for every attempt, and for no other call.
     pub idempotency_key: String,
-    /// Which attempt this is, from 1.
+    /// The number of the attempt, from 1.
     pub attempt: u32,
 }
 
 impl Delegation {
-    /// For whoever runs calls, and for tests of peers.
+    /// Creates a request. For code that makes calls, and for tests of peers.
     pub fn new(task: PostedTask, idempotency_key: impl Into<String>, attempt: u32) -> Self {
         Self { task, idempotency_key: idempotency_key.into(), attempt }
     }
 }
 
-/// What became of a task that another agent was sent.
+/// The outcome of a task that was sent to another agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerAnswer {
     /// The state in which the task stopped.
     pub state: TaskState,
-    /// The content of its last part: what the model is told, whatever the state.
+    /// The content of its last part, which the model receives in any state.
     pub result: JsonText,
-    /// The error that ended its run in the middle, so that there is no output of it.
-    pub broke: Option<String>,
+    /// The error that ended the run early, without output.
+    pub error: Option<String>,
 }
 
 impl PeerAnswer {
-    /// The answer that a task stands for which came back as Protolink sends it. Which item is last is read off the
-    /// times.
+    /// Returns the answer in a task that came back as Protolink sends it. The newest item is determined by
+    /// the timestamps.
     pub fn of_posted(task: &PostedTask) -> Self {
         let last = task.last_item().and_then(|item| LastItem::parts(item).last());
         let error = task.metadata.get("error").and_then(JsonText::to_str);
         Self::of(task.state, last.map(Part::content), &task.artifacts, error)
     }
 
-    /// The answer of a task in this state, with this content in its last part. Outputs that hold an error are a
-    /// result as any other; a failed task without one has broken, in Protolink's words: its agent raised.
+    /// Returns the answer of a task in this state, with this content in its last part. An output that holds
+    /// an error is a result like any other; a failed task without such an output has broken: in Protolink's
+    /// words, its agent raised.
     pub fn of(
         state: TaskState,
         last: Option<&JsonText>,
@@ -91,12 +94,13 @@ impl PeerAnswer {
     ) -> Self {
         let outputs: Vec<Part> =
             artifacts.iter().flat_map(|artifact| artifact.parts.iter().cloned()).collect();
-        let broke = state == TaskState::Failed && !matches!(final_state(&outputs), FinalState::Failed { .. });
-        let broke = broke.then(|| error.unwrap_or_else(|| "unknown error".to_owned()));
-        Self { state, result: last.cloned().unwrap_or_else(JsonText::null), broke }
+        let raised =
+            state == TaskState::Failed && !matches!(final_state(&outputs), FinalState::Failed { .. });
+        let error = raised.then(|| error.unwrap_or_else(|| "unknown error".to_owned()));
+        Self { state, result: last.cloned().unwrap_or_else(JsonText::null), error }
     }
 
-    /// As an event keeps it.
+    /// Returns the answer as an event stores it.
     pub(crate) fn to_json(&self) -> JsonText {
         let fields: JsonObject = [
             ("state".to_owned(), JsonText::string(self.state.as_str())),
@@ -107,24 +111,25 @@ impl PeerAnswer {
         fields.to_text()
     }
 
-    /// The result in what an event keeps.
+    /// Returns the result in a stored answer.
     pub(crate) fn result_in(kept: &JsonText) -> JsonText {
         let fields: JsonObject = kept.read().unwrap_or_default();
         fields.get("result").cloned().unwrap_or_else(JsonText::null)
     }
 }
 
-/// Which kind of failure a peer reports.
+/// The kind of a peer's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PeerErrorKind {
-    /// The peer does not take this task. The model is told, and may try something else.
+    /// The peer does not accept this task. This is reported to the model, which may try another action.
     Refused,
-    /// It was certainly never sent. Ends the run.
+    /// The task was certainly never sent. Ends the run.
     Unreachable,
-    /// The peer took it and broke. Ends the run.
+    /// The peer accepted the task and failed. Ends the run.
     Failed,
-    /// It may have been taken in; its answer is lost. What follows is the policy's to say, as after a crash.
+    /// The task may have been accepted; its answer is lost. The policy decides what follows, as after a
+    /// crash.
     Lost,
     /// The peer knows no such task.
     NotFound,
@@ -139,20 +144,20 @@ pub struct PeerError {
 }
 
 impl PeerError {
-    /// A failure of a kind, in words for people and models.
+    /// Creates a failure, with a message for people and models.
     pub fn new(kind: PeerErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into() }
     }
 
-    /// Which kind.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> PeerErrorKind {
         self.kind
     }
 }
 
-/// The agents that one agent may ask.
+/// The agents that an agent may ask.
 #[derive(Clone, Default)]
-pub struct Peers {
+pub(crate) struct Peers {
     on: bool,
     known: Vec<Arc<dyn Peer>>,
 }
@@ -165,37 +170,37 @@ impl fmt::Debug for Peers {
 }
 
 impl Peers {
-    /// Switches asking others on or off.
-    pub fn switch(&mut self, on: bool) {
+    /// Switches delegation to other agents on or off.
+    pub(crate) fn switch(&mut self, on: bool) {
         self.on = on;
     }
 
-    /// Adds one, and switches asking on.
-    pub fn add(&mut self, peer: Arc<dyn Peer>) {
+    /// Adds a peer, and switches delegation on.
+    pub(crate) fn add(&mut self, peer: Arc<dyn Peer>) {
         self.on = true;
         self.known.push(peer);
     }
 
-    /// Whether a model may ask others.
-    pub fn is_on(&self) -> bool {
+    /// Whether a model may ask other agents.
+    pub(crate) fn is_on(&self) -> bool {
         self.on
     }
 
-    /// All of them, in the order in which they were added; none while it is switched off.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Peer>> {
+    /// Returns the peers in the order in which they were added; none while delegation is off.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Peer>> {
         self.known.iter().filter(|_| self.on)
     }
 
-    /// The one of this name.
-    pub fn get(&self, name: &str) -> Option<&Arc<dyn Peer>> {
+    /// Returns the peer of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Peer>> {
         self.iter().find(|peer| peer.name() == name)
     }
 
-    /// Whether an agent of this name can ask them.
+    /// Checks the peers of the agent `own`.
     ///
     /// # Errors
-    /// Why not: a name that cannot be one or comes twice, a policy that contradicts itself.
-    pub fn check(&self, own: &str) -> Result<(), String> {
+    /// A description of the fault: a name that is invalid or occurs twice, or a contradictory policy.
+    pub(crate) fn check(&self, own: &str) -> Result<(), String> {
         let mut names = HashSet::from([own]);
         for peer in &self.known {
             let name = peer.name();
@@ -204,14 +209,14 @@ impl Peers {
                 return Err(format!("peer `{name}`: {why}"));
             }
             if !names.insert(name) {
-                return Err(format!("two agents are named `{name}`; a model could not tell them apart"));
+                return Err(format!("two agents are named `{name}`; names must be unique"));
             }
         }
         Ok(())
     }
 
-    /// As the model is told of them.
-    pub fn lines(&self) -> Vec<AgentLine> {
+    /// Returns the descriptions for the system prompt.
+    pub(crate) fn lines(&self) -> Vec<AgentLine> {
         let line = |peer: &Arc<dyn Peer>| AgentLine {
             name: peer.name().to_owned(),
             description: peer.description().to_owned(),
@@ -220,8 +225,8 @@ impl Peers {
         self.iter().map(line).collect()
     }
 
-    /// Names and skills: they mend a reply that leaves out whom it means.
-    pub fn skills(&self) -> Vec<(String, Vec<String>)> {
+    /// Returns names and skills, by which a reply that does not name its target is repaired.
+    pub(crate) fn skills(&self) -> Vec<(String, Vec<String>)> {
         self.iter().map(|peer| (peer.name().to_owned(), peer.skills())).collect()
     }
 }
@@ -257,14 +262,25 @@ mod tests {
                 "artifacts":[{"timestamp":"2","parts":[{"type":"tool_output","content":{"call_id":"c","result":null,"error":{"message":"boom"}}}]}]}"#,
         );
         let answer = PeerAnswer::of_posted(&failed);
-        assert_eq!(answer.broke, None);
+        assert_eq!(answer.error, None);
         assert!(answer.result.as_str().contains("boom"), "{answer:?}");
         let raised = task(r#"{"state":"failed","metadata":{"error":"model down"}}"#);
-        assert_eq!(PeerAnswer::of_posted(&raised).broke.as_deref(), Some("model down"));
+        assert_eq!(PeerAnswer::of_posted(&raised).error.as_deref(), Some("model down"));
         let done =
             task(r#"{"state":"completed","artifacts":[{"parts":[{"type":"infer_output","content":"ok"}]}]}"#);
         let answer = PeerAnswer::of_posted(&done);
         assert_eq!((answer.state, answer.result.as_str()), (TaskState::Completed, "\"ok\""));
         assert_eq!(PeerAnswer::result_in(&answer.to_json()).as_str(), "\"ok\"");
     }
+}
+
+/// The description of another agent in the system prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AgentLine {
+    /// The name by which the agent is called.
+    pub name: String,
+    /// The agent's description.
+    pub description: String,
+    /// The names of the agent's skills, which are its tools.
+    pub skills: Vec<String>,
 }

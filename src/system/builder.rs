@@ -1,4 +1,8 @@
-//! Describing a system before it starts.
+//! The builder of a system.
+
+use crate::system::handle::Inner;
+use crate::system::running::Running;
+use std::sync::RwLock;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,54 +11,54 @@ use std::time::Duration;
 
 use proto_events::id::{StreamId, check_id};
 
-use crate::actors::shared::Parts;
-use crate::actors::snapshots::Snapshots;
-use crate::actors::tool_stores::ToolStores;
-use crate::agent::Agent;
+use crate::actors::shared::parts::Parts;
+use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::approval::{Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
-use crate::agent::infer::InferBackend;
-use crate::agent::into_tool::IntoTool;
-#[cfg(feature = "mcp")]
-use crate::agent::mcp::McpServer;
+use crate::agent::card::Agent;
 use crate::agent::peer::Peer;
-use crate::agent::policy::{InferPolicy, ToolPolicy};
-use crate::agent::registry::RegisteredTool;
-#[cfg(feature = "testing")]
-use crate::agent::tool::Tool;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
-use crate::ports::Ports;
-use crate::store::{Durability, EventStore, SledOptions, SledStore};
+use crate::models::backend::InferBackend;
+use crate::models::policy::InferPolicy;
+use crate::tools::into_tool::IntoTool;
+#[cfg(feature = "mcp")]
+use crate::tools::mcp::server::McpServer;
+use crate::tools::policy::ToolPolicy;
+use crate::tools::registry::RegisteredTool;
+#[cfg(feature = "testing")]
+use crate::tools::tool::Tool;
+use taskreel_log::api::{Durability, EventStore};
+use taskreel_log::ports::Ports;
+use taskreel_log::sled::{SledOptions, SledStore};
 
-use super::reopen::own_open_work;
-use super::{System, assemble, blocking};
+use crate::system::handle::{System, blocking};
+use crate::system::reopen::own_open_work;
 
-/// Where calls run.
+/// The runtime of calls.
 enum Calls {
-    /// On the runtime on which `start` is called.
+    /// The runtime on which `start` is called.
     Current,
-    /// On this one.
+    /// The given runtime.
     On(tokio::runtime::Handle),
-    /// On one of the system's own, with so many threads.
+    /// A runtime of the system's own, with this number of threads.
     Own(usize),
 }
 
-/// A system to be: its log, its tools, its model.
+/// A builder of a system: its log, its tools, its model, its limits.
 pub struct Builder {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,
     durability: Option<Durability>,
-    pub(super) agent: Agent,
+    pub(crate) agent: Agent,
     ports: Ports,
     calls: Calls,
     passivate_after: Duration,
     live_actors: usize,
-    snapshots: Option<Snapshots>,
     #[cfg(feature = "mcp")]
-    pub(super) mcp: Vec<McpServer>,
+    pub(crate) mcp: Vec<McpServer>,
     #[cfg(feature = "testing")]
-    stage: Option<Arc<crate::actors::stage::Stage>>,
+    observed: Option<Arc<crate::actors::shared::observed_runtime::ObservedRuntime>>,
 }
 
 impl std::fmt::Debug for Builder {
@@ -64,7 +68,7 @@ impl std::fmt::Debug for Builder {
 }
 
 impl Builder {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
             store: None,
@@ -74,38 +78,37 @@ impl Builder {
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
-            snapshots: None,
             #[cfg(feature = "mcp")]
             mcp: Vec::new(),
             #[cfg(feature = "testing")]
-            stage: None,
+            observed: None,
         }
     }
 
-    /// A system for this stage: all of it on one thread, over this store, with these doors. What is done with each of
-    /// its tools is told here too.
+    /// Sets up a system for this runtime: all of it on one thread, over this store, with this clock and these
+    /// ids, and with each of its tools wrapped.
     #[cfg(feature = "testing")]
-    pub(crate) fn staged(
+    pub(crate) fn under_test(
         mut self,
-        stage: Arc<crate::actors::stage::Stage>,
+        observed: Arc<crate::actors::shared::observed_runtime::ObservedRuntime>,
         store: Arc<dyn EventStore>,
         ports: Ports,
         wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>,
     ) -> Self {
         self.agent.tools.wrap_each(wrap);
-        self.stage = Some(stage);
+        self.observed = Some(observed);
         self.store(store).ports(ports)
     }
 
-    /// The agent's name, `agent` if nothing is said. It is part of every stream's name.
+    /// Sets the agent's name, by default `agent`. It is part of each stream's name.
     #[must_use]
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agent.name = name.into();
         self
     }
 
-    /// Registers a tool: an `async fn(Args)` or `async fn(ToolContext, Args)`. Its recovery mode is Manual:
-    /// after a crash in the middle it is not repeated, and its outcome is unknown.
+    /// Registers a tool: an `async fn(Args)` or `async fn(ToolContext, Args)`. Its recovery mode is Manual: a
+    /// call interrupted by a crash is not repeated, and its outcome is unknown.
     #[must_use]
     pub fn tool<M>(self, name: &str, description: &str, tool: impl IntoTool<M>) -> Self {
         self.tool_with(name, description, tool, ToolPolicy::manual())
@@ -124,22 +127,22 @@ impl Builder {
         self
     }
 
-    /// How many calls, of tools and of the model, may be under way at once in the whole system; others wait with their
-    /// intent on disk. No bound if nothing is said; zero is taken for one.
+    /// Sets the maximum number of concurrent calls, of tools and of the model, in the whole system; others
+    /// wait with their intent on disk. By default there is no bound; zero counts as one.
     #[must_use]
     pub fn max_concurrency(mut self, calls: usize) -> Self {
         self.agent.max_concurrency = Some(calls.max(1));
         self
     }
 
-    /// How the model is called: time limit, retries, circuit breaker.
+    /// Sets how the model is called: time limit, retries, circuit breaker.
     #[must_use]
     pub fn infer_policy(mut self, policy: InferPolicy) -> Self {
         self.agent.infer_policy = policy;
         self
     }
 
-    /// The tools of an MCP server, which is connected when the system starts. See [`McpServer`].
+    /// Adds the tools of an MCP server, which is connected when the system starts. See [`McpServer`].
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn mcp(mut self, server: McpServer) -> Self {
@@ -147,17 +150,18 @@ impl Builder {
         self
     }
 
-    /// What the agent's tools may do: rules over the capabilities that they name. A run's own permissions
-    /// (`run_context.permissions`) can only narrow them. All is allowed if nothing is said.
+    /// Sets what the agent's tools may do: rules over the capabilities that they name. A run's own
+    /// permissions (`run_context.permissions`) can only narrow them. By default all is allowed.
     #[must_use]
     pub fn capability_policy(mut self, policy: CapabilityPolicy) -> Self {
         self.agent.capability_policy = policy;
         self
     }
 
-    /// Has an `async fn(ApprovalRequest) -> ApprovalVerdict` decide where the policy requires approval. What it is asked
-    /// is on disk before, and what it answers before the call is made. It runs where calls run, and the session waits
-    /// meanwhile; after a crash it is asked again. Where it panics or takes too long, a person is asked.
+    /// Sets an `async fn(ApprovalRequest) -> ApprovalVerdict` that decides where the policy requires
+    /// approval. The request is on disk before it is made, and the verdict before the call is made. The
+    /// handler runs on the runtime for calls, and the session waits for it; after a crash it is asked again.
+    /// Where it panics or takes too long, a person is asked.
     ///
     /// If neither this nor [`Builder::approvals_by_person`] is called, a task that needs approval fails.
     #[must_use]
@@ -166,133 +170,124 @@ impl Builder {
         self
     }
 
-    /// How long the approval handler may take; 120 s if nothing is said.
+    /// Sets the time limit of the approval handler, by default 120 s.
     #[must_use]
     pub fn approval_timeout(mut self, timeout: Duration) -> Self {
         self.agent.approval_timeout = timeout;
         self
     }
 
-    /// Has a person decide where the policy requires approval: the task waits for input, with a message that says what is
-    /// asked, and its session is free for others. [`System::approve`] and [`System::deny`] answer, and so do
-    /// `taskreel approve` and `taskreel deny` while no process has the log open.
+    /// Lets a person decide where the policy requires approval: the task waits for input, with a message that
+    /// describes the request, and its session is free for other tasks. The decision is made by
+    /// [`System::approve`] and [`System::deny`], or by `taskreel approve` and `taskreel deny` while no
+    /// process has the log open.
     #[must_use]
     pub fn approvals_by_person(mut self) -> Self {
         self.agent.approvals = Approvals::Person;
         self
     }
 
-    /// The model that carries out `infer` parts. Without one they end in an error of code `no_llm`.
+    /// Sets the model that carries out `infer` parts. Without one they end in an error with code `no_llm`.
     #[must_use]
     pub fn infer(mut self, backend: impl InferBackend) -> Self {
         self.agent.backend = Some(Arc::new(backend));
         self
     }
 
-    /// Another agent that the model may ask, as [`System::peer`] makes one of a system in this process. The model is told
-    /// its name, what it does and its skills. Switches delegation on.
+    /// Adds another agent that the model may ask, such as [`System::peer`] creates for a system in this
+    /// process. The model is shown its name, description and skills. Switches delegation on.
     #[must_use]
     pub fn peer(mut self, peer: impl Peer) -> Self {
         self.agent.peers.add(Arc::new(peer));
         self
     }
 
-    /// Whether the model may ask other agents: off until there is one. Off, it is told that it may not; on without any,
-    /// that the one it asks for is not there.
+    /// Sets whether the model may ask other agents: off until one is added. When off, the model receives the
+    /// error that it may not; when on without any agent, the error that the agent does not exist.
     #[must_use]
     pub fn delegation(mut self, on: bool) -> Self {
         self.agent.peers.switch(on);
         self
     }
 
-    /// Instructions for the model, after our own.
+    /// Sets instructions for the model, which follow our own.
     #[must_use]
     pub fn system_prompt(mut self, text: impl Into<String>) -> Self {
         self.agent.system_prompt = Some(text.into());
         self
     }
 
-    /// Keep no conversations: every infer part runs with an empty history inside its task's stream.
+    /// Keeps no conversations: each infer part starts with an empty history, inside its task's stream.
     #[must_use]
     pub fn stateless(mut self) -> Self {
         self.agent.conversation = false;
         self
     }
 
-    /// Run tools and models on this runtime instead of the one on which `start` is called.
+    /// Sets the runtime of tools and models, by default the one on which `start` is called.
     #[must_use]
     pub fn calls_on(mut self, handle: tokio::runtime::Handle) -> Self {
         self.calls = Calls::On(handle);
         self
     }
 
-    /// Run tools and models on a runtime of the system's own, with so many threads.
+    /// Puts tools and models on a runtime of the system's own, with this number of threads.
     #[must_use]
     pub fn own_runtime(mut self, threads: usize) -> Self {
         self.calls = Calls::Own(threads.max(1));
         self
     }
 
-    /// Idle time after which the actor of a task or a session is put to sleep; 60 s if nothing is said.
+    /// Sets the idle time after which the actor of a task or a session is passivated, by default 60 s.
     #[must_use]
     pub fn passivate_after(mut self, idle: Duration) -> Self {
         self.passivate_after = idle.max(Duration::from_millis(1));
         self
     }
 
-    /// How many actors of tasks and sessions may be awake at once; 10,000 if nothing is said. When there are
-    /// more, those that have been at rest longest are put to sleep at once; the log keeps them, and the next
-    /// command wakes them. An actor with open work (a run, a turn that is being waited for, a caller who waits for the
-    /// end) is never put to sleep, so that so much open work may exceed the bound.
+    /// Sets the maximum number of live actors of tasks and sessions, by default 10,000. When there are more,
+    /// those that have been idle longest are passivated at once; the log keeps them, and the next command
+    /// starts them again. An actor with open work (a run, a turn that is waited for, a caller that waits for
+    /// the end) is never passivated, so open work may exceed the bound.
     #[must_use]
     pub fn live_actors(mut self, bound: usize) -> Self {
         self.live_actors = bound.max(1);
         self
     }
 
-    /// Keep a snapshot of a task or session whenever it has grown by so many events, so that it wakes without folding
-    /// all of them again. Off unless asked for: folding is quick, and snapshots pay for streams of thousands of events
-    /// only. A snapshot is a cache: made beside the commands, ignored and reported if it does not fit the log, and not
-    /// made of a state that is larger than 56 KiB.
-    #[must_use]
-    pub fn snapshots_every(mut self, events: u64) -> Self {
-        self.snapshots = Some(Snapshots::every(events));
-        self
-    }
-
-    /// What an acknowledged command must have survived. A new log is strict if nothing is said; one that exists keeps
-    /// its own, and is refused where another is asked for.
+    /// Sets what an acknowledged command survives. A new log is strict by default; an existing one keeps its
+    /// own setting, and opening it with another fails.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
         self
     }
 
-    /// Another clock and other ids, for tests.
+    /// Replaces the clock and the source of ids, for tests.
     #[must_use]
     pub fn ports(mut self, ports: Ports) -> Self {
         self.ports = ports;
         self
     }
 
-    /// Another store than the one in the directory, for tests and for stores of your own.
+    /// Replaces the store in the directory, for tests and for stores of your own.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn EventStore>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Opens the log, starts the actors, and takes up again what was going on when the log was last closed
-    /// or its process died.
+    /// Opens the log, starts the actors, and resumes the work that was open when the log was last closed or
+    /// its process died.
     ///
     /// # Errors
-    /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the description cannot work.
+    /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the settings are invalid.
     pub async fn start(mut self) -> Result<System, Error> {
         let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
         match self.start_on(calls).await {
             Ok((name, parts, open)) => assemble(name, parts, open, own_runtime),
             Err(error) => {
-                // To drop it here would block, which this place does not allow.
+                // Dropping the runtime here would block, which is not allowed in async code.
                 if let Some(runtime) = own_runtime {
                     runtime.shutdown_background();
                 }
@@ -341,12 +336,11 @@ impl Builder {
             calls,
             passivate_after: self.passivate_after,
             live_actors: self.live_actors,
-            doubtful: Arc::default(),
-            snapshots: self.snapshots,
+            unresolved: Arc::default(),
             live: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "testing")]
-            stage: self.stage,
+            observed: self.observed,
         };
         Ok((name, parts, open))
     }
@@ -357,15 +351,38 @@ fn runtime(calls: Calls) -> Result<(tokio::runtime::Handle, Option<tokio::runtim
         Calls::On(handle) => Ok((handle, None)),
         Calls::Current => tokio::runtime::Handle::try_current()
             .map(|handle| (handle, None))
-            .map_err(|error| Error::Builder(format!("{error}; name one with `calls_on`"))),
+            .map_err(|error| Error::Builder(format!("{error}; set a runtime with `calls_on`"))),
         Calls::Own(threads) => {
             let runtime = tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(threads)
                 .thread_name("taskreel-calls")
                 .enable_all()
                 .build()
-                .map_err(|error| Error::Builder(format!("no runtime for calls: {error}")))?;
+                .map_err(|error| {
+                    Error::Builder(format!("the runtime for calls cannot be created: {error}"))
+                })?;
             Ok((runtime.handle().clone(), Some(runtime)))
         }
     }
+}
+
+impl System {
+    /// Returns a builder of a system over the log in this directory, which is created if it does not exist.
+    pub fn builder(path: impl Into<PathBuf>) -> Builder {
+        Builder::new(path.into())
+    }
+}
+
+/// Starts a system.
+fn assemble(
+    agent: String,
+    parts: Parts,
+    open: Vec<StreamId>,
+    own_runtime: Option<tokio::runtime::Runtime>,
+) -> Result<System, Error> {
+    let (doors, stopping) = (parts.ports.clone(), Arc::clone(&parts.stopping));
+    let running = RwLock::new(Arc::new(Running::start(parts, open)?));
+    let (gate, changing) = (tokio::sync::RwLock::new(()), tokio::sync::Mutex::new(()));
+    let inner = Inner { agent, ports: doors, running, gate, changing, stopping, own_runtime };
+    Ok(System { inner: Arc::new(inner) })
 }

@@ -1,4 +1,4 @@
-//! Handles on one task and on one conversation, and what they show.
+//! Handles on one task and on one conversation, and the states that they return.
 
 use std::sync::Arc;
 
@@ -9,21 +9,22 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 
-use crate::actors::live::LiveFeed;
-use crate::actors::messages::{Cause, Settlement, TaskOp};
+use crate::actors::shared::messages::{CallResolution, Cause, TaskOp};
 use crate::error::Error;
-use crate::ports::Ports;
+use crate::live::LiveFeed;
+use crate::system::handle::{System, blocking};
 use crate::system::task_events::{TaskEvents, before_last_run};
-use crate::system::{System, blocking};
+use taskreel_log::ports::Ports;
 
-/// What a task can be made of.
+/// The input of which a task is made.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum TaskInput {
-    /// A whole task, as it came over the wire.
+    /// A whole task, as it arrived.
     Task(Box<PostedTask>),
-    /// One message.
+    /// A single message.
     Message(Message),
-    /// One part of a user's message.
+    /// A single part of a user's message.
     Part(Part),
 }
 
@@ -46,8 +47,8 @@ impl From<Part> for TaskInput {
 }
 
 impl TaskInput {
-    /// The task that it is, or a new one around it.
-    pub(super) fn into_task(
+    /// Returns the posted task itself, or a new one around the message or part.
+    pub(crate) fn into_task(
         self,
         session: Option<&str>,
         ports: &mut Ports,
@@ -87,7 +88,7 @@ pub struct TaskHandle {
 }
 
 impl TaskHandle {
-    pub(super) fn new(system: System, id: String, stream: StreamId) -> Self {
+    pub(crate) fn new(system: System, id: String, stream: StreamId) -> Self {
         Self { system, id, stream }
     }
 
@@ -96,7 +97,7 @@ impl TaskHandle {
         &self.id
     }
 
-    /// The name of its stream in the log.
+    /// The name of the task's stream in the log.
     pub fn stream(&self) -> &StreamId {
         &self.stream
     }
@@ -104,20 +105,20 @@ impl TaskHandle {
     /// Waits until nothing more happens without a person: the task is over or waits for input.
     ///
     /// # Errors
-    /// [`Error::TaskNotFound`], or what the log answers. A task that failed is no error here: ask its state.
+    /// [`Error::TaskNotFound`], or an error of the log. A failed task is not an error here: check its state.
     pub async fn finished(&self) -> Result<TaskSnapshot, Error> {
         self.ask(TaskOp::AwaitEnd).await
     }
 
-    /// The task as it stands on disk.
+    /// Returns the task as it is on disk.
     ///
     /// # Errors
-    /// [`Error::TaskNotFound`], or what the log answers.
+    /// [`Error::TaskNotFound`], or an error of the log.
     pub async fn snapshot(&self) -> Result<TaskSnapshot, Error> {
         self.ask(TaskOp::Look).await
     }
 
-    /// Gives the task up. A task that was canceled before keeps its first reason.
+    /// Cancels the task. A task that was canceled before keeps its first reason.
     ///
     /// # Errors
     /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
@@ -125,37 +126,37 @@ impl TaskHandle {
         self.ask(TaskOp::Cancel { reason: reason.map(str::to_owned) }).await
     }
 
-    /// Says what became of a call whose outcome is unknown: that its effect landed (with the result that the call would
-    /// have given), that it did not happen, or that this cannot be said. If the task waits for it, it goes on: a model
-    /// is told in a new turn, a part gets its output or is called again. Otherwise it is kept as evidence. `by` names
-    /// who looked.
+    /// Records the verdict on a call whose outcome is unknown: its effect took place (with the result that
+    /// the call would have returned), it did not, or this cannot be determined. If the task waits for the
+    /// call, it continues: a model receives the verdict in a new turn, a part gets its output or is called
+    /// again. Otherwise the verdict is kept as evidence. `by` names the person who investigated.
     ///
     /// # Errors
-    /// [`Error::Task`] if there is no such call, it is not unknown, or something else was found out before.
+    /// [`Error::Task`] if there is no such call, it is not unknown, or another verdict was recorded before.
     pub async fn reconcile(&self, call_id: &str, verdict: Verdict, by: &str) -> Result<TaskSnapshot, Error> {
-        self.settle(call_id, Settlement::Verdict(verdict), by).await
+        self.resolve_call(call_id, CallResolution::Verdict(verdict), by).await
     }
 
-    /// Says that nobody looks any further what became of a call whose outcome is unknown. If the task waits for it, a
-    /// model is told and goes on without it; a part ends in an error.
+    /// Stops investigating a call whose outcome is unknown. If the task waits for the call, a model receives
+    /// this as an error and continues without the result; a part ends in an error.
     ///
     /// # Errors
     /// [`Error::Task`] if there is no such call, or it is not unknown.
     pub async fn abandon(&self, call_id: &str, reason: &str, by: &str) -> Result<TaskSnapshot, Error> {
-        self.settle(call_id, Settlement::Abandon(reason.to_owned()), by).await
+        self.resolve_call(call_id, CallResolution::Abandon(reason.to_owned()), by).await
     }
 
-    /// Approves a call that waits for it: it is made, with the very arguments that were asked for, and the task goes on.
-    /// Approving again adds nothing. `by` names who decided.
+    /// Approves a call that waits for approval: it is made, with exactly the requested arguments, and the
+    /// task continues. Approving again adds nothing. `by` names the person who decided.
     ///
     /// # Errors
-    /// [`Error::Task`] if there is no such approval, it was denied before, or the task went on without it.
+    /// [`Error::Task`] if there is no such approval, it was already denied, or the task continued without it.
     pub async fn approve(&self, approval_id: &str, by: &str) -> Result<TaskSnapshot, Error> {
         self.decide(approval_id, true, None, by).await
     }
 
-    /// Denies a call that waits for approval: a model that asked for it is told and goes on without it; a task whose own
-    /// part it is fails.
+    /// Denies a call that waits for approval: a model that asked for it receives the denial and continues
+    /// without the call; if the task's own part asked for it, the task fails.
     ///
     /// # Errors
     /// As [`TaskHandle::approve`].
@@ -168,7 +169,7 @@ impl TaskHandle {
         self.decide(approval_id, false, reason, by).await
     }
 
-    /// The approvals that the task waits for, oldest first.
+    /// Returns the approvals that the task waits for, oldest first.
     ///
     /// # Errors
     /// As [`TaskHandle::snapshot`].
@@ -188,23 +189,28 @@ impl TaskHandle {
         self.ask_as(TaskOp::Decide(decided), by).await
     }
 
-    /// An operation of a person who has a name.
+    /// Sends an operation on behalf of a named person.
     async fn ask_as(&self, op: TaskOp, by: &str) -> Result<TaskSnapshot, Error> {
         let principal = Principal { name: by.to_owned(), basis: Basis::Asserted };
         let view = self.system.ask(self.stream.clone(), op, Cause { principal, ..Cause::default() }).await?;
         Ok(TaskSnapshot::new(view.task, view.committed.version))
     }
 
-    async fn settle(&self, call_id: &str, settlement: Settlement, by: &str) -> Result<TaskSnapshot, Error> {
-        let op = TaskOp::Settle { call_id: call_id.to_owned(), settlement, by: by.to_owned() };
+    async fn resolve_call(
+        &self,
+        call_id: &str,
+        resolution: CallResolution,
+        by: &str,
+    ) -> Result<TaskSnapshot, Error> {
+        let op = TaskOp::ResolveCall { call_id: call_id.to_owned(), resolution, by: by.to_owned() };
         self.ask_as(op, by).await
     }
 
     /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.
     ///
     /// # Errors
-    /// [`Error::Task`] if the task says no, [`Error::NotForCallers`] for what only the router may say, or what
-    /// the log answers.
+    /// [`Error::Task`] if the task rejects it, [`Error::NotForCallers`] for a command reserved to the system,
+    /// or an error of the log.
     pub async fn command(&self, command: TaskCommand) -> Result<TaskSnapshot, Error> {
         let ours = match &command {
             TaskCommand::Call(_)
@@ -221,15 +227,16 @@ impl TaskHandle {
         self.ask(TaskOp::Command(Box::new(command))).await
     }
 
-    /// Hears from now on what goes on in this task and is not in its log: a model's answer while it comes in, what tools
-    /// say of their progress. Hints: pieces may be dropped, and the listener is then told how many.
+    /// Returns a feed of this task's live events from now on, which are not in its log: a model's answer as
+    /// it arrives, and the progress reports of tools. They are hints: pieces may be dropped, and the listener
+    /// then gets their number.
     pub fn live(&self) -> LiveFeed {
         self.system.live(&self.stream)
     }
 
-    /// The task's newest run as Protolink streams it, from its beginning to its final status: what was is caught up
-    /// with, what comes follows. Of a task that is not there yet it is the first run, so that it may be taken before
-    /// the task is submitted.
+    /// Returns the task's newest run as Protolink streams it, from its beginning to its final status: past
+    /// events first, then new ones as they come. For a task that does not exist yet it is the first run, so
+    /// the stream may be taken before the task is submitted.
     ///
     /// # Errors
     /// [`Error::Read`] if the task's stream cannot be read.
@@ -239,8 +246,9 @@ impl TaskHandle {
         Ok(self.events_after(after))
     }
 
-    /// As [`TaskHandle::events`], but what comes behind a version: of a task that goes on, that which follows its
-    /// [`TaskSnapshot::version`]. A task that was over then gives its final status once more, and nothing else.
+    /// Returns events as [`TaskHandle::events`] does, but those after a version: for a continued task, the
+    /// events that follow its [`TaskSnapshot::version`]. A task that was over at that version gives its final
+    /// status once more, and nothing else.
     pub fn events_after(&self, version: Version) -> TaskEvents {
         self.system.task_events(&self.stream, version)
     }
@@ -251,7 +259,7 @@ impl TaskHandle {
     }
 }
 
-/// A task as it stood on disk at one version.
+/// A task as it was on disk at one version.
 #[derive(Debug, Clone)]
 pub struct TaskSnapshot {
     task: Arc<Task>,
@@ -259,21 +267,21 @@ pub struct TaskSnapshot {
 }
 
 impl TaskSnapshot {
-    pub(super) fn new(task: Arc<Task>, version: Version) -> Self {
+    pub(crate) fn new(task: Arc<Task>, version: Version) -> Self {
         Self { task, version }
     }
 
-    /// Where the task is in its lifecycle.
+    /// The task's lifecycle state.
     pub fn state(&self) -> TaskState {
         self.task.state()
     }
 
-    /// How many events its stream has.
+    /// The number of events in the task's stream.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The whole fold.
+    /// The task's whole fold.
     pub fn task(&self) -> &Task {
         &self.task
     }
@@ -283,7 +291,7 @@ impl TaskSnapshot {
         self.task.last_part_content()
     }
 
-    /// As Protolink writes it.
+    /// Returns the task as Protolink's JSON.
     pub fn to_json(&self) -> JsonText {
         self.task.to_json()
     }
@@ -297,7 +305,7 @@ pub struct SessionHandle {
 }
 
 impl SessionHandle {
-    pub(super) fn new(system: System, id: String) -> Self {
+    pub(crate) fn new(system: System, id: String) -> Self {
         Self { system, id }
     }
 
@@ -306,7 +314,7 @@ impl SessionHandle {
         &self.id
     }
 
-    /// Makes a task of this in the conversation, and works on it when the turns before it are over.
+    /// Makes a task of this input in the conversation, and works on it when earlier turns are over.
     ///
     /// # Errors
     /// As [`System::submit`].
@@ -314,10 +322,10 @@ impl SessionHandle {
         self.system.submit_new(input.into(), Some(&self.id)).await
     }
 
-    /// What was said so far, turns that are still open apart.
+    /// Returns the committed history, without open turns.
     ///
     /// # Errors
-    /// [`Error::Id`] if the id cannot be one, or what reading the log answers.
+    /// [`Error::Id`] if the id is invalid, or an error of reading the log.
     pub async fn history(&self) -> Result<ConversationHistory, Error> {
         let session = self.system.look_at_session(&self.id).await?;
         Ok(ConversationHistory::clone(session.history()))

@@ -1,6 +1,6 @@
-//! What a person decides while no system has the log open: approvals, and calls whose outcome is unknown. By the same
-//! functions as in a running system, one append for each decision. The task goes on when its host starts again: nothing
-//! is called here, and no tool needs to be known.
+//! Decisions of a person while no system has the log open: approvals, and calls whose outcome is unknown.
+//! They use the same functions as a running system, with one append for each decision. The task continues
+//! when its host starts again: no call is made here, and no tool needs to be known.
 
 use std::sync::Arc;
 
@@ -9,27 +9,30 @@ use proto_events::envelope::{Basis, Metadata, Principal};
 use proto_events::id::{Mint, StreamId};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
 
-use crate::actors::entity::{Entity, Seed, SetPlace};
-use crate::actors::messages::Settlement;
-use crate::agent::Agent;
-use crate::agent::plan::{Act, Question, UnderWay, after_decision, after_settlement};
+use crate::actors::entity::{Entity, Seed, SetPart};
+use crate::actors::shared::messages::CallResolution;
+use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::ports::Ports;
-use crate::store::{Append, EventStore};
+use crate::run::decided::after_decision;
+use crate::run::question::{Act, OutsideWork, Question};
+use crate::run::resolved::after_resolution;
+use taskreel_log::api::{Append, EventStore};
+use taskreel_log::ports::Ports;
 
-use super::TaskSnapshot;
+use crate::system::handles::TaskSnapshot;
 
-/// A person's hand on a log that no system has open.
+/// A person's decisions in a log that no system has open.
 #[derive(Clone)]
 pub struct Operator {
     store: Arc<dyn EventStore>,
     ports: Ports,
 }
 
-/// What a decision left.
+/// The result of a decision.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Decided {
-    /// The task behind it.
+    /// The task after the decision.
     pub task: TaskSnapshot,
     /// Whether anything was appended; the same decision again appends nothing.
     pub is_new: bool,
@@ -41,34 +44,34 @@ impl std::fmt::Debug for Operator {
     }
 }
 
-/// Whose waiting is over: an approval or a call, by its id.
+/// The planner's function for what follows the decision about an approval or a call, by its id.
 type After = fn(&mut Question<'_>, &str) -> Vec<Act>;
 
 impl Operator {
-    /// Decides in this log, which must be open for writing in no other place.
+    /// Returns an operator of this log, which must not be open for writing anywhere else.
     pub fn new(store: Arc<dyn EventStore>) -> Self {
         Self { store, ports: Ports::default() }
     }
 
-    /// Another clock and other ids, for tests.
+    /// Replaces the clock and the source of ids, for tests.
     #[must_use]
     pub fn ports(mut self, ports: Ports) -> Self {
         self.ports = ports;
         self
     }
 
-    /// As [`TaskHandle::approve`](super::TaskHandle::approve).
+    /// Approves a call as [`TaskHandle::approve`](crate::system::handles::TaskHandle::approve) does.
     ///
     /// # Errors
-    /// As there, and what the log answers.
+    /// As there, and errors of the log.
     pub async fn approve(&self, task: &StreamId, approval_id: &str, by: &str) -> Result<Decided, Error> {
         self.decide_approval(task, approval_id, true, None, by).await
     }
 
-    /// As [`TaskHandle::deny`](super::TaskHandle::deny).
+    /// Denies a call as [`TaskHandle::deny`](crate::system::handles::TaskHandle::deny) does.
     ///
     /// # Errors
-    /// As there, and what the log answers.
+    /// As there, and errors of the log.
     pub async fn deny(
         &self,
         task: &StreamId,
@@ -79,10 +82,10 @@ impl Operator {
         self.decide_approval(task, approval_id, false, reason, by).await
     }
 
-    /// As [`TaskHandle::reconcile`](super::TaskHandle::reconcile).
+    /// Records a verdict as [`TaskHandle::reconcile`](crate::system::handles::TaskHandle::reconcile) does.
     ///
     /// # Errors
-    /// As there, and what the log answers.
+    /// As there, and errors of the log.
     pub async fn reconcile(
         &self,
         task: &StreamId,
@@ -90,13 +93,13 @@ impl Operator {
         verdict: Verdict,
         by: &str,
     ) -> Result<Decided, Error> {
-        self.settle(task, call_id, &Settlement::Verdict(verdict), by).await
+        self.resolve_call(task, call_id, &CallResolution::Verdict(verdict), by).await
     }
 
-    /// As [`TaskHandle::abandon`](super::TaskHandle::abandon).
+    /// Abandons a call as [`TaskHandle::abandon`](crate::system::handles::TaskHandle::abandon) does.
     ///
     /// # Errors
-    /// As there, and what the log answers.
+    /// As there, and errors of the log.
     pub async fn abandon(
         &self,
         task: &StreamId,
@@ -104,7 +107,7 @@ impl Operator {
         reason: &str,
         by: &str,
     ) -> Result<Decided, Error> {
-        self.settle(task, call_id, &Settlement::Abandon(reason.to_owned()), by).await
+        self.resolve_call(task, call_id, &CallResolution::Abandon(reason.to_owned()), by).await
     }
 
     async fn decide_approval(
@@ -124,18 +127,19 @@ impl Operator {
         self.carry_out(task, command, by, approval_id, after_decision).await
     }
 
-    async fn settle(
+    async fn resolve_call(
         &self,
         task: &StreamId,
         call_id: &str,
-        settlement: &Settlement,
+        resolution: &CallResolution,
         by: &str,
     ) -> Result<Decided, Error> {
-        let command = TaskCommand::Call(settlement.command(call_id.to_owned(), by.to_owned()));
-        self.carry_out(task, command, by, call_id, after_settlement).await
+        let command = TaskCommand::Call(resolution.command(call_id.to_owned(), by.to_owned()));
+        self.carry_out(task, command, by, call_id, after_resolution).await
     }
 
-    /// Reads the task, decides, and appends the decision with what takes the task up again, all of it or nothing.
+    /// Reads the task, decides, and appends the decision with the commands that resume the task, all or
+    /// nothing.
     async fn carry_out(
         &self,
         stream: &StreamId,
@@ -172,22 +176,22 @@ impl Operator {
 
     fn follow(&self, entity: &Entity<Task>, metadata: &Metadata, about: &str, after: After) -> Vec<Act> {
         let task = entity.state();
-        // Whether the agent keeps conversations is in what its models were shown.
+        // The prompts in the task's calls show whether the agent keeps conversations.
         let in_session = task
             .calls()
             .iter()
             .any(|call| call.request.prompt.as_ref().is_some_and(|prompt| prompt.session.is_some()));
         let agent = Agent { conversation: in_session, ..Agent::new("") };
-        let (under_way, mut mint) = (UnderWay::default(), self.ports.clone());
+        let (outside_work, mut mint) = (OutsideWork::default(), self.ports.clone());
         let mut question = Question {
             agent: &agent,
             stream: entity.stream(),
             task,
-            seat: None,
+            turn_view: None,
             epoch: self.store.fence().epoch,
             now: metadata.at,
             run_until: None,
-            under_way: &under_way,
+            outside: &outside_work,
             mint: &mut mint,
         };
         after(&mut question, about)
@@ -196,11 +200,11 @@ impl Operator {
     async fn append(&self, entity: &mut Entity<Task>, metadata: &Metadata) -> Result<(), Error> {
         let fence = self.store.fence();
         let seed = Seed(self.ports.ids.random());
-        let part = entity.part(fence, SetPlace { seed, part: 0, parts: 1 }, metadata)?;
+        let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, metadata)?;
         let hash = part.record.hash();
         let appended = self.store.append(Append { fence, set_id: seed.set_id(), parts: vec![part] }).await?;
         if let Some(committed) = appended.parts.into_iter().next() {
-            entity.settle(committed, hash, metadata);
+            entity.mark_committed(committed, hash, metadata);
         }
         Ok(())
     }

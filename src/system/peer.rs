@@ -2,15 +2,15 @@
 
 use proto_events::model::TaskState;
 
-use super::System;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
-use crate::agent::policy::ToolPolicy;
-use crate::agent::tool::BoxFuture;
 use crate::error::Error;
 use crate::limits::DELEGATION_TIMEOUT;
+use crate::system::handle::System;
+use crate::tools::future::BoxFuture;
+use crate::tools::policy::ToolPolicy;
 
-/// A running system that another one's model may ask, see [`System::peer`]. It gives the same answer to a task that it is
-/// sent again, so a lost answer is asked for again: its calls are idempotent.
+/// A running system that another one's model may ask, see [`System::peer`]. A task that is sent again gets
+/// the same answer, so a lost answer is requested again: its calls are idempotent.
 #[derive(Debug, Clone)]
 pub struct SystemPeer {
     system: System,
@@ -21,8 +21,9 @@ pub struct SystemPeer {
 }
 
 impl System {
-    /// This system as an agent that another one's model may ask, for
-    /// [`Builder::peer`](super::Builder::peer). Its skills are its tools. It keeps the system running as any clone does.
+    /// Returns this system as an agent that another one's model may ask, for
+    /// [`Builder::peer`](crate::system::builder::Builder::peer). Its skills are its tools. It keeps the
+    /// system running as any clone does.
     pub fn peer(&self) -> SystemPeer {
         let running = self.inner.running();
         let agent = &running.parts.agent;
@@ -37,14 +38,14 @@ impl System {
 }
 
 impl SystemPeer {
-    /// Tells models what it does.
+    /// Sets the description that models are shown.
     #[must_use]
     pub fn described(mut self, text: impl Into<String>) -> Self {
         self.description = text.into();
         self
     }
 
-    /// Another policy, for example with another timeout.
+    /// Replaces the policy, for example to set another timeout.
     #[must_use]
     pub fn with_policy(mut self, policy: ToolPolicy) -> Self {
         self.policy = policy;
@@ -73,7 +74,8 @@ impl Peer for SystemPeer {
         let system = self.system.clone();
         Box::pin(async move {
             let Delegation { task, attempt, .. } = delegation;
-            // The command's id is the task's: a repeat finds it answered, whatever has become of the task since.
+            // The command's id is the task's, so a repeat gets the first answer, whatever state the task is
+            // in by then.
             let command_id = format!("delegated:{}", task.id);
             let sent = system.submit_once(&command_id, task).await;
             let handle = sent.map_err(|error| not_taken(&error, attempt))?;
@@ -98,7 +100,8 @@ impl Peer for SystemPeer {
     }
 }
 
-/// The task was not taken in. What an earlier attempt did nobody can say, so only a first one was certainly in vain.
+/// Returns the error for a task that was not accepted. The effect of an earlier attempt is unknown, so only a
+/// first attempt certainly had none.
 fn not_taken(error: &Error, attempt: u32) -> PeerError {
     let kind = match error {
         Error::Stopped | Error::Overloaded { .. } if attempt == 1 => PeerErrorKind::Unreachable,
@@ -109,7 +112,7 @@ fn not_taken(error: &Error, attempt: u32) -> PeerError {
     PeerError::new(kind, error.to_string())
 }
 
-/// It was taken in, and its end could not be waited for.
+/// Returns the error for an accepted task whose end could not be waited for.
 fn lost(error: &Error) -> PeerError {
     PeerError::new(PeerErrorKind::Lost, error.to_string())
 }

@@ -1,35 +1,36 @@
-//! What runs under a system's handles: the store and, but for the moment of reopening, the actors over it.
+//! The parts under a system's handles: the store and, except during reopening, the actors over it.
 
 use std::sync::Arc;
 
 use actix::Addr;
 use proto_events::id::StreamId;
 
-use crate::actors::messages::{Cause, TaskOp, ToTask};
 use crate::actors::router::Router;
-use crate::actors::shared::Parts;
+use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
+use crate::actors::shared::parts::Parts;
 use crate::actors::supervisor::Supervisor;
 use crate::error::Error;
-use crate::store::{AppendError, EventStore};
+use taskreel_log::api::{AppendError, EventStore};
 
-use super::thread::{self, ActorThread};
+use crate::system::thread;
+use crate::system::thread::ActorThread;
 
-/// Store and actors. Handles take the present one each time; reopening puts another in its place.
-pub(super) struct Running {
-    pub(super) parts: Parts,
+/// The store and the actors. Handles take the current ones for each command; reopening replaces them.
+pub(crate) struct Running {
+    pub(crate) parts: Parts,
     actors: Option<Actors>,
 }
 
 /// The two actors that know all others, and their thread.
-pub(super) struct Actors {
-    pub(super) supervisor: Addr<Supervisor>,
-    pub(super) router: Addr<Router>,
-    pub(super) thread: ActorThread,
+pub(crate) struct Actors {
+    pub(crate) supervisor: Addr<Supervisor>,
+    pub(crate) router: Addr<Router>,
+    pub(crate) thread: ActorThread,
 }
 
 impl Running {
-    /// Starts the actors, which take up again what was going on.
-    pub(super) fn start(parts: Parts, open: Vec<StreamId>) -> Result<Self, Error> {
+    /// Starts the actors, which resume open work.
+    pub(crate) fn start(parts: Parts, open: Vec<StreamId>) -> Result<Self, Error> {
         let (thread, supervisor, router) = thread::start(parts.clone())?;
         let epoch = parts.store.fence().epoch;
         for stream in open {
@@ -39,18 +40,20 @@ impl Running {
         Ok(Self { parts, actors: Some(Actors { supervisor, router, thread }) })
     }
 
-    /// The store alone, until the actors are started.
-    pub(super) fn without_actors(parts: Parts) -> Self {
+    /// Returns the store alone, until the actors are started.
+    pub(crate) fn without_actors(parts: Parts) -> Self {
         Self { parts, actors: None }
     }
 
-    pub(super) fn store(&self) -> Arc<dyn EventStore> {
+    pub(crate) fn store(&self) -> Arc<dyn EventStore> {
         Arc::clone(&self.parts.store)
     }
 
+    /// Returns the actors.
+    ///
     /// # Errors
-    /// That the log is closed: reopening it has failed, and may be tried again.
-    pub(super) fn actors(&self) -> Result<&Actors, Error> {
+    /// [`AppendError::Closed`]: the log is closed, because reopening it has failed; reopening may be retried.
+    pub(crate) fn actors(&self) -> Result<&Actors, Error> {
         self.actors.as_ref().ok_or(Error::Append(AppendError::Closed))
     }
 }

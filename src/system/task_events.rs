@@ -1,15 +1,10 @@
-//! One task as Protolink streams it: from the log, which knows all that counts, and from what is heard live, which
-//! brings the pieces of an answer while it comes in. What is heard is checked against the log: a piece is told only
-//! while its attempt is under way and only where the last one ended, and the whole answer, which is in the log,
-//! supplies what is missing. So there is no gap and no repeat, whoever is slow.
+//! The events of one task as Protolink streams them: from the log, which has all facts, and from the live
+//! feed, which has the pieces of an answer as they arrive. Live events are checked against the log: a piece
+//! is passed on only while its attempt is under way and only where the last one ended, and the whole answer,
+//! which is in the log, supplies what is missing. So there is no gap and no repetition, even for slow
+//! subscribers.
 
-mod actions;
-mod budget;
-mod event;
-mod fold;
-mod infer;
-
-pub use event::{TaskStreamEvent, Tells};
+pub(crate) use crate::protolink::stream::event::TaskStreamEvent;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,29 +14,31 @@ use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
 
-use self::fold::{Fold, Heard};
-use super::System;
-use crate::actors::live::{Live, LiveFeed};
-use crate::agent::Agent;
+use crate::agent::card::Agent;
 use crate::error::Error;
 use crate::limits::LIVE_BUFFER;
-use crate::ports::Ports;
-use crate::store::fold::{PAGE_RECORDS, decode_record};
-use crate::store::{Delivery, EventReader, EventStore, ReadError, StoredRecord, Subscription};
+use crate::live::{Live, LiveFeed};
+use crate::protolink::stream::fold::{Fold, LiveOutcome};
+use crate::system::handle::System;
+use taskreel_log::api::{EventReader, EventStore, ReadError, StoredRecord};
+use taskreel_log::limits::READ_PAGE_RECORDS;
+use taskreel_log::ports::Ports;
+use taskreel_log::read::decode_record;
+use taskreel_log::read::{Delivery, Subscription};
 
-/// The events of a task's run, to its final status.
+/// The events of a task's run, up to its final status.
 pub struct TaskEvents {
     log: Subscription,
     live: LiveFeed,
-    /// The live feed has ended.
-    deaf: bool,
+    /// Whether the live feed has ended.
+    live_ended: bool,
     fold: Fold,
-    /// What stands at or before it is not told.
+    /// Events up to this version are not passed on.
     after: Version,
     /// The last version read.
     version: Version,
     ports: Ports,
-    /// What was heard before the log was read so far.
+    /// Live events that belong to a part of the log not read yet.
     early: VecDeque<Live>,
     ready: VecDeque<TaskStreamEvent>,
     ended: bool,
@@ -68,7 +65,7 @@ impl TaskEvents {
         Self {
             log: Subscription::stream(store, stream.clone(), Version(1)),
             live,
-            deaf: false,
+            live_ended: false,
             fold: Fold::new(agent, stream),
             after,
             version: Version(0),
@@ -79,16 +76,16 @@ impl TaskEvents {
         }
     }
 
-    /// The last version of the task's stream that was read: where to go on from, should the log be closed.
+    /// The last version of the task's stream that was read, from which to continue if the log is closed.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Waits for the next event; `None` after the final status, or when the log was closed. Cancel-safe. Must be called
-    /// within a tokio runtime, whose blocking pool reads the log.
+    /// Waits for the next event; `None` after the final status, or when the log was closed. Cancel-safe. Must
+    /// be called within a tokio runtime, whose blocking pool reads the log.
     ///
     /// # Errors
-    /// [`Error::Read`] if a record cannot be read; nothing follows then.
+    /// [`Error::Read`] if a record cannot be read; no event follows.
     pub async fn next(&mut self) -> Option<Result<TaskStreamEvent, Error>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -113,10 +110,10 @@ impl TaskEvents {
                         Ok(())
                     }
                 },
-                live = self.live.next(), if !self.deaf => {
+                live = self.live.next(), if !self.live_ended => {
                     match live {
-                        Some(live) => self.hear(live),
-                        None => self.deaf = true,
+                        Some(live) => self.on_live(live),
+                        None => self.live_ended = true,
                     }
                     Ok(())
                 }
@@ -128,40 +125,40 @@ impl TaskEvents {
         }
     }
 
-    /// A record of the log, and before it what was said until it was written.
+    /// Takes a record of the log, and before it the live events up to its append.
     fn take(&mut self, record: &StoredRecord) -> Result<(), ReadError> {
         while let Some(live) = self.live.try_next() {
-            self.hear(live);
+            self.on_live(live);
         }
         for recorded in decode_record::<TaskEvent>(record)? {
-            let told = self.fold.take(&recorded);
+            let events = self.fold.take(&recorded);
             self.version = recorded.version;
             if recorded.version > self.after {
-                self.ready.extend(told);
+                self.ready.extend(events);
             } else if recorded.version == self.after && self.fold.is_over() {
-                self.ready.extend(self.fold.told_over(recorded.version, recorded.metadata.at));
+                self.ready.extend(self.fold.repeat_end(recorded.version, recorded.metadata.at));
             }
         }
-        if let Some((version, told)) = self.fold.close()
+        if let Some((version, events)) = self.fold.close()
             && version > self.after
         {
-            self.ready.extend(told);
+            self.ready.extend(events);
         }
         let early = std::mem::take(&mut self.early);
         for live in early {
-            self.hear(live);
+            self.on_live(live);
         }
         Ok(())
     }
 
-    fn hear(&mut self, live: Live) {
-        let mut told = Vec::new();
-        let heard = self.fold.hear(&live, self.ports.clock.now(), &mut told);
+    fn on_live(&mut self, live: Live) {
+        let mut events = Vec::new();
+        let outcome = self.fold.on_live(&live, self.ports.clock.now(), &mut events);
         if self.version >= self.after {
-            self.ready.extend(told);
+            self.ready.extend(events);
         }
-        // The oldest are given up: the whole answer brings them.
-        if matches!(heard, Heard::TooEarly) {
+        // The oldest are dropped: the whole answer supplies them.
+        if matches!(outcome, LiveOutcome::TooEarly) {
             if self.early.len() == LIVE_BUFFER {
                 self.early.pop_front();
             }
@@ -171,24 +168,24 @@ impl TaskEvents {
 }
 
 impl System {
-    /// Hears what goes on in a task from now on.
-    pub(super) fn live(&self, stream: &StreamId) -> LiveFeed {
+    /// Returns a feed of a task's live events from now on.
+    pub(crate) fn live(&self, stream: &StreamId) -> LiveFeed {
         self.inner.running().parts.live.listen(stream)
     }
 
-    /// One task's run as Protolink streams it.
-    pub(super) fn task_events(&self, stream: &StreamId, after: Version) -> TaskEvents {
+    /// Returns one task's run as Protolink streams it.
+    pub(crate) fn task_events(&self, stream: &StreamId, after: Version) -> TaskEvents {
         let running = self.inner.running();
         let (live, agent) = (self.live(stream), Arc::clone(&running.parts.agent));
         TaskEvents::new(running.store(), live, agent, stream.clone(), after, self.inner.ports.clone())
     }
 }
 
-/// The version before the newest run of a task; 0 where there is none or only one.
-pub(super) fn before_last_run(store: &dyn EventReader, stream: &StreamId) -> Result<Version, ReadError> {
+/// Returns the version before the newest run of a task; 0 if there is no run or only one.
+pub(crate) fn before_last_run(store: &dyn EventReader, stream: &StreamId) -> Result<Version, ReadError> {
     let (mut runs, mut before, mut read) = (0_u32, Version(0), Version(0));
     loop {
-        let page = store.read_stream(stream, Version(read.0 + 1), PAGE_RECORDS)?;
+        let page = store.read_stream(stream, Version(read.0 + 1), READ_PAGE_RECORDS)?;
         for record in &page {
             for recorded in decode_record::<TaskEvent>(record)? {
                 read = recorded.version;
@@ -203,7 +200,7 @@ pub(super) fn before_last_run(store: &dyn EventReader, stream: &StreamId) -> Res
                 }
             }
         }
-        if page.len() < PAGE_RECORDS {
+        if page.len() < READ_PAGE_RECORDS {
             return Ok(before);
         }
     }

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 
 use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::decider::Decider;
-use proto_events::id::{Position, StreamId};
+use proto_events::id::{Category, Position, StreamId};
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
 use proto_events::turn::Turn;
 
-use crate::audit::{for_each_record, verify};
 use crate::error::Error;
-use crate::store::fold::decode_record;
-use crate::store::{EventReader, StoredRecord};
+use taskreel_log::api::{EventReader, StoredRecord};
+use taskreel_log::audit::verify;
+use taskreel_log::read::decode_record;
+use taskreel_log::read::for_each_record;
 
-/// All streams of a log as they stand at one position.
+/// The states of all streams of a log at one position.
 #[derive(Default)]
 struct Streams {
     tasks: BTreeMap<StreamId, Task>,
@@ -22,12 +23,12 @@ struct Streams {
     faults: Vec<String>,
 }
 
-/// What is wrong with a log: every fault that [`verify()`] finds, and every place at which an inference was
-/// asked for while a tool call of its conversation had no answer, or a turn was committed with such a call in it.
-/// All streams are folded together, in the order of the log, and looked at behind every single event.
+/// Returns the faults of a log: each fault that [`verify()`] finds, and each position at which an inference
+/// was requested while a tool call of its conversation had no answer, or a turn with such a call was
+/// committed. All streams are folded together, in the order of the log, and checked after each event.
 ///
 /// # Errors
-/// What reading the log answers.
+/// Errors of reading the log.
 pub fn ill_formed(log: &dyn EventReader) -> Result<Vec<String>, Error> {
     let mut streams = Streams::default();
     for finding in verify(log).findings {
@@ -38,10 +39,10 @@ pub fn ill_formed(log: &dyn EventReader) -> Result<Vec<String>, Error> {
     Ok(streams.faults)
 }
 
-/// Panics with all that [`ill_formed`] finds.
+/// Panics with all faults that [`ill_formed`] finds.
 ///
 /// # Panics
-/// If it finds anything, or if the log cannot be read.
+/// If there is a fault, or the log cannot be read.
 pub fn assert_well_formed(log: &dyn EventReader) {
     match ill_formed(log) {
         Ok(faults) => assert!(faults.is_empty(), "the log is not well formed:\n{}", faults.join("\n")),
@@ -53,7 +54,7 @@ impl Streams {
     fn take(&mut self, stored: &StoredRecord) -> Result<(), Error> {
         let stream = &stored.record.stream;
         match stream.category() {
-            "task" => {
+            Some(Category::Task) => {
                 for recorded in decode_record::<TaskEvent>(stored)? {
                     if let TaskEvent::Call(CallEvent::Requested(request)) = &recorded.event {
                         self.intent(stream, request, recorded.position);
@@ -62,7 +63,7 @@ impl Streams {
                     task.evolve(&recorded.event, &recorded.metadata);
                 }
             }
-            "session" => {
+            Some(Category::Session) => {
                 for recorded in decode_record::<SessionEvent>(stored)? {
                     if let SessionEvent::TurnCommitted { turn_id } = &recorded.event {
                         self.commit(stream, turn_id, recorded.position);
@@ -71,12 +72,12 @@ impl Streams {
                     session.evolve(&recorded.event, &recorded.metadata);
                 }
             }
-            _ => {}
+            Some(Category::Tool) | None => {}
         }
         Ok(())
     }
 
-    /// An inference is intended: what it is shown must be whole, and its task must hold the turn.
+    /// Checks the intent of an inference: its messages must be complete, and its task must hold the turn.
     fn intent(&mut self, task: &StreamId, request: &CallRequested, at: Position) {
         let Some(prompt) = request.prompt.as_ref().filter(|_| request.kind == CallKind::Infer) else {
             return;
@@ -90,7 +91,7 @@ impl Streams {
                 match turn.filter(|turn| turn.task == task.as_str()) {
                     None => {
                         let fault =
-                            format!("position {at}: `{id}` reads {name}, whose turn {task} has not got");
+                            format!("position {at}: `{id}` reads {name}, but {task} does not hold its turn");
                         return self.faults.push(fault);
                     }
                     Some(turn) => unanswered(&turn.turn),
@@ -99,7 +100,7 @@ impl Streams {
         };
         if let Some(open) = open {
             let fault =
-                format!("position {at}: `{id}` is asked for while the tool call `{open}` has no answer");
+                format!("position {at}: `{id}` is requested while the tool call `{open}` has no result");
             self.faults.push(fault);
         }
     }
@@ -108,7 +109,7 @@ impl Streams {
         let turn = self.sessions.get(stream).and_then(Session::open_turn);
         if let Some(open) = turn.and_then(|turn| unanswered(&turn.turn)) {
             let fault = format!(
-                "position {at}: turn `{turn_id}` is committed while the tool call `{open}` has no answer"
+                "position {at}: turn `{turn_id}` is committed while the tool call `{open}` has no result"
             );
             self.faults.push(fault);
         }

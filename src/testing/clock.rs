@@ -1,4 +1,4 @@
-//! A clock whose time passes only when a test says so.
+//! A clock whose time a test controls.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -10,32 +10,32 @@ use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
 
-use crate::ports::{Clock, Sleep};
+use taskreel_log::ports::{Clock, Sleep};
 
-/// When a virtual clock begins unless told otherwise: 1 January 2026, midnight UTC, in microseconds.
+/// The default start of a virtual clock: 1 January 2026, midnight UTC, in microseconds.
 const BEGINNING: Timestamp = Timestamp(1_767_225_600_000_000);
 
-/// A clock that stands still until it is told to go on. Clones are the same clock.
+/// A clock that moves only when a test advances it. Clones are the same clock.
 ///
-/// Whoever waits on it is woken when its time has come: at [`VirtualClock::advance`], in the order of the times, or
-/// one after another by [`VirtualClock::step`].
+/// Timers are woken when they are due: by [`VirtualClock::advance`], in the order of their times, or one
+/// after another by [`VirtualClock::step`].
 #[derive(Clone)]
 pub struct VirtualClock(Arc<Mutex<Inner>>);
 
 struct Inner {
     now: Timestamp,
-    /// Who waits, by the time they wait for and the order in which they came.
+    /// The pending timers, by due time and order of creation.
     timers: BTreeMap<(Timestamp, u64), Option<Waker>>,
     came: u64,
 }
 
 thread_local! {
-    /// The clock of the system whose thread this is.
+    /// The clock of the system that runs on this thread.
     static OF_THIS_THREAD: RefCell<Option<VirtualClock>> = const { RefCell::new(None) };
 }
 
-/// Waits for so long by the clock of the system under test that this runs in: for tools and models that take their time.
-/// Anywhere else it is real time.
+/// Waits for this duration by the clock of the system under test on this thread, for tools and models that
+/// take time. On any other thread it waits in real time.
 pub async fn sleep(time: Duration) {
     let clock = OF_THIS_THREAD.with_borrow(Clone::clone);
     match clock {
@@ -58,46 +58,47 @@ impl Default for VirtualClock {
 }
 
 impl VirtualClock {
-    /// A clock that shows the first of January 2026.
+    /// Returns a clock that shows the first of January 2026.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A clock that shows this time.
+    /// Returns a clock that shows this time.
     pub fn starting_at(now: Timestamp) -> Self {
         Self(Arc::new(Mutex::new(Inner { now, timers: BTreeMap::new(), came: 0 })))
     }
 
-    /// Lets so much time pass. Everyone whose time comes is woken, the earliest first; they run when their
-    /// threads get to it, so what they wait for after that is not among them: see [`super::Driver::advance`].
+    /// Advances the clock by `time`. Timers that fall due are woken, the earliest first; their tasks run
+    /// later on their own threads, so timers that they then create are not included: see
+    /// [`crate::testing::system::Driver::advance`].
     pub fn advance(&self, time: Duration) {
         let until = plus(self.lock().now, time);
         while self.wake_next(until) {}
         self.go_to(until);
     }
 
-    /// [`sleep`] on this thread is by this clock from now on.
-    pub(super) fn is_of_this_thread(&self) {
+    /// Makes this the clock of [`sleep`] on this thread.
+    pub(crate) fn is_of_this_thread(&self) {
         OF_THIS_THREAD.set(Some(self.clone()));
     }
 
-    /// Shows this time, unless it shows a later one.
-    pub(super) fn go_to(&self, time: Timestamp) {
+    /// Sets this time, unless the clock shows a later one.
+    pub(crate) fn go_to(&self, time: Timestamp) {
         let mut inner = self.lock();
         inner.now = inner.now.max(time);
     }
 
-    /// Goes on to the next time that somebody waits for, and wakes them. False if nobody waits.
+    /// Advances to the next due time and wakes its timers. Returns false if there is no timer.
     pub fn step(&self) -> bool {
         self.wake_next(Timestamp(i64::MAX))
     }
 
-    /// How many wait for a time.
+    /// Returns the number of pending timers.
     pub fn timers(&self) -> usize {
         self.lock().timers.len()
     }
 
-    /// How long until the next of them is woken.
+    /// Returns the time until the next timer is due.
     pub fn next_timer(&self) -> Option<Duration> {
         let inner = self.lock();
         let ((due, _), _) = inner.timers.first_key_value()?;
@@ -105,8 +106,8 @@ impl VirtualClock {
         Some(Duration::from_micros(u64::try_from(micros).unwrap_or_default()))
     }
 
-    /// Wakes those who wait for the earliest time, if that is not behind this one.
-    pub(super) fn wake_next(&self, until: Timestamp) -> bool {
+    /// Wakes the timers with the earliest due time, if that is not after `until`.
+    pub(crate) fn wake_next(&self, until: Timestamp) -> bool {
         let mut inner = self.lock();
         let Some(((due, _), _)) = inner.timers.first_key_value() else { return false };
         let due = *due;
@@ -145,7 +146,7 @@ impl Clock for VirtualClock {
     }
 }
 
-/// One who waits. Its place in the clock is its own until it is woken or goes away.
+/// A timer. It keeps its entry in the clock until it is woken or dropped.
 struct Timer {
     clock: VirtualClock,
     key: (Timestamp, u64),
@@ -168,13 +169,13 @@ impl Future for Timer {
 impl Drop for Timer {
     fn drop(&mut self) {
         let gone = self.clock.lock().timers.remove(&self.key);
-        // A waker may own who waits: it is dropped without the lock.
+        // A waker may own the waiting task: it is dropped without the lock.
         drop(gone);
     }
 }
 
-/// A time further on; the end of time at most.
-pub(super) fn plus(at: Timestamp, time: Duration) -> Timestamp {
+/// Returns the later time, at most the largest representable one.
+pub(crate) fn plus(at: Timestamp, time: Duration) -> Timestamp {
     let micros = i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
     Timestamp(at.0.saturating_add(micros))
 }

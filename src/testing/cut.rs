@@ -1,16 +1,17 @@
-//! Logs that end early: what a process finds that starts after a crash.
+//! Logs that end early, as a process finds them that starts after a crash.
 
 use proto_events::codec::record::EncodedRecord;
 use proto_events::id::{ExpectedVersion, Position, Version};
 
 use crate::error::Error;
-use crate::store::{Append, AppendPart, EventReader, EventStore, MemoryStore, StoredRecord};
+use taskreel_log::api::{Append, AppendPart, EventReader, EventStore, StoredRecord};
+use taskreel_log::memory::MemoryStore;
 
-/// The appends of a log, in order: the records of each. An append is there whole or not at all, so behind each of them
-/// a process may have died, and nowhere else.
+/// Returns the appends of a log, in order: the records of each. An append is in the log completely or not at
+/// all, so a process may have died after each of them, and at no other point.
 ///
 /// # Errors
-/// What reading the log answers.
+/// Errors of reading the log.
 pub fn appends(log: &dyn EventReader) -> Result<Vec<Vec<StoredRecord>>, Error> {
     let mut appends: Vec<Vec<StoredRecord>> = Vec::new();
     for record in log.read_all(Position(1), usize::MAX)? {
@@ -27,17 +28,17 @@ pub fn appends(log: &dyn EventReader) -> Result<Vec<Vec<StoredRecord>>, Error> {
 
 /// A log in memory that grows by the appends of another.
 #[derive(Debug)]
-pub(super) struct Regrown(MemoryStore);
+pub(crate) struct Regrown(MemoryStore);
 
 impl Regrown {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(MemoryStore::new())
     }
 
-    /// Takes over one append, as it is.
-    pub(super) async fn take(&mut self, append: &[StoredRecord]) -> Result<(), Error> {
+    /// Adds one append, unchanged.
+    pub(crate) async fn take(&mut self, append: &[StoredRecord]) -> Result<(), Error> {
         let Some(first) = append.first() else { return Ok(()) };
-        // What was written under a later epoch is appended under it.
+        // An append of a later epoch needs a log of that epoch.
         while self.0.fence().epoch < first.record.epoch {
             self.0 = self.0.reopened()?;
         }
@@ -52,17 +53,17 @@ impl Regrown {
         Ok(())
     }
 
-    /// What the next process finds: the records so far, under an epoch that none of them has.
-    pub(super) fn found(&self) -> Result<MemoryStore, Error> {
+    /// Returns the log that the next process finds: the records so far, under an epoch that none of them has.
+    pub(crate) fn found(&self) -> Result<MemoryStore, Error> {
         Ok(self.0.reopened()?)
     }
 }
 
-/// A log in memory that holds the first appends of another: what the next process finds if one died behind the last of
-/// them.
+/// Returns a log in memory with the first appends of another: the log that a process finds if its predecessor
+/// died after the last of them.
 ///
 /// # Errors
-/// What reading the log answers.
+/// Errors of reading the log.
 pub async fn cut_after(log: &dyn EventReader, count: usize) -> Result<MemoryStore, Error> {
     let mut cut = Regrown::new();
     for append in appends(log)?.iter().take(count) {

@@ -1,12 +1,12 @@
-//! Ids that follow from a number, so that two runs of a test make the same ones.
+//! Ids derived from a number, so that two executions of a test make the same ones.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto_events::id::Digest;
 
-use crate::ports::IdSource;
+use taskreel_log::ports::IdSource;
 
-/// Ids that look random and follow from a seed.
+/// A source of ids that look random and are derived from a seed.
 #[derive(Debug, Default)]
 pub struct CountedIds {
     seed: u64,
@@ -14,7 +14,7 @@ pub struct CountedIds {
 }
 
 impl CountedIds {
-    /// The ids of this seed. Two systems over one log need two seeds.
+    /// Returns the ids of this seed. Two systems over one log need two seeds.
     pub fn new(seed: u64) -> Self {
         Self { seed, made: AtomicU64::new(0) }
     }

@@ -1,53 +1,42 @@
-//! Rule R7 as a table, and a log held against it. Written from the rule, not from the code that follows it: nothing in
-//! here asks what recovery would do.
+//! Rule R7 as a table, and the check of a log against it. The table is written from the rule, not from the
+//! code that implements it: nothing here calls the recovery code.
+
+pub(crate) mod follows;
+pub(crate) mod row;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::testing::judge::row::{Cells, Row, same_append};
 
 use std::collections::BTreeMap;
 
 use proto_events::call::{CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy};
 use proto_events::decider::Decider;
 use proto_events::envelope::Recorded;
-use proto_events::id::{Position, StreamId};
+use proto_events::id::{Category, Position, StreamId};
 use proto_events::model::TaskState;
 use proto_events::task::{Task, TaskEvent};
 
-mod follows;
-
-use self::follows::Follows;
-use super::ledger::Execution;
-use crate::audit::for_each_record;
 use crate::error::Error;
-use crate::store::EventReader;
-use crate::store::fold::decode_record;
+use crate::testing::judge::follows::Follows;
+use crate::testing::ledger::Execution;
+use taskreel_log::api::EventReader;
+use taskreel_log::read::decode_record;
+use taskreel_log::read::for_each_record;
 
-/// A row of R7: where the log of a call ends when its process dies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Row {
-    /// Intended, and never sent.
-    RequestedOnly,
-    /// Sent, without an outcome.
-    InFlight,
-    /// It has its outcome.
-    OutcomePresent,
-    /// Canceled while in flight: no matter of recovery, but a row all the same.
-    CanceledInFlight,
-}
-
-/// How often each cell of R7's table was met, by row and recovery mode.
-pub type Cells = BTreeMap<(Row, &'static str), usize>;
-
-/// The events of all tasks, and what was found in them.
-pub(super) struct Judge {
+/// The events of all tasks, and the faults and cells found in them.
+pub(crate) struct Judge {
     tasks: BTreeMap<StreamId, Vec<Recorded<TaskEvent>>>,
-    pub(super) faults: Vec<String>,
-    pub(super) cells: Cells,
+    pub(crate) faults: Vec<String>,
+    pub(crate) cells: Cells,
 }
 
 impl Judge {
     /// Reads a log.
-    pub(super) fn of(log: &dyn EventReader) -> Result<Self, Error> {
+    pub(crate) fn of(log: &dyn EventReader) -> Result<Self, Error> {
         let mut tasks: BTreeMap<StreamId, Vec<Recorded<TaskEvent>>> = BTreeMap::new();
         for_each_record::<Error>(log, Position(1), |stored| {
-            if stored.record.stream.category() == "task" {
+            if stored.record.stream.category() == Some(Category::Task) {
                 let events = decode_record::<TaskEvent>(stored)?;
                 tasks.entry(stored.record.stream.clone()).or_default().extend(events);
             }
@@ -56,9 +45,9 @@ impl Judge {
         Ok(Self { tasks, faults: Vec::new(), cells: Cells::new() })
     }
 
-    /// What must be so in every log, wherever its processes died: nothing hangs, a cancel closes what is open, and what
-    /// the world outside saw is what the log says.
-    pub(super) fn at_rest(&mut self, ledger: &[Execution]) {
+    /// Checks the rules that hold for each log, wherever its processes died: no run hangs, a cancel closes
+    /// open calls, and the executions seen outside match the log.
+    pub(crate) fn at_rest(&mut self, ledger: &[Execution]) {
         for (stream, events) in std::mem::take(&mut self.tasks) {
             let mut task = Task::default();
             let mut sent: BTreeMap<(String, u32), Position> = BTreeMap::new();
@@ -75,7 +64,7 @@ impl Judge {
                 task.evolve(&recorded.event, &recorded.metadata);
             }
             if task.run().is_some() {
-                self.fault(&stream, "it hangs: nothing moves any more, and its run has not ended");
+                self.fault(&stream, "the run hangs: no work is left, but it has not ended");
             }
             let own = ledger.iter().filter(|execution| stream.id() == execution.task_id);
             for execution in own {
@@ -86,9 +75,9 @@ impl Judge {
         self.repeats(ledger);
     }
 
-    /// What followed in a log that was cut behind this position, for each call that stood in it: R7's first three rows.
-    /// `ledger` is what the world outside saw after the cut.
-    pub(super) fn recovered(&mut self, cut: Position, ledger: &[Execution]) {
+    /// Checks what followed in a log that was cut after this position, for each call in it: R7's first three
+    /// rows. `ledger` holds the executions after the cut.
+    pub(crate) fn recovered(&mut self, cut: Position, ledger: &[Execution]) {
         for (stream, events) in std::mem::take(&mut self.tasks) {
             let mut before = Task::default();
             let (known, after): (Vec<_>, Vec<_>) =
@@ -118,7 +107,7 @@ impl Judge {
         }
     }
 
-    /// Rule R11: a call that needed approval has it, for these very arguments, before it is intended.
+    /// Checks rule R11: a call that needed approval has it, for exactly these arguments, before its intent.
     fn approved(&mut self, stream: &StreamId, task: &Task, request: &CallRequested) {
         let Some(id) = &request.approval else { return };
         let good = task.approvals().get(id).is_some_and(|approval| {
@@ -127,12 +116,12 @@ impl Judge {
         });
         if !good {
             let text =
-                format!("call `{}` is intended under an approval that it has not got", request.call_id);
+                format!("call `{}` was requested under an approval that was not granted", request.call_id);
             self.fault(stream, &text);
         }
     }
 
-    /// R7's last row: all open calls are closed by the append that cancels.
+    /// Checks R7's last row: all open calls are closed by the append that cancels.
     fn canceled(
         &mut self,
         stream: &StreamId,
@@ -155,7 +144,10 @@ impl Judge {
                 _ => false,
             };
             if !closed {
-                self.fault(stream, &format!("call `{id}` was not closed by the cancel as its mode says"));
+                self.fault(
+                    stream,
+                    &format!("call `{id}` was not closed by the cancellation as its recovery mode requires"),
+                );
             }
             let late = |(event, _): (&CallEvent, _)| {
                 matches!(
@@ -166,7 +158,7 @@ impl Judge {
                 )
             };
             if !about.all(late) {
-                self.fault(stream, &format!("call `{id}` went on after its task was canceled"));
+                self.fault(stream, &format!("call `{id}` continued after its task was canceled"));
             }
             if in_flight {
                 let cell = (Row::CanceledInFlight, call.request.recovery.as_str());
@@ -175,8 +167,9 @@ impl Judge {
         }
     }
 
-    /// What a target can tell about a call that was given up in flight is asked for, unless its process died.
-    pub(super) fn evidence(&mut self) {
+    /// Checks that the target is asked about each reconcilable call that was canceled in flight. This holds
+    /// only if the process did not die.
+    pub(crate) fn evidence(&mut self) {
         for (stream, events) in std::mem::take(&mut self.tasks) {
             let mut task = Task::default();
             let mut asked: BTreeMap<&str, bool> = BTreeMap::new();
@@ -196,16 +189,14 @@ impl Judge {
                 task.evolve(&recorded.event, &recorded.metadata);
             }
             for (id, _) in asked.into_iter().filter(|(_, asked)| !asked) {
-                self.fault(
-                    &stream,
-                    &format!("nobody asked what became of `{id}`, which was given up in flight"),
-                );
+                self.fault(&stream, &format!("`{id}` was canceled in flight, but was not probed"));
             }
             self.tasks.insert(stream, events);
         }
     }
 
-    /// Promise 2 and rule R3: what was carried out was on disk before, and is what the intent says.
+    /// Checks promise 2 and rule R3: an execution's dispatch was on disk before it, and its arguments and key
+    /// are the intent's.
     fn execution(
         &mut self,
         stream: &StreamId,
@@ -215,21 +206,23 @@ impl Judge {
     ) {
         let Execution { call_id, attempt, head, .. } = execution;
         let Some(call) = task.calls().get(call_id) else {
-            return self.fault(stream, &format!("call `{call_id}` was carried out, but never intended"));
+            return self.fault(stream, &format!("call `{call_id}` was executed without an intent"));
         };
         let request = &call.request;
         if request.args != execution.args || request.idempotency_key != execution.idempotency_key {
-            let text =
-                format!("attempt {attempt} of `{call_id}` was sent with other arguments or another key");
+            let text = format!(
+                "attempt {attempt} of `{call_id}` was executed with other arguments or another idempotency key"
+            );
             self.fault(stream, &text);
         }
         if sent.get(&(call_id.clone(), *attempt)).is_none_or(|at| at > head) {
-            let text = format!("attempt {attempt} of `{call_id}` was carried out before it was on disk");
+            let text =
+                format!("attempt {attempt} of `{call_id}` was executed before its dispatch was on disk");
             self.fault(stream, &text);
         }
     }
 
-    /// The outside ledger alone: no attempt twice, and no second attempt of what may not be repeated.
+    /// Checks the ledger alone: no attempt twice, and no second attempt of a call that may not be repeated.
     fn repeats(&mut self, ledger: &[Execution]) {
         let mut seen: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
         for execution in ledger {
@@ -242,7 +235,7 @@ impl Judge {
             attempts.sort_unstable();
             attempts.dedup();
             if attempts.len() < times {
-                self.fault(&stream, &format!("an attempt of `{call_id}` was carried out twice"));
+                self.fault(&stream, &format!("an attempt of `{call_id}` was executed twice"));
             }
             let absent = self.found_absent(&stream, call_id);
             let allowed = match call.recovery {
@@ -253,13 +246,13 @@ impl Judge {
             if times > allowed {
                 let mode = call.recovery.as_str();
                 let text =
-                    format!("`{call_id}` ({mode}) was carried out {times} times; {allowed} are allowed");
+                    format!("`{call_id}` ({mode}) was executed {times} times; at most {allowed} are allowed");
                 self.fault(&stream, &text);
             }
         }
     }
 
-    /// The intent of a call, wherever it stands.
+    /// Returns the stream and the intent of a call.
     fn call(&self, task_id: &str, call_id: &str) -> Option<(StreamId, CallRequested)> {
         self.tasks.iter().filter(|(stream, _)| stream.id() == task_id).find_map(|(stream, events)| {
             let request = events.iter().find_map(|recorded| match &recorded.event {
@@ -270,7 +263,7 @@ impl Judge {
         })
     }
 
-    /// How often the target said that an attempt had no effect.
+    /// Returns the number of times that a probe found an attempt to have had no effect.
     fn found_absent(&self, stream: &StreamId, call_id: &str) -> usize {
         let events = self.tasks.get(stream).into_iter().flatten();
         let absent = |recorded: &&Recorded<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(CallEvent::Reconciled { call_id: id, verdict: Verdict::DidNotHappen, by: VerdictBy::Probe, .. }) if id == call_id);
@@ -282,18 +275,10 @@ impl Judge {
     }
 }
 
-/// Whether two events of one stream were written together: then they have the same command and the same time.
-fn same_append(one: &Recorded<TaskEvent>, other: &Recorded<TaskEvent>) -> bool {
-    one.metadata.command_id == other.metadata.command_id && one.metadata.at == other.metadata.at
-}
-
-/// Where the task was given up or failed, if it was.
+/// Returns the event at which the task was canceled or failed, if it was.
 fn ends<'a>(events: &[&'a Recorded<TaskEvent>]) -> Option<&'a Recorded<TaskEvent>> {
     let end = |recorded: &&&Recorded<TaskEvent>| {
         matches!(recorded.event, TaskEvent::StateChanged { to: TaskState::Failed | TaskState::Canceled, .. })
     };
     events.iter().find(end).copied()
 }
-
-#[cfg(test)]
-mod tests;

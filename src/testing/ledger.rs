@@ -1,5 +1,5 @@
-//! What the world outside saw of an agent: every attempt of a tool, noted beside the log, as the tool's own target
-//! would note it. Against it stands what the log says.
+//! The executions of an agent's tools as seen from outside: each attempt, noted apart from the log, as the
+//! tool's own target would note it. The log is checked against it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,28 +8,30 @@ use proto_events::envelope::Timestamp;
 use proto_events::id::Position;
 use proto_events::json::JsonText;
 
-use crate::actors::stage::Stage;
-use crate::agent::tool::{BoxFuture, Tool, ToolContext, ToolError};
-use crate::ports::Clock;
-use crate::store::EventReader;
+use crate::actors::shared::observed_runtime::ObservedRuntime;
+use crate::tools::error::ToolError;
+use crate::tools::future::BoxFuture;
+use crate::tools::tool::{Tool, ToolContext};
+use taskreel_log::api::EventReader;
+use taskreel_log::ports::Clock;
 
-/// One attempt of a tool, when it began.
+/// An attempt of a tool, noted when it began.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Execution {
-    /// The task on whose behalf.
+    /// The id of the task.
     pub task_id: String,
-    /// The call.
+    /// The id of the call.
     pub call_id: String,
-    /// The key that the tool was given, the same for all attempts of the call.
+    /// The key that the tool received, the same for all attempts of the call.
     pub idempotency_key: String,
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// Its arguments.
+    /// The arguments that the tool received.
     pub args: JsonText,
-    /// When it began.
+    /// The time at which the attempt began.
     pub at: Timestamp,
-    /// Where the log ended then.
+    /// The head of the log at that time.
     pub head: Position,
 }
 
@@ -38,12 +40,12 @@ pub struct Execution {
 pub struct Ledger(Arc<Mutex<Vec<Execution>>>);
 
 impl Ledger {
-    /// All attempts, in the order in which they began.
+    /// Returns all attempts, in the order in which they began.
     pub fn executions(&self) -> Vec<Execution> {
         self.lock().clone()
     }
 
-    /// How often each call was carried out, by its idempotency key.
+    /// Returns the number of executions of each call, by its idempotency key.
     pub fn dispatches(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for execution in self.lock().iter() {
@@ -52,7 +54,7 @@ impl Ledger {
         counts
     }
 
-    /// How often a call was carried out.
+    /// Returns the number of executions of a call.
     pub fn times(&self, call_id: &str) -> usize {
         self.lock().iter().filter(|execution| execution.call_id == call_id).count()
     }
@@ -66,13 +68,13 @@ impl Ledger {
     }
 }
 
-/// A tool with somebody who watches at its door.
-pub(super) struct Watched {
-    pub(super) tool: Arc<dyn Tool>,
-    pub(super) ledger: Ledger,
-    pub(super) clock: Arc<dyn Clock>,
-    pub(super) log: Arc<dyn EventReader>,
-    pub(super) stage: Arc<Stage>,
+/// A tool whose attempts are noted in the ledger.
+pub(crate) struct Watched {
+    pub(crate) tool: Arc<dyn Tool>,
+    pub(crate) ledger: Ledger,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) log: Arc<dyn EventReader>,
+    pub(crate) observed: Arc<ObservedRuntime>,
 }
 
 impl Tool for Watched {
@@ -86,12 +88,12 @@ impl Tool for Watched {
             at: self.clock.now(),
             head: self.log.head().unwrap_or_default(),
         });
-        // No time passes while a function runs that is not async: it has a thread of its own.
-        let beside = self.tool.is_blocking().then(|| self.stage.wait_for());
+        // No time passes while a blocking function runs, which has a thread of its own.
+        let blocking = self.tool.is_blocking().then(|| self.observed.track_blocking());
         let work = self.tool.call(cx, args);
         Box::pin(async move {
             let answer = work.await;
-            drop(beside);
+            drop(blocking);
             answer
         })
     }

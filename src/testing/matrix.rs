@@ -1,5 +1,5 @@
-//! The crash matrix: a run is cut behind every append, the agent is started on what is left, and what follows is held
-//! against rule R7.
+//! The crash matrix: a workload's log is cut after each append, the agent is started on the rest, and what
+//! follows is checked against rule R7.
 
 use std::fmt;
 use std::pin::Pin;
@@ -9,37 +9,41 @@ use std::time::Duration;
 use proto_events::codec::AnyEvent;
 use proto_events::id::Position;
 
-use super::assert::ill_formed;
-use super::clock::{VirtualClock, plus};
-use super::cut::{Regrown, appends};
-use super::judge::{Cells, Judge};
-use super::ledger::{Execution, Ledger};
-use super::system::{Describe, Driver, TestSystem, newest};
-use crate::audit::for_each_record;
 use crate::error::Error;
-use crate::store::{EventReader, MemoryStore, StoredRecord};
-use crate::system::Builder;
+use crate::system::builder::Builder;
+use crate::testing::assert::ill_formed;
+use crate::testing::clock::{VirtualClock, plus};
+use crate::testing::cut::{Regrown, appends};
+use crate::testing::judge::Judge;
+use crate::testing::judge::row::Cells;
+use crate::testing::ledger::{Execution, Ledger};
+use crate::testing::system::{Describe, Driver, TestSystem, newest};
+use taskreel_log::api::{EventReader, StoredRecord};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::for_each_record;
 
-/// Behind every so manieth cut the process that follows dies too.
-const AGAIN_EVERY: usize = 3;
+/// The interval of second crashes: after every third cut, the recovered process is crashed as well.
+const RECRASH_EVERY: usize = 3;
 
-/// How much of an event a line shows.
+/// The maximum number of characters of an event in a line.
 const LINE_CHARS: usize = 240;
 
 type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-/// An agent and what it is asked to do, to be crashed behind every append.
+/// A crash test of an agent and a workload, with a crash after each append.
 ///
-/// The workload runs once, to its end. Then, for every append of the log that it left, a new system is started on the log
-/// up to there, as a process would be after a crash, and is left alone until nothing happens any more. An append is in
-/// the log whole or not at all, so these are all the logs that a crash can leave. Behind every third of them the system
-/// that was started dies too, in the middle of what it took up.
+/// The workload runs once, to its end. Then, for each append of its log, a new system is started on the log
+/// up to that append, as a process would be after a crash, and is left alone until nothing happens any more.
+/// An append is in the log completely or not at all, so these are all the logs that a crash can leave. After
+/// every third of them the recovered system is crashed as well, in the middle of its recovery.
 ///
 /// Each time it is checked that
-/// * for each call, what followed is what R7 says for its place in the log and its recovery mode;
-/// * no tool was called twice against its mode, by the count of the tools themselves (a [`Ledger`] beside the log);
-/// * what was called was on disk before, with the same arguments and under the same key;
-/// * no inference was asked for while a tool call had no answer, and the log passes [`verify`](crate::audit::verify());
+/// * for each call, what followed matches R7 for its row and its recovery mode;
+/// * no tool was called more often than its mode allows, by the tools' own count (a [`Ledger`] apart from the
+///   log);
+/// * each execution's dispatch was on disk before it, with the same arguments and under the same key;
+/// * no inference was requested while a tool call had no answer, and the log passes
+///   [`verify`](taskreel_log::audit::verify());
 /// * nothing hangs.
 ///
 /// ```
@@ -80,35 +84,35 @@ impl fmt::Debug for CrashMatrix {
     }
 }
 
-/// What was tried, when all went as it must.
+/// The counts of a crash matrix that found no fault.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CrashReport {
-    /// How many appends the workload made: behind each but the last the log was cut.
+    /// The number of appends of the workload; the log was cut after each but the last.
     pub appends: usize,
-    /// How many attempts of tools the world outside saw, all restarts included.
+    /// The number of executions of tools, including those after restarts.
     pub executions: usize,
-    /// Which cells of R7's table were met, and how often.
+    /// The cells of R7's table that were reached, with counts.
     pub cells: Cells,
 }
 
-/// What went wrong, and where the log was cut.
+/// The faults found, and the cut that led to them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Broken {
-    /// Behind how many appends the log was cut; none if it went wrong without a crash.
+    /// The number of appends before the cut; `None` for a fault without a crash.
     pub cut: Option<usize>,
-    /// What is wrong, in words.
+    /// Descriptions of the faults.
     pub faults: Vec<String>,
-    /// The log at the end, an event a line.
+    /// The log at the end, one event per line.
     pub log: Vec<String>,
 }
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.cut {
-            None => writeln!(f, "without any crash:")?,
-            Some(cut) => writeln!(f, "cut behind append {cut}:")?,
+            None => writeln!(f, "without a crash:")?,
+            Some(cut) => writeln!(f, "cut after append {cut}:")?,
         }
         for fault in &self.faults {
             writeln!(f, "  {fault}")?;
@@ -121,8 +125,9 @@ impl fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 impl CrashMatrix {
-    /// The matrix of this agent and this workload. Both are asked for anew at each run; for a workload to take the same
-    /// course every time, what its tools and its model answer must follow from what they are asked.
+    /// Returns the matrix of this agent and this workload. Both are built again for each execution; for a
+    /// workload to take the same course each time, the results of its tools and its model must depend only on
+    /// their input.
     pub fn of<W, F>(describe: impl Fn(Builder) -> Builder + Send + Sync + 'static, workload: W) -> Self
     where
         W: Fn(Driver) -> F + Send + Sync + 'static,
@@ -132,17 +137,17 @@ impl CrashMatrix {
         Self { describe: Arc::new(describe), workload, down_for: Duration::ZERO }
     }
 
-    /// How long it takes until a system is started again after its crash: no time, if nothing is said.
+    /// Sets the virtual time between a crash and the restart, by default zero.
     #[must_use]
     pub fn down_for(mut self, time: Duration) -> Self {
         self.down_for = time;
         self
     }
 
-    /// Runs the workload, and then everything that may follow a crash in it.
+    /// Runs the workload, and then the recovery from each possible crash in it.
     ///
     /// # Errors
-    /// [`Broken`], at the first log that is not as it must be.
+    /// [`Broken`], at the first log with a fault.
     pub async fn run(&self) -> Result<CrashReport, Broken> {
         let whole = self.workload().await?;
         let sets = appends(whole.log.as_ref()).map_err(|error| whole.broken(None, &error))?;
@@ -152,14 +157,14 @@ impl CrashMatrix {
         for (set, cut) in sets.iter().zip(1..sets.len()) {
             prefix.take(set).await.map_err(|error| whole.broken(Some(cut), &error))?;
             let after = self.crash(&whole, &prefix, set, cut, &mut report).await?;
-            if cut % AGAIN_EVERY == 0 {
+            if cut % RECRASH_EVERY == 0 {
                 self.crash_again(&after, cut, &mut report).await?;
             }
         }
         Ok(report)
     }
 
-    /// Starts on what is left of a log, and judges what follows. `last` is the last append that is left.
+    /// Recovers from a log that was cut, and checks what follows. `last` is the last append before the cut.
     async fn crash(
         &self,
         before: &Ran,
@@ -172,14 +177,14 @@ impl CrashMatrix {
         let behind = last.last().map_or(Position::default(), StoredRecord::last_position);
         let mut after = self.recover(found, cut).await?;
         let own = after.seen.clone();
-        // What the tools saw before the crash, they have seen.
+        // Executions before the crash stay in the ledger.
         let seen = before.seen.iter().filter(|execution| execution.head <= behind);
         after.seen = seen.chain(&own).cloned().collect();
         report.add(&after.sound(Some(cut), |judge| judge.recovered(behind, &own))?, own.len());
         Ok(after)
     }
 
-    /// A process that takes up again what another left may die as well: once more, in the middle of what followed.
+    /// Crashes a recovered process as well, in the middle of its recovery.
     async fn crash_again(&self, first: &Ran, cut: usize, report: &mut CrashReport) -> Result<(), Broken> {
         let broken = |error: Error| first.broken(Some(cut), &error);
         let sets = appends(first.log.as_ref()).map_err(broken)?;
@@ -194,19 +199,19 @@ impl CrashMatrix {
         self.crash(first, &prefix, last, again, report).await.map(drop)
     }
 
-    /// The workload, from its beginning to its end.
+    /// Runs the workload from its beginning to its end.
     async fn workload(&self) -> Result<Ran, Broken> {
         let system = self.start(MemoryStore::new(), None).await?;
         let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
         let work = (self.workload)(system.driver());
         let worked = match system.run(system.on_stage(work)).await {
             Some(worked) => worked.and_then(|worked| worked),
-            None => Err(Error::Internal("the workload does not come to an end".to_owned())),
+            None => Err(Error::Internal("the workload does not end".to_owned())),
         };
         self.end(system, ran, worked, None).await
     }
 
-    /// What follows on a log that was cut.
+    /// Starts a system on a log that was cut, and lets it recover.
     async fn recover(&self, found: MemoryStore, cut: usize) -> Result<Ran, Broken> {
         let at = newest(&found).ok().flatten().map(|at| VirtualClock::starting_at(plus(at, self.down_for)));
         let system = self.start(found, at).await?;
@@ -214,7 +219,7 @@ impl CrashMatrix {
         self.end(system, ran, Ok(()), Some(cut)).await
     }
 
-    /// Lets all come to its end.
+    /// Waits for the system's work to end, and then ends the system.
     async fn end(
         &self,
         system: TestSystem,
@@ -227,9 +232,9 @@ impl CrashMatrix {
             Err(error) => Err(error),
         };
         ran.seen = system.ledger().executions();
-        // Its log can be read as long as it is not closed.
+        // Taken first: a closed log cannot be read.
         let kept = system.store().reopened();
-        let gone = system.drop_dead().await;
+        let gone = system.kill().await;
         match kept {
             Ok(kept) => ran.log = Arc::new(kept),
             Err(error) => return Err(ran.broken(cut, &error)),
@@ -251,7 +256,7 @@ impl CrashMatrix {
 }
 
 impl CrashReport {
-    /// Adds what another run came to.
+    /// Adds the counts of another report.
     pub fn merge(&mut self, other: &Self) {
         self.appends += other.appends;
         self.add(&other.cells, other.executions);
@@ -265,14 +270,14 @@ impl CrashReport {
     }
 }
 
-/// One system's life: the log that it left, and what the world outside saw.
+/// The result of one system's life: its log, and the executions seen outside.
 struct Ran {
     log: Arc<dyn EventReader>,
     seen: Vec<Execution>,
 }
 
 impl Ran {
-    /// Holds the log against all that must be so, and against what `more` adds.
+    /// Checks the log against all general rules, and against those that `more` adds.
     fn sound(&self, cut: Option<usize>, more: impl FnOnce(&mut Judge)) -> Result<Cells, Broken> {
         let judged = || {
             let mut judge = Judge::of(self.log.as_ref())?;
@@ -293,7 +298,7 @@ impl Ran {
     }
 }
 
-/// Every event of a log, one a line, as far as it can be read.
+/// Returns the events of a log, one per line, as far as it can be read.
 fn lines(log: &dyn EventReader) -> Vec<String> {
     let mut lines = Vec::new();
     let read = for_each_record::<Error>(log, Position(1), |stored| {

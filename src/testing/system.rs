@@ -1,4 +1,4 @@
-//! A system in a test's hands: its log in memory, its time the test's own, all of it on one thread.
+//! The system under test: a log in memory, time controlled by the test, all on one thread.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,29 +11,33 @@ use futures_util::future::{Either, select};
 use proto_events::envelope::Timestamp;
 use proto_events::id::Position;
 
-use super::clock::{VirtualClock, plus};
-use super::cut::cut_after;
-use super::ids::CountedIds;
-use super::ledger::{Ledger, Watched};
-use crate::actors::stage::Stage;
-use crate::agent::tool::Tool;
+use crate::actors::shared::observed_runtime::ObservedRuntime;
 use crate::error::Error;
-use crate::ports::{Clock, Ports};
-use crate::store::{EventReader, EventStore, MemoryStore};
-use crate::system::{Builder, System, TaskHandle, TaskSnapshot};
+use crate::system::builder::Builder;
+use crate::system::handle::System;
+use crate::system::handles::{TaskHandle, TaskSnapshot};
+use crate::testing::clock::{VirtualClock, plus};
+use crate::testing::cut::cut_after;
+use crate::testing::ids::CountedIds;
+use crate::testing::ledger::{Ledger, Watched};
+use crate::tools::tool::Tool;
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::{Clock, Ports};
 
-/// How often time jumps while a test waits for one thing, before that is held to go on for ever.
+/// The number of time steps in one wait of a test before the wait is considered endless.
 const JUMPS_MAX: usize = 100_000;
 
-/// How long something may take that runs on other threads, in real time, when nothing moves on the system's own.
+/// The limit in real time for work on other threads, when nothing moves on the system's own.
 const ELSEWHERE: Duration = Duration::from_secs(30);
 
-/// Describes an agent: as often as a test starts it.
-pub(super) type Describe = Arc<dyn Fn(Builder) -> Builder + Send + Sync>;
+/// A function that describes an agent; it is called at each start.
+pub(crate) type Describe = Arc<dyn Fn(Builder) -> Builder + Send + Sync>;
 
 /// Starts an agent over an empty log in memory.
 ///
-/// `describe` gets a builder and adds what makes the agent: tools, model, prompt. It is asked again at every restart.
+/// `describe` gets a builder and adds what makes the agent: tools, model, prompt. It is called again at each
+/// restart.
 ///
 /// # Errors
 /// As [`Builder::start`].
@@ -43,8 +47,8 @@ pub async fn system(
     system_over(MemoryStore::new(), describe).await
 }
 
-/// Starts an agent over a log in memory that holds something already, such as an imported or a cut one. What was going
-/// on is taken up again, as after a crash.
+/// Starts an agent over a log in memory that is not empty, such as an imported or a cut one. Open work is
+/// resumed, as after a crash.
 ///
 /// # Errors
 /// As [`Builder::start`].
@@ -55,32 +59,33 @@ pub async fn system_over(
     TestSystem::start(Arc::new(describe), store, None, Ledger::default()).await
 }
 
-/// An agent under test, and how to crash it. Derefs to the [`Driver`], which derefs to the [`System`].
+/// An agent under test, which can be crashed. Derefs to the [`Driver`], which derefs to the [`System`].
 pub struct TestSystem {
     driver: Driver,
     describe: Describe,
 }
 
-/// The system, its clock, and what the world outside saw of it. Cheap to clone; all clones drive the same system.
+/// The system, its clock, and the ledger of its tools' executions. Cheap to clone; all clones drive the same
+/// system.
 #[derive(Clone)]
 pub struct Driver {
     system: System,
-    stage: Arc<Stage>,
+    observed: Arc<ObservedRuntime>,
     clock: VirtualClock,
     ledger: Ledger,
     store: Arc<MemoryStore>,
-    /// Who lets time pass at the moment: the newest of them does.
+    /// The waits that currently advance time; the newest of them does so.
     driving: Arc<Mutex<BTreeSet<u64>>>,
 }
 
-/// One who lets time pass, while that is needed.
+/// A wait that advances time, for as long as it exists.
 struct Driving {
     all: Arc<Mutex<BTreeSet<u64>>>,
     own: u64,
 }
 
 impl Driving {
-    /// Whether nobody has begun since who lets time pass.
+    /// Whether this is the newest wait.
     fn is_newest(&self) -> bool {
         lock(&self.all).last() == Some(&self.own)
     }
@@ -124,7 +129,7 @@ impl Deref for Driver {
 }
 
 impl TestSystem {
-    pub(super) async fn start(
+    pub(crate) async fn start(
         describe: Describe,
         store: MemoryStore,
         clock: Option<VirtualClock>,
@@ -135,43 +140,43 @@ impl TestSystem {
             None => newest(&store)?.map_or_else(VirtualClock::new, VirtualClock::starting_at),
         };
         let (own, store) = (clock.clone(), Arc::new(store));
-        let stage = Arc::new(Stage::new(move || own.is_of_this_thread()));
+        let observed = Arc::new(ObservedRuntime::new(move || own.is_of_this_thread()));
         let ids = Arc::new(CountedIds::new(store.fence().epoch));
         let doors = Ports { clock: Arc::new(clock.clone()), ids };
         let watch = |tool: Arc<dyn Tool>| {
             let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
-            let (ledger, stage) = (ledger.clone(), Arc::clone(&stage));
-            Arc::new(Watched { tool, ledger, clock, log, stage }) as Arc<dyn Tool>
+            let (ledger, observed) = (ledger.clone(), Arc::clone(&observed));
+            Arc::new(Watched { tool, ledger, clock, log, observed }) as Arc<dyn Tool>
         };
         let log = Arc::clone(&store) as Arc<dyn EventStore>;
         let builder = describe(System::builder("in memory"));
-        let system = builder.staged(Arc::clone(&stage), log, doors.clone(), watch).start().await?;
+        let system = builder.under_test(Arc::clone(&observed), log, doors.clone(), watch).start().await?;
         let driving = Arc::default();
-        Ok(Self { driver: Driver { system, stage, clock, ledger, store, driving }, describe })
+        Ok(Self { driver: Driver { system, observed, clock, ledger, store, driving }, describe })
     }
 
-    /// What drives the system, to keep or to hand to another task.
+    /// Returns the driver of the system, to keep or to hand to another task.
     pub fn driver(&self) -> Driver {
         self.driver.clone()
     }
 
-    /// Ends the system as a crash would, at a moment when nothing moves unless time passes: its actors and all that
-    /// is in flight are dropped, and what the log holds is kept. Then starts it again on that log, with the same clock
-    /// and the same ledger. For a crash at any other moment see [`TestSystem::cut_after`].
+    /// Ends the system as a crash would, at a moment when nothing moves unless time passes: its actors and
+    /// all work in flight are dropped, and the log is kept. Then it starts the system again on that log, with
+    /// the same clock and the same ledger. For a crash at any other moment see [`TestSystem::cut_after`].
     ///
     /// # Errors
     /// As [`Builder::start`].
     pub async fn crash(self) -> Result<Self, Error> {
         let Self { driver, describe } = self;
-        driver.settle().await;
+        driver.until_idle().await;
         let found = driver.store.reopened()?;
-        driver.system.drop_dead().await?;
+        driver.system.kill().await?;
         Self::start(describe, found, Some(driver.clock), driver.ledger).await
     }
 
-    /// Starts the same agent once more, on a log that ends behind so many of this one's appends; see
-    /// [`appends`](super::appends). That system has its own clock, which shows the time of the last append, and
-    /// its own ledger. This one goes on.
+    /// Starts the same agent a second time, on a log that ends after this number of this one's appends; see
+    /// [`appends`](crate::testing::cut::appends). The new system has its own clock, which shows the time of
+    /// the last append, and its own ledger. This one continues.
     ///
     /// # Errors
     /// As [`Builder::start`].
@@ -190,9 +195,9 @@ impl TestSystem {
         driver.run(down).await.unwrap_or_else(|| Err(never("the shutdown")))
     }
 
-    /// Ends the system without a word, as a crash does.
-    pub(super) async fn drop_dead(self) -> Result<(), Error> {
-        self.driver.system.drop_dead().await
+    /// Ends the system abruptly, as a crash does.
+    pub(crate) async fn kill(self) -> Result<(), Error> {
+        self.driver.system.kill().await
     }
 }
 
@@ -202,27 +207,28 @@ impl Driver {
         &self.clock
     }
 
-    /// Every attempt of every tool, as the world outside saw it. It survives a crash.
+    /// Returns the ledger of all attempts of all tools. It survives a crash.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The log. A system that is [reopened](System::reopen) goes on in another store: see [`System::log`].
+    /// Returns the log. A system that is [reopened](System::reopen) continues in another store: see
+    /// [`System::log`].
     pub fn store(&self) -> &Arc<MemoryStore> {
         &self.store
     }
 
-    /// Ends when nothing moves any more unless time passes or somebody says something. Tools that are not
-    /// async, which run on threads of their own, are waited for; what else runs on other threads is not.
-    pub async fn settle(&self) {
-        self.stage.settled().await;
+    /// Waits until nothing moves unless time passes or a command arrives. It also waits for tools that are
+    /// not async, which run on threads of their own, but not for other work on other threads.
+    pub async fn until_idle(&self) {
+        self.observed.until_idle().await;
     }
 
-    /// Lets so much time pass, and everything happen meanwhile that is due, in its order.
+    /// Advances the clock by `time`, and lets everything that falls due happen, in its order.
     pub async fn advance(&self, time: Duration) {
         let (until, own) = (plus(self.clock.now(), time), self.drive());
         loop {
-            self.settle().await;
+            self.until_idle().await;
             if own.is_newest() && !self.clock.wake_next(until) {
                 break;
             }
@@ -230,7 +236,7 @@ impl Driver {
         self.clock.go_to(until);
     }
 
-    /// Enters whoever lets time pass.
+    /// Enters a wait that advances time.
     fn drive(&self) -> Driving {
         let mut all = lock(&self.driving);
         let own = all.last().map_or(0, |newest| newest + 1);
@@ -238,28 +244,28 @@ impl Driver {
         Driving { all: Arc::clone(&self.driving), own }
     }
 
-    /// Waits for something, and lets time pass whenever nothing else moves; while several wait so, the one that began last
-    /// decides. None if it never ends: nothing
-    /// moves any more, nobody waits for a time, and it is not there.
+    /// Waits for `work`, and advances time whenever nothing else moves; among several such waits the newest
+    /// one advances it. Returns `None` if the work never ends: nothing moves any more and no timer is
+    /// pending.
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, own) = (pin!(work), self.drive());
         for _ in 0..JUMPS_MAX {
-            match select(work.as_mut(), pin!(self.settle())).await {
+            match select(work.as_mut(), pin!(self.until_idle())).await {
                 Either::Left((done, _)) => return Some(done),
                 Either::Right(_) => {}
             }
             if own.is_newest() && !self.clock.step() {
-                // It may hang on another thread, such as one that reads a log.
+                // The work may wait for another thread, such as one that reads a log.
                 return tokio::time::timeout(ELSEWHERE, work).await.ok();
             }
         }
         None
     }
 
-    /// Waits until a task is over or waits for a person; time passes as it must.
+    /// Waits until a task is over or waits for a person; time passes as needed.
     ///
     /// # Errors
-    /// As [`TaskHandle::finished`]; [`Error::Stalled`] if nothing moves any more and the task is not at its end.
+    /// As [`TaskHandle::finished`]; [`Error::Stalled`] if nothing moves any more and the task has not ended.
     pub async fn finish(&self, task: &TaskHandle) -> Result<TaskSnapshot, Error> {
         self.run(task.finished()).await.unwrap_or_else(|| {
             let why = "nothing moves any more, and nobody waits for a time".to_owned();
@@ -267,23 +273,23 @@ impl Driver {
         })
     }
 
-    /// Lets time pass until nobody waits for it any more: everything is over, or waits for a person.
+    /// Advances time until no timer is pending: all work is over, or waits for a person.
     ///
     /// # Errors
-    /// [`Error::Internal`] if that never comes.
+    /// [`Error::Internal`] if that never happens.
     pub async fn quiesce(&self) -> Result<(), Error> {
         let own = self.drive();
         for _ in 0..JUMPS_MAX {
-            self.settle().await;
+            self.until_idle().await;
             if own.is_newest() && !self.clock.step() {
                 return Ok(());
             }
         }
-        Err(never("what goes on"))
+        Err(never("the work in progress"))
     }
 
-    /// Runs a part of a test on the system's own thread: what it says and what the system does then follow one another
-    /// in the same order every time.
+    /// Runs a part of a test on the system's own thread, so that its steps and the system's follow one
+    /// another in the same order each time.
     ///
     /// # Errors
     /// [`Error::Internal`] if it panics, or if the system has ended.
@@ -292,22 +298,22 @@ impl Driver {
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,
     {
-        let handle = self.stage.handle().ok_or(Error::Stopped)?;
+        let handle = self.observed.handle().ok_or(Error::Stopped)?;
         handle.spawn(part).await.map_err(|panic| Error::Internal(panic.to_string()))
     }
 }
 
-/// Nothing panics while it holds this lock.
+/// Locks, ignoring poisoning: no code panics while it holds this lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn never(what: &str) -> Error {
-    Error::Internal(format!("{what} does not come to an end"))
+    Error::Internal(format!("{what} does not end"))
 }
 
-/// The time of a log's newest record.
-pub(super) fn newest(store: &MemoryStore) -> Result<Option<Timestamp>, Error> {
+/// Returns the time of a log's newest record.
+pub(crate) fn newest(store: &MemoryStore) -> Result<Option<Timestamp>, Error> {
     let records = store.read_all(Position(1), usize::MAX)?;
     Ok(records.iter().map(|stored| stored.record.metadata.at).max())
 }

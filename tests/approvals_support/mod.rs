@@ -1,4 +1,4 @@
-//! A tool that spends, which needs approval, and what the tests of approvals ask of it.
+//! A spending tool that needs approval, and the helpers of the approval tests.
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 #![allow(
     clippy::unwrap_used,
@@ -15,17 +15,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::Scripted;
-use taskreel::store::MemoryStore;
 use taskreel::system::Builder;
 use taskreel::tool::ToolPolicy;
 use taskreel::{Error, JsonSchema, Part, PostedTask, System, TaskSnapshot};
+use taskreel_log::memory::MemoryStore;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Cents {
     pub(crate) cents: i64,
 }
 
-/// A tool that spends, and everything that it spent.
+/// A tool that spends, and the amounts that it spent.
 #[derive(Clone, Default)]
 pub(crate) struct Purse(Arc<Mutex<Vec<i64>>>);
 
@@ -34,7 +34,7 @@ impl Purse {
         self.0.lock().unwrap().clone()
     }
 
-    /// A system whose tool `pay` needs approval; `look` needs nothing.
+    /// Returns a system whose tool `pay` needs approval; `look` needs none.
     pub(crate) fn system(&self, store: &Arc<MemoryStore>) -> Builder {
         let spent = Arc::clone(&self.0);
         let pay = move |args: Cents| {
@@ -58,7 +58,7 @@ pub(crate) fn look() -> Part {
     Part::tool_call_of("look", JsonText::from(json!({"cents": 0})), Some("part-2"))
 }
 
-/// A task of one message with these parts, in the session `s`.
+/// Returns a task of one message with these parts, in the session `s`.
 pub(crate) fn task(id: &str, parts: &[Part]) -> PostedTask {
     let parts: Vec<Value> = parts.iter().map(|part| part.to_json().to_value()).collect();
     let posted = json!({
@@ -66,7 +66,7 @@ pub(crate) fn task(id: &str, parts: &[Part]) -> PostedTask {
         "messages": [{"id": format!("m-{id}"), "role": "user", "parts": parts}],
         "metadata": {"session_id": "s"},
     });
-    PostedTask::from_json(&JsonText::from(posted), &mut taskreel::ports::Ports::default()).unwrap()
+    PostedTask::from_json(&JsonText::from(posted), &mut taskreel_log::ports::Ports::default()).unwrap()
 }
 
 pub(crate) const PAY_THEN_FINAL: &str = r#"{"buy": [{"type":"tool_call","tool":"pay","args":{"cents":"7"}}],

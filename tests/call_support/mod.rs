@@ -1,4 +1,4 @@
-//! What the tests of calls share: a log in memory, a part that calls a tool, and what the log says of a task's calls.
+//! Shared by the tests of calls: a log in memory, a part that calls a tool, and the call events of a task.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,14 +13,15 @@ use proto_events::id::{StreamId, Version};
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::store::fold::decode_record;
-use taskreel::store::{EventReader, MemoryStore};
 use taskreel::{JsonSchema, Part, TaskHandle};
+use taskreel_log::api::EventReader;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::decode_record;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Nothing {}
 
-/// A hang is a failure.
+/// Fails the test if the work hangs.
 pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(20), work).await.expect("it hangs")
 }
@@ -33,7 +34,7 @@ pub(crate) fn call(tool: &str) -> Part {
     Part::tool_call(tool, json!({})).unwrap()
 }
 
-/// The events of a task's calls, in order.
+/// Returns the events of a task's calls, in order.
 pub(crate) fn call_events(store: &MemoryStore, task: &TaskHandle) -> Vec<CallEvent> {
     let stream = StreamId::task("agent", task.id()).unwrap();
     let mut events = Vec::new();

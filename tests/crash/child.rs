@@ -1,4 +1,4 @@
-//! The parent's hand on the child: starts it, listens to it, kills it at a random word.
+//! The parent's control of the child: starts it, reads its lines, kills it at a random line.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -10,19 +10,19 @@ use proto_events::id::{StreamId, Version};
 
 use crate::dice::Dice;
 
-/// Tells the test binary that it is the child, and where.
+/// The variable that marks the child and holds its directory.
 pub(crate) const BASE: &str = "TASKREEL_CRASH_BASE";
-/// What the child's dice start from.
+/// The variable that holds the seed of the child's dice.
 pub(crate) const SEED: &str = "TASKREEL_CRASH_SEED";
 /// The ignored test that is the child's entry.
 pub(crate) const ENTRY: &str = "the_child_of_the_kill_test";
 
-/// Longest silence of a living child.
+/// The maximum silence of a living child.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
-/// Words that a child says at most, after its first acknowledgement, before it is killed.
+/// The maximum number of lines after the first acknowledgement before the child is killed.
 const WORDS_MAX: u64 = 600;
 
-/// What the child said is on disk.
+/// A line in which the child reports something as on disk.
 #[derive(Debug, Clone)]
 pub(crate) struct Ack {
     pub(crate) stream: StreamId,
@@ -30,10 +30,10 @@ pub(crate) struct Ack {
     pub(crate) what: What,
 }
 
-/// How the child knew.
+/// The reason why the child knew.
 #[derive(Debug, Clone)]
 pub(crate) enum What {
-    /// A command was answered.
+    /// A command was acknowledged.
     Answered,
     /// A record with this leaf hash was published.
     Published(String),
@@ -56,18 +56,18 @@ impl Ack {
     }
 }
 
-/// A child that dies with its guard.
+/// A child that is killed when this is dropped.
 struct Guard(Child);
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // It may be dead already, which is what is wanted.
+        // It may be dead already, as intended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Lets a child work on `base` and kills it at a random moment under load. Answers what it had acknowledged.
+/// Lets a child work on `base` and kills it at a random moment under load. Returns its acknowledgements.
 pub(crate) fn work_and_die(base: &Path, seed: u64, dice: &mut Dice) -> Vec<Ack> {
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", ENTRY, "--ignored", "--nocapture", "--test-threads=1"])
@@ -82,7 +82,7 @@ pub(crate) fn work_and_die(base: &Path, seed: u64, dice: &mut Dice) -> Vec<Ack> 
     let (tell, told) = channel();
     let listener = std::thread::spawn(move || {
         let mut line = String::new();
-        // What has no end of line was never said: the child died over it.
+        // A line without an end does not count: the child died while writing it.
         while said.read_line(&mut line).is_ok_and(|_| line.ends_with('\n')) {
             let _nobody_listens_at_the_end = tell.send(line.trim_end().to_owned());
             line.clear();
@@ -101,7 +101,7 @@ pub(crate) fn work_and_die(base: &Path, seed: u64, dice: &mut Dice) -> Vec<Ack> 
         acks.extend(ack);
     }
     drop(child);
-    // What it had said before it died counts as well.
+    // Lines from before its death count as well.
     listener.join().unwrap();
     acks.extend(told.try_iter().filter_map(|line| Ack::read(&checked(line))));
     acks

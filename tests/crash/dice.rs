@@ -1,6 +1,6 @@
-//! Numbers that look random and follow from a seed (splitmix64), so that a failed run can be run again.
+//! Pseudorandom numbers from a seed (splitmix64), so that a failed run can be repeated.
 
-/// The generator.
+/// The pseudorandom generator.
 #[derive(Debug, Clone)]
 pub(crate) struct Dice(u64);
 
@@ -9,7 +9,7 @@ impl Dice {
         Self(seed)
     }
 
-    /// Any number.
+    /// Returns any number.
     pub(crate) fn roll(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -18,7 +18,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 to before `end`.
+    /// Returns a number from 0 up to, but not including, `end`.
     pub(crate) fn below(&mut self, end: u64) -> u64 {
         self.roll() % end
     }

@@ -1,5 +1,5 @@
-//! The child of the kill test: a system under load that tells of every acknowledgement, until it is killed. Its
-//! tools write to ledgers that know nothing of the log.
+//! The child of the kill test: a system under load that reports every acknowledgement until it is killed. Its
+//! tools write to ledgers that are independent of the log.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -13,34 +13,34 @@ use proto_events::task::TaskCommand;
 use serde::Deserialize;
 use serde_json::json;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::store::Delivery;
 use taskreel::system::Builder;
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, System};
+use taskreel_log::read::Delivery;
 
 use crate::dice::Dice;
 
 /// The agent that both processes run.
 pub(crate) const AGENT: &str = "shop";
-/// Where the log is, below the round's folder.
+/// The log's directory, below the round's folder.
 pub(crate) const LOG: &str = "log";
-/// One line for each time that `pay` took effect.
+/// The ledger with a line for each time that `pay` took effect.
 pub(crate) const PAID: &str = "paid.ledger";
-/// One line for each time that `reserve` took effect.
+/// The ledger with a line for each time that `reserve` took effect.
 pub(crate) const RESERVED: &str = "reserved.ledger";
 
-/// Tasks that are worked on at the same time.
+/// The number of tasks worked on at the same time.
 const WORKERS: u64 = 24;
-/// Conversations that are shared by tasks.
+/// The number of conversations shared by tasks.
 const TABLES: u64 = 3;
 
 #[derive(Deserialize, JsonSchema)]
 struct Order {
-    /// What the order is told apart by.
+    /// Number of the order.
     n: u64,
 }
 
-/// A file outside the log. A line is one write at its end, so that it is there whole as soon as it is there.
+/// A file outside the log. Each line is one write at its end, so that it is complete or absent.
 #[derive(Clone)]
 struct Ledger(Arc<File>);
 
@@ -55,14 +55,14 @@ impl Ledger {
     }
 }
 
-/// Lets others run for a while, so that a kill finds tools before, in and after their effect.
+/// Yields for a while, so that a kill finds tools before, in and after their effect.
 async fn dawdle(turns: u64) {
     for _ in 0..turns {
         tokio::task::yield_now().await;
     }
 }
 
-/// The system that runs in the child, and that recovers in the parent.
+/// Returns the system that runs in the child, and that recovers in the parent.
 pub(crate) fn system(base: &Path) -> Builder {
     let (paid, reserved) = (Ledger::open(&base.join(PAID)), Ledger::open(&base.join(RESERVED)));
     let pay = move |cx: ToolContext, order: Order| {
@@ -106,7 +106,7 @@ fn model() -> Scripted {
     ])
 }
 
-/// The task of an id: whoever knows the id can post the same again.
+/// Returns the task of an id: the same id always gives the same task.
 pub(crate) fn posted(id: &str) -> PostedTask {
     let digest = Digest::of(id.as_bytes()).0;
     let mut dice = Dice::new(u64::from_be_bytes(*digest.first_chunk().unwrap()));
@@ -119,7 +119,7 @@ pub(crate) fn posted(id: &str) -> PostedTask {
     let parts = match dice.below(8) {
         0 | 1 => vec![call("pay", 0)],
         2 => vec![call("look", 0), call("pay", 1), Part::text("and"), call("reserve", 2)],
-        // A body of hundreds of kilobytes, which stands in chunks.
+        // A body of hundreds of kilobytes, stored in chunks.
         3 if n < 600 => {
             vec![
                 call("reserve", 0),
@@ -153,12 +153,12 @@ pub(crate) fn posted(id: &str) -> PostedTask {
     }
 }
 
-/// The id under which a task is posted.
+/// Returns the command id under which a task is posted.
 pub(crate) fn command_of(id: &str) -> String {
     format!("post-{id}")
 }
 
-/// One line to the parent, in one write. Without a parent there is nothing to do.
+/// Writes a line to the parent, in one write. Without a parent there is nothing to do.
 fn tell(line: &str) {
     let mut out = std::io::stdout().lock();
     if out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()).is_err() {
@@ -166,7 +166,7 @@ fn tell(line: &str) {
     }
 }
 
-/// Works until it is killed.
+/// Works until the process is killed.
 pub(crate) fn run(base: &Path, seed: u64) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
@@ -177,7 +177,7 @@ pub(crate) fn run(base: &Path, seed: u64) {
     });
 }
 
-/// Whatever is published must be durable, so it counts as acknowledged.
+/// Reports all published records: what is published must be durable, so it counts as acknowledged.
 async fn tell_of_the_log(system: System) {
     let head = system.log().head().unwrap();
     let mut subscription = system.subscribe(Position(head.0 + 1));
@@ -212,7 +212,7 @@ async fn one_task(system: &System, id: &str, dice: &mut Dice) -> Result<(), Erro
         }
     }
     if fate < 3 {
-        let mut mint = taskreel::ports::Ports::default();
+        let mut mint = taskreel_log::ports::Ports::default();
         let note = Message::user(&mint.uuid(), &mut mint);
         let noted = task.command(TaskCommand::AppendMessage(note)).await?;
         tell(&format!("ack {} {}", task.stream(), noted.version()));

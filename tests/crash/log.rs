@@ -1,21 +1,22 @@
-//! The log as the parent finds it, and what must be true of it after every kill.
+//! The log as the parent finds it, and its invariants after every kill.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use proto_events::call::{CallEvent, CallKind, CallRequested, Recovery};
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
-use taskreel::limits::RECORD_BYTES_MAX;
-use taskreel::store::fold::{Folded, decode_record, fold_stream};
-use taskreel::store::{EventReader as _, EventStore as _, SledStore, StoredRecord, blob_files};
+use taskreel_log::api::{EventReader as _, EventStore as _, StoredRecord};
+use taskreel_log::limits::RECORD_BYTES_MAX;
+use taskreel_log::read::{Folded, decode_record, fold_stream};
+use taskreel_log::sled::{SledStore, blob_files};
 
 use crate::child::{Ack, What};
 use crate::load::{AGENT, LOG, PAID, RESERVED};
 
-/// One call's life, read off its events.
+/// The lifecycle of one call, from its events.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
     pub(crate) stream: StreamId,
@@ -25,23 +26,23 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    /// How a ledger names it: a call's id is unique in its stream.
+    /// Returns the call's name in a ledger: a call's id is unique in its stream.
     pub(crate) fn name(&self) -> String {
         format!("{} {}", self.stream.id(), self.request.call_id)
     }
 
-    /// Sent, without an outcome.
+    /// Whether the call was sent and has no outcome.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.dispatched > 0 && self.outcome.is_none()
     }
 
-    /// May it be sent once at most?
+    /// Whether the call may be sent at most once.
     pub(crate) fn is_manual(&self) -> bool {
         self.request.kind == CallKind::Tool && self.request.recovery == Recovery::Manual
     }
 }
 
-/// Everything that the log and the ledgers say.
+/// The contents of the log and of the ledgers.
 pub(crate) struct Log {
     pub(crate) records: Vec<StoredRecord>,
     pub(crate) tasks: BTreeMap<StreamId, Folded<Task>>,
@@ -54,7 +55,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens the log for reading, folds every stream of it (which checks versions and chain), and lets it go.
+    /// Opens the log for reading, folds each of its streams (which checks versions and chain), and closes it.
     pub(crate) fn read(base: &Path) -> Self {
         let dir = base.join(LOG);
         let store = SledStore::open(&dir).unwrap();
@@ -64,7 +65,7 @@ impl Log {
         let (mut tasks, mut versions) = (BTreeMap::new(), HashMap::new());
         for info in &streams {
             let version = match info.stream.category() {
-                "task" => {
+                Some(Category::Task) => {
                     let folded = fold_stream::<Task>(&store, &info.stream, None).unwrap();
                     let version = folded.version;
                     tasks.insert(info.stream.clone(), folded);
@@ -92,23 +93,23 @@ impl Log {
         }
     }
 
-    /// How many events.
+    /// Returns the number of events.
     pub(crate) fn events(&self) -> u64 {
         self.records.last().map_or(0, |last| last.last_position().0)
     }
 
-    /// How many bodies are too large for their record, and stand in chunks.
+    /// Returns the number of bodies that are too large for their record and stored in chunks.
     pub(crate) fn large(&self) -> usize {
         let events = self.records.iter().flat_map(|stored| &stored.record.events);
         events.filter(|event| event.body().is_some_and(|body| body.len() > RECORD_BYTES_MAX)).count()
     }
 
-    /// The call of this name.
+    /// Returns the call of this name.
     pub(crate) fn call(&self, name: &str) -> &Life {
         self.calls.get(name).unwrap_or_else(|| panic!("{name} took effect, and the log has no intent of it"))
     }
 
-    /// Promise 1: what was acknowledged is there, and is what was acknowledged.
+    /// Checks promise 1: what was acknowledged is there, unchanged.
     pub(crate) fn check_acks(&self, acks: &[Ack]) {
         for ack in acks {
             let there = self.versions.get(&ack.stream).copied().unwrap_or_default();
@@ -124,7 +125,7 @@ impl Log {
         }
     }
 
-    /// The task was in this state at this version, by its own lifecycle.
+    /// Checks that the task was in this state at this version, by its own lifecycle.
     fn check_end(&self, ack: &Ack, state: &str) {
         let changes = self.states.get(&ack.stream).map_or(&[][..], Vec::as_slice);
         let last = changes.iter().rfind(|(version, _)| *version <= ack.version);
@@ -132,13 +133,13 @@ impl Log {
         assert_eq!(last.as_str(), state, "{ack:?}");
     }
 
-    /// What was there before is there still, in its place.
+    /// Checks that all earlier records are still there, in their places.
     pub(crate) fn check_continues(&self, before: &Self) {
         let hashes = |log: &Self| log.records.iter().map(|stored| stored.hash).collect::<Vec<_>>();
         assert!(hashes(self).starts_with(&hashes(before)), "the log was rewritten");
     }
 
-    /// Promises 2 and 4, against ledgers that are no part of the log.
+    /// Checks promises 2 and 4 against ledgers that are not part of the log.
     pub(crate) fn check_ledgers(&self) {
         let mut once = BTreeSet::new();
         for name in &self.paid {
@@ -163,14 +164,14 @@ impl Log {
         }
     }
 
-    /// Promise 6, append by append: an append is one event to everybody else, so its session part and its task
-    /// part are looked at together, the session's first.
+    /// Checks promise 6, append by append: readers see an append as a whole, so its session part and its task
+    /// part are checked together, the session's first.
     pub(crate) fn check_conversations(&self) -> u64 {
         let mut asked: HashMap<String, Option<String>> = HashMap::new();
         let mut answers = 0;
         for append in self.records.chunk_by(|a, b| a.record.set_id == b.record.set_id) {
             let (tasks, sessions): (Vec<_>, Vec<_>) =
-                append.iter().partition(|stored| stored.record.stream.category() == "task");
+                append.iter().partition(|stored| stored.record.stream.category() == Some(Category::Task));
             for stored in sessions {
                 let open = asked.entry(stored.record.stream.to_string()).or_default();
                 for recorded in decode_record::<SessionEvent>(stored).unwrap() {
@@ -195,7 +196,7 @@ impl Log {
     }
 }
 
-/// Takes one event of a session in; true if it answers what was asked.
+/// Takes one event of a session; returns true if it is the reply that was awaited.
 fn converse(open: &mut Option<String>, event: SessionEvent) -> bool {
     match event {
         SessionEvent::MessageAppended(message) => {
@@ -228,10 +229,10 @@ fn all_records(store: &SledStore) -> Vec<StoredRecord> {
     }
 }
 
-/// The states that each task went through, with the version at which each began.
+/// Returns the states that each task went through, with the version at which each began.
 fn states(records: &[StoredRecord]) -> HashMap<StreamId, Vec<(Version, TaskState)>> {
     let mut states: HashMap<StreamId, Vec<(Version, TaskState)>> = HashMap::new();
-    let tasks = records.iter().filter(|stored| stored.record.stream.category() == "task");
+    let tasks = records.iter().filter(|stored| stored.record.stream.category() == Some(Category::Task));
     for recorded in tasks.flat_map(|stored| decode_record::<TaskEvent>(stored).unwrap()) {
         if let TaskEvent::StateChanged { to, .. } = recorded.event {
             states.entry(recorded.stream).or_default().push((recorded.version, to));
@@ -240,10 +241,10 @@ fn states(records: &[StoredRecord]) -> HashMap<StreamId, Vec<(Version, TaskState
     states
 }
 
-/// The life of every call, with "at most one outcome" checked on the way.
+/// Returns the lifecycle of every call, and checks that each has at most one outcome.
 fn lives(records: &[StoredRecord]) -> HashMap<String, Life> {
     let mut lives: HashMap<String, Life> = HashMap::new();
-    let tasks = records.iter().filter(|stored| stored.record.stream.category() == "task");
+    let tasks = records.iter().filter(|stored| stored.record.stream.category() == Some(Category::Task));
     for recorded in tasks.flat_map(|stored| decode_record::<TaskEvent>(stored).unwrap()) {
         assert_eq!(recorded.stream.agent(), AGENT);
         let TaskEvent::Call(event) = recorded.event else {

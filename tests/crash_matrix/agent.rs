@@ -1,4 +1,5 @@
-//! The agent of the runs: ten tools and a model, all of which do what a run says, at any attempt and in any process.
+//! The agent of the runs: tools and a model, which behave as a run specifies, at any attempt and in any
+//! process.
 
 use std::time::Duration;
 
@@ -6,23 +7,23 @@ use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::agent::policy::InferPolicy;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
+use taskreel::infer::InferPolicy;
 use taskreel::infer::{Entry, InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::system::Builder;
 use taskreel::testing::sleep;
+use taskreel::tool::BoxFuture;
 use taskreel::tool::{DynTool, ToolContext, ToolError, ToolPolicy, Verdict};
 
 use crate::run::{PartPlan, Run, TOOLS};
 
-/// How long an attempt of a tool may take.
+/// The timeout of a tool's attempt.
 const BOUND: Duration = Duration::from_secs(2);
 
-/// For how long the target of `put_soon` knows a key.
+/// The time for which the target of `put_soon` remembers a key.
 const WINDOW: Duration = Duration::from_secs(3);
 
-/// How late the calls of `read_late` may start.
+/// The deadline for starting calls of `read_late`.
 const DEADLINE: Duration = Duration::from_secs(3);
 
 #[derive(Deserialize)]
@@ -41,7 +42,7 @@ async fn work(cx: ToolContext, args: JsonText) -> Result<JsonText, ToolError> {
         "ok" => Ok(JsonText::string(cx.call_id())),
         "fail" => Err(ToolError::failed("it broke")),
         "reject" => Err(ToolError::arguments("not these")),
-        // Without the hook, which would print it.
+        // Without the panic hook, which would print it.
         "panic" => std::panic::resume_unwind(Box::new("as it was told to".to_owned())),
         "heed" => {
             cx.cancellation().canceled().await;
@@ -78,7 +79,8 @@ fn policy(tool: &str) -> ToolPolicy {
     if tool.ends_with("_one") { policy.concurrency(1) } else { policy }
 }
 
-/// Code that approves, denies, leaves it to a person, or takes too long, by what is asked.
+/// An approval handler that approves, denies, defers to a person, or takes too long, depending on the
+/// request.
 async fn approver(asked: ApprovalRequest) -> ApprovalVerdict {
     let mood = Digest::of(asked.args.as_str().as_bytes()).0;
     sleep(Duration::from_millis(u64::from(mood[0]))).await;
@@ -90,7 +92,7 @@ async fn approver(asked: ApprovalRequest) -> ApprovalVerdict {
     }
 }
 
-/// A model that answers from a script, and takes its time, breaks off or hangs as the seed says.
+/// A model that replies from a script, with delays, failures and hangs that follow from the seed.
 struct Moody {
     script: Scripted,
     seed: u64,
@@ -123,7 +125,7 @@ impl InferBackend for Moody {
     }
 }
 
-/// The agent of a run.
+/// Returns the agent of a run.
 pub(crate) fn describe(run: &Run, mut builder: Builder) -> Builder {
     let mut script = Vec::new();
     for part in run.tasks.iter().flat_map(|task| &task.parts) {

@@ -1,10 +1,11 @@
-//! Runs that follow from a seed: tasks, what their tools and models do at which attempt, and when somebody cancels.
+//! Runs generated from a seed: tasks, the behaviour of their tools and models at each attempt, and the
+//! cancels.
 
 use serde_json::{Value, json};
 
 use crate::dice::Dice;
 
-/// A tool's name, for each mode: one that starts at once, and one of which a single call may be under way.
+/// The tools' names, for each mode: one that starts at once, and one that allows a single call at a time.
 pub(crate) const TOOLS: [&str; 12] = [
     "read",
     "read_one",
@@ -20,32 +21,32 @@ pub(crate) const TOOLS: [&str; 12] = [
     "pay_asked",
 ];
 
-/// One run.
+/// A generated run.
 #[derive(Debug, Clone)]
 pub(crate) struct Run {
     pub(crate) seed: u64,
     /// Whether the agent keeps conversations.
     pub(crate) conversation: bool,
-    /// How many calls may be under way at once, all tools and the model together.
+    /// The maximum number of concurrent calls, all tools and the model together.
     pub(crate) places: Option<usize>,
     pub(crate) tasks: Vec<TaskPlan>,
-    /// Whether code decides on what needs approval, before a person does.
+    /// Whether an approval handler decides before a person does.
     pub(crate) handler: bool,
-    /// How long after a crash the next process starts, in milliseconds.
+    /// The time between a crash and the start of the next process, in milliseconds.
     pub(crate) down_for: u64,
-    /// What a person does when all has come to rest: a task is looked after by its number.
+    /// The person's action for each task, by its number, when all work has ended.
     pub(crate) care: Vec<Care>,
 }
 
-/// One task.
+/// A task of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskPlan {
     pub(crate) session: u64,
     pub(crate) parts: Vec<PartPlan>,
-    /// When it comes, and when it is canceled, in milliseconds.
+    /// The time when the task is submitted, in milliseconds; then the time of its cancel.
     pub(crate) comes_at: u64,
     pub(crate) canceled_at: Option<u64>,
-    /// How long its run may take, in milliseconds.
+    /// The time limit of the task's run, in milliseconds.
     pub(crate) run_limit: Option<u64>,
 }
 
@@ -56,7 +57,8 @@ pub(crate) enum PartPlan {
     Infer { prompt: String, replies: Vec<String> },
 }
 
-/// What a person says about a call whose outcome is unknown or that needs approval, or to the task that waits for it.
+/// The person's action for a call with an unknown outcome, for one that needs approval, or for the waiting
+/// task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Care {
     Landed,
@@ -77,7 +79,7 @@ impl Run {
         Self { seed, conversation, places, tasks, handler, down_for, care }
     }
 
-    /// The same run with less in it, for as many ways as there are to leave one thing out.
+    /// Returns smaller versions of the run, each with one thing left out.
     pub(crate) fn smaller(&self) -> Vec<Self> {
         let mut smaller = Vec::new();
         for task in 0..self.tasks.len() {
@@ -113,7 +115,7 @@ impl TaskPlan {
         }
     }
 
-    /// As it is posted.
+    /// Returns the task as posted.
     pub(crate) fn posted(&self, number: usize) -> Value {
         let parts: Vec<Value> = self.parts.iter().zip(0..).map(|(part, at)| part.posted(at)).collect();
         let mut metadata = json!({"session_id": format!("s{}", self.session)});
@@ -152,7 +154,7 @@ impl PartPlan {
     }
 }
 
-/// What the tool does at each attempt, the last for all further ones, and what its probe says.
+/// Returns the tool's behaviour at each attempt, the last one for all further ones, and its probe's verdict.
 fn args(dice: &mut Dice) -> Value {
     let does: Vec<String> = (0..=dice.below(2)).map(|_| doing(dice)).collect();
     let probe = ["landed", "absent", "unsure", "broken"][dice.below(4) as usize];
@@ -167,7 +169,7 @@ fn doing(dice: &mut Dice) -> String {
         7 => "reject 0".to_owned(),
         8 | 9 => "hang 0".to_owned(),
         10 => format!("panic {time}"),
-        // It answers when it hears that nobody wants its answer any more.
+        // It returns when it is notified that its result is no longer wanted.
         _ => "heed 0".to_owned(),
     }
 }

@@ -1,38 +1,38 @@
-//! Peers made for these tests: what they are sent is written down, what they do is told from outside.
+//! Peers for these tests: they record what they are sent, and a test sets their behaviour.
 
 #![allow(dead_code, reason = "no test file uses all of it")]
 
 use std::sync::{Arc, Mutex};
 
 use taskreel::TaskState;
-use taskreel::agent::tool::BoxFuture;
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError};
 use taskreel::proto_events::json::JsonText;
+use taskreel::tool::BoxFuture;
 use taskreel::tool::ToolPolicy;
 use tokio::sync::Notify;
 
-/// What a [`Noted`] does with what it is sent.
+/// The behaviour of a [`Noted`].
 #[derive(Clone)]
 pub(crate) enum Does {
-    /// Answers.
+    /// Replies.
     Answers(Result<PeerAnswer, PeerError>),
-    /// Never answers.
+    /// Never replies.
     Hangs,
-    /// Answers when it is asked to give up.
+    /// Replies when it is asked to give up.
     AnswersTooLate(PeerAnswer),
 }
 
-/// A peer that writes down what it is sent and what it is asked to give up.
+/// A peer that records the tasks it is sent and asked to give up.
 #[derive(Clone)]
 pub(crate) struct Noted {
     pub(crate) policy: ToolPolicy,
     pub(crate) does: Does,
     pub(crate) sent: Arc<Mutex<Vec<Delegation>>>,
-    /// Tasks that it was asked to give up, and why.
+    /// The tasks that it was asked to give up, and why.
     pub(crate) canceled: Arc<Mutex<Vec<(String, String)>>>,
     pub(crate) was_sent: Arc<Notify>,
     pub(crate) was_canceled: Arc<Notify>,
-    /// What `cancel` answers first, before it agrees.
+    /// The first replies of `cancel`, before it agrees.
     pub(crate) refusals: Arc<Mutex<Vec<PeerError>>>,
 }
 
@@ -49,10 +49,10 @@ impl Noted {
         }
     }
 
-    /// Answers with this text, finally.
+    /// Returns a peer that replies with this text.
     pub(crate) fn says(text: &str) -> Self {
         let result = JsonText::string(text);
-        Self::that(Does::Answers(Ok(PeerAnswer { state: TaskState::Completed, result, broke: None })))
+        Self::that(Does::Answers(Ok(PeerAnswer { state: TaskState::Completed, result, error: None })))
     }
 
     pub(crate) fn with(mut self, policy: ToolPolicy) -> Self {
@@ -60,7 +60,7 @@ impl Noted {
         self
     }
 
-    /// Ids of the tasks that came, in order.
+    /// Returns the ids of the received tasks, in order.
     pub(crate) fn tasks(&self) -> Vec<String> {
         self.sent.lock().unwrap().iter().map(|sent| sent.task.id.clone()).collect()
     }

@@ -1,16 +1,16 @@
-//! An answer that does not fit the schema that its part asks for.
+//! Answers that do not fit the schema of their part.
 
 use serde_json::{Value, json};
-use taskreel::agent::output_schema::check_output;
-use taskreel::agent::prompt::{fatal_output, output_refused};
-use taskreel::agent::python::python_json;
+use taskreel::fidelity::OutputSchema;
+use taskreel::fidelity::python_json;
+use taskreel::fidelity::{fatal_output, output_refused};
 
-/// What the model says first and, after it was told, second, in a case of one step and one part that asks for a schema:
-/// only where the first answer does not fit.
+/// A case of one step and one part with a schema whose first answer does not fit: the note on it, and the
+/// second answer.
 struct Unfit {
     note: String,
     second: Value,
-    /// Why the second does not fit either.
+    /// The reason why the second answer does not fit either.
     error: Option<String>,
 }
 
@@ -19,7 +19,7 @@ fn unfit(case: &Value) -> Option<Unfit> {
     let [message] = step["task"]["messages"].as_array()?.as_slice() else { return None };
     let [part] = message["parts"].as_array()?.as_slice() else { return None };
     let schema = &part["content"]["output_schema"];
-    // Recorded is one call only, whose answer ends the run.
+    // The recording has a single call, whose answer ends the run.
     let asked = case["expected"]["llm_calls"].as_array()?.len() == 1;
     if !asked || part["type"] != "infer" || schema.is_null() {
         return None;
@@ -27,11 +27,12 @@ fn unfit(case: &Value) -> Option<Unfit> {
     let script = case["input"]["agent"]["llm_script"].as_array()?;
     let exhausted = json!({"type": "final", "content": "script exhausted"});
     let second = script.get(1).unwrap_or(&exhausted).clone();
+    let checked = OutputSchema::new(schema.clone());
     let misfit = |answer: &Value| -> Option<Option<String>> {
         let content = answer["content"].as_str().filter(|_| answer["type"] == "final")?;
-        let as_text = check_output(schema, &json!(content));
+        let as_text = checked.check(&json!(content));
         Some(match serde_json::from_str::<Value>(content) {
-            Ok(value) => check_output(schema, &value).err().filter(|_| as_text.is_err()),
+            Ok(value) => checked.check(&value).err().filter(|_| as_text.is_err()),
             Err(error) => as_text.err().map(|refusal| format!("{refusal}; as JSON: {error}")),
         })
     };
@@ -67,7 +68,7 @@ pub(super) fn change(case: &mut Value) {
     } else {
         step["task"]["artifacts"][0]["parts"][0]["content"] = second["content"].clone();
     }
-    // A failed turn is not in the history; of one that ended well the note is.
+    // A failed turn is not in the history; a successful one is there with the note.
     let conversations = expected.pointer_mut("/session_state/conversation");
     if let Some(conversations) = conversations.and_then(Value::as_object_mut) {
         if error.is_some() {
@@ -97,12 +98,14 @@ pub(super) fn example() -> (Value, Value) {
     let ended = |state: &str| json!([{"previous_state": "working", "new_state": state}]);
     let theirs = json!({"task": {"state": "completed", "artifacts": [{}], "metadata": {"state_history": ended("completed")}}});
     let asked = json!({"role": "user", "content": "q"});
-    let error = "answer must be of type object, got str; as JSON: expected value at line 1 column 1";
-    let text = fatal_output(error);
+    let error = |said: &str| {
+        format!(r#"answer: "{said}" is not of type "object"; as JSON: expected value at line 1 column 1"#)
+    };
+    let text = fatal_output(&error("script exhausted"));
     let ours = json!({
         "raised": {"type": "RuntimeError", "message": text},
         "task": {"state": "failed", "artifacts": [], "metadata": {"state_history": ended("failed"), "error": text}},
     });
-    let note = json!({"role": "system", "content": output_refused(error, &schema.clone().into())});
+    let note = json!({"role": "system", "content": output_refused(&error("x"), &schema.clone().into())});
     (answer(theirs, json!([[asked]])), answer(ours, json!([[asked], [asked, note]])))
 }

@@ -1,9 +1,9 @@
 //! Areas `tool_args`, `llm_action_parse` and `extract_summary`: the pure rules of the infer loop.
 
 use serde_json::{Value, json};
-use taskreel::agent::action::parse_reply;
-use taskreel::agent::schema::check_args;
-use taskreel::agent::summary::extract_summary;
+use taskreel::fidelity::check_args;
+use taskreel::fidelity::extract_summary;
+use taskreel::fidelity::parse_reply;
 
 use super::{Case, Failure};
 

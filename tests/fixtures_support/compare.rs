@@ -1,11 +1,11 @@
-//! Compares an answer with a recorded one. Generated ids and times stand in the record as placeholders: ours must
-//! have the placeholder's form, equal placeholders stand for equal values, different ones for different values.
+//! Compares a result with a recorded one. Generated ids and times are placeholders in the recording: ours
+//! must have the placeholder's form, equal placeholders mean equal values, different ones different values.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// How the record wants to be compared, beside its values.
+/// The settings of a comparison.
 #[derive(Debug, Default)]
 pub(crate) struct Flags {
     ignore_keys: Vec<String>,
@@ -13,7 +13,7 @@ pub(crate) struct Flags {
 }
 
 impl Flags {
-    /// The flags of a case.
+    /// Returns the settings of a case.
     pub(crate) fn of(case: &Value) -> Self {
         let keys = case["ignore_keys"].as_array().into_iter().flatten();
         Self {
@@ -23,14 +23,14 @@ impl Flags {
     }
 }
 
-/// What each placeholder stood for so far.
+/// The value of each placeholder so far.
 #[derive(Debug, Clone, Default)]
 struct Bindings(HashMap<String, String>);
 
-/// Compares `actual` with `expected`; key order does not count, numbers count by their text.
+/// Compares `actual` with `expected`, ignoring the order of keys; numbers are compared by their text.
 ///
 /// # Errors
-/// Where the two differ, and how.
+/// The place and kind of the first difference.
 pub(crate) fn same(expected: &Value, actual: &Value, flags: &Flags) -> Result<(), String> {
     Bindings::default().value(expected, actual, "$", flags)
 }
@@ -80,7 +80,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Takes for each expected item the first of ours that fits and is not taken yet.
+    /// Matches each expected item with the first of ours that fits and is not matched yet.
     fn unordered(
         &mut self,
         expected: &[Value],
@@ -97,8 +97,7 @@ impl Bindings {
         Ok(())
     }
 
-    /// Walks the expected text piece by piece: literal text must stand in ours, a placeholder takes what has its
-    /// form.
+    /// Compares a text piece by piece: literal text must be in ours, a placeholder matches what has its form.
     fn text(&mut self, expected: &str, actual: &str, at: &str) -> Result<(), String> {
         let wrong = || format!("{at}: expected {expected:?}, got {actual:?}");
         let (mut expected_rest, mut actual_rest) = (expected, actual);
@@ -113,7 +112,7 @@ impl Bindings {
     }
 
     fn bind(&mut self, placeholder: &str, value: &str) -> Result<(), String> {
-        // Times have no number: two of them may be equal or not.
+        // Time placeholders have no number: two times may be equal or not.
         if placeholder == "<ts>" {
             return Ok(());
         }
@@ -132,7 +131,7 @@ impl Bindings {
     }
 }
 
-/// `1e16`, `1E+16` and `1e+016` are one text; `1` and `1.0` are two.
+/// Normalizes a number's text: `1e16`, `1E+16` and `1e+016` are the same; `1` and `1.0` are different.
 fn number(text: &str) -> String {
     let text = text.to_ascii_lowercase();
     let Some((mantissa, exponent)) = text.split_once('e') else {
@@ -143,7 +142,7 @@ fn number(text: &str) -> String {
     format!("{mantissa}e{}{digits}", if negative { "-" } else { "" })
 }
 
-/// The text before the next placeholder, the placeholder, the text after it.
+/// Returns the text before the next placeholder, the placeholder, and the text after it.
 fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
     text.match_indices('<').find_map(|(start, _)| {
         let (literal, rest) = text.split_at_checked(start)?;
@@ -154,7 +153,7 @@ fn next_placeholder(text: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-/// How much of `ours` has the placeholder's form, in bytes.
+/// Returns the length in bytes of the beginning of `ours` that has the placeholder's form.
 fn form_length(placeholder: &str, ours: &str) -> Option<usize> {
     if placeholder == "<ts>" {
         // With microseconds, or without when they are exactly zero.
@@ -174,7 +173,8 @@ fn form_length(placeholder: &str, ours: &str) -> Option<usize> {
     has_form(stamped, &form).then_some(prefix.len() + 1 + form.len())
 }
 
-/// Whether `text` begins with `form`, in which `0` is a digit, `x` a small hexadecimal digit, all else itself.
+/// Whether `text` begins with `form`, in which `0` is a digit, `x` a lower-case hexadecimal digit, all else
+/// itself.
 fn has_form(text: &str, form: &str) -> bool {
     let fits = |(have, want): (u8, u8)| match want {
         b'0' => have.is_ascii_digit(),

@@ -1,9 +1,9 @@
-//! Area `conversation_history`: a history is made, changed by operations, and shown.
+//! Area `conversation_history`: a history is made, changed by operations, and printed.
 
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, LlmMessage, ModelError};
 use serde_json::{Value, json};
-use taskreel::ports::Ports;
+use taskreel_log::ports::Ports;
 
 use super::{Case, Failure, python_error};
 

@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
-use taskreel::ports::Ports;
-use taskreel::store::MemoryStore;
 use taskreel::system::Builder;
 use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{Error, JsonSchema, System, TaskSnapshot};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};
 
-/// What the tools were called with, in order, before they ran.
+/// The tools' calls, in order, each recorded before the tool ran.
 pub(super) type ToolLog = Arc<Mutex<Vec<Value>>>;
 
-/// How long a case may take in all: far more than any needs, so that a hang is an error and no hang.
+/// The maximum time of a case: far more than any needs, so that a hang is an error.
 const CASE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     in_time(Run::case(case))
 }
 
-/// Runs a case on a runtime of its own; one that hangs fails.
+/// Runs a case on a runtime of its own and fails it if it hangs.
 pub(super) fn in_time(case: impl Future<Output = Result<Value, Failure>>) -> Result<Value, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -40,7 +40,7 @@ pub(super) fn in_time(case: impl Future<Output = Result<Value, Failure>>) -> Res
     })
 }
 
-/// The fixtures' rules, and a handler that always answers the same.
+/// Adds the fixtures' capability rules, and an approval handler that always returns the same verdict.
 fn permitted(builder: Builder, agent: &Value) -> Result<Builder, Failure> {
     let rules = JsonText::from(agent["policy_rules"].clone()).read().unwrap_or_default();
     let builder = builder.capability_policy(CapabilityPolicy::from_json(&rules).map_err(broken)?);
@@ -103,7 +103,7 @@ impl Run {
         Ok(answers)
     }
 
-    /// One step's answer, and the task as it ended.
+    /// Runs one step; returns its result, and the task at its end.
     async fn step(&mut self, step: &Value, posted: PostedTask) -> Result<(Value, JsonText), Failure> {
         let as_posted = posted.to_json();
         if let Some(text) = step["invoke"].as_str() {
@@ -140,7 +140,8 @@ impl Run {
         self.log.lock().map_or(0, |log| log.len())
     }
 
-    /// A cancel is sent while `slow` runs: the tool notes its call before it waits.
+    /// Waits until the last tool runs, so that a cancel is sent while `slow` runs: a tool records its call
+    /// before it waits.
     async fn until_the_last_tool_runs(&self, before: usize) {
         loop {
             let slow_runs =
@@ -188,7 +189,7 @@ pub(super) fn broken(error: impl std::fmt::Display) -> Failure {
     Failure::Unanswerable(error.to_string())
 }
 
-/// Our own system prompt is ours alone; the fixtures leave theirs out as well.
+/// Masks our own system prompt, as the fixtures leave out Protolink's.
 fn masked(role: &str, content: &str) -> String {
     let ours = role == "system" && content.contains("JSON") && content.len() > 400;
     if ours && !content.starts_with("Your previous response") {
@@ -198,7 +199,8 @@ fn masked(role: &str, content: &str) -> String {
     }
 }
 
-/// Protolink raises what ends a run in the middle; what only its outputs say is no exception.
+/// Returns the exception that Protolink raises for the task: it raises what ends a run midway, not what only
+/// its outputs report.
 fn raised(end: &TaskSnapshot) -> Option<Value> {
     if end.state() != TaskState::Failed || end.task().history().is_empty() {
         return None;

@@ -1,9 +1,9 @@
-//! Area `finalize_state`: the state that a handler's outputs lead a task to.
+//! Area `finalize_state`: the task state that follows from a handler's outputs.
 
 use proto_events::id::Mint;
 use proto_events::model::{FinalState, Part, TaskState, final_state};
 use serde_json::{Value, json};
-use taskreel::ports::Ports;
+use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};
 
@@ -16,7 +16,7 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     }
     let mut parts = Vec::new();
     for output in case.input()["outputs"].as_array().into_iter().flatten() {
-        // Outputs that are whole messages are not looked into.
+        // Outputs that are whole messages are not examined.
         if output.get("parts").is_none() {
             parts.push(Part::from_json(&output.clone().into(), mint)?);
         }

@@ -7,7 +7,7 @@ use proto_events::model::{
     TaskCancellationRequest,
 };
 use serde_json::Value;
-use taskreel::ports::Ports;
+use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};
 

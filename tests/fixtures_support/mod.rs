@@ -1,5 +1,5 @@
-//! The fixture runner: one file an area, registered in [`AREAS`]; the comparison with its placeholders; the
-//! report.
+//! The fixture runner: a file for each area, registered in [`AREAS`]; the comparison with its placeholders;
+//! the report.
 
 mod agent_grammar;
 mod compare;
@@ -20,7 +20,7 @@ use serde_json::Value;
 
 pub(crate) use report::run;
 
-/// The areas that are built: the name in the fixture files, and what answers a case.
+/// The supported areas: the name in the fixture files, and the function that answers a case.
 pub(crate) const AREAS: &[(&str, Area)] = &[
     ("conversation_history", conversation_history::answer),
     ("execute_task", execute_task::answer),
@@ -37,7 +37,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
     ("tool_args", agent_grammar::tool_args),
 ];
 
-/// The areas that later work builds; who builds one moves it to [`AREAS`].
+/// The areas that are not supported yet; they move to [`AREAS`] when they are built.
 pub(crate) const NOT_BUILT: &[&str] = &[
     // protolink
     "agent_card",
@@ -65,18 +65,18 @@ pub(crate) const NOT_BUILT: &[&str] = &[
     "tools",
 ];
 
-/// What answers a case: the value to compare with `expected`, or why there is none.
+/// A function that answers a case with the value to compare with `expected`, or with a failure.
 pub(crate) type Area = fn(&Case) -> Result<Value, Failure>;
 
-/// Why a case has no answer.
+/// The reason why a case has no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Our code refuses the input, with this text; compared with the recorded error.
     Refused(String),
-    /// The case needs what later work builds: which.
+    /// The case needs this part, which is not built yet.
     #[allow(dead_code, reason = "an area that is being built says so case by case")]
     NotBuilt(&'static str),
-    /// The case asks for something that the area's runner cannot do; the case fails.
+    /// The area's runner cannot do what the case asks for; the case fails.
     Unanswerable(String),
 }
 
@@ -86,31 +86,31 @@ impl From<ModelError> for Failure {
     }
 }
 
-/// One recorded case.
+/// A recorded case.
 #[derive(Debug, Clone)]
 pub(crate) struct Case {
-    /// The case as it stands in the file.
+    /// The case as written in the file.
     pub(crate) whole: Value,
 }
 
 impl Case {
-    /// Its name.
+    /// Returns the case's name.
     pub(crate) fn name(&self) -> &str {
         self.whole["name"].as_str().unwrap_or("(no name)")
     }
 
-    /// What was put in.
+    /// Returns the case's input.
     pub(crate) fn input(&self) -> &Value {
         &self.whole["input"]
     }
 
-    /// A text of the input.
+    /// Returns a text of the input.
     pub(crate) fn text(&self, key: &str) -> Result<&str, Failure> {
         self.input()[key].as_str().ok_or_else(|| Failure::Unanswerable(format!("input.{key} is no string")))
     }
 }
 
-/// An error as the fixtures write one that stands inside an answer.
+/// Returns an error in the form that the fixtures use inside a result.
 pub(crate) fn python_error(error: &ModelError) -> Value {
     let kind = match error {
         ModelError::Missing { .. } => "KeyError",
@@ -120,7 +120,7 @@ pub(crate) fn python_error(error: &ModelError) -> Value {
     serde_json::json!({"type": kind, "message": error.to_string()})
 }
 
-/// Every area's cases, by the names in the files.
+/// Loads every area's cases, by the names in the files.
 ///
 /// # Errors
 /// A text that names the folder or file that cannot be read.

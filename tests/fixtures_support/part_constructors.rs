@@ -1,16 +1,16 @@
-//! Area `part_constructors`: what each convenience constructor of a part makes.
+//! Area `part_constructors`: the result of each convenience constructor of a part.
 
 use proto_events::json::JsonText;
 use proto_events::model::{InferFields, Part, RouteView, ToolOutputView};
 use serde_json::Value;
-use taskreel::ports::Ports;
+use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};
 
 pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     let args = Args(&case.input()["args"]);
     let part = construct(case.text("constructor")?, &args)?;
-    // What is left out on construction is filled in on submission.
+    // Fields left out on construction are filled in on submission.
     Ok(part.hydrated(&mut Ports::default())?.to_json().to_value())
 }
 

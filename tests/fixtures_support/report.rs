@@ -1,4 +1,4 @@
-//! Runs every case of every area that is built and counts: passed, deviating, failed.
+//! Runs every case of every supported area and counts: passed, deviating, failed.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,7 +9,7 @@ use super::compare::{Flags, same};
 use super::{Area, Case, Failure};
 use crate::deviations::Deviation;
 
-/// What became of one area.
+/// The results of one area.
 #[derive(Debug, Default, Clone)]
 struct Counts {
     area: String,
@@ -20,7 +20,7 @@ struct Counts {
     waits_for: &'static str,
 }
 
-/// What became of one rule.
+/// The use of one deviation rule.
 #[derive(Debug)]
 struct RuleUse {
     rule: &'static Deviation,
@@ -28,7 +28,7 @@ struct RuleUse {
     touched: usize,
 }
 
-/// What became of all areas and rules.
+/// The results of all areas and rules.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     areas: Vec<Counts>,
@@ -38,7 +38,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Everything that makes the test fail, each as a line.
+    /// Returns everything that makes the test fail, each as a line.
     pub(crate) fn faults(&self) -> &[String] {
         &self.faults
     }
@@ -63,7 +63,7 @@ impl Report {
         self.areas.push(counts);
     }
 
-    /// The case as we answer it, and whether a rule changed what is expected.
+    /// Returns the case with our expected result, and whether a rule changed it.
     fn deviate(&mut self, area: &str, case: &Case) -> (Case, bool) {
         let mut ours = case.clone();
         for usage in self.rules.iter_mut().filter(|usage| usage.rule.area == area) {
@@ -120,14 +120,14 @@ pub(crate) fn run(
     report
 }
 
-/// What became of a case that did not fail.
+/// The result of a case that did not fail.
 enum Verdict {
     Same,
-    /// It needs what later work builds: what.
+    /// The case needs this part, which is not built yet.
     Later(&'static str),
 }
 
-/// A panic is a failure of its case, not of the run.
+/// Runs a case. A panic fails its case, not the whole run.
 fn judge(case: &Case, answer: Area) -> Result<Verdict, String> {
     let answered =
         catch_unwind(AssertUnwindSafe(|| answer(case))).map_err(|_| "our code panicked".to_owned())?;

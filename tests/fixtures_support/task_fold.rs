@@ -6,11 +6,11 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, Message, PostedTask, TaskState};
 use proto_events::task::{ItemRef, Task, TaskCommand, TaskEvent, TaskRejection};
 use serde_json::{Value, json};
-use taskreel::ports::Ports;
+use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};
 
-/// A task and the time, which goes on with every command.
+/// A task and the time, which advances with every command.
 struct Fold {
     task: Task,
     metadata: Metadata,
@@ -28,7 +28,7 @@ impl Fold {
     }
 
     fn command(&mut self, command: TaskCommand) -> Result<(), String> {
-        let events = self.task.decide(command, &self.metadata).map_err(|rejection| rejection.to_string())?;
+        let events = self.task.decide(command).map_err(|rejection| rejection.to_string())?;
         for event in events {
             self.task.evolve(&event, &self.metadata);
         }
@@ -41,7 +41,7 @@ impl Fold {
     }
 }
 
-/// The lifecycle's edges.
+/// Returns the result of a case about the lifecycle's edges.
 pub(crate) fn lifecycle_transitions(case: &Case) -> Result<Value, Failure> {
     let mut fold = Fold::submitted(&json!({"id": "t", "state": case.input()["from"], "created_at": "x"}))?;
     let mut steps = Vec::new();
@@ -60,8 +60,7 @@ pub(crate) fn lifecycle_transitions(case: &Case) -> Result<Value, Failure> {
     Ok(json!({"steps": steps, "metadata": fold.json()["metadata"]}))
 }
 
-/// One edge of the table, folded: what `begin`, `complete` and the others make of the edges is the area
-/// `task_helpers`.
+/// Folds one edge of the table. The area `task_helpers` covers `begin`, `complete` and the other helpers.
 fn edge(fold: &mut Fold, to: TaskState) -> Result<(), String> {
     let from = fold.task.state();
     if from == to {
@@ -70,7 +69,7 @@ fn edge(fold: &mut Fold, to: TaskState) -> Result<(), String> {
     if !from.can_become(to) {
         return Err(TaskRejection::InvalidTransition { from, to }.to_string());
     }
-    fold.task.evolve(&TaskEvent::StateChanged { from, to }, &fold.metadata);
+    fold.task.evolve(&TaskEvent::state_changed(from, to), &fold.metadata);
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! Area `task_stream_events`: a run as its subscriber sees it, with the tools and the scripted model of the fixtures'
-//! README. The stream is taken before the task is submitted and once more when it is over.
+//! Area `task_stream_events`: a run as its subscriber sees it, with the tools and the scripted model of the
+//! fixtures' README. The stream is taken before the task is submitted and again after its end.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use serde_json::{Value, json};
 use taskreel::System;
-use taskreel::ports::Ports;
-use taskreel::store::MemoryStore;
 use taskreel::system::TaskEvents;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
 
 use super::execute_task::{ToolLog, broken, in_time, model, with_tool};
 use super::{Case, Failure};
@@ -50,7 +50,7 @@ async fn to_its_end(mut events: TaskEvents) -> Result<Vec<Value>, Failure> {
     Ok(all)
 }
 
-/// What the record keeps of an event.
+/// Returns the fields of an event that the recording keeps.
 fn key_fields(event: &Value) -> Value {
     let mut kept = event.clone();
     let mut keys: Vec<String> =

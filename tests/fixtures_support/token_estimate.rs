@@ -1,11 +1,11 @@
-//! Area `token_estimate`: how many tokens a value is.
+//! Area `token_estimate`: the estimated number of tokens in a value.
 
 use serde_json::{Value, json};
-use taskreel::context::tokens::estimate;
+use taskreel_log::context::estimate_tokens;
 
 use super::{Case, Failure};
 
 #[allow(clippy::unnecessary_wraps, reason = "the runner's signature")]
 pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
-    Ok(json!({"tokens": estimate(&case.input()["value"])}))
+    Ok(json!({"tokens": estimate_tokens(&case.input()["value"])}))
 }

@@ -1,5 +1,5 @@
-//! A server that speaks chat completions over raw bytes, and misbehaves as it is told: one answer for each request, in
-//! order, the last one for all that follow.
+//! A server that speaks chat completions over raw bytes, and misbehaves on demand: one answer for each
+//! request, in order, the last one for all further requests.
 #![allow(dead_code, reason = "each test file uses its own half")]
 
 use std::sync::{Arc, Mutex};
@@ -11,29 +11,29 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// Longest wait for anything in a test: far more than it takes, so that a hang is a failure.
+/// The maximum wait in a test: far more than is needed, so that a hang is a failure.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// One step of an answer.
+/// A step of an answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// These bytes, at once.
+    /// Sends these bytes at once.
     Send(Vec<u8>),
-    /// Nothing, until the client has gone.
+    /// Sends nothing until the client disconnects.
     Silence,
 }
 
 /// An answer: after its last step the connection is closed.
 pub(crate) type Answer = Vec<Step>;
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
     /// Method and path.
     pub(crate) line: String,
-    /// Names in lower case.
+    /// The headers, with names in lower case.
     pub(crate) headers: Vec<(String, String)>,
-    /// Its JSON.
+    /// The body's JSON.
     pub(crate) body: Value,
 }
 
@@ -49,11 +49,11 @@ struct State {
     answers: Vec<Answer>,
 }
 
-/// The server. Stops when it is dropped.
+/// A server that stops when it is dropped.
 pub(crate) struct ModelServer {
     address: std::net::SocketAddr,
     state: Arc<Mutex<State>>,
-    /// Clients that went away while the server was silent.
+    /// The number of clients that disconnected while the server was silent.
     gone: watch::Receiver<usize>,
     came: watch::Receiver<usize>,
     serving: JoinHandle<()>,
@@ -84,24 +84,24 @@ impl ModelServer {
         Self { address, state, gone, came, serving }
     }
 
-    /// What a model is told as its base URL.
+    /// Returns the base URL for a model.
     pub(crate) fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// The requests that came, oldest first.
+    /// Returns the received requests, oldest first.
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.state.lock().unwrap().seen.clone()
     }
 
-    /// Waits until so many requests have come.
+    /// Waits until `times` requests have been received.
     pub(crate) async fn until_asked(&self, times: usize) {
         let mut came = self.came.clone();
         let waited = tokio::time::timeout(PATIENCE, came.wait_for(|asked| *asked >= times)).await;
         waited.expect("no request came").unwrap();
     }
 
-    /// Waits until a client has hung up on a silent server.
+    /// Waits until a client has disconnected from a silent server.
     pub(crate) async fn until_left(&self) {
         let mut gone = self.gone.clone();
         let waited = tokio::time::timeout(PATIENCE, gone.wait_for(|gone| *gone > 0)).await;
@@ -170,7 +170,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<Seen> {
     Some(Seen { line, headers, body: serde_json::from_slice(&body).unwrap_or(Value::Null) })
 }
 
-/// A whole answer with status, headers and body. Its end is the end of the connection.
+/// Returns an answer with status, headers and body, ended by the end of the connection.
 pub(crate) fn raw(status: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
     vec![Step::Send(bytes(status, headers, body))]
 }
@@ -183,13 +183,13 @@ fn bytes(status: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     [head.as_bytes(), b"\r\n", body].concat()
 }
 
-/// JSON with a status.
+/// Returns an answer of JSON with a status.
 pub(crate) fn json_answer(status: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
     let headers = [headers, &[("content-type", "application/json; charset=utf-8")]].concat();
     raw(status, &headers, body.to_string().as_bytes())
 }
 
-/// A completion as one document.
+/// Returns a completion as one document.
 pub(crate) fn whole(message: &Value) -> Answer {
     let body = json!({
         "id": "cmpl-1", "object": "chat.completion", "model": "served-model",
@@ -199,35 +199,35 @@ pub(crate) fn whole(message: &Value) -> Answer {
     json_answer("200 OK", &[], &body)
 }
 
-/// The head of a stream.
+/// Returns the head of a stream.
 pub(crate) fn stream_head() -> Vec<u8> {
     bytes("200 OK", &[("content-type", "text/event-stream")], b"")
 }
 
-/// One event of a stream.
+/// Returns an event of a stream.
 pub(crate) fn event(json: &Value) -> Vec<u8> {
     format!("data: {json}\n\n").into_bytes()
 }
 
-/// A piece of an answer's text.
+/// Returns a piece of an answer's text.
 pub(crate) fn piece(text: &str) -> Value {
     json!({"model": "served-model", "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": null}]})
 }
 
-/// What ends an answer: the reason, the usage, the last word.
+/// Returns the end of a stream: the finish reason, the usage, the end mark.
 pub(crate) fn ending() -> Vec<u8> {
     let reason = event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}));
     let usage = event(&json!({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 7}}));
     [reason, usage, b"data: [DONE]\n\n".to_vec()].concat()
 }
 
-/// A stream of these pieces, each sent on its own.
+/// Returns a stream of these pieces, each sent on its own.
 pub(crate) fn streamed(pieces: &[&str]) -> Answer {
     let pieces = pieces.iter().map(|text| Step::Send(event(&piece(text))));
     std::iter::once(Step::Send(stream_head())).chain(pieces).chain([Step::Send(ending())]).collect()
 }
 
-/// A final action, as a model writes it.
+/// Returns a final action, as a model writes it.
 pub(crate) fn said(content: &str) -> String {
     json!({"type": "final", "content": content}).to_string()
 }

@@ -1,81 +1,34 @@
-//! The calls of one stream, folded: which are open, and what became of the others.
+//! The calls of one stream, folded: the open ones, and the outcomes of the others.
 
-use super::{
-    CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CancelStage, FailureClass,
-    Recovery, TokenUsage, Verdict, VerdictBy,
-};
+use crate::call::command::{CallCommand, CallRejection};
+use crate::call::event::CallEvent;
+use crate::call::outcome::{CancelStage, TokenUsage, Verdict, VerdictBy};
+use crate::call::request::{CallKind, CallRequested, Recovery};
+use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
 use crate::id::Digest;
-use crate::json::JsonText;
 
-/// What is known of a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CallStatus {
-    /// Intended, not sent.
-    Requested,
-    /// In flight.
-    Dispatched,
-    /// Its last attempt took too long; what follows is not decided yet.
-    TimedOut,
-    /// Its last attempt had no effect, as was found out: it may be sent again.
-    Unsent,
-    /// It worked.
-    Succeeded(JsonText),
-    /// It did not.
-    Failed(CallFailure),
-    /// Given up with its task.
-    Canceled,
-    /// Nobody can say.
-    Unknown(String),
-    /// It was unknown, and has been looked into.
-    Reconciled(Verdict),
-    /// It was unknown, and stays so: nobody looks any further, and why.
-    Abandoned(String),
-}
-
-impl CallStatus {
-    /// Whether the call still owes an outcome.
-    pub const fn is_open(&self) -> bool {
-        matches!(self, Self::Requested | Self::Dispatched | Self::TimedOut | Self::Unsent)
-    }
-
-    /// The word for it on screens.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Requested => "requested",
-            Self::Dispatched => "in-flight",
-            Self::TimedOut => "timed-out",
-            Self::Unsent => "not-landed",
-            Self::Succeeded(_) => "succeeded",
-            Self::Failed(_) => "failed",
-            Self::Canceled => "canceled",
-            Self::Unknown(_) => "unknown",
-            Self::Reconciled(verdict) => verdict.as_str(),
-            Self::Abandoned(_) => "abandoned",
-        }
-    }
-}
-
-/// One call and what became of it.
+/// A call and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     /// The intent.
     pub request: CallRequested,
-    /// Attempts sent so far.
+    /// The number of attempts sent so far.
     pub attempts: u32,
-    /// The log's epoch in which the last attempt was sent: in a later one, its process has ended.
+    /// The log's epoch in which the last attempt was sent. In a later epoch, the process that sent it has
+    /// ended.
     pub epoch: u64,
-    /// When the intent was written.
+    /// The time at which the intent was written.
     pub requested_at: Timestamp,
-    /// When its first attempt was sent.
+    /// The time at which the first attempt was sent.
     pub first_sent_at: Option<Timestamp>,
-    /// When its last attempt was sent, back-off apart.
+    /// The time at which the last attempt was sent, without its back-off.
     pub sent_at: Option<Timestamp>,
-    /// Back-off of the last attempt, in milliseconds.
+    /// The back-off of the last attempt, in milliseconds.
     pub delay_ms: u64,
-    /// What is known.
+    /// The current status.
     pub status: CallStatus,
-    /// What the provider counted, once it answered.
+    /// The token counts reported by the provider, after a successful call.
     pub usage: Option<TokenUsage>,
 }
 
@@ -94,29 +47,26 @@ impl Call {
         }
     }
 
-    /// Whether an answer of this attempt is the call's: an attempt that took too long, or was followed by another, has
-    /// been given up, and what it still says is late (R6).
-    fn awaits(&self, attempt: u32) -> bool {
-        self.status == CallStatus::Dispatched && self.attempts == attempt
+    /// Whether this event may happen to the call now.
+    fn allows(&self, event: &CallEvent) -> bool {
+        self.status.after(event).is_some()
     }
 
-    /// Whether a failure is the call's: one that its attempt reports, or with which recovery gives an open call up.
-    fn awaits_failure(&self, attempt: u32, class: FailureClass) -> bool {
-        let given_up = matches!(class, FailureClass::BeforeEffect | FailureClass::Exhausted);
-        self.awaits(attempt) || (given_up && self.status.is_open() && self.attempts == attempt)
+    /// Whether what an attempt came to is the call's: an attempt that was followed by another has been given
+    /// up, and what it still says is late (R6).
+    fn takes(&self, attempt: u32, event: &CallEvent) -> bool {
+        self.attempts == attempt && self.allows(event)
     }
 
-    /// Folds a verdict in: of an open call an outcome follows, unless it may be sent again; a canceled call stays
-    /// canceled; an unknown one is unknown no more, unless nobody could say.
-    fn found(&mut self, verdict: &Verdict) {
-        match (&self.status, verdict) {
-            (CallStatus::Dispatched | CallStatus::TimedOut, Verdict::DidNotHappen) => {
-                self.status = CallStatus::Unsent;
-            }
-            (CallStatus::Unknown(_), Verdict::Landed(_) | Verdict::DidNotHappen) => {
-                self.status = CallStatus::Reconciled(verdict.clone());
-            }
-            _ => {}
+    /// Whether an attempt was sent, has no outcome, and may not be followed by another.
+    fn keeps_attempt(&self, cause: &str) -> bool {
+        let may_repeat = self.request.recovery.may_repeat();
+        match self.status {
+            // A crash or a transient failure ends an attempt without an event. Only the first attempt
+            // needs no cause, so the cause distinguishes a retry from a mistake.
+            CallStatus::Dispatched => cause.is_empty() || !may_repeat,
+            CallStatus::TimedOut => !may_repeat,
+            _ => false,
         }
     }
 }
@@ -126,92 +76,81 @@ impl Call {
 pub struct CallBook(pub(crate) Vec<Call>);
 
 impl CallBook {
-    /// The call with this id.
+    /// Returns the call with this id.
     pub fn get(&self, call_id: &str) -> Option<&Call> {
         self.0.iter().rev().find(|call| call.request.call_id == call_id)
     }
 
-    /// All calls, oldest first.
+    /// Returns all calls, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Call> {
         self.0.iter()
     }
 
-    /// The calls that still owe an outcome.
+    /// Returns the calls that have no outcome yet.
     pub fn open(&self) -> impl Iterator<Item = &Call> {
         self.0.iter().filter(|call| call.status.is_open())
     }
 
-    /// The events that follow from a command. `over` says that the stream takes no new intents (R14).
+    /// Returns the events that follow from a command. With `over`, the stream takes no new intents (R14).
     ///
     /// # Errors
-    /// [`CallRejection`], when the call's own life does not allow it.
+    /// [`CallRejection`], when the call's status does not allow the command.
     pub fn decide(&self, command: CallCommand, over: bool) -> Result<Vec<CallEvent>, CallRejection> {
         match command {
             CallCommand::Request(request) => self.request(request, over),
             CallCommand::Dispatch { call_id, epoch, delay_ms, cause } => {
                 let call = self.known(&call_id)?;
-                match call.status {
-                    CallStatus::Requested | CallStatus::Unsent => {}
-                    CallStatus::TimedOut if call.request.recovery.may_repeat() => {}
-                    // A crash or a passing failure ends an attempt without an event: only the first
-                    // attempt needs no cause, so a cause is what tells a retry from a slip.
-                    CallStatus::Dispatched if !cause.is_empty() && call.request.recovery.may_repeat() => {}
-                    CallStatus::Dispatched | CallStatus::TimedOut => {
-                        return Err(CallRejection::InFlight(call_id));
-                    }
-                    _ => return Err(CallRejection::Closed(call_id)),
+                let keeps_attempt = call.keeps_attempt(&cause);
+                let (attempt, id) = (call.attempts + 1, call_id.clone());
+                let sent = CallEvent::Dispatched { call_id, attempt, epoch, delay_ms, cause };
+                if !call.allows(&sent) {
+                    return Err(CallRejection::Closed(id));
                 }
-                Ok(vec![CallEvent::Dispatched {
-                    attempt: call.attempts + 1,
-                    call_id,
-                    epoch,
-                    delay_ms,
-                    cause,
-                }])
+                if keeps_attempt { Err(CallRejection::InFlight(id)) } else { Ok(vec![sent]) }
             }
             CallCommand::Succeed { call_id, attempt, result, usage } => {
-                if self.known(&call_id)?.awaits(attempt) {
-                    return Ok(vec![CallEvent::Succeeded { call_id, attempt, result, usage }]);
-                }
-                let digest = Digest::of(result.as_str().as_bytes());
-                Ok(vec![CallEvent::LateResultIgnored { call_id, attempt, succeeded: true, digest }])
+                let call = self.known(&call_id)?;
+                let succeeded = CallEvent::Succeeded { call_id, attempt, result, usage };
+                // An attempt whose time is up has been given up: only its probe's verdict lets it succeed.
+                let in_time = call.status != CallStatus::TimedOut;
+                Ok(vec![if in_time && call.takes(attempt, &succeeded) { succeeded } else { late(succeeded) }])
             }
             CallCommand::Fail { call_id, attempt, failure } => {
-                if self.known(&call_id)?.awaits_failure(attempt, failure.class) {
-                    return Ok(vec![CallEvent::Failed { call_id, attempt, failure }]);
-                }
-                let digest = Digest::of(failure.message.as_bytes());
-                Ok(vec![CallEvent::LateResultIgnored { call_id, attempt, succeeded: false, digest }])
+                let call = self.known(&call_id)?;
+                let failed = CallEvent::Failed { call_id, attempt, failure };
+                Ok(vec![if call.takes(attempt, &failed) { failed } else { late(failed) }])
             }
-            CallCommand::TimeOut { call_id, attempt, after_ms } => Ok(match self.known(&call_id)? {
-                call if call.status == CallStatus::Dispatched && call.attempts == attempt => {
-                    vec![CallEvent::TimedOut { call_id, attempt, after_ms }]
-                }
-                _ => Vec::new(),
-            }),
+            CallCommand::TimeOut { call_id, attempt, after_ms } => {
+                let call = self.known(&call_id)?;
+                let timed_out = CallEvent::TimedOut { call_id, attempt, after_ms };
+                Ok(if call.takes(attempt, &timed_out) { vec![timed_out] } else { Vec::new() })
+            }
             CallCommand::MarkUnknown { call_id, why } => {
                 let call = self.known(&call_id)?;
-                if !call.status.is_open() {
-                    return Err(CallRejection::Closed(call_id));
+                let unknown = CallEvent::OutcomeUnknown { attempt: call.attempts, call_id, why };
+                if call.allows(&unknown) {
+                    return Ok(vec![unknown]);
                 }
-                Ok(vec![CallEvent::OutcomeUnknown { attempt: call.attempts, call_id, why }])
+                Err(CallRejection::Closed(call.request.call_id.clone()))
             }
             CallCommand::Reconcile { call_id, verdict, by } => self.reconcile(&call_id, &verdict, by),
             CallCommand::Abandon { call_id, reason, by } => {
                 let call = self.known(&call_id)?;
+                let id = call_id.clone();
+                let abandoned = CallEvent::Abandoned { call_id, reason, by };
                 match &call.status {
-                    CallStatus::Unknown(_) => Ok(vec![CallEvent::Abandoned { call_id, reason, by }]),
+                    status if status.after(&abandoned).is_some() => Ok(vec![abandoned]),
                     CallStatus::Abandoned(_) => Ok(Vec::new()),
                     CallStatus::Reconciled(verdict) => {
-                        Err(CallRejection::Settled { call_id, before: verdict.as_str() })
+                        Err(CallRejection::Settled { call_id: id, before: verdict.as_str() })
                     }
-                    other => Err(CallRejection::NotUnknown { call_id, status: other.as_str() }),
+                    other => Err(CallRejection::NotUnknown { call_id: id, status: other.as_str() }),
                 }
             }
         }
     }
 
-    /// What a verdict leads to, which depends on where the call stands.
+    /// Returns the events that follow from a verdict, depending on the call's status.
     fn reconcile(
         &self,
         call_id: &str,
@@ -222,23 +161,17 @@ impl CallBook {
         let (id, attempt) = (|| call_id.to_owned(), call.attempts);
         let probed = by == VerdictBy::Probe;
         let found = CallEvent::Reconciled { call_id: id(), attempt, verdict: verdict.clone(), by };
+        // Only the system's own probe closes a lost call, or lets it be sent again.
+        let guarded = match call.status {
+            CallStatus::Dispatched | CallStatus::TimedOut => probed,
+            CallStatus::Canceled => attempt > 0,
+            _ => true,
+        };
+        if guarded && call.allows(&found) {
+            let then = if call.status.is_open() { outcome_found(call_id, attempt, verdict) } else { None };
+            return Ok(std::iter::once(found).chain(then).collect());
+        }
         match &call.status {
-            // The system's own probe closes a lost call, or lets it be sent again.
-            CallStatus::Dispatched | CallStatus::TimedOut if probed => {
-                let then = match verdict.clone() {
-                    Verdict::Landed(result) => {
-                        Some(CallEvent::Succeeded { call_id: id(), attempt, result, usage: None })
-                    }
-                    Verdict::DidNotHappen => None,
-                    Verdict::Inconclusive(why) => {
-                        Some(CallEvent::OutcomeUnknown { call_id: id(), attempt, why })
-                    }
-                };
-                Ok(std::iter::once(found).chain(then).collect())
-            }
-            CallStatus::Unknown(_) => Ok(vec![found]),
-            // Evidence, kept once.
-            CallStatus::Canceled if attempt > 0 => Ok(vec![found]),
             CallStatus::Reconciled(before) if before == verdict => Ok(Vec::new()),
             CallStatus::Reconciled(before) => {
                 Err(CallRejection::Settled { call_id: id(), before: before.as_str() })
@@ -248,15 +181,15 @@ impl CallBook {
         }
     }
 
-    /// What the end of a run does to every open call: what is Manual and in flight becomes unknown, all else is
-    /// canceled.
+    /// Closes every open call at the end of a run: a call in flight in mode Manual becomes unknown, any other
+    /// is canceled.
     pub fn cancel(&self) -> Vec<CallEvent> {
         self.open()
             .map(|call| {
                 let call_id = call.request.call_id.clone();
                 let sent = call.attempts > 0;
                 if sent && call.request.recovery == Recovery::Manual && call.request.kind != CallKind::Infer {
-                    let why = "its run was ended while the call was in flight".to_owned();
+                    let why = "its run ended while the call was in flight".to_owned();
                     return CallEvent::OutcomeUnknown { call_id, attempt: call.attempts, why };
                 }
                 let stage = if sent { CancelStage::InFlight } else { CancelStage::Requested };
@@ -265,7 +198,8 @@ impl CallBook {
             .collect()
     }
 
-    /// Folds one event in, which was decided at this moment.
+    /// Folds one event in, which was decided at this moment. An event that may not happen to its call
+    /// ([`CallStatus::after`]) is a fact all the same: its call takes the status that the event names.
     pub fn evolve(&mut self, event: &CallEvent, at: Timestamp) {
         if let CallEvent::Requested(request) = event {
             self.0.push(Call::new(CallRequested::clone(request), at));
@@ -274,6 +208,9 @@ impl CallBook {
         let Some(call) = self.0.iter_mut().rev().find(|call| call.request.call_id == event.call_id()) else {
             return;
         };
+        if let Some(status) = call.status.after(event).or_else(|| CallStatus::named_by(event)) {
+            call.status = status;
+        }
         match event {
             CallEvent::Dispatched { attempt, epoch, delay_ms, .. } => {
                 call.attempts = *attempt;
@@ -281,19 +218,9 @@ impl CallBook {
                 call.delay_ms = *delay_ms;
                 call.sent_at = Some(at);
                 call.first_sent_at.get_or_insert(at);
-                call.status = CallStatus::Dispatched;
             }
-            CallEvent::Succeeded { result, usage, .. } => {
-                call.status = CallStatus::Succeeded(result.clone());
-                call.usage = *usage;
-            }
-            CallEvent::Failed { failure, .. } => call.status = CallStatus::Failed(failure.clone()),
-            CallEvent::TimedOut { .. } => call.status = CallStatus::TimedOut,
-            CallEvent::Canceled { .. } => call.status = CallStatus::Canceled,
-            CallEvent::OutcomeUnknown { why, .. } => call.status = CallStatus::Unknown(why.clone()),
-            CallEvent::Reconciled { verdict, .. } => call.found(verdict),
-            CallEvent::Abandoned { reason, .. } => call.status = CallStatus::Abandoned(reason.clone()),
-            CallEvent::Requested(_) | CallEvent::LateResultIgnored { .. } => {}
+            CallEvent::Succeeded { usage, .. } => call.usage = *usage,
+            _ => {}
         }
     }
 
@@ -309,5 +236,30 @@ impl CallBook {
 
     fn known(&self, call_id: &str) -> Result<&Call, CallRejection> {
         self.get(call_id).ok_or_else(|| CallRejection::NotRequested(call_id.to_owned()))
+    }
+}
+
+/// An answer that is not the call's, kept as evidence.
+fn late(answer: CallEvent) -> CallEvent {
+    let ignored = |call_id, attempt, succeeded, text: &str| {
+        let digest = Digest::of(text.as_bytes());
+        CallEvent::LateResultIgnored { call_id, attempt, succeeded, digest }
+    };
+    match answer {
+        CallEvent::Succeeded { call_id, attempt, result, .. } => {
+            ignored(call_id, attempt, true, result.as_str())
+        }
+        CallEvent::Failed { call_id, attempt, failure } => ignored(call_id, attempt, false, &failure.message),
+        other => other,
+    }
+}
+
+/// The outcome that a probe's verdict gives an open call; none where it may be sent again.
+fn outcome_found(call_id: &str, attempt: u32, verdict: &Verdict) -> Option<CallEvent> {
+    let call_id = call_id.to_owned();
+    match verdict.clone() {
+        Verdict::Landed(result) => Some(CallEvent::Succeeded { call_id, attempt, result, usage: None }),
+        Verdict::DidNotHappen => None,
+        Verdict::Inconclusive(why) => Some(CallEvent::OutcomeUnknown { call_id, attempt, why }),
     }
 }

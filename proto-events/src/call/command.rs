@@ -1,82 +1,83 @@
-//! What may be wished of calls, and why it is refused.
+//! Commands about calls, and the reasons to reject them.
 
-use super::{CallFailure, CallRequested, TokenUsage, Verdict, VerdictBy};
+use crate::call::outcome::{CallFailure, TokenUsage, Verdict, VerdictBy};
+use crate::call::request::CallRequested;
 use crate::json::JsonText;
 
-/// What may be wished of calls.
+/// A command about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallCommand {
-    /// Write the intent.
+    /// Record the intent.
     Request(Box<CallRequested>),
-    /// Write that the next attempt is about to be sent.
+    /// Record that the next attempt is about to be sent.
     Dispatch {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The log's epoch.
         epoch: u64,
-        /// Back-off before it is sent, in milliseconds.
+        /// The back-off before the attempt is sent, in milliseconds.
         delay_ms: u64,
-        /// Why this attempt follows another; empty for the first.
+        /// The reason for another attempt; empty for the first.
         cause: String,
     },
-    /// Record what an attempt answered.
+    /// Record the result of an attempt.
     Succeed {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The attempt.
         attempt: u32,
-        /// What it answered.
+        /// The result.
         result: JsonText,
-        /// What the provider counted.
+        /// The token counts reported by the provider.
         usage: Option<TokenUsage>,
     },
     /// Record that an attempt failed.
     Fail {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The attempt.
         attempt: u32,
-        /// Why.
+        /// The reason.
         failure: CallFailure,
     },
-    /// Record that an attempt took too long.
+    /// Record that an attempt timed out.
     TimeOut {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The attempt.
         attempt: u32,
-        /// Its bound, in milliseconds.
+        /// The time limit of the attempt, in milliseconds.
         after_ms: u64,
     },
     /// Record that the outcome cannot be known.
     MarkUnknown {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// What made it unknown.
+        /// The reason why the outcome is unknown.
         why: String,
     },
-    /// Record whether the effect of a lost attempt landed.
+    /// Record whether the effect of a lost attempt took place.
     Reconcile {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// What was found.
+        /// The verdict.
         verdict: Verdict,
-        /// By whom.
+        /// The source of the verdict.
         by: VerdictBy,
     },
-    /// Record that nobody looks any further.
+    /// Stop the investigation of a call whose outcome is unknown.
     Abandon {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Who decided it.
+        /// The name of the person who decided this.
         by: String,
     },
 }
 
 impl CallCommand {
-    /// The call it is about.
+    /// Returns the id of the call.
     pub fn call_id(&self) -> &str {
         match self {
             Self::Request(request) => &request.call_id,
@@ -91,35 +92,35 @@ impl CallCommand {
     }
 }
 
-/// Why a command about a call is refused.
+/// The reason why a command about a call is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallRejection {
-    /// No such intent in this stream.
+    /// The stream has no such intent.
     #[error("call `{0}` was never requested in this stream")]
     NotRequested(String),
-    /// The id has been used.
-    #[error("call `{0}` was requested before; a call id names one intent")]
+    /// The id is already used.
+    #[error("call `{0}` was already requested; a call id identifies one intent")]
     AlreadyRequested(String),
-    /// An outcome is there already.
-    #[error("call `{0}` has its outcome; it is not sent again")]
+    /// The call already has an outcome.
+    #[error("call `{0}` already has an outcome; it is not sent again")]
     Closed(String),
-    /// An attempt is in flight already.
-    #[error("call `{0}` is in flight, or was and may not be repeated; it is not sent again")]
+    /// An attempt is already in flight.
+    #[error("call `{0}` is in flight, or timed out and must not be repeated; it is not sent again")]
     InFlight(String),
-    /// It was looked into before, with another verdict.
-    #[error("call `{call_id}` was settled before: {before}; what is found once is not changed")]
+    /// The call was reconciled before with another verdict, or was abandoned.
+    #[error("call `{call_id}` is already settled as {before}; a verdict cannot be changed")]
     Settled {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// The word for what was found.
+        /// The name of the earlier verdict.
         before: &'static str,
     },
-    /// Nobody needs to look into it.
-    #[error("call `{call_id}` is {status}; only a call whose outcome is unknown is settled by a person")]
+    /// The call's outcome is not unknown.
+    #[error("call `{call_id}` is {status}; a person can settle only a call whose outcome is unknown")]
     NotUnknown {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// What is known of it.
+        /// The name of the call's status.
         status: &'static str,
     },
     /// The task is over.

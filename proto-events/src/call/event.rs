@@ -1,108 +1,109 @@
-//! What happens to calls: facts, which the log keeps.
+//! Events of calls: facts, kept in the log.
 
-use super::{CallFailure, CallRequested, CancelStage, TokenUsage, Verdict, VerdictBy};
+use crate::call::outcome::{CallFailure, CancelStage, TokenUsage, Verdict, VerdictBy};
+use crate::call::request::CallRequested;
 use crate::id::Digest;
 use crate::json::JsonText;
 
-/// What happens to calls.
+/// An event of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEvent {
     /// The intent.
     Requested(Box<CallRequested>),
-    /// One attempt is about to be sent.
+    /// An attempt is about to be sent.
     Dispatched {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// From 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
         /// The log's epoch in which it is sent.
         epoch: u64,
-        /// Back-off before it is sent, in milliseconds.
+        /// The back-off before the attempt is sent, in milliseconds.
         delay_ms: u64,
-        /// Why this attempt follows another; empty for the first.
+        /// The reason for another attempt; empty for the first.
         cause: String,
     },
-    /// The outcome: it worked.
+    /// The outcome: the call succeeded.
     Succeeded {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// The attempt that answered.
+        /// The attempt that returned the result.
         attempt: u32,
-        /// What it answered.
+        /// The result.
         result: JsonText,
-        /// What the provider counted.
+        /// The token counts reported by the provider.
         usage: Option<TokenUsage>,
     },
-    /// The outcome: it did not work.
+    /// The outcome: the call failed.
     Failed {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The attempt that failed.
         attempt: u32,
-        /// Why.
+        /// The reason.
         failure: CallFailure,
     },
-    /// An attempt took too long. Not an outcome: recovery decides what follows.
+    /// An attempt timed out. Not an outcome: recovery decides the next step.
     TimedOut {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The attempt.
         attempt: u32,
-        /// Its bound, in milliseconds.
+        /// The time limit of the attempt, in milliseconds.
         after_ms: u64,
     },
-    /// The outcome: given up because its task was canceled.
+    /// The outcome: the call was given up because its task was canceled.
     Canceled {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// How far it had come.
+        /// The progress of the call.
         stage: CancelStage,
     },
-    /// The outcome: nobody can say whether the effect landed, and it may not be repeated.
+    /// The outcome: the effect may or may not have taken place, and the call may not be repeated.
     OutcomeUnknown {
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The last attempt.
         attempt: u32,
-        /// What made it unknown.
+        /// The reason why the outcome is unknown.
         why: String,
     },
-    /// Somebody looked whether the effect of a lost attempt landed. Of an open call it is followed by an outcome or
-    /// another attempt; of one that was unknown it says what became of it; of a canceled one it is evidence.
+    /// A verdict on the effect of a lost attempt. For an open call, an outcome or another attempt follows;
+    /// an unknown one is reconciled, unless the verdict is inconclusive; for a canceled one, it is evidence.
     Reconciled {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// The attempt that was asked about.
+        /// The attempt that was investigated.
         attempt: u32,
-        /// What was found.
+        /// The verdict.
         verdict: Verdict,
-        /// By whom.
+        /// The source of the verdict.
         by: VerdictBy,
     },
-    /// Nobody looks any further whether an unknown call took effect.
+    /// The investigation of an unknown call was stopped.
     Abandoned {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// Why, in their words.
+        /// The reason, as given by the person.
         reason: String,
-        /// Who decided it.
+        /// The name of the person who decided this.
         by: String,
     },
-    /// A result came after the call was closed: kept as evidence, never folded into an outcome (R6).
+    /// A result arrived after the call was closed: kept as evidence, never folded into an outcome (R6).
     LateResultIgnored {
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// The attempt that answered late.
+        /// The attempt whose result was late.
         attempt: u32,
-        /// Whether it had worked.
+        /// Whether the attempt succeeded.
         succeeded: bool,
-        /// SHA-256 of its result or error text.
+        /// The SHA-256 of the result or error text.
         digest: Digest,
     },
 }
 
 impl CallEvent {
-    /// The call it is about.
+    /// Returns the id of the call.
     pub fn call_id(&self) -> &str {
         match self {
             Self::Requested(request) => &request.call_id,

@@ -1,61 +1,65 @@
-//! Rule R7: what follows for a call whose attempt was lost to a crash, took too long, or failed in passing.
-//! The intent says what may be done; nothing else is asked. Who recovers and who explains what recovery would do
-//! both ask here.
+//! Rule R7: the next step for a call whose attempt was lost to a crash, timed out, or failed transiently.
+//! The intent alone states what is permitted. Recovery and the explanation of recovery use the same
+//! functions.
 
-use super::{Call, CallCommand, CallFailure, CallKind, CallStatus, FailureClass, Recovery};
+use crate::call::book::Call;
+use crate::call::command::CallCommand;
+use crate::call::outcome::{CallFailure, FailureClass};
+use crate::call::request::{CallKind, Recovery};
+use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
 
-/// When a process asks, and with which epoch it writes.
+/// The moment of a recovery: the epoch of the deciding process and the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// The log's epoch: an attempt of an earlier one was made by a process that has ended.
+    /// The log's epoch; the process that made an attempt of an earlier one has ended.
     pub epoch: u64,
     /// The time.
     pub at: Timestamp,
 }
 
-/// What follows for a lost call.
+/// The next step for a lost call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// This is written.
+    /// Record this command.
     Write(CallCommand),
-    /// Its tool is asked whether the attempt took effect; the answer is a [`CallCommand::Reconcile`].
+    /// Ask the tool whether the attempt took effect; the reply becomes a [`CallCommand::Reconcile`].
     Probe {
-        /// Why nobody knows.
+        /// The reason why the outcome is unknown.
         why: String,
     },
 }
 
-/// What is done with an open call by a process that found it in the log: one that was never
-/// sent is sent, one whose process has ended or whose time is up is dealt with as its recovery mode says (R7).
-/// Nothing, if it is still in flight in this very process, or has its outcome.
+/// Returns the next step for an open call found in the log (R7): a call that was never sent is sent; one
+/// whose process has ended or whose time is up follows its recovery mode. `None` if the call is in flight in
+/// this process, or has an outcome.
 pub fn resume(call: &Call, now: Moment) -> Option<Next> {
     match call.status {
         CallStatus::Requested => Some(Next::Write(send(call, now, String::new()))),
-        CallStatus::Unsent => Some(Next::Write(again(call, now, "the attempt before had no effect"))),
+        CallStatus::Unsent => Some(Next::Write(again(call, now, "the previous attempt had no effect"))),
         CallStatus::TimedOut => Some(after_timeout(call, now)),
         CallStatus::Dispatched if call.epoch < now.epoch => Some(after_crash(call, now)),
         _ => None,
     }
 }
 
-/// The call is sent for the first time.
+/// Sends the call for the first time.
 pub fn first_attempt(call_id: String, epoch: u64) -> CallCommand {
     CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }
 }
 
-/// The call was in flight when its process ended.
+/// Returns the next step after the process ended with the call in flight.
 fn after_crash(call: &Call, now: Moment) -> Next {
     lost(call, now, "the process ended while the call was in flight")
 }
 
-/// The attempt took too long: the same row as a crash.
+/// Returns the next step after a timeout: the same as after a crash.
 fn after_timeout(call: &Call, now: Moment) -> Next {
     let bound = call.request.timeout_ms;
     lost(call, now, &format!("attempt {} did not end within {bound} ms", call.attempts))
 }
 
-/// The attempt was cut off in this process: the same row again.
+/// Returns the next step after the attempt was cut off in this process: the same as after a crash.
 pub fn after_loss(call: &Call, now: Moment, why: &str) -> Next {
     lost(call, now, why)
 }
@@ -67,29 +71,29 @@ fn lost(call: &Call, now: Moment, why: &str) -> Next {
         Recovery::Idempotent if within_window(call, now.at) => again(call, now, why),
         Recovery::Idempotent => {
             let window = call.request.window_ms.unwrap_or_default();
-            unknown(format!("{why}; the target knows its key for {window} ms only"))
+            unknown(format!("{why}; the target remembers the key for only {window} ms"))
         }
         Recovery::Reconcile => return Next::Probe { why: why.to_owned() },
         Recovery::Manual => unknown(why.to_owned()),
     })
 }
 
-/// Whether the target still knows the key of the first attempt.
+/// Whether the target still remembers the idempotency key of the first attempt.
 fn within_window(call: &Call, now: Timestamp) -> bool {
     let (Some(window), Some(first)) = (call.request.window_ms, call.first_sent_at) else { return true };
     now.millis_since(first) < window
 }
 
-/// Another attempt, if one is left.
+/// Sends another attempt, if one is left; otherwise fails the call.
 fn again(call: &Call, now: Moment, why: &str) -> CallCommand {
     if call.attempts < call.request.max_attempts {
         return send(call, now, why.to_owned());
     }
-    let message = format!("{why}; no attempt of {} is left", call.request.max_attempts);
+    let message = format!("{why}; the limit of {} attempts is reached", call.request.max_attempts);
     end(call, FailureClass::Exhausted, "TimeoutError", message)
 }
 
-/// An attempt, unless it is too late for one.
+/// Sends an attempt, unless the deadline has passed.
 fn send(call: &Call, now: Moment, cause: String) -> CallCommand {
     if call.request.deadline.is_some_and(|deadline| deadline <= now.at) {
         let class = if call.attempts == 0 { FailureClass::BeforeEffect } else { FailureClass::Exhausted };
@@ -104,21 +108,21 @@ fn end(call: &Call, class: FailureClass, error_type: &str, message: String) -> C
     CallCommand::Fail { call_id: call.request.call_id.clone(), attempt: call.attempts, failure }
 }
 
-/// How an attempt failed.
+/// A failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failed {
-    /// Which attempt.
+    /// The number of the attempt.
     pub attempt: u32,
-    /// Why.
+    /// The reason.
     pub failure: CallFailure,
-    /// Whether the target asks to be tried again.
+    /// Whether the failure is transient, so that an inference may be retried.
     pub passing: bool,
-    /// After how long, in milliseconds.
+    /// The back-off before a retry, in milliseconds.
     pub delay_ms: u64,
 }
 
-/// An attempt failed. A passing failure of an inference is tried again, and an error of a tool whose policy says so,
-/// while attempts and time are left.
+/// Returns the next step after a failed attempt. Retried, while attempts and time are left: a transient
+/// failure of an inference, and an error of a tool whose policy allows it.
 pub fn after_failure(call: &Call, failed: Failed, now: Moment) -> CallCommand {
     let Failed { attempt, failure, passing, delay_ms } = failed;
     let call_id = call.request.call_id.clone();

@@ -1,14 +1,13 @@
-//! Storage structs of approval events, and of approvals as a snapshot keeps them.
+//! Storage structs of approval events.
 
 use serde::{Deserialize, Serialize};
 
-use super::FieldError;
-use super::stored_model::json;
-use super::upcast::first_version;
-use crate::call::CallOrigin;
-use crate::envelope::Timestamp;
+use crate::call::request::CallOrigin;
+use crate::codec::error::FieldError;
+use crate::codec::stored_model::json;
+use crate::codec::upcast::first_version;
 use crate::id::Digest;
-use crate::task::{Approval, ApprovalDecided, ApprovalRequested};
+use crate::task::approval::{ApprovalDecided, ApprovalRequested};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct ApprovalRequestedV1 {
@@ -76,32 +75,5 @@ impl ApprovalDecidedV1 {
     pub(super) fn read(self) -> ApprovalDecided {
         let Self { approval_id, approved, reason, decided_by } = self;
         ApprovalDecided { approval_id, approved, reason, decided_by }
-    }
-}
-
-/// An approval as folded.
-#[derive(Serialize, Deserialize)]
-pub(super) struct StoredApproval {
-    request: ApprovalRequestedV1,
-    requested_at: i64,
-    decision: Option<(ApprovalDecidedV1, i64)>,
-}
-
-impl StoredApproval {
-    pub(super) fn of(approval: &Approval) -> Self {
-        let Approval { request, requested_at, decision } = approval;
-        Self {
-            request: ApprovalRequestedV1::of(request),
-            requested_at: requested_at.0,
-            decision: decision.as_ref().map(|(decided, at)| (ApprovalDecidedV1::of(decided), at.0)),
-        }
-    }
-
-    pub(super) fn read(self) -> Result<Approval, FieldError> {
-        Ok(Approval {
-            request: self.request.read()?,
-            requested_at: Timestamp(self.requested_at),
-            decision: self.decision.map(|(decided, at)| (decided.read(), Timestamp(at))),
-        })
     }
 }

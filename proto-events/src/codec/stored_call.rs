@@ -2,23 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored_model::{code, coded, json};
-use super::upcast::{Schema, first_version, read, write};
-use super::{CodecError, FieldError, Payload, kind};
-use crate::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, PromptRef,
-    Recovery, TokenUsage, Verdict, VerdictBy,
-};
+use crate::call::event::CallEvent;
+use crate::call::outcome::{CallFailure, CancelStage, FailureClass, TokenUsage, Verdict, VerdictBy};
+use crate::call::request::{CallKind, CallOrigin, CallRequested, PromptRef, Recovery};
+use crate::codec::code::Coded;
+use crate::codec::error::{CodecError, FieldError};
+use crate::codec::kind;
+use crate::codec::storable::Payload;
+use crate::codec::stored_model::json;
+use crate::codec::upcast::{Schema, first_version, read, write};
 use crate::envelope::Timestamp;
 use crate::id::{Digest, Version};
-
-/// New ones are added at the end: the place is what is stored.
-const CALL_KINDS: [CallKind; 3] = [CallKind::Tool, CallKind::Infer, CallKind::Delegate];
-const RECOVERIES: [Recovery; 5] =
-    [Recovery::ReadOnly, Recovery::Idempotent, Recovery::Reconcile, Recovery::Manual, Recovery::Reissue];
-const CLASSES: [FailureClass; 4] =
-    [FailureClass::BeforeEffect, FailureClass::AfterEffect, FailureClass::Rejected, FailureClass::Exhausted];
-const STAGES: [CancelStage; 2] = [CancelStage::Requested, CancelStage::InFlight];
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct RequestedV1 {
@@ -39,7 +33,8 @@ pub(super) struct RequestedV1 {
     prompt: Option<PromptV1>,
 }
 
-/// Version 2 tells who said what may be repeated, how errors are tried again, until when, and under which approval.
+/// Version 2 of the intent: adds the source of the recovery mode, retries of errors, limits in time,
+/// capabilities and the approval.
 #[derive(Serialize, Deserialize)]
 pub(super) struct RequestedV2 {
     first: RequestedV1,
@@ -55,7 +50,8 @@ impl Schema<'_> for RequestedV2 {
     const VERSION: u8 = 2;
     type Previous = RequestedV1;
 
-    /// Before there was a choice, the tool's registration said it, and only a model's passing failures were tried again.
+    /// Fills in the former behaviour: the tool's registration decided, and only transient failures of a model
+    /// were retried.
     fn upcast(first: RequestedV1) -> Self {
         Self {
             first,
@@ -130,9 +126,9 @@ struct ReconciledV1 {
     call_id: String,
     attempt: u32,
     verdict: u8,
-    /// The result, or why nobody can say.
+    /// The result, or the reason why the verdict is inconclusive.
     says: String,
-    /// The operator's name; none for the tool's probe.
+    /// The operator's name; `None` for the tool's probe.
     operator: Option<String>,
 }
 
@@ -177,14 +173,14 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
         }
         CallEvent::Failed { call_id, attempt, failure } => {
             let CallFailure { class, error_type, message } = failure;
-            let class = code(&CLASSES, &class);
+            let class = class.code();
             write(kind::CALL_FAILED, &FailedV1 { call_id, attempt, class, error_type, message })
         }
         CallEvent::TimedOut { call_id, attempt, after_ms } => {
             write(kind::CALL_TIMED_OUT, &TimedOutV1 { call_id, attempt, after_ms })
         }
         CallEvent::Canceled { call_id, stage } => {
-            write(kind::CALL_CANCELED, &CanceledV1 { call_id, stage: code(&STAGES, &stage) })
+            write(kind::CALL_CANCELED, &CanceledV1 { call_id, stage: stage.code() })
         }
         CallEvent::OutcomeUnknown { call_id, attempt, why } => {
             write(kind::CALL_OUTCOME_UNKNOWN, &OutcomeUnknownV1 { call_id, attempt, why })
@@ -225,7 +221,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
         }
         kind::CALL_FAILED => {
             let FailedV1 { call_id, attempt, class, error_type, message } = read(kind, schema, body)?;
-            let class = coded(&CLASSES, class).map_err(damaged)?;
+            let class = FailureClass::of_code(class).map_err(damaged)?;
             CallEvent::Failed { call_id, attempt, failure: CallFailure { class, error_type, message } }
         }
         kind::CALL_TIMED_OUT => {
@@ -234,7 +230,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
         }
         kind::CALL_CANCELED => {
             let CanceledV1 { call_id, stage } = read(kind, schema, body)?;
-            CallEvent::Canceled { call_id, stage: coded(&STAGES, stage).map_err(damaged)? }
+            CallEvent::Canceled { call_id, stage: CancelStage::of_code(stage).map_err(damaged)? }
         }
         kind::CALL_OUTCOME_UNKNOWN => {
             let OutcomeUnknownV1 { call_id, attempt, why } = read(kind, schema, body)?;
@@ -258,18 +254,6 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             return Err(CodecError::UnknownKind { kind, category: "call" });
         }
     })
-}
-
-/// A failure as a snapshot keeps it: class, type and message.
-pub(super) fn failure_of(failure: &CallFailure) -> (u8, String, String) {
-    let CallFailure { class, error_type, message } = failure;
-    (code(&CLASSES, class), error_type.clone(), message.clone())
-}
-
-pub(super) fn read_failure(
-    (class, error_type, message): (u8, String, String),
-) -> Result<CallFailure, FieldError> {
-    Ok(CallFailure { class: coded(&CLASSES, class)?, error_type, message })
 }
 
 /// A verdict as events and snapshots keep it.
@@ -304,14 +288,32 @@ impl RequestedV2 {
     }
 
     pub(super) fn read(self) -> Result<CallRequested, FieldError> {
-        let mut request = self.first.read()?;
-        request.recovery_source = self.recovery_source;
-        request.retry_errors = self.retry_errors;
-        request.window_ms = self.window_ms;
-        request.deadline = self.deadline.map(Timestamp);
-        request.capabilities = self.capabilities;
-        request.approval = self.approval;
-        Ok(request)
+        let first = self.first;
+        Ok(CallRequested {
+            call_id: first.call_id,
+            kind: CallKind::of_code(first.kind)?,
+            target: first.target,
+            args: json(&first.args)?,
+            args_digest: Digest(first.args_digest),
+            idempotency_key: first.idempotency_key,
+            recovery: Recovery::of_code(first.recovery)?,
+            recovery_source: self.recovery_source,
+            timeout_ms: first.timeout_ms,
+            max_attempts: first.max_attempts,
+            retry_errors: self.retry_errors,
+            window_ms: self.window_ms,
+            deadline: self.deadline.map(Timestamp),
+            capabilities: self.capabilities,
+            approval: self.approval,
+            origin: CallOrigin {
+                run: first.run,
+                part: first.part,
+                step: first.step,
+                infer_call: first.infer_call,
+                part_call_id: first.part_call_id,
+            },
+            prompt: first.prompt.map(PromptV1::read),
+        })
     }
 }
 
@@ -319,12 +321,12 @@ impl RequestedV1 {
     fn of(request: CallRequested) -> Self {
         Self {
             call_id: request.call_id,
-            kind: code(&CALL_KINDS, &request.kind),
+            kind: request.kind.code(),
             target: request.target,
             args: request.args.as_str().to_owned(),
             args_digest: request.args_digest.0,
             idempotency_key: request.idempotency_key,
-            recovery: code(&RECOVERIES, &request.recovery),
+            recovery: request.recovery.code(),
             timeout_ms: request.timeout_ms,
             max_attempts: request.max_attempts,
             run: request.origin.run,
@@ -334,34 +336,6 @@ impl RequestedV1 {
             part_call_id: request.origin.part_call_id,
             prompt: request.prompt.map(PromptV1::of),
         }
-    }
-
-    fn read(self) -> Result<CallRequested, FieldError> {
-        Ok(CallRequested {
-            call_id: self.call_id,
-            kind: coded(&CALL_KINDS, self.kind)?,
-            target: self.target,
-            args: json(&self.args)?,
-            args_digest: Digest(self.args_digest),
-            idempotency_key: self.idempotency_key,
-            recovery: coded(&RECOVERIES, self.recovery)?,
-            recovery_source: String::new(),
-            timeout_ms: self.timeout_ms,
-            max_attempts: self.max_attempts,
-            retry_errors: false,
-            window_ms: None,
-            deadline: None,
-            capabilities: Vec::new(),
-            approval: None,
-            origin: CallOrigin {
-                run: self.run,
-                part: self.part,
-                step: self.step,
-                infer_call: self.infer_call,
-                part_call_id: self.part_call_id,
-            },
-            prompt: self.prompt.map(PromptV1::read),
-        })
     }
 }
 
@@ -380,6 +354,28 @@ impl PromptV1 {
             digest: Digest(digest),
             renderer,
             tools: Digest(tools),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::json::JsonText;
+
+    #[test]
+    fn every_verdict_comes_back_from_its_code_and_no_other_code_is_read() {
+        let all = [
+            Verdict::Landed(JsonText::empty_object()),
+            Verdict::DidNotHappen,
+            Verdict::Inconclusive("closed".to_owned()),
+        ];
+        for verdict in all {
+            let (code, says) = verdict_of(&verdict);
+            assert_eq!(read_verdict(code, says).unwrap(), verdict);
+        }
+        for code in 3..=u8::MAX {
+            assert!(matches!(read_verdict(code, "{}".to_owned()), Err(FieldError::Code(_))));
         }
     }
 }

@@ -1,11 +1,17 @@
-//! Storage structs of the models that events carry. Free-form JSON is text here; nothing else may be. Texts are borrowed,
-//! from the model when writing and from the bytes when reading, so that neither copies one twice.
+//! Storage structs of the models that events carry. Only free-form JSON is stored as JSON text. Texts are
+//! borrowed, from the model when writing and from the bytes when reading, so that no text is copied twice.
 
 use serde::{Deserialize, Serialize};
 
-use super::FieldError;
+use crate::codec::code::Coded;
+use crate::codec::error::FieldError;
 use crate::json::{JsonObject, JsonText};
-use crate::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
+use crate::model::artifact::Artifact;
+use crate::model::llm_message::{LlmMessage, LlmRole};
+use crate::model::message::Message;
+use crate::model::part::Part;
+use crate::model::posted::PostedTask;
+use crate::model::task_state::TaskState;
 use crate::turn::TurnMessage;
 
 #[derive(Serialize, Deserialize)]
@@ -94,34 +100,12 @@ pub(super) struct TurnMessageV1<'a> {
 
 type Read<T> = Result<T, FieldError>;
 
-const STATES: [TaskState; 7] = [
-    TaskState::Submitted,
-    TaskState::Working,
-    TaskState::InputRequired,
-    TaskState::Completed,
-    TaskState::Failed,
-    TaskState::Canceled,
-    TaskState::Unknown,
-];
-
-const ROLES: [LlmRole; 4] = [LlmRole::System, LlmRole::User, LlmRole::Assistant, LlmRole::Tool];
-
-/// The place of a value in its table, which is its code on disk.
-pub(super) fn code<T: PartialEq>(table: &[T], value: &T) -> u8 {
-    table.iter().position(|known| known == value).and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX)
-}
-
-/// The value of a code.
-pub(super) fn coded<T: Copy>(table: &[T], code: u8) -> Read<T> {
-    table.get(usize::from(code)).copied().ok_or(FieldError::Code(code))
-}
-
 pub(super) fn state_code(state: TaskState) -> u8 {
-    code(&STATES, &state)
+    state.code()
 }
 
 pub(super) fn state_of(code: u8) -> Read<TaskState> {
-    coded(&STATES, code)
+    TaskState::of_code(code)
 }
 
 fn owned(text: Option<&str>) -> Option<String> {
@@ -229,7 +213,7 @@ impl<'a> PostedTaskV1<'a> {
 impl<'a> LlmMessageV1<'a> {
     pub(super) fn of(message: &'a LlmMessage) -> Self {
         Self {
-            role: code(&ROLES, &message.role),
+            role: message.role.code(),
             content: &message.content,
             name: message.name.as_deref(),
             metadata: ObjectV1::of(&message.metadata),
@@ -242,7 +226,7 @@ impl<'a> LlmMessageV1<'a> {
 
     pub(super) fn read(self) -> Read<LlmMessage> {
         Ok(LlmMessage {
-            role: coded(&ROLES, self.role)?,
+            role: LlmRole::of_code(self.role)?,
             content: self.content.to_owned(),
             name: owned(self.name),
             metadata: self.metadata.read()?,

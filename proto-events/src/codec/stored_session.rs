@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored_model::{LlmMessageV1, TurnMessageV1};
-use super::upcast::{first_version, read, write};
-use super::{CodecError, FieldError, Payload, Storable, kind};
-use crate::session::SessionEvent;
+use crate::codec::error::{CodecError, FieldError};
+use crate::codec::kind;
+use crate::codec::storable::{Payload, Storable};
+use crate::codec::stored_model::{LlmMessageV1, TurnMessageV1};
+use crate::codec::upcast::{first_version, read, write};
+use crate::id::Category;
+use crate::session::event::SessionEvent;
 
 #[derive(Serialize, Deserialize)]
 struct OpenedV1 {
@@ -32,7 +35,7 @@ struct TurnAbortedV1 {
 first_version!(OpenedV1, LlmMessageV1<'a>, TurnStartedV1, TurnCommittedV1, TurnAbortedV1);
 
 impl Storable for SessionEvent {
-    const CATEGORY: &'static str = "session";
+    const CATEGORY: Category = Category::Session;
 
     fn encode(&self) -> Result<Payload, CodecError> {
         match self {
@@ -82,7 +85,7 @@ impl Storable for SessionEvent {
                 Self::TurnAborted { turn_id, reason }
             }
             _ => {
-                return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY });
+                return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY.as_str() });
             }
         })
     }

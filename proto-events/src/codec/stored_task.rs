@@ -2,19 +2,70 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::stored_approval::{ApprovalDecidedV1, ApprovalRequestedV1};
-use super::stored_model::{
+use crate::codec::error::{CodecError, FieldError};
+use crate::codec::storable::{Payload, Storable};
+use crate::codec::stored_approval::{ApprovalDecidedV1, ApprovalRequestedV1};
+use crate::codec::stored_model::{
     ArtifactV1, MessageV1, ObjectV1, PostedTaskV1, TurnMessageV1, state_code, state_of,
 };
-use super::upcast::{first_version, read, write};
-use super::{CodecError, FieldError, Payload, Storable, kind, payload, stored_call};
-use crate::model::TaskState;
-use crate::task::TaskEvent;
+use crate::codec::upcast::{Schema, first_version, read, write};
+use crate::codec::{kind, payload, stored_call};
+use crate::id::Category;
+use crate::model::run_budget::{BudgetLimit, LimitUse};
+use crate::model::task_state::TaskState;
+use crate::task::event::TaskEvent;
 
 #[derive(Serialize, Deserialize)]
 struct StateChangedV1 {
     from: u8,
     to: u8,
+}
+
+#[derive(Serialize, Deserialize)]
+struct StateChangedV2 {
+    first: StateChangedV1,
+    budget: Option<LimitUseV1>,
+}
+
+impl Schema<'_> for StateChangedV2 {
+    const VERSION: u8 = 2;
+    type Previous = StateChangedV1;
+
+    /// Before, a budget that ended a run stood in the text of the error alone.
+    fn upcast(first: StateChangedV1) -> Self {
+        Self { first, budget: None }
+    }
+}
+
+/// A limit of a budget, what was used of it, and what was allowed.
+#[derive(Serialize, Deserialize)]
+struct LimitUseV1 {
+    limit: u8,
+    used: f64,
+    allowed: f64,
+}
+
+impl LimitUseV1 {
+    fn of(over: &LimitUse) -> Self {
+        Self { limit: limit_code(over.limit), used: over.used, allowed: over.allowed }
+    }
+
+    fn read(&self) -> Result<LimitUse, FieldError> {
+        let limit = BudgetLimit::ALL.into_iter().find(|limit| limit_code(*limit) == self.limit);
+        let limit = limit.ok_or(FieldError::Code(self.limit))?;
+        Ok(LimitUse { limit, used: self.used, allowed: self.allowed })
+    }
+}
+
+const fn limit_code(limit: BudgetLimit) -> u8 {
+    match limit {
+        BudgetLimit::Steps => 0,
+        BudgetLimit::LlmCalls => 1,
+        BudgetLimit::ToolCalls => 2,
+        BudgetLimit::InputTokens => 3,
+        BudgetLimit::OutputTokens => 4,
+        BudgetLimit::RuntimeSeconds => 5,
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -39,16 +90,16 @@ first_version!(
     TurnMessageV1<'a>
 );
 
-/// The state in which a task is after an event of its stream, if the event says; cheap, since of a posted task only
-/// the front is read.
+/// Returns the state of a task after an event of its stream, if the event sets it. Of a posted task only the
+/// front is decoded.
 ///
 /// # Errors
-/// [`CodecError`] if schema version or body are not those of such an event.
+/// [`CodecError`] if schema version or body do not belong to such an event.
 pub fn state_after(kind: u16, schema: u8, body: &[u8]) -> Result<Option<TaskState>, CodecError> {
     let damaged = |why: String| CodecError::Damaged { kind, why };
     let code = match (kind, schema) {
         (kind::SUBMITTED, 1) => payload::read_front::<(&str, u8)>(body).map_err(damaged)?.1,
-        (kind::STATE_CHANGED, _) => read::<StateChangedV1>(kind, schema, body)?.to,
+        (kind::STATE_CHANGED, _) => read::<StateChangedV2>(kind, schema, body)?.first.to,
         (kind::SUBMITTED, found) => return Err(CodecError::UnknownSchema { kind, found, known: 1 }),
         _ => return Ok(None),
     };
@@ -56,14 +107,15 @@ pub fn state_after(kind: u16, schema: u8, body: &[u8]) -> Result<Option<TaskStat
 }
 
 impl Storable for TaskEvent {
-    const CATEGORY: &'static str = "task";
+    const CATEGORY: Category = Category::Task;
 
     fn encode(&self) -> Result<Payload, CodecError> {
         match self {
             Self::Submitted(posted) => write(kind::SUBMITTED, &PostedTaskV1::of(posted)),
-            Self::StateChanged { from, to } => {
-                let stored = StateChangedV1 { from: state_code(*from), to: state_code(*to) };
-                write(kind::STATE_CHANGED, &stored)
+            Self::StateChanged { from, to, budget } => {
+                let first = StateChangedV1 { from: state_code(*from), to: state_code(*to) };
+                let budget = budget.as_ref().map(LimitUseV1::of);
+                write(kind::STATE_CHANGED, &StateChangedV2 { first, budget })
             }
             Self::MessageAppended(message) => write(kind::TASK_MESSAGE_APPENDED, &MessageV1::of(message)),
             Self::ArtifactAppended { artifact, part } => {
@@ -93,9 +145,11 @@ impl Storable for TaskEvent {
                 Self::Submitted(Box::new(stored.read().map_err(damaged)?))
             }
             kind::STATE_CHANGED => {
-                let stored: StateChangedV1 = read(kind, schema, body)?;
-                let from = state_of(stored.from).map_err(damaged)?;
-                Self::StateChanged { from, to: state_of(stored.to).map_err(damaged)? }
+                let StateChangedV2 { first, budget } = read(kind, schema, body)?;
+                let from = state_of(first.from).map_err(damaged)?;
+                let to = state_of(first.to).map_err(damaged)?;
+                let budget = budget.map(|over| over.read()).transpose().map_err(damaged)?;
+                Self::StateChanged { from, to, budget }
             }
             kind::TASK_MESSAGE_APPENDED => {
                 let stored: MessageV1<'_> = read(kind, schema, body)?;
@@ -127,7 +181,7 @@ impl Storable for TaskEvent {
             }
             _ if kind::is_call(kind) => Self::Call(stored_call::decode(kind, schema, body)?),
             _ => {
-                return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY });
+                return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY.as_str() });
             }
         })
     }

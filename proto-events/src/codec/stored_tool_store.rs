@@ -1,14 +1,14 @@
 //! Storage structs of a tool store's events, and of its fold.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
-use super::stored_model::json;
-use super::upcast::{first_version, read, write};
-use super::{CodecError, FieldError, Payload, Storable, kind};
-use crate::id::Version;
-use crate::tool_store::{ToolEntry, ToolStore, ToolStoreEvent};
+use crate::codec::error::{CodecError, FieldError};
+use crate::codec::kind;
+use crate::codec::storable::{Payload, Storable};
+use crate::codec::stored_model::json;
+use crate::codec::upcast::{first_version, read, write};
+use crate::id::Category;
+use crate::tool_store::event::ToolStoreEvent;
 
 #[derive(Serialize, Deserialize)]
 struct PutV1<'a> {
@@ -28,7 +28,7 @@ struct DeletedV1<'a> {
 first_version!(PutV1<'a>, DeletedV1<'a>);
 
 impl Storable for ToolStoreEvent {
-    const CATEGORY: &'static str = "tool";
+    const CATEGORY: Category = Category::Tool;
 
     fn encode(&self) -> Result<Payload, CodecError> {
         match self {
@@ -54,34 +54,8 @@ impl Storable for ToolStoreEvent {
                 Self::KeyDeleted { task: task.to_owned(), call_id: call_id.to_owned(), key: key.to_owned() }
             }
             _ => {
-                return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY });
+                return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY.as_str() });
             }
         })
-    }
-}
-
-/// A tool's store as snapshots keep it.
-#[derive(Serialize, Deserialize)]
-pub(super) struct StoredToolStore<'a> {
-    #[serde(borrow)]
-    entries: Vec<(&'a str, &'a str, u64)>,
-    version: u64,
-    bytes: usize,
-}
-
-impl<'a> StoredToolStore<'a> {
-    pub(super) fn of(store: &'a ToolStore) -> Self {
-        let ToolStore { entries, version, bytes } = store;
-        let entry =
-            |(key, entry): (&'a String, &'a ToolEntry)| (key.as_str(), entry.value.as_str(), entry.version.0);
-        Self { entries: entries.iter().map(entry).collect(), version: version.0, bytes: *bytes }
-    }
-
-    pub(super) fn read(self) -> Result<ToolStore, FieldError> {
-        let mut entries = BTreeMap::new();
-        for (key, value, version) in self.entries {
-            entries.insert(key.to_owned(), ToolEntry { value: json(value)?, version: Version(version) });
-        }
-        Ok(ToolStore { entries, version: Version(self.version), bytes: self.bytes })
     }
 }

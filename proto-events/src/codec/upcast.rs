@@ -1,18 +1,20 @@
-//! Old schema versions made new while reading, one step at a time: v1 to v2 to v3. The domain knows only
+//! Upcasts from old schema versions while reading, one step at a time: v1 to v2 to v3. The domain knows only
 //! the newest. A new field is a new version with its own struct, its `upcast`, and a golden file.
 
 use serde::{Deserialize, Serialize};
 
-use super::{CodecError, Payload, payload};
+use crate::codec::error::CodecError;
+use crate::codec::payload;
+use crate::codec::storable::Payload;
 use crate::limits::PAYLOAD_BYTES_MAX;
 
-/// One schema version of one event's body; it may borrow its texts from the bytes.
+/// A schema version of one event's body, which may borrow its texts from the bytes.
 pub(super) trait Schema<'a>: Serialize + Deserialize<'a> {
-    /// Its number; the first is 1.
+    /// The number of the version; the first is 1.
     const VERSION: u8;
-    /// The version before; the first names itself.
+    /// The previous version; the first names itself.
     type Previous: Schema<'a>;
-    /// Makes the version before into this one. Never called on the first.
+    /// Converts the previous version to this one. Never called on the first.
     fn upcast(previous: Self::Previous) -> Self;
 }
 
@@ -28,7 +30,7 @@ macro_rules! first_version {
 }
 pub(super) use first_version;
 
-/// Reads the body of `kind`, written in version `schema`, as the newest version.
+/// Decodes the body of `kind`, written in version `schema`, as the newest version.
 pub(super) fn read<'a, T: Schema<'a>>(kind: u16, schema: u8, body: &'a [u8]) -> Result<T, CodecError> {
     if schema == T::VERSION {
         return payload::read(body).map_err(|why| CodecError::Damaged { kind, why });
@@ -39,7 +41,7 @@ pub(super) fn read<'a, T: Schema<'a>>(kind: u16, schema: u8, body: &'a [u8]) -> 
     read::<T::Previous>(kind, schema, body).map(T::upcast)
 }
 
-/// Writes a body in the newest version.
+/// Encodes a body in the newest version.
 pub(super) fn write<'a, T: Schema<'a>>(kind: u16, value: &T) -> Result<Payload, CodecError> {
     let body = payload::write(value).map_err(|why| CodecError::Damaged { kind, why })?;
     if body.len() > PAYLOAD_BYTES_MAX {

@@ -1,37 +1,38 @@
-//! What a task produces: parts with a name, a place and a media type of their own.
+//! Artifacts: the results of a task, as parts with a name, a URI and a media type.
 
 use serde::Serialize;
 
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
+use crate::model::error::ModelError;
 use crate::model::fields::Fields;
-use crate::model::{ModelError, Part};
+use crate::model::part::Part;
 
-/// What a task produces. An id or time that was posted as null stays null.
+/// A result of a task. An id or time that was posted as null stays null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Artifact {
-    /// Its id, usually `art_…`.
+    /// The id, usually `art_…`.
     pub id: Option<String>,
-    /// Its content, in order.
+    /// The content, in order.
     pub parts: Vec<Part>,
-    /// Whatever else belongs to it.
+    /// Further data of the event.
     pub metadata: JsonObject,
-    /// When it was made, as text that is not looked into.
+    /// The time of creation, as uninterpreted text.
     pub timestamp: Option<String>,
-    /// What it is: `result` unless said otherwise.
+    /// The kind; `result` by default.
     pub kind: String,
-    /// Its name, to show.
+    /// The display name.
     pub name: Option<String>,
-    /// Where what it stands for can be found.
+    /// The URI of the content that the artifact represents.
     pub uri: Option<String>,
-    /// The media type of the whole.
+    /// The media type of the whole artifact.
     pub media_type: Option<String>,
-    /// The [`RunAction`](crate::model::RunAction) that made or proposes it.
+    /// The id of the [`RunAction`](crate::model::RunAction) that made or proposes the artifact.
     pub action_id: Option<String>,
 }
 
 impl Artifact {
-    /// A new result.
+    /// Returns a new result.
     pub fn new(parts: Vec<Part>, mint: &mut dyn Mint) -> Self {
         Self {
             id: Some(mint.id("art_")),
@@ -46,18 +47,11 @@ impl Artifact {
         }
     }
 
-    /// The same artifact as one of that action's.
-    #[must_use]
-    pub fn for_action(mut self, action_id: &str) -> Self {
-        self.action_id = Some(action_id.to_owned());
-        self
-    }
-
-    /// Reads an artifact. Id and time that are absent are filled in; kind, name, uri, media type and action id
-    /// become text as Python's `str` makes it.
+    /// Reads an artifact. An absent id or time is filled in; kind, name, URI, media type and action id become
+    /// text as Python's `str` makes it.
     ///
     /// # Errors
-    /// [`ModelError`], naming the field or part that is wrong.
+    /// [`ModelError`], naming the wrong field or part.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         Ok(Self {
@@ -73,7 +67,7 @@ impl Artifact {
         })
     }
 
-    /// The artifact as Protolink writes it.
+    /// Returns the artifact as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }

@@ -1,27 +1,27 @@
-//! Why a text is not one of our models.
+//! The reasons why a text is not one of our models.
 
 use crate::json::JsonError;
 
-/// Why a text is not one of our models. Where Protolink has a text of its own for it, that is the text.
+/// The reason why a text is not one of our models. Where Protolink has a text for the error, it is used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelError {
-    /// It is not JSON that we take. Names line and column where it has one.
+    /// The text is not accepted as JSON. Names line and column if known.
     #[error(transparent)]
     Json(#[from] JsonError),
     /// A key that has no default is absent (Protolink's `KeyError`).
     #[error("`{key}` is missing; it has no default")]
     Missing {
-        /// The key, with the path that leads to it.
+        /// The key, with its path.
         key: String,
     },
-    /// A value is of another kind than the model can hold (Protolink's `TypeError`).
+    /// A value has another type than the model holds (Protolink's `TypeError`).
     #[error("{} must be {expected}, not {found}", named(field))]
     Expected {
-        /// The field, with the path that leads to it.
+        /// The field, with its path.
         field: String,
-        /// What it must be, with its article.
+        /// The expected type, with its article.
         expected: &'static str,
-        /// What it is, with its article.
+        /// The actual type, with its article.
         found: &'static str,
     },
     /// A value breaks a rule of the model (Protolink's `ValueError`), in Protolink's words.
@@ -30,7 +30,7 @@ pub enum ModelError {
 }
 
 impl ModelError {
-    /// The same error, seen from the model that holds this one at `path`.
+    /// Returns the error as seen from the model that holds this one at `path`.
     pub(crate) fn within(self, path: &str) -> Self {
         match self {
             Self::Missing { key } => Self::Missing { key: format!("{path}.{key}") },
@@ -44,7 +44,7 @@ impl ModelError {
     }
 }
 
-/// The field in backquotes; a whole value has no name.
+/// Returns the field in backquotes; a whole value has no name.
 fn named(field: &str) -> String {
     if field.is_empty() { "the value".to_owned() } else { format!("`{field}`") }
 }

@@ -1,13 +1,14 @@
-//! Reading a model's keys from an object, with the defaults and coercions that Protolink's `from_dict` has.
+//! Reading of a model's keys from an object, with the defaults and coercions of Protolink's `from_dict`.
 
 use crate::json::{JsonObject, JsonText};
-use crate::model::{ModelError, python};
+use crate::model::error::ModelError;
+use crate::model::python;
 
-/// The keys of one object on its way to becoming a model.
+/// The keys of an object from which a model is read.
 pub(crate) struct Fields(JsonObject);
 
 impl Fields {
-    /// Takes the keys of an object.
+    /// Reads the keys of an object.
     pub(crate) fn of(json: &JsonText) -> Result<Self, ModelError> {
         if !json.is_object() {
             return Err(expected("", "an object", json));
@@ -15,37 +16,37 @@ impl Fields {
         Ok(Self(json.read()?))
     }
 
-    /// As [`Self::of`], where anything that Python takes for false stands for no keys.
+    /// Reads the keys of an object; a value that is false in Python has no keys.
     pub(crate) fn of_optional(json: &JsonText) -> Result<Self, ModelError> {
         if python::truthy(json) { Self::of(json) } else { Ok(Self(JsonObject::new())) }
     }
 
-    /// The value of `key`, null included.
+    /// Returns the value of `key`, null included.
     pub(crate) fn get(&self, key: &str) -> Option<&JsonText> {
         self.0.get(key)
     }
 
-    /// The value of `key`, unless Python takes it for false.
+    /// Returns the value of `key`, unless it is false in Python.
     pub(crate) fn truthy(&self, key: &str) -> Option<&JsonText> {
         self.get(key).filter(|value| python::truthy(value))
     }
 
-    /// The value of `key`; null if absent.
+    /// Returns the value of `key`; null if absent.
     pub(crate) fn any(&self, key: &str) -> JsonText {
         self.get(key).cloned().unwrap_or_default()
     }
 
-    /// A value that must be there.
+    /// Returns the value of a required key.
     pub(crate) fn required(&self, key: &str) -> Result<&JsonText, ModelError> {
         self.get(key).ok_or_else(|| ModelError::Missing { key: key.to_owned() })
     }
 
-    /// A string; `default` if absent.
+    /// Reads a string; `default` if absent.
     pub(crate) fn text_or(&self, key: &str, default: impl FnOnce() -> String) -> Result<String, ModelError> {
         self.get(key).map_or_else(|| Ok(default()), |value| string(key, value))
     }
 
-    /// A string or null; `default` if absent, and an explicit null stays one.
+    /// Reads a string or null; `default` if absent, `None` for an explicit null.
     pub(crate) fn nullable_or(
         &self,
         key: &str,
@@ -58,32 +59,32 @@ impl Fields {
         }
     }
 
-    /// Python's `str` of the value; `None` if absent or null.
+    /// Returns Python's `str` of the value; `None` if absent or null.
     pub(crate) fn coerced(&self, key: &str) -> Option<String> {
         self.get(key).filter(|value| !value.is_null()).map(python::text)
     }
 
-    /// Python's `str` of the value; `None` if Python takes it for false.
+    /// Returns Python's `str` of the value; `None` if it is false in Python.
     pub(crate) fn coerced_truthy(&self, key: &str) -> Option<String> {
         self.truthy(key).map(python::text)
     }
 
-    /// Python's `bool` of the value; false if absent.
+    /// Returns Python's `bool` of the value; false if absent.
     pub(crate) fn flag(&self, key: &str) -> bool {
         self.truthy(key).is_some()
     }
 
-    /// Python's `int` of the value; `default` if absent.
+    /// Returns Python's `int` of the value; `default` if absent.
     pub(crate) fn int_or(&self, key: &str, default: i64) -> Result<i64, ModelError> {
         self.get(key).map_or(Ok(default), |value| python::int(value, key))
     }
 
-    /// Python's `int` of the value; `None` if absent or null.
+    /// Returns Python's `int` of the value; `None` if absent or null.
     pub(crate) fn optional_int(&self, key: &str) -> Result<Option<i64>, ModelError> {
         self.get(key).filter(|value| !value.is_null()).map(|value| python::int(value, key)).transpose()
     }
 
-    /// An object; empty if absent or if Python takes the value for false.
+    /// Reads an object; empty if absent or false in Python.
     pub(crate) fn object(&self, key: &str) -> Result<JsonObject, ModelError> {
         match self.truthy(key) {
             None => Ok(JsonObject::new()),
@@ -92,17 +93,17 @@ impl Fields {
         }
     }
 
-    /// The items of an array; none if absent.
+    /// Reads the items of an array; empty if absent.
     pub(crate) fn list(&self, key: &str) -> Result<Vec<JsonText>, ModelError> {
         self.get(key).map_or_else(|| Ok(Vec::new()), |value| items(key, value))
     }
 
-    /// The items of an array; none if absent or if Python takes the value for false.
+    /// Reads the items of an array; empty if absent or false in Python.
     pub(crate) fn optional_list(&self, key: &str) -> Result<Vec<JsonText>, ModelError> {
         self.truthy(key).map_or_else(|| Ok(Vec::new()), |value| items(key, value))
     }
 
-    /// The texts of an array, or of one string that stands for an array of one.
+    /// Reads the texts of an array; a string is read as an array of one.
     pub(crate) fn texts(&self, key: &str) -> Result<Vec<String>, ModelError> {
         match self.truthy(key) {
             Some(value) if value.as_str().starts_with('"') => Ok(vec![string(key, value)?]),
@@ -110,7 +111,7 @@ impl Fields {
         }
     }
 
-    /// The models of an array, each read by `read`; errors name the item.
+    /// Reads the models of an array with `read`; errors name the item.
     pub(crate) fn models<T>(
         &self,
         key: &str,
@@ -119,7 +120,7 @@ impl Fields {
         models(key, &self.list(key)?, read)
     }
 
-    /// Every key but those `known`, in order.
+    /// Returns every key except those in `known`, in order.
     pub(crate) fn others<'a>(&'a self, known: &'a [&str]) -> impl Iterator<Item = (&'a str, &'a JsonText)> {
         self.0.iter().filter(|(key, _)| !known.contains(key))
     }
@@ -138,12 +139,15 @@ pub(crate) fn models<T>(
         .collect()
 }
 
-/// The string that `value` must be.
+/// Reads `value`, which must be a string.
 pub(crate) fn string(key: &str, value: &JsonText) -> Result<String, ModelError> {
     value.to_str().ok_or_else(|| {
-        // A string that is none can only hold half of a surrogate pair.
-        let valid =
-            if python::kind(value) == "a string" { "a string of whole characters" } else { "a string" };
+        // A string that does not parse can only hold half of a surrogate pair.
+        let valid = if python::kind(value) == "a string" {
+            "a string without unpaired surrogates"
+        } else {
+            "a string"
+        };
         expected(key, valid, value)
     })
 }
@@ -152,7 +156,7 @@ fn items(key: &str, value: &JsonText) -> Result<Vec<JsonText>, ModelError> {
     if value.as_str().starts_with('[') { Ok(value.read()?) } else { Err(expected(key, "an array", value)) }
 }
 
-/// The error of a value that is of another kind.
+/// Returns the error for a value of another type.
 pub(crate) fn expected(field: &str, expected: &'static str, found: &JsonText) -> ModelError {
     ModelError::Expected { field: field.to_owned(), expected, found: python::kind(found) }
 }

@@ -1,18 +1,19 @@
-//! A conversation with a model: its messages in order, and the few ways in which they change.
+//! A conversation with a model: its messages in order, and the operations that change them.
 
 use serde::Serialize;
 
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
+use crate::model::error::ModelError;
 use crate::model::fields::models;
-use crate::model::{LlmMessage, LlmRole, ModelError};
+use crate::model::llm_message::{LlmMessage, LlmRole};
 
-/// A message as a provider is shown it.
+/// A message as sent to a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ProviderMessage<'a> {
-    /// Who speaks.
+    /// The role of the speaker.
     pub role: LlmRole,
-    /// What is said.
+    /// The text.
     pub content: &'a str,
     /// The tool's name, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,12 +25,12 @@ pub struct ProviderMessage<'a> {
 pub struct ConversationHistory(pub(crate) Vec<LlmMessage>);
 
 impl ConversationHistory {
-    /// No message.
+    /// Returns a conversation without messages.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A conversation that begins with a system prompt; an empty prompt is none.
+    /// Returns a conversation that begins with a system prompt, unless the prompt is empty.
     pub fn with_system(prompt: &str, mint: &mut dyn Mint) -> Self {
         let mut history = Self::new();
         if !prompt.is_empty() {
@@ -38,37 +39,37 @@ impl ConversationHistory {
         history
     }
 
-    /// Reads a list of whole messages.
+    /// Reads a list of complete messages.
     ///
     /// # Errors
-    /// [`ModelError`], naming the message that is wrong.
+    /// [`ModelError`], naming the wrong message.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let items: Vec<JsonText> = json.read()?;
         let messages = models("messages", &items, |item| LlmMessage::from_json(item, mint))?;
         Ok(Self(messages))
     }
 
-    /// The whole messages as Protolink writes them.
+    /// Returns the complete messages as Protolink writes them.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(&self.0)
     }
 
-    /// The whole messages.
+    /// Returns the complete messages.
     pub fn as_slice(&self) -> &[LlmMessage] {
         &self.0
     }
 
-    /// How many messages.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Whether the conversation has no message.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What a provider is shown: role, content, and the name where there is one.
+    /// Returns the messages as sent to a provider: role, content, and the name if present.
     pub fn messages(&self) -> Vec<ProviderMessage<'_>> {
         self.0
             .iter()
@@ -80,7 +81,7 @@ impl ConversationHistory {
             .collect()
     }
 
-    /// Appends a message that exists already.
+    /// Appends an existing message.
     pub fn push(&mut self, message: LlmMessage) {
         self.0.push(message);
     }
@@ -95,12 +96,12 @@ impl ConversationHistory {
         self.add(LlmRole::Assistant, content, metadata, mint);
     }
 
-    /// Appends instructions; unlike [`Self::set_system`], at the end.
+    /// Appends instructions at the end, unlike [`Self::set_system`].
     pub fn add_system(&mut self, content: &str, mint: &mut dyn Mint) {
         self.add(LlmRole::System, content, JsonObject::new(), mint);
     }
 
-    /// Appends a tool's answer; the tool's name goes to `name`.
+    /// Appends a tool's result; the tool's name goes to `name`.
     pub fn add_tool(&mut self, content: &str, tool: &str, metadata: JsonObject, mint: &mut dyn Mint) {
         let message = LlmMessage {
             name: Some(tool.to_owned()),
@@ -113,7 +114,7 @@ impl ConversationHistory {
     /// Appends a provider's raw message; see [`LlmMessage::from_raw`].
     ///
     /// # Errors
-    /// [`ModelError`] if the role is missing or unknown, or the content no string.
+    /// [`ModelError`] if the role is missing or unknown, or the content is not a string.
     pub fn add_raw(&mut self, json: &JsonText, mint: &mut dyn Mint) -> Result<(), ModelError> {
         self.push(LlmMessage::from_raw(json, mint)?);
         Ok(())
@@ -125,33 +126,33 @@ impl ConversationHistory {
     }
 
     /// Whether the first message is a system prompt.
-    pub fn has_system(&self) -> bool {
+    fn has_system(&self) -> bool {
         self.0.first().is_some_and(|first| first.role == LlmRole::System)
     }
 
-    /// Puts a system prompt first, in place of the one that stands there. The rest stays.
+    /// Puts a system prompt first, replacing an existing one. The rest stays.
     pub fn set_system(&mut self, content: &str, mint: &mut dyn Mint) {
         self.put_system(LlmMessage::new(LlmRole::System, content, mint));
     }
 
-    /// As [`Self::set_system`], with a message that exists already.
+    /// Puts an existing message first, like [`Self::set_system`].
     pub fn put_system(&mut self, prompt: LlmMessage) {
         let replaced = usize::from(self.has_system());
         self.0.splice(..replaced, [prompt]);
     }
 
-    /// Leaves nothing but a system prompt.
+    /// Replaces all messages by a system prompt.
     pub fn reset_to_system(&mut self, content: &str, mint: &mut dyn Mint) {
         self.0 = vec![LlmMessage::new(LlmRole::System, content, mint)];
     }
 
-    /// Takes other messages in place of these.
+    /// Replaces all messages.
     pub fn replace(&mut self, messages: Vec<LlmMessage>) {
         self.0 = messages;
     }
 
-    /// Keeps the newest messages, `max_messages` in all. A system prompt that stands first is kept and counts;
-    /// Protolink 0.6.4 keeps the first message whatever its role, which we follow 0.8.3 in not doing.
+    /// Keeps the newest messages, `max_messages` in all. A leading system prompt is kept and counts.
+    /// Protolink 0.6.4 keeps the first message whatever its role; this follows 0.8.3, which does not.
     ///
     /// # Errors
     /// [`ModelError::Invalid`] if `max_messages` is less than 2.

@@ -1,13 +1,13 @@
-//! Times of LLM messages, the only ones that Protolink reads: what Python's `datetime.fromisoformat` takes,
-//! printed as `isoformat` prints it. A time without an offset stays without one.
+//! Times of LLM messages, the only ones that Protolink parses: accepted as by Python's
+//! `datetime.fromisoformat`, printed as by `isoformat`. A time without an offset stays without one.
 
 use std::fmt::Write as _;
 
-/// The text in Python's form; `None` if it is no date or time in ISO form.
+/// Returns the text in Python's form; `None` if it is not a date or time in ISO form.
 pub(crate) fn normalised(text: &str) -> Option<String> {
     let (date, rest) = date(text)?;
     let mut chars = rest.chars();
-    // Python lets any one character stand between date and time.
+    // Python accepts any one character between date and time.
     let Some(_) = chars.next() else {
         return Some(format!("{date}T00:00:00"));
     };
@@ -35,7 +35,7 @@ fn date(text: &str) -> Option<(String, &str)> {
     Some((date.to_string(), text.get(end..)?))
 }
 
-/// Hours, minutes, seconds and a fraction, cut to microseconds, with or without colons.
+/// Returns hours, minutes, seconds and a fraction, cut to microseconds, with or without colons.
 fn clock(text: &str) -> Option<String> {
     let (whole, fraction) = match text.find(['.', ',']) {
         Some(at) => (text.get(..at)?, Some(text.get(at + 1..)?)),
@@ -53,7 +53,7 @@ fn clock(text: &str) -> Option<String> {
     let hour = fields.next()??;
     let minute = fields.next().unwrap_or(Some(0))?;
     let seconds = fields.next();
-    // A fraction is one of seconds, which must then be there.
+    // A fraction belongs to the seconds, which must then be present.
     if fraction.is_some() && seconds.is_none() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! One message of a conversation with a model, the same whatever the provider.
+//! A message of a conversation with a model, independent of the provider.
 
 use std::fmt;
 
@@ -6,10 +6,11 @@ use serde::{Serialize, Serializer};
 
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
+use crate::model::error::ModelError;
 use crate::model::fields::{Fields, expected, string};
-use crate::model::{ModelError, iso, python};
+use crate::model::{iso, python};
 
-/// Who speaks in a conversation with a model.
+/// The role of a speaker in a conversation with a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LlmRole {
     /// Instructions.
@@ -18,12 +19,12 @@ pub enum LlmRole {
     User,
     /// The model.
     Assistant,
-    /// A tool's answer.
+    /// A tool's result.
     Tool,
 }
 
 impl LlmRole {
-    /// The role in Protolink's words.
+    /// Returns the role in Protolink's words.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",
@@ -36,7 +37,7 @@ impl LlmRole {
     /// Reads a role from JSON.
     ///
     /// # Errors
-    /// [`ModelError::Invalid`] with Protolink's text, for anything that names no role.
+    /// [`ModelError::Invalid`] with Protolink's text, for anything that is not a role.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let named = |text: String| {
             [Self::System, Self::User, Self::Assistant, Self::Tool]
@@ -61,29 +62,31 @@ impl Serialize for LlmRole {
     }
 }
 
-/// One message of a conversation with a model.
+/// A message of a conversation with a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LlmMessage {
-    /// Who speaks.
+    /// The role of the speaker.
     pub role: LlmRole,
-    /// What is said.
+    /// The text.
     pub content: String,
-    /// The tool's name, for a tool's answer.
+    /// The tool's name, for a tool's result.
     pub name: Option<String>,
-    /// Whatever belongs to it.
+    /// Further data of the message.
     pub metadata: JsonObject,
-    /// Its id, a UUID.
+    /// The id, a UUID.
     pub id: String,
-    /// When, in Python's ISO form.
+    /// The time of creation, in Python's ISO form.
     pub created_at: String,
-    /// A provider's own tool calls; `{}` if none.
+    /// A provider's own tool calls; `{}` if absent.
     pub tool_calls: JsonText,
-    /// A provider's own field; [`ConversationHistory::add_tool`](crate::model::ConversationHistory::add_tool) leaves it empty, as Protolink does.
+    /// A provider's own field;
+    /// [`ConversationHistory::add_tool`](crate::model::ConversationHistory::add_tool) leaves it empty, as
+    /// Protolink does.
     pub tool_name: Option<String>,
 }
 
 impl LlmMessage {
-    /// A new message without name, metadata or tool calls.
+    /// Returns a new message without name, metadata or tool calls.
     pub fn new(role: LlmRole, content: impl Into<String>, mint: &mut dyn Mint) -> Self {
         Self {
             role,
@@ -97,10 +100,10 @@ impl LlmMessage {
         }
     }
 
-    /// Reads a message; id and time that are absent are filled in.
+    /// Reads a message; an absent id or time is filled in.
     ///
     /// # Errors
-    /// [`ModelError`] if role or content is missing, the role unknown, or the time no ISO time.
+    /// [`ModelError`] if role or content is missing, the role unknown, or the time not an ISO time.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         Ok(Self {
@@ -118,7 +121,7 @@ impl LlmMessage {
     /// Reads a provider's raw message: role, content (empty if absent) and tool calls; the rest is dropped.
     ///
     /// # Errors
-    /// [`ModelError`] if the role is missing or unknown, or the content no string.
+    /// [`ModelError`] if the role is missing or unknown, or the content is not a string.
     pub fn from_raw(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         let role = LlmRole::from_json(fields.required("role")?)?;
@@ -126,7 +129,7 @@ impl LlmMessage {
         Ok(Self { tool_calls: tool_calls(&fields), ..Self::new(role, content, mint) })
     }
 
-    /// The message as Protolink writes it.
+    /// Returns the message as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }

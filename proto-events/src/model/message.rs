@@ -1,27 +1,28 @@
-//! What a person or an agent says: a role and the parts.
+//! Messages of a person or an agent: a role and parts.
 
 use serde::Serialize;
 
 use crate::id::Mint;
 use crate::json::JsonText;
+use crate::model::error::ModelError;
 use crate::model::fields::Fields;
-use crate::model::{ModelError, Part};
+use crate::model::part::Part;
 
-/// What a person or an agent says. An id, role or time that was posted as null stays null.
+/// A message of a person or an agent. An id, role or time that was posted as null stays null.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Message {
-    /// Its id, usually `msg_…`.
+    /// The id, usually `msg_…`.
     pub id: Option<String>,
-    /// Who says it: `user`, `agent`, `assistant`, `system`, or whatever was posted.
+    /// The role: `user`, `agent`, `assistant`, `system`, or any other posted text.
     pub role: Option<String>,
-    /// What is said, in order.
+    /// The content, in order.
     pub parts: Vec<Part>,
-    /// When, as text that is not looked into.
+    /// The time of creation, as uninterpreted text.
     pub timestamp: Option<String>,
 }
 
 impl Message {
-    /// A new message.
+    /// Returns a new message.
     pub fn new(role: &str, parts: Vec<Part>, mint: &mut dyn Mint) -> Self {
         Self {
             id: Some(mint.id("msg_")),
@@ -31,27 +32,27 @@ impl Message {
         }
     }
 
-    /// A user's text.
+    /// Returns a text of a user.
     pub fn user(text: &str, mint: &mut dyn Mint) -> Self {
         Self::new("user", vec![Part::text(text)], mint)
     }
 
-    /// An agent's text.
+    /// Returns a text of an agent.
     pub fn agent(text: &str, mint: &mut dyn Mint) -> Self {
         Self::new("agent", vec![Part::text(text)], mint)
     }
 
-    /// A model's text.
+    /// Returns a text of a model.
     pub fn assistant(text: &str, mint: &mut dyn Mint) -> Self {
         Self::new("assistant", vec![Part::text(text)], mint)
     }
 
-    /// A user's question to the model.
+    /// Returns a user's prompt for the model.
     pub fn infer(prompt: &str, mint: &mut dyn Mint) -> Self {
         Self::new("user", vec![Part::infer(prompt)], mint)
     }
 
-    /// A user's wish that a tool be called.
+    /// Returns a user's request for a tool call.
     ///
     /// # Errors
     /// [`ModelError::Json`] if the arguments have no JSON form or nest too deep.
@@ -60,15 +61,15 @@ impl Message {
         Ok(Self::new("user", vec![call], mint))
     }
 
-    /// An agent's choice of where to go next.
+    /// Returns an agent's choice of the next step.
     pub fn route(route_key: &str, mint: &mut dyn Mint) -> Self {
         Self::new("agent", vec![Part::route(route_key)], mint)
     }
 
-    /// Reads a message; id, role (`user`) and time that are absent are filled in.
+    /// Reads a message; an absent id, role (`user`) or time is filled in.
     ///
     /// # Errors
-    /// [`ModelError`], naming the field or part that is wrong.
+    /// [`ModelError`], naming the wrong field or part.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         Ok(Self {
@@ -79,7 +80,7 @@ impl Message {
         })
     }
 
-    /// The message as Protolink writes it.
+    /// Returns the message as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }

@@ -1,24 +1,27 @@
-//! The state that a step's outputs lead to: errors win, then a wish for input, else the task is complete.
+//! The state that a step's outputs lead to: failed on an error, else waiting on a request for input, else
+//! completed.
 
 use crate::json::{JsonObject, JsonText};
-use crate::model::{Part, TaskState, python};
+use crate::model::part::Part;
+use crate::model::python;
+use crate::model::task_state::TaskState;
 
-/// Where a step's outputs lead a task.
+/// The state to which a step's outputs lead a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FinalState {
-    /// No output says otherwise.
+    /// The outputs contain neither an error nor a request for input.
     Completed,
-    /// A status part asks for input.
+    /// A status part requests input.
     InputRequired,
     /// An output is an error.
     Failed {
-        /// The first error's text.
+        /// The text of the first error.
         error: String,
     },
 }
 
 impl FinalState {
-    /// The lifecycle label.
+    /// Returns the lifecycle label.
     pub const fn task_state(&self) -> TaskState {
         match self {
             Self::Completed => TaskState::Completed,
@@ -28,11 +31,11 @@ impl FinalState {
     }
 }
 
-/// The state that `outputs` lead to. Outputs that are messages are not looked into, so they are not given here.
+/// Returns the state that `outputs` lead to. Messages among the outputs do not count and are not passed in.
 ///
-/// An error is an `error` part whose content is an object, or a `tool_output` whose error Python takes for
-/// true. Its text is its `message`; without one, `unknown error` or the error object as Python prints it. Ours
-/// alone: an error whose message is empty is one too. Its text is its `type`, else its `code`, else
+/// An error is an `error` part whose content is an object, or a `tool_output` whose error is true in Python.
+/// Its text is its `message`; without one, `unknown error` or the error object as Python prints it. Unlike in
+/// Protolink, an error with an empty message counts too; its text is its `type`, else its `code`, else
 /// `unknown error`.
 pub fn final_state(outputs: &[Part]) -> FinalState {
     if let Some(error) = outputs.iter().find_map(error_text) {
@@ -59,7 +62,7 @@ fn tool_error_text(error: &JsonText) -> String {
     error.read::<JsonObject>().ok().and_then(|object| message(&object)).unwrap_or_else(|| python::text(error))
 }
 
-/// The error's message; what stands in for an empty one; `None` if it has no message at all.
+/// Returns the error's message, or a substitute for an empty one; `None` if the key is absent.
 fn message(error: &JsonObject) -> Option<String> {
     let said = python::text(error.get("message")?);
     if !said.is_empty() {

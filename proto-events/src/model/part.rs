@@ -1,58 +1,61 @@
-//! One piece of content: a text, a tool call, a prompt, an output. Its content is JSON, brought into the form
-//! that Protolink gives to its kind.
+//! A piece of content: a text, a tool call, a prompt, an output. Its content is JSON in the form that
+//! Protolink gives to its kind.
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
+use crate::model::error::ModelError;
 use crate::model::fields::{Fields, string};
-use crate::model::{ModelError, RouteView, ToolOutputView, python};
+use crate::model::part_views::{RouteView, ToolOutputView, or_empty_object};
+use crate::model::python;
 
-/// One piece of content of a [`Message`](crate::model::Message) or an [`Artifact`](crate::model::Artifact). Any kind may stand here; those that
-/// Protolink gives a shape are brought into it by [`Part::from_json`] and [`Part::hydrated`].
+/// A piece of content of a [`Message`](crate::model::Message) or an [`Artifact`](crate::model::Artifact). Any
+/// kind is allowed; kinds with a form in Protolink are converted to it by [`Part::from_json`] and
+/// [`Part::hydrated`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     kind: String,
     content: JsonText,
 }
 
-/// What an `infer` part may say beside its prompt. What is `None` is left out.
+/// The fields of an `infer` part. A field that is `None` is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InferFields {
-    /// What the model is asked.
+    /// The prompt for the model.
     pub prompt: Option<String>,
-    /// Who asks.
+    /// The user.
     pub user: Option<String>,
-    /// JSON Schema of the answer.
+    /// The JSON Schema of the output.
     pub output_schema: Option<JsonText>,
-    /// Whatever the caller wants to keep beside it.
+    /// Further data of the caller.
     pub metadata: Option<JsonText>,
 }
 
 impl Part {
-    /// A part of any kind with its content as given: for kinds that pass through (file, uri, image, …) and for
-    /// content that is in its kind's form already.
+    /// Returns a part of any kind with its content as given: for kinds that pass through (file, uri, image,
+    /// …) and for content already in its kind's form.
     pub fn new(kind: impl Into<String>, content: JsonText) -> Self {
         Self { kind: kind.into(), content }
     }
 
-    /// What it is: `text`, `tool_call`, `infer`, … Protolink writes it as `type`.
+    /// Returns the kind: `text`, `tool_call`, `infer`, … Protolink writes it as `type`.
     pub fn kind(&self) -> &str {
         &self.kind
     }
 
-    /// Its content.
+    /// Returns the content.
     pub fn content(&self) -> &JsonText {
         &self.content
     }
 
-    /// A text.
+    /// Returns a text part.
     pub fn text(text: impl AsRef<str>) -> Self {
         Self::new("text", JsonText::string(text.as_ref()))
     }
 
-    /// Any data.
+    /// Returns a part of any data.
     ///
     /// # Errors
     /// [`ModelError::Json`] if the data has no JSON form or nests too deep.
@@ -60,7 +63,7 @@ impl Part {
         Ok(Self::new("json", JsonText::of(&data)?))
     }
 
-    /// An error. `retryable` tells whether trying again may help.
+    /// Returns an error part. `retryable`: whether a retry may help.
     pub fn error(code: &str, message: &str, retryable: bool) -> Self {
         Self::of_object(
             "error",
@@ -72,7 +75,7 @@ impl Part {
         )
     }
 
-    /// A status, such as `input-required`, and what to tell the user about it.
+    /// Returns a status part, such as `input-required`, with a message for the user.
     pub fn status(state: &str, message: Option<&str>) -> Self {
         Self::of_object(
             "status",
@@ -80,7 +83,7 @@ impl Part {
         )
     }
 
-    /// A wish that a tool be called. The call's id is left out; submitting fills it in.
+    /// Returns a request for a tool call. The call's id is left out; submitting fills it in.
     ///
     /// # Errors
     /// [`ModelError::Json`] if the arguments have no JSON form or nest too deep.
@@ -88,13 +91,12 @@ impl Part {
         Ok(Self::tool_call_of(tool_name, JsonText::of(&args)?, None))
     }
 
-    /// As [`Part::tool_call`], with an id made now, so that the caller knows it.
+    /// Returns a tool call with a new id, so that the caller knows it.
     pub fn tool_call_new(tool_name: &str, args: JsonText, mint: &mut dyn Mint) -> Self {
         Self::tool_call_of(tool_name, args, Some(&mint.id("tool_call_")))
     }
 
-    /// A tool call with the id that the caller gives, or without one. Arguments that Python takes for false
-    /// are no arguments.
+    /// Returns a tool call with the given id, or without one. Arguments that are false in Python become `{}`.
     pub fn tool_call_of(tool_name: &str, args: JsonText, call_id: Option<&str>) -> Self {
         let args = if python::truthy(&args) { args } else { JsonText::empty_object() };
         let mut content = object([("tool_name", JsonText::string(tool_name)), ("args", args)]);
@@ -104,7 +106,7 @@ impl Part {
         Self::new("tool_call", JsonText::of_model(&content))
     }
 
-    /// A tool's result.
+    /// Returns a tool's result.
     pub fn tool_output(call_id: &str, result: JsonText) -> Self {
         Self::tool_output_of(ToolOutputView {
             call_id: Some(call_id.to_owned()),
@@ -113,7 +115,7 @@ impl Part {
         })
     }
 
-    /// A tool's error.
+    /// Returns a tool's error.
     pub fn tool_failure(call_id: &str, error: JsonText) -> Self {
         Self::tool_output_of(ToolOutputView {
             call_id: Some(call_id.to_owned()),
@@ -122,7 +124,7 @@ impl Part {
         })
     }
 
-    /// A tool's result or error. A call id that is `None` is left out; submitting fills it in.
+    /// Returns a tool's result or error. A call id that is `None` is left out; submitting fills it in.
     pub fn tool_output_of(output: ToolOutputView) -> Self {
         let mut content = JsonObject::new();
         if let Some(call_id) = &output.call_id {
@@ -133,12 +135,12 @@ impl Part {
         Self::new("tool_output", JsonText::of_model(&content))
     }
 
-    /// A question to the model.
+    /// Returns a prompt for the model.
     pub fn infer(prompt: impl Into<String>) -> Self {
         Self::infer_of(InferFields { prompt: Some(prompt.into()), ..InferFields::default() })
     }
 
-    /// A question to the model with all that may stand beside it.
+    /// Returns a prompt for the model with its optional fields.
     pub fn infer_of(fields: InferFields) -> Self {
         let pairs = [
             ("prompt", fields.prompt.as_deref().map(JsonText::string)),
@@ -151,22 +153,22 @@ impl Part {
         Self::of_object("infer", said)
     }
 
-    /// What the model answered: a string, or an object.
+    /// Returns a model's output: a string, or an object.
     pub fn infer_output(content: JsonText) -> Self {
         Self::new("infer_output", content)
     }
 
-    /// A choice of where to go next, for a router.
+    /// Returns a choice of the next step, for a router.
     pub fn route(route_key: &str) -> Self {
         Self::route_of("route", RouteView::new(route_key))
     }
 
-    /// A decision, which a router reads as it reads a route.
+    /// Returns a decision, which a router reads like a route.
     pub fn decision(route_key: &str) -> Self {
         Self::route_of("decision", RouteView::new(route_key))
     }
 
-    /// A `route` or `decision` with its reason, confidence and metadata.
+    /// Returns a `route` or `decision` with its reason, confidence and metadata.
     pub fn route_of(kind: &str, route: RouteView) -> Self {
         Self::of_object(
             kind,
@@ -179,22 +181,22 @@ impl Part {
         )
     }
 
-    /// Reads a part, brings its content into its kind's form and fills in a call id that is absent.
+    /// Reads a part, converts its content to its kind's form and fills in an absent call id.
     ///
     /// # Errors
-    /// [`ModelError`] if `type` is missing or no string, or the content breaks its kind's rule.
+    /// [`ModelError`] if `type` is missing or not a string, or the content breaks its kind's rule.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         Self { kind: string("type", fields.required("type")?)?, content: fields.any("content") }
             .hydrated(mint)
     }
 
-    /// The same part with its content in its kind's form. What is in that form already stays as it is.
+    /// Returns the part with its content in its kind's form. Content already in that form is unchanged.
     ///
     /// # Errors
     /// [`ModelError`] if the content breaks its kind's rule.
     pub fn hydrated(self, mint: &mut dyn Mint) -> Result<Self, ModelError> {
-        // Protolink gives a form to objects only; any other content passes through.
+        // Protolink gives a form only to objects; any other content passes through.
         if !self.content.is_object() {
             return Ok(self);
         }
@@ -213,7 +215,7 @@ impl Part {
         Ok(Self::route_of(&self.kind, route))
     }
 
-    /// The part as Protolink writes it.
+    /// Returns the part as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }
@@ -236,12 +238,8 @@ fn object(pairs: impl IntoIterator<Item = (&'static str, JsonText)>) -> JsonObje
     pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-/// The value, or `{}` where Python takes it for false.
-pub(crate) fn or_empty_object(value: Option<&JsonText>) -> JsonText {
-    value.filter(|value| python::truthy(value)).cloned().unwrap_or_else(JsonText::empty_object)
-}
-
-/// An explicit null stays for arguments and id alike; only what is absent gets a default.
+/// Returns the content in Protolink's form. An explicit null stays for arguments and id; only absent ones get
+/// a default.
 fn tool_call_content(content: &JsonText, mint: &mut dyn Mint) -> Result<JsonObject, ModelError> {
     let fields = Fields::of(content)?;
     let tool_name = fields.required("tool_name")?.clone();

@@ -1,32 +1,36 @@
-//! A task as it comes over the wire, before anything happened to it here.
+//! A task as received over the wire, before any event here.
 
 use serde::Serialize;
 
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
+use crate::model::artifact::Artifact;
+use crate::model::error::ModelError;
 use crate::model::fields::Fields;
-use crate::model::{Artifact, Message, ModelError, Part, TaskState};
+use crate::model::message::Message;
+use crate::model::part::Part;
+use crate::model::task_state::TaskState;
 
-/// A task as it came: in any state, with whatever it carries.
+/// A posted task: in any state, with any content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PostedTask {
-    /// Its id, usually `task_…`.
+    /// The id, usually `task_…`.
     pub id: String,
-    /// The state that its poster gave it.
+    /// The state set by the poster.
     pub state: TaskState,
-    /// What was said so far.
+    /// The messages so far.
     pub messages: Vec<Message>,
-    /// What was produced so far.
+    /// The artifacts so far.
     pub artifacts: Vec<Artifact>,
-    /// Whatever belongs to it: session, run context, `state_history`, …
+    /// Further data: session, run context, `state_history`, …
     pub metadata: JsonObject,
-    /// What flows keep in it; any JSON, usually an object.
+    /// The state of flows; any JSON, usually an object.
     pub flow_state: JsonText,
-    /// When it was made, as text that is not looked into. A posted null stays null.
+    /// The time of creation, as uninterpreted text. A posted null stays null.
     pub created_at: Option<String>,
 }
 
-/// The message or artifact that a task's next step looks at.
+/// The message or artifact that a task's next step starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LastItem<'a> {
     /// A message.
@@ -36,7 +40,7 @@ pub enum LastItem<'a> {
 }
 
 impl<'a> LastItem<'a> {
-    /// Its parts.
+    /// Returns the parts of the item.
     pub fn parts(self) -> &'a [Part] {
         match self {
             Self::Message(message) => &message.parts,
@@ -44,7 +48,7 @@ impl<'a> LastItem<'a> {
         }
     }
 
-    /// Its id.
+    /// Returns the id of the item.
     pub fn id(self) -> Option<&'a str> {
         match self {
             Self::Message(message) => message.id.as_deref(),
@@ -52,9 +56,9 @@ impl<'a> LastItem<'a> {
         }
     }
 
-    /// The item that a task goes on from right after posting: the later of the last message and the last
-    /// artifact by comparison of their times' *texts*, the message where they are equal. A time that is null
-    /// is before all others.
+    /// Returns the item from which a newly posted task continues: the later of the last message and the last
+    /// artifact by comparison of their times' *texts*, the message if they are equal. A null time is before
+    /// all others.
     pub fn by_time(messages: &'a [Message], artifacts: &'a [Artifact]) -> Option<Self> {
         match (messages.last(), artifacts.last()) {
             (Some(message), Some(artifact)) if artifact.timestamp > message.timestamp => {
@@ -67,7 +71,7 @@ impl<'a> LastItem<'a> {
 }
 
 impl PostedTask {
-    /// A new task with one message.
+    /// Returns a new task with one message.
     pub fn new(message: Message, mint: &mut dyn Mint) -> Self {
         Self {
             id: mint.id("task_"),
@@ -80,18 +84,19 @@ impl PostedTask {
         }
     }
 
-    /// Reads a task from a text, such as a request's body.
+    /// Parses a task from a text, such as a request's body.
     ///
     /// # Errors
-    /// [`ModelError`]: with line and column if the text is no JSON, else naming the field and what it must be.
+    /// [`ModelError`]: with line and column if the text is not JSON, otherwise naming the field and the
+    /// expectation.
     pub fn parse(text: &str, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         Self::from_json(&JsonText::parse(text)?, mint)
     }
 
-    /// Reads a task; whatever is absent is filled in, unknown keys are dropped.
+    /// Reads a task; absent keys are filled in, unknown keys are dropped.
     ///
     /// # Errors
-    /// [`ModelError`], naming the field and what it must be.
+    /// [`ModelError`], naming the field and the expectation.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         Self::read(json, mint).map_err(|error| error.within("task"))
     }
@@ -110,12 +115,12 @@ impl PostedTask {
         })
     }
 
-    /// The task as Protolink writes it.
+    /// Returns the task as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }
 
-    /// The item that the task goes on from right after posting; see [`LastItem::by_time`].
+    /// Returns the item from which the newly posted task continues; see [`LastItem::by_time`].
     pub fn last_item(&self) -> Option<LastItem<'_>> {
         LastItem::by_time(&self.messages, &self.artifacts)
     }

@@ -1,12 +1,12 @@
-//! How Python reads and prints JSON values. Protolink's coercions (`str`, `int`, `float`, `bool`) and some of
-//! its error texts are Python's, so they are kept in one place and said once.
+//! Python's reading and printing of JSON values. Protolink's coercions (`str`, `int`, `float`, `bool`) and
+//! some of its error texts are Python's; they are implemented here only.
 
 use serde_json::Value;
 
 use crate::json::JsonText;
-use crate::model::ModelError;
+use crate::model::error::ModelError;
 
-/// What a value is, with its article, for error texts.
+/// Returns the type of a value, with its article, for error texts.
 pub fn kind(json: &JsonText) -> &'static str {
     match json.as_str().as_bytes().first() {
         Some(b'{') => "an object",
@@ -18,7 +18,7 @@ pub fn kind(json: &JsonText) -> &'static str {
     }
 }
 
-/// Whether Python takes the value for true: not null, false, zero, or empty.
+/// Whether the value is true in Python: not null, false, zero, or empty.
 pub fn truthy(json: &JsonText) -> bool {
     let text = json.as_str();
     let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn truthy(json: &JsonText) -> bool {
     }
 }
 
-/// Python's `str` of the value: a string as it is, anything else as [`repr`] prints it.
+/// Returns Python's `str` of the value: a string as it is, anything else as printed by [`repr`].
 pub fn text(json: &JsonText) -> String {
     match readable(json) {
         Some(Value::String(text)) => text,
@@ -40,7 +40,7 @@ pub fn text(json: &JsonText) -> String {
     }
 }
 
-/// Python's `repr` of the value's text; the JSON itself when it holds half a surrogate pair.
+/// Returns Python's `repr` of the JSON value; the JSON itself if it holds half a surrogate pair.
 pub fn repr_of(json: &JsonText) -> String {
     readable(json).map_or_else(|| json.to_string(), |value| repr(&value))
 }
@@ -49,7 +49,7 @@ fn readable(json: &JsonText) -> Option<Value> {
     serde_json::from_str(json.as_str()).ok()
 }
 
-/// Python's `repr` of a value.
+/// Returns Python's `repr` of a value.
 pub fn repr(value: &Value) -> String {
     match value {
         Value::Null => "None".to_owned(),
@@ -81,7 +81,8 @@ fn repr_number(number: &str) -> String {
     if number == "-0" { "0".to_owned() } else { number.to_owned() }
 }
 
-/// Python's `repr` of a float: the shortest digits that read back, an exponent below 1e-4 and from 1e16 on.
+/// Returns Python's `repr` of a float: the shortest digits that parse back, with an exponent below 1e-4 and
+/// from 1e16 on.
 pub fn repr_float(number: f64) -> String {
     if number.is_nan() {
         return "nan".to_owned();
@@ -100,7 +101,7 @@ pub fn repr_float(number: f64) -> String {
     format!("{mantissa}e{sign}{:02}", exponent.abs())
 }
 
-/// Python's `repr` of a string: single quotes unless only double ones spare an escape.
+/// Returns Python's `repr` of a string: single quotes, unless double ones save an escape.
 pub fn repr_str(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     let mut out = String::with_capacity(text.len() + 2);
@@ -132,7 +133,8 @@ fn escaped(code: u32) -> String {
     }
 }
 
-/// Python escapes controls, formats, private use and every space but the plain one.
+/// Whether Python prints a character unescaped: not controls, formats, private use, or spaces except the
+/// plain one.
 fn is_printable(c: char) -> bool {
     let code = u32::from(c);
     let hidden = matches!(code, 0xad | 0x600..=0x605 | 0x61c | 0x6dd | 0x70f | 0x180e | 0x200b..=0x200f
@@ -141,10 +143,10 @@ fn is_printable(c: char) -> bool {
     c == ' ' || !(c.is_control() || c.is_whitespace() || hidden)
 }
 
-/// Python's `int` of the value.
+/// Returns Python's `int` of the value.
 ///
 /// # Errors
-/// [`ModelError`] in Python's words if a string holds no integer, in ours if the value is no number at all or
+/// [`ModelError`], in Python's words if a string holds no integer, in ours if the value is not a number or
 /// does not fit 64 bits.
 pub fn int(json: &JsonText, field: &str) -> Result<i64, ModelError> {
     let beyond = || ModelError::Invalid(format!("{field} must fit a 64-bit integer, got {json}"));
@@ -170,7 +172,7 @@ fn int_of_str(json: &JsonText, beyond: &dyn Fn() -> ModelError) -> Result<i64, M
     digits.parse().map_err(|_| beyond())
 }
 
-/// Python lets one underscore stand between two digits.
+/// Removes underscores as Python does: a single one between two digits is allowed.
 fn without_underscores(text: &str) -> Option<String> {
     let whole = text
         .split('_')
@@ -188,7 +190,7 @@ fn ends_with_digit(text: &str) -> bool {
     text.ends_with(|c: char| c.is_ascii_digit())
 }
 
-/// 2^63 as a float: the first that no `i64` holds.
+/// The number 2^63 as a float: the smallest positive one beyond `i64`.
 const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
 
 fn truncate(number: f64) -> Option<i64> {
@@ -196,14 +198,15 @@ fn truncate(number: f64) -> Option<i64> {
     if !(-BEYOND_I64..BEYOND_I64).contains(&whole) {
         return None;
     }
-    // The range was checked on the line above, so that the text is one of an `i64`.
+    // The range was checked above, so the text is that of an `i64`.
     format!("{whole:.0}").parse().ok()
 }
 
-/// Python's `float` of the value; infinities and NaN are refused, JSON cannot hold them.
+/// Returns Python's `float` of the value; infinities and NaN are refused, because JSON cannot hold them.
 ///
 /// # Errors
-/// [`ModelError`] in Python's words if a string holds no number, in ours if the value is no finite number.
+/// [`ModelError`], in Python's words if a string holds no number, in ours if the value is not a finite
+/// number.
 pub fn float(json: &JsonText, field: &str) -> Result<f64, ModelError> {
     let number = match json.as_str().as_bytes().first() {
         Some(b't') => 1.0,

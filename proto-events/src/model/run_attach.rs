@@ -1,15 +1,18 @@
-//! How a run context is found in a task's metadata and written back to it: what an agent does before it
-//! executes a task, and when the task is canceled.
+//! Run contexts in the metadata of tasks: read and written by an agent before it executes a task, and when
+//! the task is canceled.
 
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
-use crate::model::{ModelError, RunBudget, RunContext, python};
+use crate::model::error::ModelError;
+use crate::model::python;
+use crate::model::run_budget::RunBudget;
+use crate::model::run_context::RunContext;
 
-/// The metadata to merge before `agent` executes the task: `run_context` and the keys that mirror it.
-/// `explicit` is a context that the caller hands over, in place of the one in the metadata.
+/// Returns the metadata to merge before `agent` executes the task: `run_context` and the keys that mirror it.
+/// An `explicit` context of the caller replaces the one in the metadata.
 ///
 /// # Errors
-/// [`ModelError`] if the metadata holds a run context or budget that is none.
+/// [`ModelError`] if the metadata holds an invalid run context or budget.
 pub fn attach(
     metadata: &JsonObject,
     task_id: &str,
@@ -21,11 +24,11 @@ pub fn attach(
     Ok(context.mirrored())
 }
 
-/// The metadata to merge when a task is canceled. Without a reason none is written; one that stands there
-/// stays, but the run context has the reason of this cancellation only.
+/// Returns the metadata to merge when a task is canceled. Without a reason, `cancel_reason` is not written
+/// and a stored one stays, but the run context has the reason of this cancellation only.
 ///
 /// # Errors
-/// [`ModelError`] if the metadata holds a run context or budget that is none.
+/// [`ModelError`] if the metadata holds an invalid run context or budget.
 pub fn canceled(
     metadata: &JsonObject,
     task_id: &str,
@@ -38,10 +41,11 @@ pub fn canceled(
 }
 
 impl RunContext {
-    /// The context in which `agent` executes the task, see [`attach`]. The session falls back to the task's id.
+    /// Returns the context in which `agent` executes the task, see [`attach`]. The session defaults to the
+    /// task's id.
     ///
     /// # Errors
-    /// [`ModelError`] if the metadata holds a run context or budget that is none.
+    /// [`ModelError`] if the metadata holds an invalid run context or budget.
     pub fn of_task(
         metadata: &JsonObject,
         task_id: &str,
@@ -50,14 +54,15 @@ impl RunContext {
         mint: &mut dyn Mint,
     ) -> Result<Self, ModelError> {
         let mut context = read(metadata, task_id, explicit, mint)?;
-        // A session that was posted as null or empty was meant to be none.
+        // A session posted as null or empty explicitly means no session.
         if is_blank(context.session_id.as_ref()) && metadata.get("session_id").is_none() {
             context.session_id = Some(task_id.to_owned());
         }
         Ok(if agent.is_empty() { context } else { context.with_agent(agent) })
     }
 
-    /// The metadata keys that say this context: itself, and copies of what others look for at the top.
+    /// Returns the metadata keys for this context: `run_context`, and copies of the fields that others read
+    /// at the top level.
     pub fn mirrored(&self) -> JsonObject {
         let mut keys = JsonObject::new();
         keys.set("run_context", self.to_json());
@@ -89,7 +94,8 @@ fn is_blank(text: Option<&String>) -> bool {
     text.is_none_or(String::is_empty)
 }
 
-/// The task's context, with what older callers put at the top of the metadata filled in.
+/// Reads the task's context; absent fields are filled in from the top level of the metadata, used by older
+/// callers.
 fn read(
     metadata: &JsonObject,
     task_id: &str,
@@ -141,8 +147,8 @@ fn object<'a>(metadata: &'a JsonObject, key: &str) -> Option<&'a JsonText> {
     metadata.get(key).filter(|value| value.is_object())
 }
 
-/// Takes what the first of `keys` says, where the context says nothing. Python's `or` yields its last operand, so
-/// that a last value which is empty but not null is still written.
+/// Fills a blank field from the first of `keys` with a true value. Python's `or` returns its last operand, so
+/// a last value that is empty but not null is still written.
 fn fill(field: &mut Option<String>, metadata: &JsonObject, keys: &[&str]) {
     if is_blank(field.as_ref()) {
         let last = || keys.last().and_then(|key| metadata.get(key));

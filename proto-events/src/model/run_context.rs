@@ -1,44 +1,45 @@
-//! What travels with a run through agents: ids to follow it by, permissions, budget, cancellation. It lives in a
-//! task's metadata under `run_context`.
+//! The context that a run carries through agents: ids for tracing, permissions, budget, cancellation. It is
+//! stored in a task's metadata under `run_context`.
 
 use serde::Serialize;
 
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
+use crate::model::error::ModelError;
 use crate::model::fields::Fields;
-use crate::model::{ModelError, RunBudget};
+use crate::model::run_budget::RunBudget;
 
-/// What travels with a run through agents.
+/// The context that a run carries through agents.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunContext {
     /// The run's id.
     pub run_id: String,
-    /// The conversation session that it belongs to.
+    /// The conversation session of the run.
     pub session_id: Option<String>,
-    /// A trace of somebody else's that it belongs to.
+    /// An external trace to which the run belongs.
     pub trace_id: Option<String>,
-    /// What it works on: a folder, a data set, an account.
+    /// The workspace of the run: a folder, a data set, an account.
     pub workspace_uri: Option<String>,
-    /// The run that delegated it.
+    /// The run that delegated this one.
     pub parent_run_id: Option<String>,
-    /// The agents that had it, in order.
+    /// The agents that handled the run, in order.
     pub agent_chain: Vec<String>,
-    /// Capability rules; they can only narrow what a policy allows.
+    /// The capability rules; they can only narrow a policy.
     pub permissions: JsonObject,
-    /// How much it may use.
+    /// The budget of the run.
     pub budget: RunBudget,
-    /// Whether it was canceled.
+    /// Whether the run was canceled.
     pub canceled: bool,
-    /// Why, if somebody said.
+    /// The reason of the cancellation, if given.
     pub cancel_reason: Option<String>,
-    /// Whatever else travels with it.
+    /// Further data of the run.
     pub metadata: JsonObject,
-    /// When it was made.
+    /// The time of creation.
     pub created_at: String,
 }
 
 impl RunContext {
-    /// A new context with nothing but an id and a time.
+    /// Returns a new context with only an id and a time.
     pub fn new(run_id: impl Into<String>, created_at: impl Into<String>) -> Self {
         Self {
             run_id: run_id.into(),
@@ -56,11 +57,11 @@ impl RunContext {
         }
     }
 
-    /// Reads a context, with the older names `workspace`, `budgets`, `cancelled` and `cancellation_reason`, and
-    /// one agent for a chain of one. Id and time that are absent are filled in.
+    /// Reads a context; the older names `workspace`, `budgets`, `cancelled` and `cancellation_reason` are
+    /// accepted, and a single agent as a chain of one. An absent id or time is filled in.
     ///
     /// # Errors
-    /// [`ModelError`], naming the field that is wrong.
+    /// [`ModelError`], naming the wrong field.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of_optional(json)?;
         let either = |key: &str, older: &str| fields.coerced_truthy(key).or_else(|| fields.coerced(older));
@@ -84,12 +85,12 @@ impl RunContext {
         })
     }
 
-    /// The context as Protolink writes it.
+    /// Returns the context as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }
 
-    /// The same run in that agent's hands: its name joins the chain, unless it is last there already.
+    /// Adds an agent's name to the chain, unless it is already the last.
     #[must_use]
     pub fn with_agent(mut self, agent: &str) -> Self {
         if self.agent_chain.last().is_none_or(|last| last != agent) {
@@ -98,13 +99,13 @@ impl RunContext {
         self
     }
 
-    /// A run delegated by this one: an id of its own, this one as parent, all else the same.
+    /// Returns a context delegated by this one: with its own id, this one as parent, all else equal.
     #[must_use]
     pub fn child(&self, mint: &mut dyn Mint) -> Self {
         Self { run_id: mint.id("run_"), parent_run_id: Some(self.run_id.clone()), ..self.clone() }
     }
 
-    /// The same run, canceled. An empty reason is none.
+    /// Marks the run as canceled. An empty reason counts as no reason.
     #[must_use]
     pub fn cancel(mut self, reason: Option<&str>) -> Self {
         self.canceled = true;
@@ -113,7 +114,7 @@ impl RunContext {
     }
 }
 
-/// Anything but an array stands for a chain of one.
+/// Reads the agent chain; anything but an array becomes a chain of one.
 fn agent_chain(fields: &Fields) -> Result<Vec<String>, ModelError> {
     match fields.truthy("agent_chain") {
         Some(chain) if chain.as_str().starts_with('[') => fields.texts("agent_chain"),

@@ -1,4 +1,4 @@
-//! The lifecycle label of a task and its edges, as one legible table.
+//! The lifecycle label of a task and the allowed transitions, as one table.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,27 +8,27 @@ use serde::{Serialize, Serializer};
 use crate::json::JsonText;
 use crate::model::python;
 
-/// Where a task stands in its life.
+/// The lifecycle state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum TaskState {
-    /// Posted, not begun.
+    /// Submitted, not yet begun.
     #[default]
     Submitted,
-    /// Being worked on.
+    /// In work.
     Working,
     /// Waiting for the user.
     InputRequired,
-    /// Done.
+    /// Completed.
     Completed,
-    /// Ended by an error.
+    /// Failed.
     Failed,
-    /// Ended by the caller's wish.
+    /// Canceled.
     Canceled,
-    /// Posted in a state that its poster did not know.
+    /// Posted in a state unknown to the poster.
     Unknown,
 }
 
-/// A text that names no state.
+/// The error for a text that is not a state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0} is not a valid TaskState")]
 pub struct UnknownTaskState(
@@ -37,7 +37,7 @@ pub struct UnknownTaskState(
 );
 
 impl TaskState {
-    /// Every state, in the order of a task's life.
+    /// All states, in the order of the lifecycle.
     pub const ALL: [Self; 7] = [
         Self::Submitted,
         Self::Working,
@@ -48,8 +48,8 @@ impl TaskState {
         Self::Unknown,
     ];
 
-    /// Whether a task may go from this state to another, `next`. Staying is no transition: for the same state
-    /// it is false, and callers let a repetition pass before they ask.
+    /// Whether a task may go from this state to another, `next`. False for the same state, which is no
+    /// transition: callers accept a repetition before they ask.
     pub const fn can_become(self, next: Self) -> bool {
         use TaskState::{Canceled, Completed, Failed, InputRequired, Submitted, Unknown, Working};
         match self {
@@ -61,12 +61,12 @@ impl TaskState {
         }
     }
 
-    /// Whether nothing may follow.
+    /// Whether the state is final.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Canceled)
     }
 
-    /// The state in Protolink's words.
+    /// Returns the state in Protolink's words.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Submitted => "submitted",
@@ -82,7 +82,7 @@ impl TaskState {
     /// Reads a state from JSON.
     ///
     /// # Errors
-    /// [`UnknownTaskState`] with Protolink's text, for anything that names no state, null included.
+    /// [`UnknownTaskState`] with Protolink's text, for anything that is not a state, null included.
     pub fn from_json(json: &JsonText) -> Result<Self, UnknownTaskState> {
         json.to_str()
             .and_then(|text| Self::named(&text))

@@ -1,59 +1,59 @@
-//! What may be wished of a session, and how it says no.
+//! Commands to a session, and the reasons to reject them.
 
-use crate::model::LlmMessage;
+use crate::model::llm_message::LlmMessage;
 use crate::turn::{IllFormed, TurnMessage};
 
-/// A wish.
+/// A command to a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionCommand {
-    /// Take the turn for a run; opens the session if it is new.
+    /// Start the turn of a run; opens the session if it is new.
     StartTurn {
-        /// The caller's id of the session.
+        /// The session id chosen by the caller.
         session_id: String,
-        /// Unique in the session.
+        /// The turn's id, unique in the session.
         turn_id: String,
-        /// The stream of the task that runs.
+        /// The stream of the running task.
         task: String,
-        /// The leading system message as it should be from now on.
+        /// The leading system message, from this turn on.
         system_prompt: LlmMessage,
     },
-    /// Add the turn's next message.
+    /// Append the turn's next message.
     AppendMessage {
-        /// Which turn.
+        /// The id of the turn.
         turn_id: String,
         /// The message.
         message: TurnMessage,
     },
     /// Fold the turn into the history.
     CommitTurn {
-        /// Which turn.
+        /// The id of the turn.
         turn_id: String,
     },
     /// Drop the turn.
     AbortTurn {
-        /// Which turn.
+        /// The id of the turn.
         turn_id: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// A session's "no".
+/// The reason why a session rejects a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionRejection {
-    /// Another turn is open, and the same run holds it or it has not ended yet.
-    #[error("turn `{turn_id}` of {task} is open; turns of one session run one after another")]
+    /// A turn is already open, possibly of the same run.
+    #[error("turn `{turn_id}` of {task} is open; a session has at most one open turn")]
     TurnInProgress {
         /// The open turn.
         turn_id: String,
         /// The task that holds it.
         task: String,
     },
-    /// That turn is not open.
+    /// The named turn is not open.
     #[error("turn `{0}` is not open")]
     NoSuchTurn(String),
-    /// A tool call has no answer yet.
+    /// A tool call has no result yet.
     #[error(transparent)]
     IllFormed(#[from] IllFormed),
 }

@@ -1,9 +1,11 @@
-//! What a session says to a command: one turn at a time, and every tool call answered.
+//! The decisions of a session: one turn at a time, and a result for every tool call.
 
-use super::{OpenTurn, Session, SessionCommand, SessionEvent, SessionRejection};
 use crate::decider::Decider;
 use crate::envelope::Metadata;
-use crate::model::LlmMessage;
+use crate::model::llm_message::LlmMessage;
+use crate::session::command::{SessionCommand, SessionRejection};
+use crate::session::event::SessionEvent;
+use crate::session::state::{OpenTurn, Session};
 use crate::turn::IllFormed;
 
 type Decision = Result<Vec<SessionEvent>, SessionRejection>;
@@ -13,7 +15,7 @@ impl Decider for Session {
     type Event = SessionEvent;
     type Rejection = SessionRejection;
 
-    fn decide(&self, command: SessionCommand, _metadata: &Metadata) -> Decision {
+    fn decide(&self, command: SessionCommand) -> Decision {
         match command {
             SessionCommand::StartTurn { session_id, turn_id, task, system_prompt } => {
                 self.start(session_id, turn_id, task, system_prompt)

@@ -1,37 +1,37 @@
-//! What happens to a session.
+//! Events of a session.
 
-use crate::model::LlmMessage;
+use crate::model::llm_message::LlmMessage;
 use crate::turn::TurnMessage;
 
-/// A fact about one conversation.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionEvent {
-    /// The session came to be.
+    /// The session was opened.
     Opened {
-        /// The caller's id of it.
+        /// The session id chosen by the caller.
         session_id: String,
     },
     /// The leading system message was set. During a turn it belongs to the turn.
     SystemPromptSet(LlmMessage),
-    /// A run took the turn.
+    /// A run started the turn.
     TurnStarted {
-        /// Unique in the session.
+        /// The turn's id, unique in the session.
         turn_id: String,
-        /// The stream of the task that runs.
+        /// The stream of the running task.
         task: String,
     },
-    /// The turn's next message.
+    /// The next message of the turn was appended.
     MessageAppended(TurnMessage),
-    /// The turn is over: its messages are part of the history from now on.
+    /// The turn was committed: its messages are part of the history from now on.
     TurnCommitted {
-        /// Which turn.
+        /// The id of the turn.
         turn_id: String,
     },
-    /// The turn is over: the history stays as it was before it.
+    /// The turn was aborted: the history stays as it was before the turn.
     TurnAborted {
-        /// Which turn.
+        /// The id of the turn.
         turn_id: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 
 use crate::id::Digest;
-use crate::model::{ConversationHistory, LlmMessage, LlmRole};
-use crate::session::SessionEvent;
+use crate::model::history::ConversationHistory;
+use crate::model::llm_message::{LlmMessage, LlmRole};
+use crate::session::event::SessionEvent;
 use crate::turn::{Turn, chain};
 
-/// The turn that is going on.
+/// The open turn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenTurn {
-    /// Unique in the session.
+    /// The turn's id, unique in the session.
     pub turn_id: String,
-    /// The stream of the task that runs.
+    /// The stream of the running task.
     pub task: String,
     /// The leading system message of this turn, if it differs from the history's.
     pub system_prompt: Option<LlmMessage>,
-    /// Its messages so far.
+    /// The messages of the turn so far.
     pub turn: Turn,
 }
 
@@ -31,43 +32,43 @@ pub struct Session {
 }
 
 impl Session {
-    /// Whether it was ever opened.
+    /// Whether the session was ever opened.
     pub fn exists(&self) -> bool {
         !self.id.is_empty()
     }
 
-    /// The caller's id.
+    /// Returns the id chosen by the caller.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// The committed history. Shared, not copied: a turn reads it while it runs.
+    /// Returns the committed history, shared and not copied: a turn reads it while it runs.
     pub fn history(&self) -> &Arc<ConversationHistory> {
         &self.history
     }
 
-    /// Running digest over the committed messages, the leading system message apart.
+    /// Returns the running digest over the committed messages, without the leading system message.
     pub fn digest(&self) -> Digest {
         self.digest
     }
 
-    /// The turn that is going on.
+    /// Returns the open turn, if any.
     pub fn open_turn(&self) -> Option<&OpenTurn> {
         self.open.as_ref()
     }
 
-    /// How many turns were committed.
+    /// Returns the number of committed turns.
     pub fn commits(&self) -> u64 {
         self.commits
     }
 
-    /// Whether its leading system message has this content.
+    /// Whether the leading system message has this content.
     pub(super) fn has_system_prompt(&self, content: &str) -> bool {
         let first = self.history.as_slice().first();
         first.is_some_and(|first| first.role == LlmRole::System && first.content == content)
     }
 
-    /// Folds one event in. Total.
+    /// Folds in one event; never fails.
     pub(super) fn fold(&mut self, event: &SessionEvent) {
         match event {
             SessionEvent::Opened { session_id } => self.id.clone_from(session_id),

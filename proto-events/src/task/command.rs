@@ -1,34 +1,40 @@
-//! What may be wished of a task, and how it says no.
+//! Commands to a task, and the reasons to reject them.
 
-use super::posted_again::Difference;
-use super::{ApprovalDecided, ApprovalRejection, ApprovalRequested};
-use crate::call::{CallCommand, CallRejection};
+use crate::call::command::{CallCommand, CallRejection};
 use crate::id::Digest;
 use crate::json::JsonObject;
-use crate::model::{Artifact, Message, PostedTask, TaskState};
+use crate::model::artifact::Artifact;
+use crate::model::message::Message;
+use crate::model::posted::PostedTask;
+use crate::model::run_budget::LimitUse;
+use crate::model::task_state::TaskState;
+use crate::task::approval::{ApprovalDecided, ApprovalRejection, ApprovalRequested};
+use crate::task::posted_again::Difference;
 use crate::turn::{IllFormed, TurnMessage};
 
-/// A wish.
+/// A command to a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskCommand {
-    /// Take the task in; or, if its id is known, what is new in it.
+    /// Accept the task or, if its id is known, append its new items.
     Submit(Box<PostedTask>),
-    /// Start work on the last item.
+    /// Start the work on the last item.
     Begin,
-    /// Finish well, perhaps with a last message.
+    /// Complete the task, optionally with a last message.
     Complete(Option<Message>),
-    /// Finish badly.
+    /// Fail the task.
     Fail {
-        /// Why: becomes `metadata.error`.
+        /// The error text; becomes `metadata.error`.
         error: String,
     },
-    /// Wait for a person, perhaps with a question.
+    /// Finish badly, because the run used more than its budget allows. What it used becomes `metadata.error`.
+    ExceedBudget(LimitUse),
+    /// Wait for a person, optionally with a question.
     RequireInput(Option<Message>),
-    /// Give up: close every open call, then the task.
+    /// Cancel the task: close every open call, then the task.
     Cancel {
-        /// Why, in the caller's words.
+        /// The reason, as given by the caller.
         reason: Option<String>,
-        /// What else to note in the metadata.
+        /// Further entries for the metadata.
         metadata: JsonObject,
     },
     /// Add a message.
@@ -37,24 +43,24 @@ pub enum TaskCommand {
     AppendArtifact {
         /// The artifact.
         artifact: Artifact,
-        /// The part of the current run whose output it is.
+        /// The part of the current run that produced the artifact.
         part: Option<u32>,
     },
     /// Set keys of the metadata.
     MergeMetadata(JsonObject),
     /// Add a message to or from the model.
     AppendInferMessage(TurnMessage),
-    /// Ask whether a call may be made.
+    /// Request approval of a call.
     RequestApproval(Box<ApprovalRequested>),
-    /// Decide whether it may. The same decision again adds nothing.
+    /// Decide an approval. The same decision again adds nothing.
     DecideApproval(ApprovalDecided),
-    /// Do something about a call.
+    /// Apply a command to a call.
     Call(CallCommand),
 }
 
 impl TaskCommand {
-    /// SHA-256 of what the command says: tells its repetition from another command under the same id. The
-    /// same in every release, since it is kept in the log.
+    /// Returns the SHA-256 of the command's content, which distinguishes a repeated command from another one
+    /// under the same id. Equal in every release, because the log keeps it.
     pub fn digest(&self) -> Digest {
         let text = |text: &str| Digest::of(text.as_bytes());
         let message = |message: &Option<Message>| match message {
@@ -66,6 +72,7 @@ impl TaskCommand {
             Self::Begin => ("begin", Digest::default()),
             Self::Complete(last) => ("complete", message(last)),
             Self::Fail { error } => ("fail", text(error)),
+            Self::ExceedBudget(over) => ("exceed-budget", text(&over.to_string())),
             Self::RequireInput(question) => ("require-input", message(question)),
             Self::Cancel { reason, metadata } => {
                 let reason = text(reason.as_deref().unwrap_or_default());
@@ -84,7 +91,7 @@ impl TaskCommand {
                 let said = [approval_id.as_bytes(), &[u8::from(*approved)], &reason.0, decided_by.as_bytes()];
                 ("decide-approval", Digest::of_parts(&said))
             }
-            // These three come from the system itself, which names them by call, attempt and kind.
+            // The system itself issues these three, with command ids made of call, attempt and kind.
             Self::RequestApproval(asked) => ("request-approval", text(&asked.approval_id)),
             Self::AppendInferMessage(said) => ("append-infer-message", text(&said.message.content)),
             Self::Call(command) => ("call", text(command.call_id())),
@@ -93,26 +100,26 @@ impl TaskCommand {
     }
 }
 
-/// A task's "no".
+/// The reason why a task rejects a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskRejection {
-    /// The lifecycle has no such edge. Protolink's words.
+    /// The lifecycle has no such edge. The text is Protolink's.
     #[error("Invalid task state transition: {from} -> {to}")]
     InvalidTransition {
-        /// The state it is in.
+        /// The current state.
         from: TaskState,
-        /// The state that was asked for.
+        /// The requested state.
         to: TaskState,
     },
-    /// There is no such task.
+    /// The task does not exist.
     #[error("the task does not exist")]
     NotFound,
-    /// It was posted again while it runs.
+    /// The task was posted again while it runs.
     #[error("Task '{0}' is already running")]
     AlreadyRunning(String),
-    /// It was posted again, and is not the stored task with something appended.
-    #[error("task `{id}` is known with another content: {difference}")]
+    /// The posted task is not the stored one with items appended.
+    #[error("task `{id}` already exists with different content: {difference}")]
     Differs {
         /// The task's id.
         id: String,
@@ -120,15 +127,15 @@ pub enum TaskRejection {
         difference: Difference,
     },
     /// The task is over and takes only evidence, metadata and messages.
-    #[error("the task is {0}; only messages and metadata may still be added")]
+    #[error("the task is {0}; only messages and metadata can be added")]
     Over(TaskState),
-    /// About a call.
+    /// The rejection of a command about a call.
     #[error(transparent)]
     Call(#[from] CallRejection),
-    /// About an approval.
+    /// The rejection of a command about an approval.
     #[error(transparent)]
     Approval(#[from] ApprovalRejection),
-    /// A message between a tool call and its answer.
+    /// A message came between a tool call and its result.
     #[error(transparent)]
     IllFormed(#[from] IllFormed),
 }

@@ -1,13 +1,18 @@
-//! What a task says to a command. The lifecycle's edges are in [`TaskState::can_become`]; here is what each
-//! wish makes of them.
+//! The decisions of a task. The lifecycle's edges are in [`TaskState::can_become`]; this file maps each
+//! command to them.
 
-use super::posted_again::{PostedAgain, compare};
-use super::{Task, TaskCommand, TaskEvent, TaskRejection};
-use crate::call::CallCommand;
+use crate::call::command::CallCommand;
 use crate::decider::Decider;
 use crate::envelope::Metadata;
 use crate::json::{JsonObject, JsonText};
-use crate::model::{Message, PostedTask, TaskState};
+use crate::model::message::Message;
+use crate::model::posted::PostedTask;
+use crate::model::run_budget::LimitUse;
+use crate::model::task_state::TaskState;
+use crate::task::command::{TaskCommand, TaskRejection};
+use crate::task::event::TaskEvent;
+use crate::task::posted_again::{PostedAgain, compare};
+use crate::task::state::Task;
 
 type Decision = Result<Vec<TaskEvent>, TaskRejection>;
 
@@ -16,23 +21,20 @@ impl Decider for Task {
     type Event = TaskEvent;
     type Rejection = TaskRejection;
 
-    fn decide(&self, command: TaskCommand, _metadata: &Metadata) -> Decision {
-        if let TaskCommand::Submit(posted) = command {
-            return self.submit(posted);
-        }
-        if !self.exists() {
-            return Err(TaskRejection::NotFound);
-        }
+    fn decide(&self, command: TaskCommand) -> Decision {
         match command {
             TaskCommand::Submit(posted) => self.submit(posted),
+            _ if !self.exists() => Err(TaskRejection::NotFound),
             TaskCommand::Begin => self.go_to(TaskState::Working),
             TaskCommand::Complete(message) => self.complete(message),
-            TaskCommand::Fail { error } => self.fail(&error),
+            TaskCommand::Fail { error } => self.fail(&error, None),
+            TaskCommand::ExceedBudget(over) => self.fail(&over.to_string(), Some(over)),
             TaskCommand::RequireInput(message) => self.require_input(message),
             TaskCommand::Cancel { reason, metadata } => self.cancel(reason, metadata),
             TaskCommand::AppendMessage(message) => Ok(vec![TaskEvent::MessageAppended(message)]),
             TaskCommand::AppendArtifact { artifact, part } => {
-                // Work cannot go on after the end; what is posted with a finished task came with it.
+                // The work ends with the task; artifacts posted with a finished task are part of its
+                // submission.
                 if self.state().is_terminal() {
                     return Err(TaskRejection::Over(self.state()));
                 }
@@ -91,12 +93,12 @@ impl Task {
         }
     }
 
-    /// One edge; none when it is there already.
+    /// Takes one edge of the lifecycle; returns no event if the task is already in state `to`.
     fn go_to(&self, to: TaskState) -> Decision {
         step(self.state(), to)
     }
 
-    /// `complete` and `require_input` pass through `working` where the lifecycle has no direct edge.
+    /// Takes the direct edge, or passes through `working` from `submitted` and `input-required`.
     fn go_through_working(&self, to: TaskState) -> Decision {
         match self.state() {
             from @ (TaskState::Submitted | TaskState::InputRequired) => {
@@ -116,14 +118,20 @@ impl Task {
         Ok(self.end(self.go_through_working(TaskState::InputRequired)?, message))
     }
 
-    fn fail(&self, error: &str) -> Decision {
-        let mut events = self.end(self.go_to(TaskState::Failed)?, None);
+    fn fail(&self, error: &str, over: Option<LimitUse>) -> Decision {
+        let mut transitions = self.go_to(TaskState::Failed)?;
+        for event in &mut transitions {
+            if let TaskEvent::StateChanged { budget, .. } = event {
+                *budget = over;
+            }
+        }
+        let mut events = self.end(transitions, None);
         let entries = [("error".to_owned(), JsonText::string(error))].into_iter().collect();
         events.extend(self.merge(&entries));
         Ok(events)
     }
 
-    /// The end of a run: its open calls are closed first, its last message comes last.
+    /// Ends a run: its open calls are closed first, its last message comes last.
     fn end(&self, transitions: Vec<TaskEvent>, message: Option<Message>) -> Vec<TaskEvent> {
         let mut events = Vec::new();
         if !transitions.is_empty() {
@@ -134,7 +142,8 @@ impl Task {
         events
     }
 
-    /// Asked, calls closed, noted, ended: one decision, so that one append holds it all.
+    /// Cancels the task: the request, the closed calls, the metadata and the new state in one decision, and
+    /// so in one append.
     fn cancel(&self, reason: Option<String>, mut metadata: JsonObject) -> Decision {
         let reason = reason.filter(|reason| !reason.is_empty());
         let ended = self.go_to(TaskState::Canceled)?;
@@ -152,7 +161,7 @@ impl Task {
         Ok(events)
     }
 
-    /// Only the keys whose value changes.
+    /// Merges only the keys whose value changes.
     fn merge(&self, entries: &JsonObject) -> Vec<TaskEvent> {
         let new = |(key, value): &(&str, &JsonText)| self.metadata().get(key) != Some(value);
         let changed: JsonObject =
@@ -168,5 +177,5 @@ fn step(from: TaskState, to: TaskState) -> Decision {
     if !from.can_become(to) {
         return Err(TaskRejection::InvalidTransition { from, to });
     }
-    Ok(vec![TaskEvent::StateChanged { from, to }])
+    Ok(vec![TaskEvent::state_changed(from, to)])
 }

@@ -1,22 +1,28 @@
-//! What happens to a task. Facts in the past tense; when and why stand in the record's metadata.
+//! Events of a task: facts in the past tense; time and causes are in the record's metadata.
 
-use super::{ApprovalDecided, ApprovalRequested};
-use crate::call::CallEvent;
+use crate::call::event::CallEvent;
 use crate::json::JsonObject;
-use crate::model::{Artifact, Message, PostedTask, TaskState};
+use crate::model::artifact::Artifact;
+use crate::model::message::Message;
+use crate::model::posted::PostedTask;
+use crate::model::run_budget::LimitUse;
+use crate::model::task_state::TaskState;
+use crate::task::approval::{ApprovalDecided, ApprovalRequested};
 use crate::turn::TurnMessage;
 
-/// A fact about one task.
+/// An event of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskEvent {
-    /// The task came in, as it was posted: any state, messages, artifacts, metadata.
+    /// The task was submitted, as posted: with any state, messages, artifacts and metadata.
     Submitted(Box<PostedTask>),
-    /// Its lifecycle went on.
+    /// The lifecycle state changed.
     StateChanged {
-        /// Before.
+        /// The state before.
         from: TaskState,
-        /// After.
+        /// The state after.
         to: TaskState,
+        /// The limit of the run's budget that ended the run.
+        budget: Option<LimitUse>,
     },
     /// A message was added at the end.
     MessageAppended(Message),
@@ -24,22 +30,29 @@ pub enum TaskEvent {
     ArtifactAppended {
         /// The artifact.
         artifact: Artifact,
-        /// The part of the current run whose output it is.
+        /// The part of the current run that produced the artifact.
         part: Option<u32>,
     },
     /// Keys of the metadata were set.
     MetadataMerged(JsonObject),
-    /// Somebody asked to cancel it.
+    /// A caller requested the task's cancellation.
     CancelRequested {
-        /// Why, in their words.
+        /// The reason, as given by the caller.
         reason: Option<String>,
     },
-    /// Somebody is asked whether a call may be made.
+    /// An approval was requested for a call.
     ApprovalRequested(Box<ApprovalRequested>),
-    /// Somebody decided whether it may.
+    /// An approval was decided.
     ApprovalDecided(ApprovalDecided),
     /// A message to or from the model, in a task of an agent that keeps no conversation.
     InferMessageAppended(TurnMessage),
-    /// Something happened to one of its calls.
+    /// An event of one of the task's calls.
     Call(CallEvent),
+}
+
+impl TaskEvent {
+    /// A change of state that no budget caused.
+    pub const fn state_changed(from: TaskState, to: TaskState) -> Self {
+        Self::StateChanged { from, to, budget: None }
+    }
 }

@@ -1,38 +1,41 @@
-//! A task that is posted again under a known id: the same body, the stored task with something appended, or
-//! a conflict that names the first difference (design: "A posted task whose id is known").
+//! The comparison of a task posted under a known id with the stored one: the same body, the stored task with
+//! items appended, or a conflict that names the first difference (design: "A posted task whose id is known").
 
 use std::fmt;
 
 use serde_json::Value;
 
-use super::Task;
-use crate::model::{Artifact, Message, Part, PostedTask};
+use crate::model::artifact::Artifact;
+use crate::model::message::Message;
+use crate::model::part::Part;
+use crate::model::posted::PostedTask;
+use crate::task::state::Task;
 
 /// The first place where a posted task differs from the stored one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Which field, such as `messages[2].id`.
+    /// The field, such as `messages[2].id`.
     pub place: String,
-    /// What is stored there.
+    /// The stored value.
     pub stored: String,
-    /// What was posted.
+    /// The posted value.
     pub posted: String,
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {} in the log and {} in the post", self.place, self.stored, self.posted)
+        write!(f, "{} is {} in the log and {} in the posted task", self.place, self.stored, self.posted)
     }
 }
 
-/// What a repeated post means.
+/// The meaning of a repeated post.
 #[derive(Debug, PartialEq)]
 pub(super) enum PostedAgain {
-    /// Nothing new.
+    /// The post contains nothing new.
     Same,
-    /// The stored task, and these items after its own.
+    /// The post is the stored task followed by these items.
     Longer { messages: Vec<Message>, artifacts: Vec<Artifact> },
-    /// Something else.
+    /// The post differs from the stored task.
     Other(Difference),
 }
 
@@ -51,7 +54,8 @@ pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
     {
         return PostedAgain::Other(difference);
     }
-    // A client that answers a question may never have read the artifacts, so fewer are no difference.
+    // A client that replies to a question may not have read the artifacts, so missing artifacts do not count
+    // as a difference.
     if posted_artifacts.len() >= artifacts.len() {
         if let Some(difference) = first_difference("artifacts", &artifacts, &posted_artifacts) {
             return PostedAgain::Other(difference);
@@ -67,8 +71,9 @@ pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
     PostedAgain::Longer { messages: new_messages, artifacts: new_artifacts }
 }
 
-/// Where a message says something else under the same id. JSON is compared by value, since a client may print
-/// it anew; call ids are left out, since one that was absent is made at each reading.
+/// Returns the first difference in content between messages of the same id. JSON is compared by value,
+/// because a client may print it differently. Call ids are ignored, because a missing one is generated at
+/// each reading.
 fn other_content(at: usize, stored: &Message, posted: &Message) -> Option<Difference> {
     let difference = |field: &str, stored: String, posted: String| Difference {
         place: format!("messages[{at}].{field}"),
@@ -92,7 +97,7 @@ fn other_content(at: usize, stored: &Message, posted: &Message) -> Option<Differ
         .next()
 }
 
-/// What a part says, its call id apart.
+/// Returns the kind and content of a part without its call id.
 fn said(part: &Part) -> (&str, Value) {
     let mut content = part.content().to_value();
     if let (Value::Object(fields), "tool_call" | "tool_output") = (&mut content, part.kind()) {
@@ -105,7 +110,7 @@ fn ids<T>(items: &[T], id: impl Fn(&T) -> Option<String>) -> Vec<Option<String>>
     items.iter().map(id).collect()
 }
 
-/// The first index at which `prefix` is not the beginning of `whole`.
+/// Returns the first index at which `prefix` is not the beginning of `whole`.
 fn first_difference(field: &str, prefix: &[Option<String>], whole: &[Option<String>]) -> Option<Difference> {
     let show = |id: Option<&Option<String>>| match id {
         None => "absent".to_owned(),

@@ -1,24 +1,29 @@
 //! A task as the fold of its events, and its form on Protolink's wire.
 
-use crate::call::CallBook;
+use crate::call::book::CallBook;
 use crate::envelope::{Metadata, Timestamp};
 use crate::json::{JsonObject, JsonText};
-use crate::model::{Artifact, LastItem, Message, Part, PostedTask, TaskState};
-use crate::task::{ApprovalBook, TaskEvent};
+use crate::model::artifact::Artifact;
+use crate::model::message::Message;
+use crate::model::part::Part;
+use crate::model::posted::{LastItem, PostedTask};
+use crate::model::task_state::TaskState;
+use crate::task::approval::ApprovalBook;
+use crate::task::event::TaskEvent;
 use crate::turn::Turn;
 
-/// One change of the lifecycle, as Protolink's `state_history` lists it.
+/// A change of the lifecycle, as Protolink's `state_history` lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateChange {
-    /// Before.
+    /// The state before.
     pub from: TaskState,
-    /// After.
+    /// The state after.
     pub to: TaskState,
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
 }
 
-/// An item of a task: a message or an artifact, by its place in its list.
+/// A reference to an item of a task, a message or an artifact, by its index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemRef {
     /// The message at this index.
@@ -27,14 +32,14 @@ pub enum ItemRef {
     Artifact(usize),
 }
 
-/// One stretch of work on one item: from the moment the task becomes `working` to the moment it stops.
+/// The work on one item of the task, from the moment the task becomes `working` until it stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// The item whose parts are carried out: the last item when the run began.
+    /// The item whose parts are executed: the last item when the run began.
     pub item: Option<ItemRef>,
     /// The first part that has no output yet.
     pub next_part: u32,
-    /// When it began.
+    /// The time at which the run began.
     pub began: Timestamp,
 }
 
@@ -54,90 +59,90 @@ pub struct Task {
     pub(crate) approvals: ApprovalBook,
     pub(crate) turn: Turn,
     pub(crate) run: Option<Run>,
-    /// The run that ended in waiting for a person.
+    /// The last run, if the task now waits for a person.
     pub(crate) paused: Option<Run>,
     pub(crate) runs: u32,
-    /// Which artifacts are outputs of the current run.
+    /// The indices of the artifacts that are outputs of the current run.
     pub(crate) outputs: Vec<usize>,
 }
 
 impl Task {
-    /// Whether it was ever submitted.
+    /// Whether the task was ever submitted.
     pub fn exists(&self) -> bool {
         self.state.is_some()
     }
 
-    /// The caller's id.
+    /// Returns the id chosen by the caller.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Where it is in its lifecycle; `submitted` before it exists.
+    /// Returns the lifecycle state; `submitted` before the task exists.
     pub fn state(&self) -> TaskState {
         self.state.unwrap_or(TaskState::Submitted)
     }
 
-    /// Its messages, oldest first.
+    /// Returns the messages, oldest first.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Its artifacts, oldest first.
+    /// Returns the artifacts, oldest first.
     pub fn artifacts(&self) -> &[Artifact] {
         &self.artifacts
     }
 
-    /// Its metadata, without the `state_history` that [`Task::to_json`] makes.
+    /// Returns the metadata, without the `state_history` that [`Task::to_json`] adds.
     pub fn metadata(&self) -> &JsonObject {
         &self.metadata
     }
 
-    /// The state of the flow it is part of.
+    /// Returns the state of the flow to which the task belongs.
     pub fn flow_state(&self) -> &JsonText {
         &self.flow_state
     }
 
-    /// The lifecycle so far, what was posted apart.
+    /// Returns the lifecycle changes since the task was submitted, without any posted `state_history`.
     pub fn history(&self) -> &[StateChange] {
         &self.history
     }
 
-    /// Its calls.
+    /// Returns the calls of the task.
     pub fn calls(&self) -> &CallBook {
         &self.calls
     }
 
-    /// The messages of the run's infer parts, where the agent keeps no conversation.
+    /// Returns the messages of the run's infer parts, where the agent keeps no conversation.
     pub fn turn(&self) -> &Turn {
         &self.turn
     }
 
-    /// The run that is going on.
+    /// Returns the current run.
     pub fn run(&self) -> Option<&Run> {
         self.run.as_ref()
     }
 
-    /// The run that ended in waiting for a person, until another one begins or the task is over.
+    /// Returns the run that stopped to wait for a person, until another one begins or the task is over.
     pub fn paused(&self) -> Option<&Run> {
         self.paused.as_ref()
     }
 
-    /// How many runs there were, this one included.
+    /// Returns the number of runs, the current one included.
     pub fn runs(&self) -> u32 {
         self.runs
     }
 
-    /// Why it failed or was canceled, if it was.
+    /// Returns the text of `metadata.error`, if set.
     pub fn error(&self) -> Option<String> {
         self.metadata.get("error").and_then(JsonText::to_str)
     }
 
-    /// The last item: by time when the task came in, by order of arrival from then on.
+    /// Returns the last item: by time when the task was submitted, afterwards by order of arrival.
     pub fn last_item(&self) -> Option<ItemRef> {
         self.last
     }
 
-    /// The id of an item.
+    /// Returns the id of an item.
     pub fn item_id(&self, item: ItemRef) -> Option<&str> {
         match item {
             ItemRef::Message(at) => self.messages.get(at)?.id.as_deref(),
@@ -145,7 +150,7 @@ impl Task {
         }
     }
 
-    /// The parts of an item.
+    /// Returns the parts of an item.
     pub fn parts(&self, item: ItemRef) -> &[Part] {
         match item {
             ItemRef::Message(at) => self.messages.get(at).map_or(&[], |message| message.parts.as_slice()),
@@ -153,18 +158,19 @@ impl Task {
         }
     }
 
-    /// The content of the last item's last part.
+    /// Returns the content of the last item's last part.
     pub fn last_part_content(&self) -> Option<&JsonText> {
         self.parts(self.last?).last().map(Part::content)
     }
 
-    /// The outputs of the current run, in the order of the parts. What a caller adds meanwhile is none.
+    /// Returns the outputs of the current run, in the order of the parts, without artifacts added by a
+    /// caller.
     pub fn outputs(&self) -> impl Iterator<Item = &Part> {
         let attached = self.outputs.iter().filter_map(|at| self.artifacts.get(*at));
         attached.flat_map(|artifact| artifact.parts.iter())
     }
 
-    /// The task as Protolink writes it, `metadata.state_history` included.
+    /// Returns the task as Protolink writes it, `metadata.state_history` included.
     pub fn to_json(&self) -> JsonText {
         let mut metadata = self.metadata.clone();
         if let Some(history) = self.state_history() {
@@ -182,8 +188,8 @@ impl Task {
         .to_json()
     }
 
-    /// The posted list followed by the changes since; none where neither is there, or where what was
-    /// posted is no list and stays as it is.
+    /// Returns the posted list followed by the changes since. `None` if there are no changes, or if the
+    /// posted value is not a list; the metadata then stays as posted.
     fn state_history(&self) -> Option<JsonText> {
         let posted = match self.metadata.get("state_history") {
             None => Vec::new(),
@@ -206,11 +212,11 @@ impl Task {
         JsonText::of(&posted.into_iter().chain(changes).collect::<Vec<_>>()).ok()
     }
 
-    /// Folds one event in. Total.
+    /// Folds in one event; never fails.
     pub(super) fn fold(&mut self, event: &TaskEvent, metadata: &Metadata) {
         match event {
             TaskEvent::Submitted(posted) => self.submitted(posted, metadata.at),
-            TaskEvent::StateChanged { from, to } => {
+            TaskEvent::StateChanged { from, to, .. } => {
                 self.history.push(StateChange { from: *from, to: *to, at: metadata.at });
                 self.enter(*to, metadata.at);
             }
@@ -249,7 +255,7 @@ impl Task {
         self.enter(posted.state, at);
     }
 
-    /// A run begins when the task becomes `working` and is over when it is anything else.
+    /// Enters a state: a run begins when the task becomes `working` and ends in any other state.
     fn enter(&mut self, state: TaskState, at: Timestamp) {
         self.state = Some(state);
         self.turn.clear();

@@ -1,57 +1,57 @@
-//! What may be wished of a tool's store, and how it says no.
+//! Commands to a tool's store, and the reasons to reject them.
 
 use crate::id::{IdError, Version, check_id};
 use crate::json::JsonText;
 use crate::limits::{TOOL_KEYS_MAX, TOOL_STORE_BYTES_MAX, TOOL_WRITES_MAX};
 
-/// One key as a call leaves it.
+/// A write of one key by a call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolWrite {
     /// The key.
     pub key: String,
-    /// The version that the key must still have: 0 if it must not be there.
+    /// The version that the key must still have; 0 if the key must not exist.
     pub expected: Version,
-    /// What it is to hold; none takes it away.
+    /// The new value; `None` deletes the key.
     pub value: Option<JsonText>,
 }
 
-/// A wish.
+/// A command to a tool's store.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolStoreCommand {
-    /// Write what a call leaves behind: all of it or nothing.
+    /// Apply the writes of a call: all of them or none.
     Write {
-        /// The stream of the task on whose behalf the call was made.
+        /// The stream of the task for which the call was made.
         task: String,
-        /// The call.
+        /// The id of the call.
         call_id: String,
-        /// Each key once.
+        /// The writes; each key occurs once.
         writes: Vec<ToolWrite>,
     },
 }
 
-/// A tool store's "no".
+/// The reason why a tool's store rejects a command.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ToolStoreRejection {
-    /// Another call wrote the key in between.
-    #[error("the key `{key}` has version {actual}, not {expected}: another call wrote it in between")]
+    /// Another call wrote the key since it was read.
+    #[error("the key `{key}` has version {actual}, not {expected}: another call changed it")]
     Conflict {
         /// The key.
         key: String,
-        /// The version that it should have; 0 if it should not be there.
+        /// The expected version; 0 if the key should not exist.
         expected: Version,
-        /// The version that it has; 0 if it is not there.
+        /// The actual version; 0 if the key does not exist.
         actual: Version,
     },
     /// The text cannot be a key.
-    #[error("`{key}` cannot be a key of a tool's state: {why}")]
+    #[error("`{key}` is not a valid key of a tool's state: {why}")]
     Key {
         /// The text.
         key: String,
-        /// Why.
+        /// The rule that the text breaks.
         why: IdError,
     },
-    /// A key is written twice at once.
+    /// A key occurs twice in one command.
     #[error("the key `{0}` is written twice by one call")]
     Twice(String),
     /// The call writes too many keys.
@@ -65,10 +65,10 @@ pub enum ToolStoreRejection {
     TooLarge(usize),
 }
 
-/// Checks a text that is to be a key: 1 to 200 bytes, no control characters.
+/// Checks a text for use as a key: 1 to 200 bytes, no control characters.
 ///
 /// # Errors
-/// [`ToolStoreRejection::Key`], saying which rule it breaks.
+/// [`ToolStoreRejection::Key`], naming the broken rule.
 pub fn check_key(key: &str) -> Result<(), ToolStoreRejection> {
     check_id(key).map_err(|why| {
         let key = key.chars().take(80).collect();

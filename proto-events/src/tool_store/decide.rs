@@ -1,30 +1,27 @@
-//! What a tool's store says to a command: all keys must still be what the call saw.
+//! The decisions of a tool's store: all keys must still have the versions that the call read.
 
 use std::collections::HashSet;
 
-use super::state::entry_bytes;
-use super::{ToolStore, ToolStoreCommand, ToolStoreEvent, ToolStoreRejection, ToolWrite, check_key};
 use crate::decider::Decider;
 use crate::envelope::Metadata;
 use crate::limits::{TOOL_KEYS_MAX, TOOL_STORE_BYTES_MAX, TOOL_WRITES_MAX};
+use crate::tool_store::command::{ToolStoreCommand, ToolStoreRejection, ToolWrite, check_key};
+use crate::tool_store::event::ToolStoreEvent;
+use crate::tool_store::state::{ToolStore, entry_bytes};
 
 impl Decider for ToolStore {
     type Command = ToolStoreCommand;
     type Event = ToolStoreEvent;
     type Rejection = ToolStoreRejection;
 
-    fn decide(
-        &self,
-        command: ToolStoreCommand,
-        _metadata: &Metadata,
-    ) -> Result<Vec<ToolStoreEvent>, ToolStoreRejection> {
+    fn decide(&self, command: ToolStoreCommand) -> Result<Vec<ToolStoreEvent>, ToolStoreRejection> {
         let ToolStoreCommand::Write { task, call_id, writes } = command;
         self.check(&writes)?;
         let event = |ToolWrite { key, value, .. }: ToolWrite| {
             let (task, call_id) = (task.clone(), call_id.clone());
             match value {
                 Some(value) => Some(ToolStoreEvent::KeyPut { task, call_id, key, value }),
-                // What is not there need not be taken away.
+                // The deletion of an absent key adds no event.
                 None => {
                     self.get(&key).map(|_| ToolStoreEvent::KeyDeleted { task, call_id, key: key.clone() })
                 }
@@ -60,7 +57,7 @@ impl ToolStore {
                 (keys, bytes) = (keys + 1, bytes.saturating_add(entry_bytes(key, value)));
             }
         }
-        // What only shrinks is never refused.
+        // A write that only shrinks the store is never rejected.
         if keys > TOOL_KEYS_MAX && keys > self.len() {
             return Err(ToolStoreRejection::TooManyKeys(keys));
         }

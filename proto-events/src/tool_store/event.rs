@@ -1,26 +1,26 @@
-//! What happens to a tool's store.
+//! Events of a tool's store.
 
 use crate::json::JsonText;
 
-/// A fact about one key. It names the call that wrote it, whose success stands in the same append.
+/// An event of one key. It names the call that wrote the key; the call's success is part of the same append.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolStoreEvent {
-    /// A key has this value from now on; its version is that of this event.
+    /// A key was given a value; its version is the version of this event.
     KeyPut {
-        /// The stream of the task on whose behalf the call was made.
+        /// The stream of the task for which the call was made.
         task: String,
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The key.
         key: String,
-        /// What it holds.
+        /// The value.
         value: JsonText,
     },
-    /// A key is there no more.
+    /// A key was deleted.
     KeyDeleted {
-        /// The stream of the task on whose behalf the call was made.
+        /// The stream of the task for which the call was made.
         task: String,
-        /// The call.
+        /// The id of the call.
         call_id: String,
         /// The key.
         key: String,
@@ -28,14 +28,14 @@ pub enum ToolStoreEvent {
 }
 
 impl ToolStoreEvent {
-    /// The key that it is about.
+    /// Returns the key that was written.
     pub fn key(&self) -> &str {
         match self {
             Self::KeyPut { key, .. } | Self::KeyDeleted { key, .. } => key,
         }
     }
 
-    /// The call that wrote it: its task's stream and its id.
+    /// Returns the call that wrote the key: its task's stream and its id.
     pub fn call(&self) -> (&str, &str) {
         match self {
             Self::KeyPut { task, call_id, .. } | Self::KeyDeleted { task, call_id, .. } => (task, call_id),

@@ -3,21 +3,21 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use super::ToolStoreEvent;
 use crate::id::Version;
 use crate::json::JsonText;
+use crate::tool_store::event::ToolStoreEvent;
 
-/// What a key holds.
+/// The value and version of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolEntry {
     /// The value.
     pub value: JsonText,
-    /// The version, in the tool's stream, of the event that last wrote the key. No key ever has the same version
-    /// twice, so a version that is still there proves that nobody wrote in between.
+    /// The version, in the tool's stream, of the event that last wrote the key. No key ever has the same
+    /// version twice, so an unchanged version proves that no call wrote the key in between.
     pub version: Version,
 }
 
-/// What a tool keeps: the fold of its stream.
+/// The state of one tool: the fold of its stream.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolStore {
     pub(crate) entries: BTreeMap<String, ToolEntry>,
@@ -26,44 +26,44 @@ pub struct ToolStore {
 }
 
 impl ToolStore {
-    /// What a key holds, if it is there.
+    /// Returns the entry of a key, if it exists.
     pub fn get(&self, key: &str) -> Option<&ToolEntry> {
         self.entries.get(key)
     }
 
-    /// The version of a key; 0 if it is not there.
+    /// Returns the version of a key; 0 if it does not exist.
     pub fn version_of(&self, key: &str) -> Version {
         self.get(key).map(|entry| entry.version).unwrap_or_default()
     }
 
-    /// The keys that begin with `prefix`, in order, each with what it holds.
+    /// Returns the keys that begin with `prefix`, in order, each with its entry.
     pub fn list<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a ToolEntry)> {
         let from: (Bound<&str>, Bound<&str>) = (Bound::Included(prefix), Bound::Unbounded);
         let from = self.entries.range::<str, _>(from);
         from.take_while(move |(key, _)| key.starts_with(prefix)).map(|(key, entry)| (key.as_str(), entry))
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there is none.
+    /// Whether the store has no key.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// How many events its stream has.
+    /// Returns the number of events in the stream.
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// Bytes of all keys and values.
+    /// Returns the number of bytes of all keys and values.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Folds one event in. Total.
+    /// Folds in one event; never fails.
     pub(super) fn fold(&mut self, event: &ToolStoreEvent) {
         self.version = Version(self.version.0.saturating_add(1));
         let gone = match event {
@@ -80,7 +80,7 @@ impl ToolStore {
     }
 }
 
-/// What a key and its value count towards the limit.
+/// Returns the number of bytes by which a key and its value count towards the limit.
 pub(super) fn entry_bytes(key: &str, value: &JsonText) -> usize {
     key.len().saturating_add(value.as_str().len())
 }

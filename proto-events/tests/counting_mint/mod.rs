@@ -2,7 +2,7 @@
 
 use proto_events::id::Mint;
 
-/// Ids that count up and a time that stands still.
+/// A mint with increasing ids and a constant time.
 #[derive(Debug, Default)]
 pub(crate) struct CountingMint(u32);
 

@@ -6,7 +6,7 @@ use proto_events::codec::record::{Body, EventBody, Record, RecordDraft};
 use proto_events::envelope::{Basis, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, StreamId, Version};
 
-/// The record in `golden/record_v1.bin`. Neither may ever change.
+/// Returns the record in `golden/record_v1.bin`. Record and file must never change.
 pub(crate) fn golden() -> RecordDraft {
     RecordDraft {
         stream: StreamId::task("weather desk", "tâche/1").unwrap(),

@@ -1,5 +1,6 @@
-//! Circuits: a target that failed so many times in a row is left alone for a while, then one call is let through. What
-//! the circuit refuses failed before any effect, and says so in the log; the circuit itself is forgotten at a restart.
+//! Circuit breakers: after a number of failures in a row, a target gets no calls for a cooldown, then one
+//! trial call. A call refused by an open circuit failed before any effect, and the log says so; the circuit
+//! itself is not kept over a restart.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,26 +8,26 @@ use std::time::Duration;
 use proto_events::call::FailureClass;
 use proto_events::envelope::Timestamp;
 
-use crate::actors::messages::AttemptEnd;
-use crate::agent::policy::Breaker;
+use crate::actors::shared::messages::AttemptEnd;
+use crate::tools::breaker::Breaker;
 
-/// All circuits of an agent, by target. One that is closed and has seen no failure has no entry.
+/// All circuits of an agent, by target. A closed circuit without failures has no entry.
 #[derive(Debug, Default)]
-pub(super) struct Breakers(HashMap<String, Circuit>);
+pub(crate) struct Breakers(HashMap<String, Circuit>);
 
 #[derive(Debug)]
 struct Circuit {
     rule: Breaker,
     failures: u32,
-    /// Nothing is sent before this moment.
+    /// The end of the cooldown: nothing is sent before it.
     open_until: Option<Timestamp>,
-    /// The one call that was let through has not answered yet.
+    /// Whether the trial call has not answered yet.
     trying: bool,
 }
 
 impl Breakers {
-    /// Why an attempt is not sent now, and for how long not; or nothing, if it is.
-    pub(super) fn refuses(&mut self, target: &str, now: Timestamp) -> Option<(String, Duration)> {
+    /// Returns the reason why an attempt is refused now, and for how long; `None` if it may be sent.
+    pub(crate) fn refuses(&mut self, target: &str, now: Timestamp) -> Option<(String, Duration)> {
         let circuit = self.0.get_mut(target)?;
         let until = circuit.open_until?;
         let left = if circuit.trying { circuit.rule.cooldown } else { until.since(now) };
@@ -42,15 +43,15 @@ impl Breakers {
         Some((text, left))
     }
 
-    /// The call that was let through has gone without an answer: another may be.
-    pub(super) fn let_go(&mut self, target: &str) {
+    /// Abandons a trial call that ended without an answer, so that another may be sent.
+    pub(crate) fn abandon_trial(&mut self, target: &str) {
         if let Some(circuit) = self.0.get_mut(target) {
             circuit.trying = false;
         }
     }
 
-    /// Notes how an attempt of a target with such a rule ended.
-    pub(super) fn note(&mut self, target: &str, rule: Option<Breaker>, end: &AttemptEnd, now: Timestamp) {
+    /// Notes the end of an attempt of a target with this rule.
+    pub(crate) fn note(&mut self, target: &str, rule: Option<Breaker>, end: &AttemptEnd, now: Timestamp) {
         let Some(rule) = rule else { return };
         if !is_failure(end) {
             self.0.remove(target);
@@ -66,7 +67,8 @@ impl Breakers {
     }
 }
 
-/// Whether the target itself failed. Arguments that it refused, and what never reached it, say nothing about it.
+/// Whether the target itself failed. Arguments that it refused, and attempts that never reached it, do not
+/// count.
 fn is_failure(end: &AttemptEnd) -> bool {
     match end {
         AttemptEnd::Succeeded { .. } => false,

@@ -1,26 +1,26 @@
-//! What may follow a crash for one call: the first three rows of R7.
+//! The events that may follow a crash for one call: the first three rows of R7.
 
 use proto_events::call::{Call, CallEvent, CallKind, CallStatus, FailureClass, Recovery, Verdict, VerdictBy};
 use proto_events::envelope::Recorded;
 use proto_events::task::TaskEvent;
 
-use super::{Row, same_append};
+use crate::testing::judge::row::{Row, same_append};
 use crate::testing::ledger::Execution;
 
-/// What followed for one call after a cut.
-pub(super) struct Follows<'a> {
-    pub(super) call: &'a Call,
-    pub(super) events: Vec<&'a Recorded<TaskEvent>>,
-    pub(super) executions: Vec<&'a Execution>,
-    /// Where its task was given up or failed.
-    pub(super) ends: Option<&'a Recorded<TaskEvent>>,
+/// The events and executions of one call after a cut.
+pub(crate) struct Follows<'a> {
+    pub(crate) call: &'a Call,
+    pub(crate) events: Vec<&'a Recorded<TaskEvent>>,
+    pub(crate) executions: Vec<&'a Execution>,
+    /// The event at which its task was canceled or failed.
+    pub(crate) ends: Option<&'a Recorded<TaskEvent>>,
 }
 
 type Judged = Result<(), String>;
 
 impl Follows<'_> {
-    /// Where the log of the call ended.
-    pub(super) fn row(&self) -> Row {
+    /// Returns the row for the call's status at the cut.
+    pub(crate) fn row(&self) -> Row {
         match self.call.status {
             CallStatus::Requested | CallStatus::Unsent => Row::RequestedOnly,
             CallStatus::Dispatched | CallStatus::TimedOut => Row::InFlight,
@@ -35,14 +35,14 @@ impl Follows<'_> {
         })
     }
 
-    /// Whether what followed is what the row and the mode allow.
-    pub(super) fn judge(&self, row: Row) -> Judged {
+    /// Checks what followed against the row and the mode.
+    pub(crate) fn judge(&self, row: Row) -> Judged {
         if self.executions.iter().any(|execution| execution.attempt <= self.call.attempts) {
-            return Err("an attempt that had been sent before was carried out".to_owned());
+            return Err("an attempt dispatched before the cut was executed".to_owned());
         }
         match row {
             Row::OutcomePresent | Row::CanceledInFlight => self.nothing(),
-            // Its run may be over for a reason of its own before anything is sent.
+            // The run may end for another reason before anything is sent.
             _ if self.given_up() => self.not_carried_out(),
             Row::RequestedOnly => self.sent(0),
             Row::InFlight => match self.call.request.recovery {
@@ -54,7 +54,7 @@ impl Follows<'_> {
         }
     }
 
-    /// Nothing, ever; but evidence may still come.
+    /// Checks that nothing followed, except evidence.
     fn nothing(&self) -> Judged {
         self.not_carried_out()?;
         let is_evidence = |at| {
@@ -67,27 +67,31 @@ impl Follows<'_> {
                 )
             )
         };
-        if (0..self.events.len()).all(is_evidence) { Ok(()) } else { Err("it had its outcome".to_owned()) }
+        if (0..self.events.len()).all(is_evidence) {
+            Ok(())
+        } else {
+            Err("its outcome was already recorded".to_owned())
+        }
     }
 
     fn not_carried_out(&self) -> Judged {
         match self.executions.first() {
             None => Ok(()),
-            Some(execution) => Err(format!("it was carried out again, as attempt {}", execution.attempt)),
+            Some(execution) => Err(format!("it was executed again, as attempt {}", execution.attempt)),
         }
     }
 
-    /// The next attempt, or that there is none any more.
+    /// Checks that the next attempt was sent, or none was left.
     fn sent(&self, at: usize) -> Judged {
         let next = self.call.attempts + 1;
         match self.event(at) {
             Some(CallEvent::Dispatched { attempt, .. }) if *attempt == next => self.carried_out(next, at + 1),
             Some(CallEvent::Failed { failure, .. }) => self.too_late(at, failure.class),
-            _ => Err(format!("attempt {next} was due")),
+            _ => Err(format!("attempt {next} was expected")),
         }
     }
 
-    /// What was sent reached its tool, unless nobody let it.
+    /// Checks that an attempt that was sent reached its tool, unless it was refused or ended before that.
     fn carried_out(&self, attempt: u32, after: usize) -> Judged {
         let refused = matches!(self.event(after), Some(CallEvent::Failed { failure, .. }) if failure.class == FailureClass::BeforeEffect)
             || matches!(self.event(after), Some(CallEvent::Dispatched { .. } | CallEvent::Canceled { .. }));
@@ -95,10 +99,10 @@ impl Follows<'_> {
         if is_infer || refused || self.executions.iter().any(|execution| execution.attempt == attempt) {
             return Ok(());
         }
-        Err(format!("attempt {attempt} was sent, but never carried out"))
+        Err(format!("attempt {attempt} was dispatched but never executed"))
     }
 
-    /// Without another attempt only if none is left, or if it is past the call's deadline.
+    /// Checks a failure without another attempt: none is left, or the call's deadline has passed.
     fn too_late(&self, at: usize, class: FailureClass) -> Judged {
         let request = &self.call.request;
         let now = self.events.get(at).map(|recorded| recorded.metadata.at);
@@ -107,18 +111,18 @@ impl Follows<'_> {
         if past || none_left {
             return self.not_carried_out();
         }
-        Err("it was given up while another attempt was due".to_owned())
+        Err("it failed although attempts were left".to_owned())
     }
 
     fn unknown(&self, at: usize) -> Judged {
         self.not_carried_out()?;
         match self.event(at) {
             Some(CallEvent::OutcomeUnknown { .. }) => Ok(()),
-            _ => Err("its outcome is unknown, and that was not written".to_owned()),
+            _ => Err("its unknown outcome was not recorded".to_owned()),
         }
     }
 
-    /// What the target says decides.
+    /// Checks what followed by the target's verdict.
     fn probed(&self) -> Judged {
         match self.event(0) {
             Some(CallEvent::Reconciled { verdict, by: VerdictBy::Probe, .. }) => match verdict {
@@ -126,17 +130,17 @@ impl Follows<'_> {
                     self.not_carried_out()?;
                     match self.event(1) {
                         Some(CallEvent::Succeeded { result, .. }) if result == found => Ok(()),
-                        _ => Err("it landed, and that is not its result".to_owned()),
+                        _ => Err("it landed, but another result was recorded".to_owned()),
                     }
                 }
                 Verdict::DidNotHappen => self.sent(1),
                 Verdict::Inconclusive(_) => self.unknown(1),
             },
-            _ => Err("its target was not asked".to_owned()),
+            _ => Err("its target was not probed".to_owned()),
         }
     }
 
-    /// Whether the target still knew the key when something followed.
+    /// Whether the target still knew the key at the first event that followed.
     fn within_window(&self) -> bool {
         let now = self.events.first().map(|recorded| recorded.metadata.at);
         match (self.call.request.window_ms, self.call.first_sent_at, now) {
@@ -145,7 +149,7 @@ impl Follows<'_> {
         }
     }
 
-    /// Whether its task ended before anything followed for it: a run whose time was up, say.
+    /// Whether the task ended before anything else followed for the call, for example at the run's deadline.
     fn given_up(&self) -> bool {
         let closed = match self.event(0) {
             Some(CallEvent::Canceled { .. }) => true,

@@ -1,8 +1,9 @@
-//! The judge itself: for every cell of R7 what may follow, and that anything else is a fault.
+//! Tests of the judge itself: for each cell of R7 it accepts what may follow, and reports anything else as a
+//! fault.
 
-use proto_events::call::{CallFailure, CallKind, FailureClass};
+use proto_events::call::{CallFailure, CallKind, FailureClass, NewCall};
 use proto_events::envelope::{Metadata, Timestamp};
-use proto_events::id::{Digest, Version};
+use proto_events::id::Version;
 use proto_events::json::JsonText;
 
 use super::*;
@@ -11,25 +12,17 @@ const CUT: u64 = 10;
 
 fn request(recovery: Recovery) -> CallRequested {
     let infer = recovery == Recovery::Reissue;
-    CallRequested {
+    CallRequested::of(NewCall {
         call_id: "c".to_owned(),
         kind: if infer { CallKind::Infer } else { CallKind::Tool },
         target: "t".to_owned(),
         args: JsonText::empty_object(),
-        args_digest: Digest::default(),
         idempotency_key: "key".to_owned(),
         recovery,
         recovery_source: String::new(),
         timeout_ms: 1,
         max_attempts: 3,
-        retry_errors: false,
-        window_ms: None,
-        deadline: None,
-        capabilities: Vec::new(),
-        approval: None,
-        origin: proto_events::call::CallOrigin::default(),
-        prompt: None,
-    }
+    })
 }
 
 fn sent(attempt: u32) -> CallEvent {
@@ -68,7 +61,7 @@ fn execution(attempt: u32) -> Execution {
     }
 }
 
-/// A judge over one task, with these events before the cut and these behind it.
+/// Returns a judge over one task, with these events before the cut and these after it.
 fn judge(recovery: Recovery, before: Vec<CallEvent>, after: Vec<CallEvent>) -> Judge {
     let stream = StreamId::task("agent", "t").unwrap();
     let mut events = Vec::new();
@@ -85,7 +78,7 @@ fn judge(recovery: Recovery, before: Vec<CallEvent>, after: Vec<CallEvent>) -> J
     Judge { tasks, faults: Vec::new(), cells: Cells::new() }
 }
 
-/// Whether this may follow, when the tool was called so.
+/// Whether these events may follow, with these attempts of the tool.
 fn may(recovery: Recovery, before: &[CallEvent], after: &[CallEvent], attempts: &[u32]) -> bool {
     let mut judge = judge(recovery, before.to_vec(), after.to_vec());
     let seen: Vec<_> = attempts.iter().map(|attempt| execution(*attempt)).collect();

@@ -1,37 +1,38 @@
-//! Bodies that stand outside their record: a record that would be too large keeps their digests only.
+//! Bodies outside their record: a record that would be too large holds only their digests.
 
 use std::sync::Arc;
 
+use crate::codec::record::draft::EventBody;
+use crate::codec::record::error::RecordError;
+use crate::codec::record::stored::{Body, Record, StoredEvent};
 use crate::id::Digest;
 use crate::limits::CHUNK_BYTES;
 
-use super::{Body, EventBody, Record, RecordError};
-
-/// A body that stands outside its record.
+/// A body outside its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detached {
-    /// Its event's number within the record, from 0.
+    /// The event's number within the record, from 0.
     pub event: u16,
-    /// What is put before it, and before each of its chunks, when digests are taken.
+    /// The salt that precedes the body, and each of its chunks, in its digest.
     pub salt: [u8; 16],
-    /// All of it.
+    /// The whole body.
     pub body: Arc<[u8]>,
 }
 
 impl Detached {
-    /// The pieces that a store keeps, in order: [`CHUNK_BYTES`] each, the last one perhaps shorter.
+    /// Returns the chunks that a store keeps, in order: [`CHUNK_BYTES`] each, the last one possibly shorter.
     pub fn chunks(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.body.chunks(CHUNK_BYTES)
     }
 }
 
-/// Bytes that a body of this length takes in its record when it stands in chunks, place and salt apart.
+/// Returns the size in a record of the reference to a body of this length, without place and salt.
 fn reference_bytes(body: usize) -> usize {
     2 + body.div_ceil(CHUNK_BYTES) * 32
 }
 
-/// Which bodies must stand outside so that a record of `size` bytes fits `limit`: the largest first, and none that
-/// would gain nothing. True for those that go.
+/// Chooses the bodies to be stored outside so that a record of `size` bytes fits `limit`: the largest first,
+/// and none whose reference is not smaller. Returns true for those.
 pub(super) fn choose(events: &[EventBody], mut size: usize, limit: usize) -> Vec<bool> {
     let mut outside = vec![false; events.len()];
     if size <= limit {
@@ -51,9 +52,9 @@ pub(super) fn choose(events: &[EventBody], mut size: usize, limit: usize) -> Vec
     outside
 }
 
-/// What the record holds instead of a body.
+/// Writes the reference that the record holds instead of a body.
 pub(super) fn write_reference(out: &mut Vec<u8>, detached: &Detached) {
-    // A body has at most 16 MiB, so that the number of its chunks fits two bytes.
+    // A body has at most 16 MiB, so the number of its chunks fits two bytes.
     let count = u16::try_from(detached.chunks().len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&count.to_be_bytes());
     for chunk in detached.chunks() {
@@ -62,17 +63,18 @@ pub(super) fn write_reference(out: &mut Vec<u8>, detached: &Detached) {
 }
 
 impl Record {
-    /// The events whose bodies stand outside and are not here yet: number, length in bytes.
+    /// Returns the events whose bodies are outside and still missing: number, length in bytes.
     pub fn missing_bodies(&self) -> impl Iterator<Item = (usize, u32)> {
-        let absent = |event: &super::StoredEvent| matches!(event.place, Body::Chunked { bytes: None, .. });
+        let absent = |event: &StoredEvent| matches!(event.place, Body::Chunked { bytes: None, .. });
         let numbered = self.events.iter().enumerate();
         numbered.filter(move |(_, event)| absent(event)).map(|(number, event)| (number, event.body_len))
     }
 
-    /// Puts the body of an event in its place. Whether it is the right one is [`Record::check_bodies`]' to say.
+    /// Sets the missing body of an event. Only its length is checked; [`Record::check_bodies`] checks the
+    /// digest.
     ///
     /// # Errors
-    /// [`RecordError::BodyChanged`] if its length is not the one that the record names, or no body is expected.
+    /// [`RecordError::BodyChanged`] if the length differs from the recorded one, or no body is expected.
     pub fn put_body(&mut self, number: usize, body: Vec<u8>) -> Result<(), RecordError> {
         let changed = RecordError::BodyChanged { event: number };
         let event = self.events.get_mut(number).ok_or_else(|| changed.clone())?;

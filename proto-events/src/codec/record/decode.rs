@@ -1,26 +1,26 @@
-//! From bytes to a record. Hostile bytes give an error; no length is believed before the bytes are there.
+//! Decoding of records. Hostile bytes cause an error; no length is trusted before the bytes are present.
 
+use crate::codec::record::error::RecordError;
+use crate::codec::record::format::{CHUNKED, INLINE};
+use crate::codec::record::stored::{Body, Record, StoredEvent};
+use crate::codec::record::view::{Cursor, RecordView};
 use crate::envelope::{Metadata, Principal};
 use crate::id::{Digest, StreamId};
 use crate::limits::{CHUNK_BYTES, PAYLOAD_BYTES_MAX};
 
-use super::view::Cursor;
-use super::{Body, CHUNKED, INLINE, Record, RecordError, RecordView, StoredEvent};
-
 impl Record {
-    /// Reads a record. Whether bodies are unchanged is [`Record::check_bodies`]' to say, whether the header
-    /// is, the leaf hash's.
+    /// Decodes a record. The bodies are verified by [`Record::check_bodies`], the header by the leaf hash.
     ///
     /// # Errors
-    /// [`RecordError`] saying what is wrong with the bytes.
+    /// [`RecordError`], describing the fault in the bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         Self::of_view(&RecordView::peek(bytes)?)
     }
 
-    /// The rest of a record whose header was read.
+    /// Decodes the rest of a record whose header was read.
     ///
     /// # Errors
-    /// [`RecordError`] saying what is wrong with the bytes.
+    /// [`RecordError`], describing the fault in the bytes.
     pub fn of_view(view: &RecordView<'_>) -> Result<Self, RecordError> {
         Ok(Self {
             stream: StreamId::parse(view.stream)?,
@@ -36,11 +36,11 @@ impl Record {
         })
     }
 
-    /// Compares every body with its digest, and the chunks of one that stands outside with theirs.
+    /// Verifies every body against its digest, and the chunks of a body outside against theirs.
     ///
     /// # Errors
-    /// Naming the first event in question: [`RecordError::BodyMissing`] if its body was not put in its place,
-    /// [`RecordError::BodyChanged`] if salt, body or chunks are not what was written.
+    /// For the first faulty event: [`RecordError::BodyMissing`] if its body was not set,
+    /// [`RecordError::BodyChanged`] if salt, body or chunks are not those that were written.
     pub fn check_bodies(&self) -> Result<(), RecordError> {
         let Some(event) =
             self.events.iter().position(|event| !event.matches_digest() || !chunks_match(event))
@@ -54,7 +54,7 @@ impl Record {
     }
 }
 
-/// The chunks that a record names are those that its body is cut into.
+/// Whether the recorded chunks are those of the body.
 fn chunks_match(event: &StoredEvent) -> bool {
     let Body::Chunked { salt, chunks, bytes: Some(bytes) } = &event.place else { return true };
     let cut = bytes.chunks(CHUNK_BYTES);
@@ -76,7 +76,7 @@ fn metadata(view: &RecordView<'_>) -> Metadata {
 fn events(view: &RecordView<'_>) -> Result<Vec<StoredEvent>, RecordError> {
     let mut entries = Cursor::at(view.hashed.len() - view.entries.len(), view.entries);
     let mut beside = Cursor::at(view.hashed.len(), view.beside);
-    // At most 1,024, and that many entries are there.
+    // At most 1,024, and their entries are present.
     let mut events = Vec::with_capacity(view.event_count.into());
     for event in 0..usize::from(view.event_count) {
         let kind = entries.u16("event kind")?;
@@ -104,7 +104,7 @@ fn body(from: &mut Cursor<'_>, event: usize, body_len: u32) -> Result<Body, Reco
     }
 }
 
-/// Salt and digests of a body that stands outside: as many chunks as its length takes.
+/// Decodes salt and chunk digests of a body outside its record.
 fn chunked(from: &mut Cursor<'_>, bytes: usize) -> Result<Body, RecordError> {
     let salt = from.array("salt")?;
     let count = chunk_count(from, bytes)?;
@@ -112,7 +112,7 @@ fn chunked(from: &mut Cursor<'_>, bytes: usize) -> Result<Body, RecordError> {
     Ok(Body::Chunked { salt, chunks: digests.collect::<Result<_, _>>()?, bytes: None })
 }
 
-/// How many chunks a body stands in: as many as its length takes.
+/// Decodes the number of chunks of a body, which must agree with its length.
 pub(super) fn chunk_count(from: &mut Cursor<'_>, bytes: usize) -> Result<u16, RecordError> {
     let count = from.u16("number of chunks")?;
     if count == 0 || usize::from(count) != bytes.div_ceil(CHUNK_BYTES) {

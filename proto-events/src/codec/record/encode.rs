@@ -1,34 +1,35 @@
-//! From draft to bytes, and the facts that a store takes from bytes of elsewhere.
+//! Encoding of drafts, and the facts that a store takes from the bytes of other sources.
 
-use crate::envelope::Basis;
+use crate::codec::code::Coded;
+use crate::codec::record::chunk::{Detached, choose, write_reference};
+use crate::codec::record::draft::{EventBody, RecordDraft};
+use crate::codec::record::encoded::{EncodedRecord, Facts};
+use crate::codec::record::error::RecordError;
+use crate::codec::record::format::{CHUNKED, EVENT_ENTRY_BYTES, FORMAT, INLINE, LEAF};
+use crate::codec::record::stored::{Body, Record};
+use crate::codec::record::view::{RecordView, check_part, check_versions};
 use crate::id::{Digest, StreamId};
 use crate::limits::{EVENTS_PER_APPEND_MAX, PAYLOAD_BYTES_MAX};
 
-use super::chunk::{choose, write_reference};
-use super::view::{check_part, check_versions};
-use super::{
-    Body, CHUNKED, Detached, EVENT_ENTRY_BYTES, EncodedRecord, EventBody, FORMAT, Facts, INLINE, LEAF,
-    Record, RecordDraft, RecordError, RecordView,
-};
-
-/// Bytes of the hashed part that every record has: all but texts and events.
+/// The bytes of the hashed part that every record has: all but texts and events.
 const FIXED_BYTES: usize = 1 + 8 + 16 + 4 + 4 + 8 + 8 + 32 + 1 + 32 + 2 + 5 * 2;
 
 impl RecordDraft {
-    /// The record's bytes and leaf hash, every body in the record itself.
+    /// Encodes the record, with every body in the record itself.
     ///
     /// # Errors
-    /// [`RecordError`] if a number, a text or a body is outside what a record can hold. Every record that is
-    /// made here can be read back.
+    /// [`RecordError`] if a number, a text or a body exceeds what a record can hold. Every encoded record can
+    /// be decoded.
     pub fn encode(&self) -> Result<EncodedRecord, RecordError> {
         self.encode_within(usize::MAX)
     }
 
-    /// The same, with the largest bodies outside, as many as it takes for the record to have at most `limit` bytes.
-    /// A record whose bodies are too small for that is larger all the same. The leaf hash does not depend on it.
+    /// Encodes the record with the largest bodies outside, until the record has at most `limit` bytes. A
+    /// record whose bodies are too small to gain from that stays larger. The leaf hash is the same in any
+    /// case.
     ///
     /// # Errors
-    /// As [`RecordDraft::encode`].
+    /// As for [`RecordDraft::encode`].
     pub fn encode_within(&self, limit: usize) -> Result<EncodedRecord, RecordError> {
         let event_count = self.check()?;
         let size = self.size();
@@ -55,7 +56,7 @@ impl RecordDraft {
         Ok(EncodedRecord { bytes: out.into(), hash, facts, detached: detached.into() })
     }
 
-    /// How many bytes the record has with every body inside: what decides whether some must go outside.
+    /// Returns the size in bytes with every body inside, which decides whether some must be stored outside.
     pub fn size(&self) -> usize {
         let metadata = &self.metadata;
         let texts = self.stream.as_str().len()
@@ -116,10 +117,7 @@ impl RecordDraft {
         write_text(out, "causation id", &metadata.causation_id)?;
         write_text(out, "correlation id", &metadata.correlation_id)?;
         write_text(out, "principal", &metadata.principal.name)?;
-        out.push(match metadata.principal.basis {
-            Basis::Asserted => 0,
-            Basis::Authenticated => 1,
-        });
+        out.push(metadata.principal.basis.code());
         out.extend_from_slice(&self.previous.0);
         out.extend_from_slice(&event_count.to_be_bytes());
         Ok(())
@@ -135,7 +133,7 @@ fn write_text(out: &mut Vec<u8>, field: &'static str, text: &str) -> Result<(), 
 }
 
 fn write_entry(out: &mut Vec<u8>, event: &EventBody) {
-    // `check` has seen that the body is below 16 MiB, so that its length fits four bytes.
+    // `check` has verified that the body has at most 16 MiB, so its length fits four bytes.
     let length = u32::try_from(event.body.len()).unwrap_or(u32::MAX);
     out.extend_from_slice(&event.kind.to_be_bytes());
     out.push(event.schema);
@@ -144,19 +142,19 @@ fn write_entry(out: &mut Vec<u8>, event: &EventBody) {
 }
 
 impl EncodedRecord {
-    /// Takes a record's bytes from elsewhere (an export, another store), after checking all of them, bodies
-    /// too.
+    /// Takes a record's bytes from elsewhere (an export, another store), after checking all of them,
+    /// including the bodies.
     ///
     /// # Errors
-    /// [`RecordError`] saying what is wrong with the bytes.
+    /// [`RecordError`], describing the fault in the bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, RecordError> {
         Self::with_bodies(bytes, Vec::new())
     }
 
-    /// The same for a record of which some bodies stand outside: each with its event's number.
+    /// Takes the bytes of a record with bodies outside, each with its event's number.
     ///
     /// # Errors
-    /// [`RecordError`] saying what is wrong with the bytes, or which body is missing, too many or changed.
+    /// [`RecordError`], describing the fault in the bytes, or naming the missing, surplus or changed body.
     pub fn with_bodies(bytes: &[u8], bodies: Vec<(usize, Vec<u8>)>) -> Result<Self, RecordError> {
         let mut record = Record::decode(bytes)?;
         for (event, body) in bodies {

@@ -1,37 +1,37 @@
-//! A record's events without copying them: what a pass over many records needs.
+//! A record's events without copies, for passes over many records.
 
+use crate::codec::record::decode::chunk_count;
+use crate::codec::record::error::RecordError;
+use crate::codec::record::format::{CHUNKED, INLINE};
+use crate::codec::record::view::{Cursor, RecordView};
 use crate::id::Digest;
 use crate::limits::PAYLOAD_BYTES_MAX;
 
-use super::decode::chunk_count;
-use super::view::Cursor;
-use super::{CHUNKED, INLINE, RecordError, RecordView};
-
-/// One event of a record, borrowed from its bytes.
+/// An event of a record, borrowed from its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EventView<'a> {
-    /// Kind, one number for each variant of each event type.
+    /// The kind, one number for each variant of each event type.
     pub kind: u16,
-    /// Schema version of that kind.
+    /// The schema version of that kind.
     pub schema: u8,
-    /// Length of the body in bytes.
+    /// The length of the body in bytes.
     pub body_len: u32,
-    /// SHA-256(salt ‖ body).
+    /// The SHA-256(salt ‖ body).
     pub digest: Digest,
-    /// What was put before the body when its digest was taken.
+    /// The salt that precedes the body in its digest.
     pub salt: &'a [u8; 16],
-    /// The event's own bytes; `None` if they stand in chunks outside the record.
+    /// The encoded event; `None` if it is in chunks outside the record.
     pub body: Option<&'a [u8]>,
 }
 
 impl EventView<'_> {
-    /// Whether salt and body are those whose digest the record holds; not, if the body is not here.
+    /// Whether salt and body have the digest in the record; false if the body is outside.
     pub fn matches_digest(&self) -> bool {
         self.body.is_some_and(|body| Digest::of_parts(&[self.salt, body]) == self.digest)
     }
 }
 
-/// A record's events in order. After an error nothing follows.
+/// An iterator over a record's events in order, which ends after an error.
 #[derive(Debug)]
 pub struct Events<'a> {
     entries: Cursor<'a>,
@@ -41,7 +41,7 @@ pub struct Events<'a> {
 }
 
 impl<'a> RecordView<'a> {
-    /// The record's events in order.
+    /// Returns the record's events in order.
     pub fn events(&self) -> Events<'a> {
         Events {
             entries: Cursor::at(self.hashed.len() - self.entries.len(), self.entries),

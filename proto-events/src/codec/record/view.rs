@@ -1,50 +1,51 @@
-//! A look at a record's header without copying anything: what a scan over the whole log needs.
+//! A record's header without copies, for scans over the whole log.
 
+use crate::codec::code::Coded;
+use crate::codec::record::error::RecordError;
+use crate::codec::record::format::{EVENT_ENTRY_BYTES, FORMAT, LEAF};
 use crate::envelope::{Basis, Timestamp};
 use crate::id::{Digest, Version};
 use crate::limits::EVENTS_PER_APPEND_MAX;
 
-use super::{EVENT_ENTRY_BYTES, FORMAT, LEAF, RecordError};
-
-/// How many bytes of other fields stand behind each of the header's texts: stream id, command id, causation id,
+/// The number of bytes of other fields after each of the header's texts: stream id, command id, causation id,
 /// correlation id, principal.
 const BEHIND_TEXTS: [usize; 5] = [8 + 16 + 2 + 2 + 4 + 8 + 8, 32, 0, 0, 1 + 32];
 
-/// A record's header, borrowed from its bytes. Bodies are not looked at, and the stream id is only known to
-/// be UTF-8: [`Record::decode`](super::Record::decode) checks the rest.
+/// A record's header, borrowed from its bytes. Bodies are not read, and the stream id is only checked for
+/// UTF-8: [`Record::decode`](super::Record::decode) checks the rest.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordView<'a> {
-    /// The stream that it extends.
+    /// The stream that the record extends.
     pub stream: &'a str,
-    /// Version of its first event.
+    /// The version of the first event.
     pub first_version: Version,
-    /// The append that it belongs to.
+    /// The id of the append.
     pub set_id: [u8; 16],
-    /// Its number within the append, from 0.
+    /// The record's number within the append, from 0.
     pub part: u16,
-    /// How many records the append has.
+    /// The number of records in the append.
     pub parts: u16,
-    /// Partition of the log.
+    /// The partition of the log.
     pub partition: u32,
-    /// Epoch of the writer.
+    /// The epoch of the writer.
     pub epoch: u64,
-    /// When the command was accepted.
+    /// The time at which the command was accepted.
     pub at: Timestamp,
     /// The command's own id.
     pub command_id: &'a str,
-    /// SHA-256 of the command's body.
+    /// The SHA-256 of the command's body.
     pub command_digest: Digest,
-    /// What directly caused it.
+    /// The id of the direct cause.
     pub causation_id: &'a str,
-    /// The outside request that set it off.
+    /// The correlation id, equal for everything that one outside request caused.
     pub correlation_id: &'a str,
-    /// Who.
+    /// The name of the principal.
     pub principal: &'a str,
-    /// How far that name may be trusted.
+    /// The degree of trust in that name.
     pub basis: Basis,
-    /// Leaf hash of the stream's previous record.
+    /// The leaf hash of the stream's previous record.
     pub previous: Digest,
-    /// How many events it holds: at least 1.
+    /// The number of events, at least 1.
     pub event_count: u16,
     pub(super) hashed: &'a [u8],
     pub(super) entries: &'a [u8],
@@ -55,7 +56,7 @@ impl<'a> RecordView<'a> {
     /// Reads the header.
     ///
     /// # Errors
-    /// [`RecordError`] if the hashed part is not whole or holds what cannot be.
+    /// [`RecordError`] if the hashed part is incomplete or holds an impossible value.
     pub fn peek(bytes: &'a [u8]) -> Result<Self, RecordError> {
         let mut from = Cursor::at(0, bytes);
         format_of(&mut from)?;
@@ -86,10 +87,10 @@ impl<'a> RecordView<'a> {
         Ok(view)
     }
 
-    /// How many events the record has, and nothing else of it: for whoever only has to get past it.
+    /// Reads only the number of events, for callers that skip the record.
     ///
     /// # Errors
-    /// [`RecordError`] if the bytes end before that number, or are of another format.
+    /// [`RecordError`] if the bytes end before that number, or have another format.
     pub fn count_events(bytes: &[u8]) -> Result<u16, RecordError> {
         format_of(&mut Cursor::at(0, bytes))?;
         let mut at = 1;
@@ -99,19 +100,19 @@ impl<'a> RecordView<'a> {
         u16_at(bytes, at)
     }
 
-    /// SHA-256(0x00 ‖ hashed part).
+    /// Returns the leaf hash, SHA-256(0x00 ‖ hashed part).
     pub fn leaf_hash(&self) -> Digest {
         Digest::of_parts(&[LEAF, self.hashed])
     }
 
-    /// How many bytes the hashed part has.
+    /// Returns the number of bytes of the hashed part.
     pub fn hashed_len(&self) -> usize {
         self.hashed.len()
     }
 
-    /// Version of its last event.
+    /// Returns the version of the last event.
     pub fn last_version(&self) -> Version {
-        // `check` has seen that there is an event and that this sum fits.
+        // `check` has verified that there is an event and that this sum fits.
         Version(self.first_version.0 + u64::from(self.event_count) - 1)
     }
 
@@ -137,15 +138,11 @@ fn format_of(from: &mut Cursor<'_>) -> Result<(), RecordError> {
     }
 }
 
-fn basis(byte: [u8; 1]) -> Result<Basis, RecordError> {
-    match byte {
-        [0] => Ok(Basis::Asserted),
-        [1] => Ok(Basis::Authenticated),
-        [other] => Err(RecordError::Value { field: "principal's basis", value: other.into() }),
-    }
+fn basis([code]: [u8; 1]) -> Result<Basis, RecordError> {
+    Basis::of_code(code).map_err(|_| RecordError::Value { field: "principal's basis", value: code.into() })
 }
 
-/// A part is one of its set's.
+/// Checks that the part's number is below the number of parts.
 pub(super) fn check_part(part: u16, parts: u16) -> Result<(), RecordError> {
     if part < parts {
         return Ok(());
@@ -153,7 +150,7 @@ pub(super) fn check_part(part: u16, parts: u16) -> Result<(), RecordError> {
     Err(RecordError::Value { field: "part number", value: part.into() })
 }
 
-/// The first event has version 1, and counting on does not run over.
+/// Checks that the first version is at least 1, and that the last version does not overflow.
 pub(super) fn check_versions(first: Version, event_count: u16) -> Result<(), RecordError> {
     if first.0 > 0 && first.0.checked_add(event_count.into()).is_some() {
         return Ok(());
@@ -161,7 +158,7 @@ pub(super) fn check_versions(first: Version, event_count: u16) -> Result<(), Rec
     Err(RecordError::Value { field: "first version", value: first.0 })
 }
 
-/// Takes fields off the front of bytes; never more than there are.
+/// A cursor that takes fields from the front of the bytes, never more than are present.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
@@ -169,7 +166,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Bytes that begin `at` bytes into the record, which errors then name.
+    /// Starts with bytes at offset `at` of the record, which errors then report.
     pub(super) fn at(at: usize, bytes: &'a [u8]) -> Self {
         Self { rest: bytes, at }
     }

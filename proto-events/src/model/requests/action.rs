@@ -1,4 +1,4 @@
-//! What the runtime is about to do, as policies and approvals see it.
+//! Actions that the runtime is about to take, as policies and approvals see them.
 
 use std::collections::BTreeSet;
 
@@ -6,34 +6,35 @@ use serde::Serialize;
 
 use crate::id::Mint;
 use crate::json::{JsonObject, JsonText};
+use crate::model::artifact::Artifact;
+use crate::model::error::ModelError;
 use crate::model::fields::{Fields, models};
-use crate::model::{Artifact, ModelError};
 
-/// What the runtime is about to do: one effect, with the capabilities that it needs.
+/// An action that the runtime is about to take: one effect, with the capabilities that it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunAction {
-    /// Its id, `action_…`.
+    /// The id, `action_…`.
     pub action_id: String,
-    /// What kind of effect: `tool.call`, `agent.call`, …
+    /// The kind of effect: `tool.call`, `agent.call`, …
     pub kind: String,
-    /// Of what: the tool's or agent's name.
+    /// The name of the tool or agent.
     pub name: String,
-    /// Its input; a tool's arguments are under `arguments`.
+    /// The input; a tool's arguments are under `arguments`.
     pub payload: JsonObject,
-    /// What it must be allowed, sorted, each once.
+    /// The required capabilities.
     pub capabilities: BTreeSet<String>,
     /// Previews and outputs.
     pub artifacts: Vec<Artifact>,
-    /// What to tell who approves it.
+    /// The description for the approver.
     pub description: Option<String>,
-    /// Whatever else belongs to it.
+    /// Further data of the event.
     pub metadata: JsonObject,
-    /// When it was prepared.
+    /// The time of creation.
     pub created_at: String,
 }
 
 impl RunAction {
-    /// A new action without capabilities, artifacts or description.
+    /// Returns a new action without capabilities, artifacts or description.
     ///
     /// # Errors
     /// [`ModelError::Invalid`] with Protolink's text if kind or name is blank.
@@ -55,7 +56,7 @@ impl RunAction {
     /// Reads an action; a single capability may be a bare string.
     ///
     /// # Errors
-    /// [`ModelError`] if kind or name is blank, or an artifact is none.
+    /// [`ModelError`] if kind or name is blank, or an artifact is invalid.
     pub fn from_json(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         let capabilities = fields.texts("capabilities")?;
@@ -86,21 +87,7 @@ impl RunAction {
         }
     }
 
-    /// The same action with those artifacts; those that belong to no action become its own.
-    #[must_use]
-    pub fn with_artifacts(mut self, artifacts: Vec<Artifact>) -> Self {
-        let action_id = &self.action_id;
-        self.artifacts = artifacts
-            .into_iter()
-            .map(|artifact| match artifact.action_id.as_deref() {
-                None | Some("") => artifact.for_action(action_id),
-                Some(_) => artifact,
-            })
-            .collect();
-        self
-    }
-
-    /// The action as Protolink writes it.
+    /// Returns the action as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }

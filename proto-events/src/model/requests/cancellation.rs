@@ -3,23 +3,23 @@
 use serde::Serialize;
 
 use crate::json::{JsonObject, JsonText};
-use crate::model::ModelError;
+use crate::model::error::ModelError;
 use crate::model::fields::Fields;
 
-/// The wish that a task be canceled. A reason stands in the metadata too, which is all that goes out.
+/// A request to cancel a task. The reason is also in the metadata, and only these are sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskCancellationRequest {
     /// The task's id.
     pub id: String,
-    /// Why, if somebody said.
+    /// The reason, if given.
     #[serde(skip)]
     pub reason: Option<String>,
-    /// Whatever belongs to the request, its reason included.
+    /// Further data of the request, including the reason.
     pub metadata: JsonObject,
 }
 
 impl TaskCancellationRequest {
-    /// A request; a reason joins the metadata unless they have one.
+    /// Returns a request; a reason is added to the metadata unless they contain one.
     ///
     /// # Errors
     /// [`ModelError::Invalid`] with Protolink's text if the id is blank.
@@ -33,10 +33,10 @@ impl TaskCancellationRequest {
         Ok(Self { id: id.to_owned(), reason: reason.map(str::to_owned), metadata })
     }
 
-    /// Reads a request; the id may be called `task_id`, the reason may stand in the metadata only.
+    /// Reads a request; the id may be called `task_id`, the reason may be in the metadata only.
     ///
     /// # Errors
-    /// [`ModelError`] if the id is blank or the metadata no object.
+    /// [`ModelError`] if the id is blank or the metadata is not an object.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         let metadata = fields.object("metadata")?;
@@ -48,7 +48,7 @@ impl TaskCancellationRequest {
         Self::new(&id, reason.as_deref(), metadata)
     }
 
-    /// The request as Protolink writes it.
+    /// Returns the request as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }

@@ -4,10 +4,10 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::json::{JsonObject, JsonText};
-use crate::model::ModelError;
+use crate::model::error::ModelError;
 use crate::model::fields::Fields;
 
-/// How a conversation is compacted.
+/// The strategy by which a conversation is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CompactionStrategy {
     /// Keep the newest messages.
@@ -19,7 +19,7 @@ pub enum CompactionStrategy {
 }
 
 impl CompactionStrategy {
-    /// The strategy in Protolink's words.
+    /// Returns the strategy in Protolink's words.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Recent => "recent",
@@ -28,7 +28,7 @@ impl CompactionStrategy {
         }
     }
 
-    /// The strategy of that name.
+    /// Returns the strategy of that name.
     ///
     /// # Errors
     /// [`ModelError::Invalid`] with Protolink's text.
@@ -46,22 +46,22 @@ impl Serialize for CompactionStrategy {
     }
 }
 
-/// The wish that a conversation be compacted. Numbers are as posted; [`Self::check`] bounds them.
+/// A request to compact a conversation. Numbers are as posted; [`Self::check`] checks their bounds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HistoryCompactionRequest {
-    /// How.
+    /// The strategy.
     pub strategy: CompactionStrategy,
-    /// Messages to keep, for `recent`.
+    /// The messages to keep, for `recent`.
     pub max_messages: i64,
-    /// Estimated tokens to keep, for `tokens`.
+    /// The estimated tokens to keep, for `tokens`.
     pub max_tokens: i64,
-    /// Newest messages that `tokens` and `summary` never touch.
+    /// The newest messages that `tokens` and `summary` never change.
     pub preserve_recent: i64,
-    /// Length that a summary is asked to have, in tokens.
+    /// The requested length of a summary, in tokens.
     pub summary_max_tokens: i64,
-    /// The session; the agent's own history if none.
+    /// The session; `None` is the agent's own history.
     pub session_id: Option<String>,
-    /// Whatever belongs to the request.
+    /// Further data of the request.
     pub metadata: JsonObject,
 }
 
@@ -83,7 +83,7 @@ impl HistoryCompactionRequest {
     /// Reads a request; numbers may be strings.
     ///
     /// # Errors
-    /// [`ModelError`] if the strategy is unknown or a number is none.
+    /// [`ModelError`] if the strategy is unknown or a field is not a number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         let default = Self::default();
@@ -102,15 +102,15 @@ impl HistoryCompactionRequest {
         })
     }
 
-    /// The request as Protolink writes it.
+    /// Returns the request as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }
 
-    /// Checks the bounds, which hold for every strategy, and that a summary has somebody to write it.
+    /// Checks the bounds, which apply to every strategy, and that a summary has a summarizer.
     ///
     /// # Errors
-    /// [`ModelError::Invalid`] with Protolink's text for the first that does not hold.
+    /// [`ModelError::Invalid`] with Protolink's text for the first violation.
     pub fn check(&self, has_summarizer: bool) -> Result<(), ModelError> {
         let summary = self.strategy == CompactionStrategy::Summary;
         let rules = [
@@ -127,27 +127,27 @@ impl HistoryCompactionRequest {
     }
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryCompactionResult {
-    /// How; not checked, a newer agent may know more strategies.
+    /// The strategy; not checked, because a newer agent may know more.
     pub strategy: String,
-    /// Messages before.
+    /// The number of messages before.
     pub before_messages: i64,
-    /// Messages after.
+    /// The number of messages after.
     pub after_messages: i64,
-    /// Messages that are gone.
+    /// The number of messages removed.
     pub removed_messages: i64,
-    /// Estimated tokens before.
+    /// The estimated tokens before.
     pub before_tokens: i64,
-    /// Estimated tokens after.
+    /// The estimated tokens after.
     pub after_tokens: i64,
-    /// Whether a summary stands in for what is gone.
+    /// Whether a summary replaces the removed messages.
     pub summary_created: bool,
 }
 
 impl HistoryCompactionResult {
-    /// Whether anything is different now.
+    /// Whether the conversation was changed.
     pub const fn changed(&self) -> bool {
         self.removed_messages > 0 || self.summary_created
     }
@@ -155,7 +155,7 @@ impl HistoryCompactionResult {
     /// Reads a result.
     ///
     /// # Errors
-    /// [`ModelError`] if a number is none.
+    /// [`ModelError`] if a field is not a number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         Ok(Self {
@@ -169,7 +169,7 @@ impl HistoryCompactionResult {
         })
     }
 
-    /// The result as Protolink writes it.
+    /// Returns the result as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }

@@ -1,25 +1,25 @@
-//! The state control plane's requests (describe, reset, compact) and what it reports.
+//! The requests of the state control plane (describe, reset, compact) and its reports.
 
 use serde::{Serialize, Serializer};
 
 use crate::json::{JsonObject, JsonText};
-use crate::model::ModelError;
+use crate::model::error::ModelError;
 use crate::model::fields::{Fields, expected, models};
 use crate::model::requests::compaction::CompactionStrategy;
 
-/// What the state control plane can do.
+/// An operation of the state control plane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum StateOperation {
-    /// Tell what is there.
+    /// Describe the state.
     Describe,
-    /// Clear it.
+    /// Clear the state.
     Reset,
     /// Compact a conversation.
     Compact,
 }
 
 impl StateOperation {
-    /// The operation in Protolink's words.
+    /// Returns the operation in Protolink's words.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Describe => "describe",
@@ -28,7 +28,7 @@ impl StateOperation {
         }
     }
 
-    /// The operation of that name.
+    /// Returns the operation of that name.
     ///
     /// # Errors
     /// [`ModelError::Invalid`] with Protolink's text.
@@ -48,26 +48,26 @@ impl Serialize for StateOperation {
     }
 }
 
-/// A request to the state control plane. Its bounds are wider than a compaction's own, which holds as well.
+/// A request to the state control plane. Its bounds are wider than those of a compaction, which apply too.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateOperationRequest {
-    /// The session; all of the agent's state if none.
+    /// The session; `None` is all of the agent's state.
     pub session_id: Option<String>,
-    /// The stores meant; empty leaves the choice to the operation.
+    /// The requested stores; if empty, the operation chooses.
     pub stores: Vec<String>,
-    /// Whether a description shows the data too.
+    /// Whether a description includes the data.
     pub include_data: bool,
-    /// How to compact.
+    /// The strategy of a compaction.
     pub strategy: CompactionStrategy,
-    /// Messages to keep, for `recent`.
+    /// The messages to keep, for `recent`.
     pub max_messages: i64,
-    /// Estimated tokens to keep, for `tokens`.
+    /// The estimated tokens to keep, for `tokens`.
     pub max_tokens: i64,
-    /// Newest messages that `tokens` and `summary` never touch.
+    /// The newest messages that `tokens` and `summary` never change.
     pub preserve_recent: i64,
-    /// Length that a summary is asked to have, in tokens.
+    /// The requested length of a summary, in tokens.
     pub summary_max_tokens: i64,
-    /// Whatever belongs to the request.
+    /// Further data of the request.
     pub metadata: JsonObject,
 }
 
@@ -88,11 +88,12 @@ impl Default for StateOperationRequest {
 }
 
 impl StateOperationRequest {
-    /// Reads a request: null and `{}` are the default one, one store may be a bare string, names that are
-    /// empty are dropped.
+    /// Reads a request: null and `{}` are the default one, a single store may be a bare string, empty names
+    /// are dropped.
     ///
     /// # Errors
-    /// [`ModelError`] with Protolink's text if the strategy is unknown, a number is none or out of its bounds.
+    /// [`ModelError`] with Protolink's text if the strategy is unknown, or a field is not a number or out of
+    /// bounds.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = Fields::of_optional(json)?;
         let default = Self::default();
@@ -118,7 +119,7 @@ impl StateOperationRequest {
     /// Checks the bounds.
     ///
     /// # Errors
-    /// [`ModelError::Invalid`] with Protolink's text for the first that does not hold.
+    /// [`ModelError::Invalid`] with Protolink's text for the first violation.
     pub fn check(&self) -> Result<(), ModelError> {
         let rules = [
             (self.max_messages >= 1, "max_messages must be at least 1"),
@@ -132,40 +133,40 @@ impl StateOperationRequest {
         }
     }
 
-    /// The request as Protolink writes it.
+    /// Returns the request as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }
 }
 
-/// What an operation found in one store, or did to it.
+/// The report on one store: its content, or the effect of an operation.
 #[expect(clippy::struct_excessive_bools, reason = "each flag is a key of its own on Protolink's wire")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateStoreReport {
     /// The store: `conversation`, `tools`, `task` or `flow`.
     pub name: String,
-    /// Whether the agent has it.
+    /// Whether the agent has the store.
     pub enabled: bool,
-    /// Whether something is in it.
+    /// Whether the store has content.
     pub exists: bool,
-    /// How many items, if they can be counted.
+    /// The number of items, if countable.
     pub item_count: Option<i64>,
-    /// How many messages, if it holds a conversation.
+    /// The number of messages, if the store holds a conversation.
     pub message_count: Option<i64>,
-    /// Whether it was cleared.
+    /// Whether the store was cleared.
     pub cleared: bool,
-    /// Whether it was compacted.
+    /// Whether the store was compacted.
     pub compacted: bool,
-    /// What is in it, if that was asked; else null.
+    /// The content, if requested; otherwise null.
     pub data: JsonText,
-    /// Whatever else is to be said.
+    /// Further data of the report.
     pub metadata: JsonObject,
-    /// Why it could not be done.
+    /// The reason why the operation failed.
     pub error: Option<String>,
 }
 
 impl StateStoreReport {
-    /// A report that says nothing yet.
+    /// Returns an empty report.
     pub fn new(name: &str, enabled: bool) -> Self {
         Self {
             name: name.to_owned(),
@@ -184,7 +185,7 @@ impl StateStoreReport {
     /// Reads a report.
     ///
     /// # Errors
-    /// [`ModelError`] if a count is no number.
+    /// [`ModelError`] if a count is not a number.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         Ok(Self {
@@ -201,35 +202,35 @@ impl StateStoreReport {
         })
     }
 
-    /// The report as Protolink writes it.
+    /// Returns the report as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }
 }
 
-/// What an operation did.
+/// The result of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StateOperationResult {
     /// The operation.
     pub operation: StateOperation,
-    /// The session that was meant.
+    /// The requested session.
     pub session_id: Option<String>,
-    /// One report for each store.
+    /// The reports, one for each store.
     pub stores: Vec<StateStoreReport>,
     /// The stores that were cleared.
     pub cleared: Vec<String>,
     /// The stores that were compacted.
     pub compacted: Vec<String>,
-    /// The stores that were asked for and are not there.
+    /// The requested stores that do not exist.
     pub missing: Vec<String>,
-    /// What went wrong, each with `store` and `message`; see [`Self::fault`].
+    /// The errors, each with `store` and `message`; see [`Self::fault`].
     pub errors: Vec<JsonObject>,
-    /// Whatever else is to be said.
+    /// Further data of the result.
     pub metadata: JsonObject,
 }
 
 impl StateOperationResult {
-    /// A result that says nothing yet.
+    /// Returns an empty result.
     pub fn new(operation: StateOperation, session_id: Option<&str>) -> Self {
         Self {
             operation,
@@ -243,7 +244,7 @@ impl StateOperationResult {
         }
     }
 
-    /// Adds what went wrong with a store.
+    /// Adds an error of a store.
     pub fn fault(&mut self, store: &str, message: &str) {
         let pairs = [("store", store), ("message", message)];
         let error = pairs.map(|(key, text)| (key.to_owned(), JsonText::string(text)));
@@ -253,7 +254,7 @@ impl StateOperationResult {
     /// Reads a result.
     ///
     /// # Errors
-    /// [`ModelError`] if the operation is unknown or a report is none.
+    /// [`ModelError`] if the operation is unknown or a report is invalid.
     pub fn from_json(json: &JsonText) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         let operation = match fields.coerced_truthy("operation") {
@@ -276,7 +277,7 @@ impl StateOperationResult {
         })
     }
 
-    /// The result as Protolink writes it.
+    /// Returns the result as Protolink writes it.
     pub fn to_json(&self) -> JsonText {
         JsonText::of_model(self)
     }

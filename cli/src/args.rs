@@ -1,0 +1,304 @@
+//! The command line's arguments.
+
+pub(crate) mod deciding;
+pub(crate) mod reading;
+pub(crate) mod source;
+
+pub(crate) use crate::args::deciding::{AbandonArgs, ApproveArgs, DenyArgs, ReconcileArgs};
+use crate::args::reading::{
+    CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
+};
+use crate::args::source::ReadFrom;
+
+use std::path::PathBuf;
+
+use crate::print::screen::ColorWish;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use taskreel_log::api::Durability;
+
+/// Durable, replayable AI-agent tasks: run them, kill and resume them, replay and verify their log.
+#[derive(Debug, Parser)]
+#[command(name = "taskreel", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Data goes to stdout, everything else to stderr.\n\
+Exit codes: 0 done; 1 the answer is no (a failed task, a difference, a fault);\n\
+2 wrong usage or input; 3 no such task, file or log; 4 another process has the log open;\n\
+5 the log cannot be read; 130 interrupted.")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The options of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Global {
+    /// Directory of the log [default: ./taskreel-log; for `demo`, ./taskreel-demo]
+    ///
+    /// Without this option, the commands that work on an existing log use ./taskreel-log if it exists, and
+    /// otherwise ./taskreel-demo.
+    #[arg(long, value_name = "DIR", env = "TASKREEL_DATA_DIR", global = true)]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Print one JSON object per line, with nothing shortened and times in UTC
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Use colours: always, never, or auto (on a terminal, unless `NO_COLOR`, `CLICOLOR_FORCE` or `TERM=dumb`
+    /// decide otherwise)
+    #[arg(long, value_name = "WHEN", value_enum, default_value_t = Color::Auto, global = true)]
+    #[arg(hide_possible_values = true)]
+    pub(crate) color: Color,
+    /// Write diagnostics to stderr at this level, such as `info` or `taskreel=debug,warn` [default:
+    /// `RUST_LOG`, else none]
+    #[arg(long, value_name = "FILTER", global = true)]
+    pub(crate) log_level: Option<String>,
+    /// Write diagnostics as lines of text, or as one JSON object per line [default: text]
+    ///
+    /// If no level is given by --log-level or `RUST_LOG`, the level is `info`.
+    #[arg(long, value_name = "FORMAT", value_enum, global = true)]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+/// The format of the diagnostics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// JSON lines: one object per entry, with its spans
+    Json,
+}
+
+/// The use of colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// Colours on a terminal, unless the environment forbids them
+    Auto,
+    /// Colours always
+    Always,
+    /// No colours
+    Never,
+}
+
+impl From<Color> for ColorWish {
+    fn from(color: Color) -> Self {
+        match color {
+            Color::Auto => Self::Auto,
+            Color::Always => Self::Always,
+            Color::Never => Self::Never,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a generated set of tasks with tools and a scripted model; needs no key and no network
+    ///
+    /// The set includes a failure, a cancel, and a payment whose outcome is unknown. Kill the process midway
+    /// and run the same command again: it resumes where it stopped and pays nothing twice. The file
+    /// `effects.ledger` in the directory of the log lists all payments.
+    Demo(DemoArgs),
+    /// Execute Protolink tasks with the demo's tools and print the results
+    ///
+    /// FILE holds one task, an array of tasks, or one task per line (NDJSON). The whole file is read and
+    /// checked before anything is executed. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
+    Run(RunArgs),
+    /// List tasks, sessions, or the tools that have state
+    Ls(LsArgs),
+    /// Show one task or session: its states, calls and outputs; or one tool's state
+    Show(ShowArgs),
+    /// Print events, oldest first
+    Events(EventsArgs),
+    /// Print a task in Protolink's JSON, as it is or as it was after an earlier version
+    ///
+    /// Of a session the history is printed, of a tool its state.
+    State(StateArgs),
+    /// Rebuild states from the log and compare them with those a running system would have; exit 1 at the
+    /// first difference
+    Replay(ReplayArgs),
+    /// Examine the log and its directory, with advice on each finding; exit 1 on any finding
+    ///
+    /// Covers format, durability, the process that has the log open, sizes, the cost of a sync, the file
+    /// HEAD, and all checks of `verify`. While another process has the log open, only the files are examined;
+    /// what could not be checked is listed.
+    Doctor,
+    /// Check the integrity of the log: hashes, versions, lifecycles, calls, index, HEAD; exit 1 on any fault
+    ///
+    /// Continues after a part that cannot be read. What could not be checked is listed last.
+    Verify(VerifyArgs),
+    /// Show what changed between two versions of a task or session, or between two logs; exit 1 on any
+    /// difference
+    ///
+    /// A and B are versions: version 3 is the state after the third event. With --with FILE, A is a version
+    /// in this log and B one in the other log. A version that is not given is the newest. If A is after B,
+    /// the changes are shown in reverse.
+    Diff(DiffArgs),
+    /// Explain what recovery would do with each open call if the process had died after a version
+    ///
+    /// Uses the code of recovery itself. No call is made and no event is written.
+    Explain(ExplainArgs),
+    /// List calls that are open, have an unknown outcome, or wait for approval, oldest first
+    ///
+    /// Each is printed with the reason why it waits. Open calls (in flight, in a back-off, or waiting for a
+    /// permit) continue when a process resumes the task. Calls that wait for approval, or whose outcome is
+    /// unknown, need a person; the commands to type are printed: `approve` or `deny`, `reconcile` or
+    /// `abandon`.
+    Calls(CallsArgs),
+    /// Approve a call that waits for approval
+    ///
+    /// The approval is valid only for the arguments that `taskreel calls` shows. The task resumes when the
+    /// program that runs it starts again.
+    #[command(after_help = "Example: taskreel approve order-17 approval_20261121120000_0a1b2c --by ada")]
+    Approve(ApproveArgs),
+    /// Deny a call that waits for approval
+    ///
+    /// If a model requested the call, the denial is reported to it and it continues; if the call is a part of
+    /// the task, the task fails.
+    #[command(
+        after_help = "Example: taskreel deny order-17 approval_20261121120000_0a1b2c --reason 'over the limit'"
+    )]
+    Deny(DenyArgs),
+    /// Record the outcome of a call whose outcome is unknown
+    ///
+    /// First find out at the call's target whether the call took effect. If the task waits for the call, it
+    /// resumes when the program that runs it starts again. After --did-not-happen a part of the task is
+    /// executed again; a model that requested the call is told, and decides what to do next.
+    #[command(
+        after_help = "Examples:\n  taskreel reconcile call_20261121120000_0a1b2c3d --landed '{\"receipt\":12}'\n  \
+                            taskreel reconcile call_20261121120000_0a1b2c3d --did-not-happen"
+    )]
+    Reconcile(ReconcileArgs),
+    /// Stop investigating a call whose outcome is unknown
+    ///
+    /// If the task waits for the call, a model continues with an error instead of the result; a part ends in
+    /// an error.
+    #[command(
+        after_help = "Example: taskreel abandon call_20261121120000_0a1b2c3d --reason 'the account is closed'"
+    )]
+    Abandon(AbandonArgs),
+    /// Sum up all calls by tool, model and session: number, errors, times, tokens
+    ///
+    /// Times are the percentiles 50, 95 and 99 of the calls that succeeded or failed, from the dispatch of
+    /// the last attempt to the outcome, by the times of the log's records. Tokens are those that providers
+    /// report. All figures are exact.
+    Stats(StatsArgs),
+    /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
+    Export(ExportArgs),
+    /// Make a new log from an export, byte for byte
+    ///
+    /// The directory must be new or empty. Each record is checked; if a line is damaged or missing, nothing
+    /// is imported. The new log can be appended to; exported before that, it gives the same file again.
+    Import(ImportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VerifyArgs {
+    /// Verify only this task, session or tool: its id, a unique prefix of the id (4 characters or more), the
+    /// name of its stream, or @last for the task that changed last
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: String,
+    /// Version of the first state
+    #[arg(required_unless_present = "with", value_name = "A")]
+    pub(crate) a: Option<u64>,
+    /// Version of the second state, in the other log if --with is given
+    #[arg(value_name = "B")]
+    pub(crate) b: Option<u64>,
+    /// Compare with the same task or session in this exported log
+    #[arg(long, value_name = "FILE")]
+    pub(crate) with: Option<PathBuf>,
+    /// Print the changes as a JSON Patch (RFC 6902) between two outputs of `state`
+    #[arg(long)]
+    pub(crate) patch: bool,
+    /// Do not shorten long texts
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: String,
+    /// Assume the process died after this version [default: the newest]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) at: Option<u64>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// A file written by `taskreel export`; `-` is stdin
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Seed of the generated tasks [default: 7]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// Number of tasks [default: 12]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) tasks: Option<u32>,
+    /// Duration of a tool or of a model's reply, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pub(crate) pace: u64,
+    /// Kill this process (SIGKILL) once the event at this position of the log is on disk; a few later events
+    /// may be on disk too
+    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) kill_at: Option<u64>,
+    /// Resume the demo in the directory; fail if there is none
+    #[arg(long)]
+    pub(crate) resume: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// File with the tasks; `-` is stdin
+    pub(crate) file: PathBuf,
+    /// Script of the model's replies: a JSON array of replies, or a JSON object with such an array for each
+    /// prompt
+    ///
+    /// A reply is an action such as `{"type": "final", "content": "hi"}`, a text, or an error such as
+    /// `{"raise": "RuntimeError", "message": "down"}`. An array is used up in the order of the calls. In an
+    /// object, the first key that occurs in the newest user message selects the replies, one for each step.
+    /// Without a script, `infer` parts end in an error with code `no_llm`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// Durability of a new log: `strict` survives a power failure, `os` only the end of the process
+    ///
+    /// A log keeps the durability that it was created with. If it is not `strict`, each command that opens
+    /// the log prints a note.
+    #[arg(long, value_name = "MODE", value_enum)]
+    pub(crate) durability: Option<DurabilityMode>,
+    /// Keep no conversations: each `infer` part begins with an empty history
+    #[arg(long)]
+    pub(crate) stateless: bool,
+}
+
+/// The durability of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DurabilityMode {
+    /// Acknowledged events are on disk, after fdatasync [default]
+    Strict,
+    /// Acknowledged events were handed to the operating system, which may write them later
+    Os,
+}
+
+impl From<DurabilityMode> for Durability {
+    fn from(mode: DurabilityMode) -> Self {
+        match mode {
+            DurabilityMode::Strict => Self::Strict,
+            DurabilityMode::Os => Self::Os,
+        }
+    }
+}

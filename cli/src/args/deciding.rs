@@ -1,0 +1,68 @@
+//! The arguments of the commands by which a person decides.
+
+use clap::Args;
+
+/// The person who decides.
+#[derive(Debug, Args)]
+pub(crate) struct Decider {
+    /// Name of the person who decides; it is recorded in the log [default: the user's name]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) by: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    /// The task: its id, a unique prefix of the id (4 characters or more), the name of its stream, or @last
+    /// for the task that changed last
+    pub(crate) task: String,
+    /// The approval's id, as shown by `taskreel calls`
+    pub(crate) approval: String,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DenyArgs {
+    /// The task: its id, a unique prefix of the id (4 characters or more), the name of its stream, or @last
+    /// for the task that changed last
+    pub(crate) task: String,
+    /// The approval's id, as shown by `taskreel calls`
+    pub(crate) approval: String,
+    /// The reason, which is recorded [default: the capabilities that the call needs]
+    #[arg(long, value_name = "WHY")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("verdict").required(true))]
+pub(crate) struct ReconcileArgs {
+    /// The call's id, as shown by `taskreel calls`
+    pub(crate) call: String,
+    /// The call took effect; RESULT is the result it would have returned, as JSON
+    #[arg(long, value_name = "RESULT", group = "verdict")]
+    pub(crate) landed: Option<String>,
+    /// The call did not take effect, and no longer can
+    #[arg(long, group = "verdict")]
+    pub(crate) did_not_happen: bool,
+    /// The call's task, if several tasks have a call with this id
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AbandonArgs {
+    /// The call's id, as shown by `taskreel calls`
+    pub(crate) call: String,
+    /// The reason, which is recorded
+    #[arg(long, value_name = "WHY")]
+    pub(crate) reason: String,
+    /// The call's task, if several tasks have a call with this id
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) decider: Decider,
+}

@@ -1,0 +1,109 @@
+//! The arguments of the commands that list and show.
+
+use clap::Args;
+
+use crate::args::source::ReadFrom;
+use taskreel::TaskState;
+
+#[derive(Debug, Args)]
+pub(crate) struct CallsArgs {
+    /// List only calls of this task: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: Option<String>,
+    /// Do not shorten long texts
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatsArgs {
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LsArgs {
+    /// List sessions instead of tasks
+    #[arg(long, conflicts_with = "state")]
+    pub(crate) sessions: bool,
+    /// List the tools that have state, instead of tasks
+    #[arg(long, conflicts_with_all = ["state", "sessions"])]
+    pub(crate) tools: bool,
+    /// List only tasks in these states, such as failed,input-required
+    #[arg(long, value_name = "STATES", value_delimiter = ',', value_parser = parse_state)]
+    pub(crate) state: Vec<TaskState>,
+    /// Show only the COUNT most recently changed, the latest last; 0 shows all [default: 50 on a terminal,
+    /// else all]
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: String,
+    /// Do not shorten long texts
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EventsArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) id: Option<String>,
+    /// Print all events of the log
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Do not shorten long texts
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StateArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: String,
+    /// Print the state after this version [default: the newest]
+    #[arg(long, value_name = "VERSION")]
+    pub(crate) at: Option<u64>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplayArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub(crate) id: Option<String>,
+    /// Replay all tasks, sessions and tools of the log
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+fn parse_state(text: &str) -> Result<TaskState, String> {
+    text.parse().map_err(|_| {
+        let all: Vec<_> = TaskState::ALL.iter().map(|state| state.as_str()).collect();
+        format!("it is not one of {}", all.join(", "))
+    })
+}

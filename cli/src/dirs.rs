@@ -1,0 +1,105 @@
+//! The choice of the log's directory, and opening the log in it.
+
+use std::path::{Path, PathBuf};
+
+use crate::print::problem::Problem;
+use crate::print::screen::note;
+use taskreel_log::api::Durability;
+use taskreel_log::sled::{SledOptions, SledStore};
+use taskreel_log::views::shell_word;
+
+use crate::args::Global;
+
+/// The default log directory of `run`.
+pub(crate) const LOG_DIR: &str = "taskreel-log";
+
+/// The default log directory of `demo`.
+pub(crate) const DEMO_DIR: &str = "taskreel-demo";
+
+/// Returns the directory to write into.
+pub(crate) fn to_write(global: &Global, default: &str) -> PathBuf {
+    global.data_dir.clone().unwrap_or_else(|| PathBuf::from(default))
+}
+
+/// Returns the directory to read from: the given one, otherwise the first default that exists.
+pub(crate) fn to_read(global: &Global) -> PathBuf {
+    global.data_dir.clone().unwrap_or_else(|| {
+        [LOG_DIR, DEMO_DIR]
+            .into_iter()
+            .map(PathBuf::from)
+            .find(|dir| dir.exists())
+            .unwrap_or_else(|| PathBuf::from(LOG_DIR))
+    })
+}
+
+/// Returns the full command line of `taskreel COMMAND` for this directory. If a log of `run` exists, the
+/// reading commands would choose it, so the demo's directory is then named.
+pub(crate) fn typed(command: &str, dir: &Path, default: &str) -> String {
+    let hidden = default == DEMO_DIR && Path::new(LOG_DIR).exists();
+    if dir == Path::new(default) && !hidden {
+        format!("{} {command}", program())
+    } else {
+        typed_with(command, "--data-dir", dir)
+    }
+}
+
+/// Returns the full command line with an option that names a path.
+pub(crate) fn typed_with(command: &str, option: &str, path: &Path) -> String {
+    format!("{} {command} {option} {}", program(), shell_word(&path.display().to_string()))
+}
+
+/// Returns the words that start this program: `cargo run` if cargo started it, otherwise its name.
+pub(crate) fn program() -> &'static str {
+    let by_cargo = std::env::var_os("CARGO_MANIFEST_DIR").is_some();
+    let release = std::env::current_exe().is_ok_and(|exe| exe.iter().any(|part| part == "release"));
+    match (by_cargo, release) {
+        (true, true) => "cargo run --release --",
+        (true, false) => "cargo run --",
+        (false, _) => "taskreel",
+    }
+}
+
+/// Opens an existing log; creates nothing.
+pub(crate) fn open_existing(dir: &Path) -> Result<SledStore, Problem> {
+    refuse_nothing(dir)?;
+    open(dir, SledOptions { create: false, ..SledOptions::default() })
+}
+
+/// Refuses a directory that does not exist or is empty.
+pub(crate) fn refuse_nothing(dir: &Path) -> Result<(), Problem> {
+    match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Err(Problem::no_log(dir, "the directory does not exist"))
+        }
+        Ok(true) => Err(Problem::no_log(dir, "the directory is empty")),
+        _ => Ok(()),
+    }
+}
+
+/// Opens a log, creating it if there is none.
+pub(crate) fn open_or_make(dir: &Path, durability: Option<Durability>) -> Result<SledStore, Problem> {
+    open(dir, SledOptions { durability, ..SledOptions::default() })
+}
+
+fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
+    let store = SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))?;
+    // Every command warns about a log that promises less.
+    if let Some(warning) = store.durability().warning() {
+        note(&format!("note: {warning}"));
+    }
+    for text in store.notes() {
+        note(&format!("note: {text}"));
+    }
+    Ok(store)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_typed_survives_a_shell() {
+        assert!(typed("ls", Path::new("x"), "x").ends_with(" ls"));
+        assert!(typed("ls", Path::new("a b'c"), "x").ends_with(" ls --data-dir 'a b'\\''c'"));
+    }
+}

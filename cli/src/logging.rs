@@ -1,0 +1,37 @@
+//! Output of the library's spans and their errors to stderr, on request.
+
+use crate::print::problem::EXIT_USAGE;
+use crate::print::problem::Problem;
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use crate::args::{Global, LogFormat};
+
+/// Installs the process's subscriber; none if neither a level nor a format is given.
+///
+/// # Errors
+/// [`Problem`] if `--log-level` cannot be parsed.
+pub(crate) fn start(global: &Global) -> Result<(), Problem> {
+    let asked = global.log_level.clone().map(|level| (level, "--log-level"));
+    let asked = asked.or_else(|| Some((std::env::var("RUST_LOG").ok()?, "RUST_LOG")));
+    let (level, source) = match (asked, global.log_format) {
+        (Some((level, source)), _) => (level, source),
+        (None, Some(_)) => ("info".to_owned(), "--log-format"),
+        (None, None) => return Ok(()),
+    };
+    let filter = match EnvFilter::try_new(&level) {
+        Ok(filter) => filter,
+        // RUST_LOG may be meant for other programs: an invalid value must not stop this one.
+        Err(_) if source == "RUST_LOG" => EnvFilter::new(&level),
+        Err(error) => {
+            let hint = "use a level such as `info`, or `taskreel=debug,warn`";
+            return Err(Problem::new(EXIT_USAGE, "--log-level is not valid", error.to_string(), hint));
+        }
+    };
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match global.log_format.unwrap_or(LogFormat::Text) {
+        LogFormat::Text => subscriber.init(),
+        LogFormat::Json => subscriber.json().with_span_events(FmtSpan::CLOSE).init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! The commands that only read: they open the log, find the stream, print it and close the log.
+
+use crate::dirs::{DEMO_DIR, LOG_DIR};
+use crate::print::{audit, compare, list};
+
+use std::path::{Path, PathBuf};
+
+use crate::print;
+use crate::print::answer::Answer;
+use crate::print::events::EventsOf;
+use crate::print::list::ListOptions;
+use crate::print::problem::EXIT_LOG;
+use crate::print::problem::Problem;
+use crate::print::screen::Screen;
+use crate::print::screen::note;
+use proto_events::id::{StreamId, Version};
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::audit::Scope;
+use taskreel_log::jsonl::JsonLines;
+use taskreel_log::sled::Head;
+use taskreel_log::sled::{SledDamaged, SledStore};
+use taskreel_log::views::find;
+
+use crate::args::reading::{
+    CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
+};
+use crate::args::source::ReadFrom;
+use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};
+use crate::dirs;
+
+/// A log that is open for one log.
+enum OpenLog {
+    Dir { dir: PathBuf, store: Box<SledStore> },
+    File { path: PathBuf, log: JsonLines },
+}
+
+impl OpenLog {
+    fn open(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
+        let Some(path) = &from.file else {
+            let dir = dirs::to_read(global);
+            let store = Box::new(dirs::open_existing(&dir)?);
+            return Ok(Self::Dir { dir, store });
+        };
+        Ok(Self::File { path: path.clone(), log: open_file(path)? })
+    }
+
+    fn reader(&self) -> &dyn EventReader {
+        match self {
+            Self::Dir { store, .. } => &**store,
+            Self::File { log, .. } => log,
+        }
+    }
+
+    fn find(&self, id: &str) -> Result<StreamId, Problem> {
+        find(self.reader(), id).map_err(Problem::from)
+    }
+
+    fn typed(&self, command: &str) -> String {
+        match self {
+            Self::File { path, .. } => dirs::typed_with(command, "--file", path),
+            Self::Dir { dir, .. } => {
+                // Without `--data-dir` it was the first default that exists.
+                let default = if Path::new(LOG_DIR).exists() { LOG_DIR } else { DEMO_DIR };
+                dirs::typed(command, dir, default)
+            }
+        }
+    }
+
+    /// Closes the log, so that another process can open it at once.
+    fn close<T>(self, answer: Result<T, Problem>) -> Result<T, Problem> {
+        let closed = match &self {
+            Self::Dir { store, .. } => store.close(),
+            Self::File { .. } => Ok(()),
+        };
+        let answer = answer?;
+        closed?;
+        Ok(answer)
+    }
+}
+
+fn open_file(path: &Path) -> Result<JsonLines, Problem> {
+    JsonLines::open(path).map_err(|error| Problem::export(&error, path))
+}
+
+pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let options = ListOptions { states: args.state.clone(), limit: args.limit, next: log.typed("show") };
+    let answer = if args.sessions {
+        list::sessions(log.reader(), &options, screen)
+    } else if args.tools {
+        list::tools(log.reader(), &options, screen)
+    } else {
+        list::tasks(log.reader(), &options, screen)
+    };
+    log.close(answer)
+}
+
+pub(crate) fn show(args: &ShowArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let next = format!("{} {}", log.typed("events"), args.id);
+    let answer = log.find(&args.id).and_then(|stream| print::show(log.reader(), &stream, &next, screen));
+    log.close(answer)
+}
+
+pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let of = match &args.id {
+        None => Ok(EventsOf::All),
+        Some(id) => log.find(id).map(EventsOf::Stream),
+    };
+    let answer = of.and_then(|of| print::events(log.reader(), &of, screen));
+    log.close(answer)
+}
+
+pub(crate) fn state(args: &StateArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let answer = log
+        .find(&args.id)
+        .and_then(|stream| print::state(log.reader(), &stream, args.at.map(Version), screen));
+    log.close(answer)
+}
+
+pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let only = args.id.as_deref().map(|id| log.find(id)).transpose();
+    let answer = only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen));
+    log.close(answer)
+}
+
+pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    if let Some(path) = &args.from.file {
+        // Damage is to be listed, not refused.
+        let log = JsonLines::open_damaged(path).map_err(|error| Problem::export(&error, path))?;
+        let only = args.id.as_deref().map(|id| find(&log, id)).transpose()?;
+        let scope = Scope { only: only.as_ref(), file: Some(&log), ..Scope::default() };
+        return audit::verify_log(&log, &scope, screen);
+    }
+    let dir = dirs::to_read(global);
+    // Read first, since opening the log rewrites it.
+    let head = Head::read(&dir).ok().flatten();
+    let log = match OpenLog::open(&args.from, global) {
+        Err(problem) if problem.code == EXIT_LOG => {
+            return verify_damaged(&dir, args, head.as_ref(), problem, screen);
+        }
+        opened => opened?,
+    };
+    let only = args.id.as_deref().map(|id| log.find(id)).transpose();
+    let answer = only.and_then(|only| {
+        let scope = Scope { only: only.as_ref(), head: head.as_ref(), ..Scope::default() };
+        audit::verify_log(log.reader(), &scope, screen)
+    });
+    log.close(answer)
+}
+
+/// Verifies a log that cannot be opened, as far as the database can read it: one fault is known already, but
+/// all are wanted.
+fn verify_damaged(
+    dir: &Path,
+    args: &VerifyArgs,
+    head: Option<&Head>,
+    refused: Problem,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let Ok(log) = SledDamaged::open(dir) else { return Err(refused) };
+    let Ok(only) = args.id.as_deref().map(|id| find(&log, id)).transpose() else { return Err(refused) };
+    note(&refused.to_string());
+    let scope = Scope { only: only.as_ref(), head, refused: Some(&refused.why), ..Scope::default() };
+    audit::verify_log(&log, &scope, screen)
+}
+
+pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let other = args.with.as_deref().map(open_file).transpose();
+    let answer = other.and_then(|other| {
+        let stream = log.find(&args.id)?;
+        let versions = (args.a.map(Version), args.b.map(Version));
+        let other = other.as_ref().map(|other| other as &dyn EventReader);
+        compare::diff(log.reader(), other, &stream, versions, args.patch, screen)
+    });
+    log.close(answer)
+}
+
+pub(crate) fn explain(args: &ExplainArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let answer = log
+        .find(&args.id)
+        .and_then(|stream| compare::explain(log.reader(), &stream, args.at.map(Version), screen));
+    log.close(answer)
+}
+
+pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let only = args.id.as_deref().map(|id| log.find(id)).transpose();
+    let answer = only.and_then(|only| {
+        let typed = |command: &str| match &log {
+            // A decision needs the log itself, not an export.
+            OpenLog::File { .. } => format!("{} {command}", dirs::program()),
+            OpenLog::Dir { .. } => log.typed(command),
+        };
+        print::calls(log.reader(), only.as_ref(), &typed, screen)
+    });
+    log.close(answer)
+}
+
+pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let durability = match &log {
+        OpenLog::Dir { store, .. } => store.durability().name().to_owned(),
+        OpenLog::File { log, .. } => log.header().durability.clone(),
+    };
+    let answer = audit::export_log(log.reader(), &durability, screen);
+    log.close(answer)
+}
+
+pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let answer = print::stats(log.reader(), screen);
+    log.close(answer)
+}

@@ -1,0 +1,116 @@
+//! The command line `taskreel`: parsing, dispatch and exit codes.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`args`] | the arguments |
+//! | [`look`], [`doctor`] | commands that examine a log; [`mod@print`] prints their results |
+//! | [`decide`], [`import`] | commands that write while no system has the log open |
+//! | [`demo`], [`run`], [`tools`], [`running`] | commands that start a system |
+//! | [`dirs`], [`logging`] | the log's directory; output of spans |
+
+pub(crate) mod args;
+pub(crate) mod decide;
+pub(crate) mod demo;
+pub(crate) mod dirs;
+pub(crate) mod doctor;
+pub(crate) mod import;
+pub(crate) mod logging;
+pub(crate) mod look;
+
+pub(crate) mod print;
+pub(crate) mod run;
+pub(crate) mod running;
+pub(crate) mod tools;
+
+use std::process::ExitCode;
+
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::problem::{EXIT_NO, EXIT_USAGE};
+use crate::print::screen::Screen;
+use crate::print::screen::note;
+use clap::parser::ValueSource;
+use clap::{CommandFactory as _, FromArgMatches as _};
+
+use crate::args::source::FROM_FILE;
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    let cli = match parse() {
+        Ok(cli) => cli,
+        Err(asked) => return print_usage(&asked),
+    };
+    if let Err(problem) = logging::start(&cli.global) {
+        note(&problem.to_string());
+        return ExitCode::from(problem.code);
+    }
+    match carry_out(&cli) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(EXIT_NO),
+        Err(problem) => {
+            if !problem.quiet {
+                note(&problem.to_string());
+            }
+            ExitCode::from(problem.code)
+        }
+    }
+}
+
+/// Parses the command line. `--file` and `--data-dir` exclude each other if both are typed; a directory from
+/// the environment is only a default.
+fn parse() -> Result<Cli, clap::Error> {
+    let matches = Cli::command().try_get_matches()?;
+    if let Some((_, sub)) = matches.subcommand() {
+        let file = sub.try_get_one::<std::path::PathBuf>(FROM_FILE).ok().flatten();
+        if file.is_some() && sub.value_source("data_dir") == Some(ValueSource::CommandLine) {
+            let what = "the argument '--file <FILE>' cannot be used with '--data-dir <DIR>'";
+            return Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, what));
+        }
+    }
+    Cli::from_arg_matches(&matches)
+}
+
+/// Prints help and version to stdout unchanged, and wrong usage in the three lines of any other error.
+fn print_usage(asked: &clap::Error) -> ExitCode {
+    if !asked.use_stderr() || asked.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    {
+        // A closed pipe: its reader had enough.
+        let _closed_pipe = asked.print();
+        return ExitCode::from(u8::try_from(asked.exit_code()).unwrap_or(EXIT_USAGE));
+    }
+    let text = asked.to_string();
+    let mut pieces = text.split("\n\n").map(|piece| piece.split_whitespace().collect::<Vec<_>>().join(" "));
+    let why = pieces.next().unwrap_or_default();
+    let usage = pieces.find_map(|piece| piece.strip_prefix("Usage: ").map(str::to_owned));
+    let hint = usage
+        .map_or_else(|| "`taskreel --help`".to_owned(), |usage| format!("{usage}   (--help describes it)"));
+    let why = why.strip_prefix("error: ").unwrap_or(&why);
+    note(&Problem::new(EXIT_USAGE, "the command line is not valid", why, hint).to_string());
+    ExitCode::from(EXIT_USAGE)
+}
+
+fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
+    let global = &cli.global;
+    let screen = |full| Screen::stdout(global.json, full, global.color.into());
+    match &cli.command {
+        Command::Demo(args) => demo::demo(args, global, &mut screen(false)),
+        Command::Run(args) => run::run(args, global, &mut screen(true)),
+        Command::Ls(args) => look::ls(args, global, &mut screen(false)),
+        Command::Show(args) => look::show(args, global, &mut screen(args.full)),
+        Command::Events(args) => look::events(args, global, &mut screen(args.full)),
+        Command::State(args) => look::state(args, global, &mut screen(true)),
+        Command::Replay(args) => look::replay(args, global, &mut screen(true)),
+        Command::Doctor => doctor::doctor(global, &mut screen(true)),
+        Command::Verify(args) => look::verify(args, global, &mut screen(true)),
+        Command::Diff(args) => look::diff(args, global, &mut screen(args.full)),
+        Command::Explain(args) => look::explain(args, global, &mut screen(true)),
+        Command::Calls(args) => look::calls(args, global, &mut screen(args.full)),
+        Command::Approve(args) => decide::approve(args, global, &mut screen(true)),
+        Command::Deny(args) => decide::deny(args, global, &mut screen(true)),
+        Command::Reconcile(args) => decide::reconcile(args, global, &mut screen(true)),
+        Command::Abandon(args) => decide::abandon(args, global, &mut screen(true)),
+        Command::Stats(args) => look::stats(args, global, &mut screen(false)),
+        Command::Export(args) => look::export(args, global, &mut screen(true)),
+        Command::Import(args) => import::import(args, global, &mut screen(true)),
+    }
+}

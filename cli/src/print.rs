@@ -1,0 +1,26 @@
+//! Output of the commands that only read: most files hold one command, as a function from an
+//! [`EventReader`](taskreel_log::api::EventReader) to lines. Data goes to stdout, everything else to stderr.
+//!
+//! [`screen`] has the rules for both, [`problem`] the form of errors; [`plain`], [`time`] and [`progress`]
+//! are shared.
+
+pub(crate) mod answer;
+pub(crate) mod audit;
+pub(crate) mod calls;
+pub(crate) mod compare;
+pub(crate) mod doctor;
+pub(crate) mod events;
+pub(crate) mod list;
+pub(crate) mod plain;
+pub(crate) mod problem;
+pub(crate) mod progress;
+pub(crate) mod screen;
+pub(crate) mod show;
+pub(crate) mod stats;
+pub(crate) mod time;
+
+pub(crate) use crate::print::calls::calls;
+pub(crate) use crate::print::doctor::doctor;
+pub(crate) use crate::print::events::events;
+pub(crate) use crate::print::show::{show, state};
+pub(crate) use crate::print::stats::stats;

@@ -1,0 +1,211 @@
+//! `replay`, `verify`, `export`: prints the results of audit.
+
+use proto_events::id::StreamId;
+use proto_events::json::JsonText;
+
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::progress::{Bar, Speed};
+use crate::print::screen::Screen;
+use crate::print::screen::{count, note};
+use taskreel_log::api::EventReader;
+use taskreel_log::audit;
+use taskreel_log::audit::json::{number, object, text, text_or_null};
+use taskreel_log::audit::{Finding, Mismatch, Replayed, Scope, Verified};
+
+/// Replays one stream, or all, and compares with the live fold.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn replay(
+    reader: &dyn EventReader,
+    only: Option<&StreamId>,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let report = match only {
+        Some(stream) => audit::replay_stream(reader, stream)?,
+        None => audit::replay_all(reader)?,
+    };
+    print_replayed(&report, screen)
+}
+
+fn print_replayed(report: &Replayed, screen: &mut Screen) -> Result<Answer, Problem> {
+    let mismatches = u64::from(report.mismatch.is_some());
+    if screen.json {
+        screen.json_line(&object([
+            ("schema", text("taskreel.replay/1")),
+            ("events", number(report.events)),
+            ("tasks", number(report.tasks)),
+            ("sessions", number(report.sessions)),
+            ("tools", number(report.tools)),
+            ("mismatches", number(mismatches)),
+            ("first", report.mismatch.as_ref().map_or_else(JsonText::null, mismatch_json)),
+        ]))?;
+    } else {
+        screen.line(&format!(
+            "{}, {}, {}{}, {}",
+            count(report.events, "event", "events"),
+            count(report.tasks, "task", "tasks"),
+            count(report.sessions, "session", "sessions"),
+            // Few agents have tools with state.
+            if report.tools == 0 {
+                String::new()
+            } else {
+                format!(", {}", count(report.tools, "tool", "tools"))
+            },
+            count(mismatches, "mismatch", "mismatches")
+        ))?;
+        if let Some(mismatch) = &report.mismatch {
+            screen.line(&format!("first difference: {} in {}", mismatch.path, mismatch.stream))?;
+            screen.line(&format!("  rebuilt from zero: {}", screen.plain(&mismatch.rebuilt)))?;
+            screen.line(&format!("  live fold:         {}", screen.plain(&mismatch.live)))?;
+        }
+    }
+    screen.flush()?;
+    Ok(if mismatches == 0 { Answer::Yes } else { Answer::No })
+}
+
+fn mismatch_json(mismatch: &Mismatch) -> JsonText {
+    object([
+        ("stream", text(mismatch.stream.as_str())),
+        ("place", text(&mismatch.path)),
+        ("rebuilt", text(&mismatch.rebuilt)),
+        ("live", text(&mismatch.live)),
+    ])
+}
+
+/// Verifies what the scope names, with a progress bar if stderr is a terminal.
+///
+/// # Errors
+/// [`Problem`] if the reader of the output is gone.
+pub(crate) fn verify_log(
+    reader: &dyn EventReader,
+    scope: &Scope<'_>,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let mut bar = Bar::new("verifying");
+    let found = audit::verify_within(reader, scope, &mut |progress| bar.show(progress));
+    let speed = bar.end(found.bytes);
+    if screen.json {
+        for finding in &found.findings {
+            screen.json_line(&finding_json(finding))?;
+        }
+        screen.json_line(&report_json(&found, &speed))?;
+    } else {
+        findings(&found, &speed, screen)?;
+    }
+    screen.flush()?;
+    Ok(if found.is_sound() { Answer::Yes } else { Answer::No })
+}
+
+fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {
+    if !found.is_sound() {
+        let mut table = screen.table(&["fault", "stream", "version", "position", "what"]);
+        for finding in &found.findings {
+            let show = |place: Option<String>| place.unwrap_or_else(|| "-".to_owned());
+            table.add_row(vec![
+                finding.kind.to_string(),
+                show(finding.stream.as_ref().map(ToString::to_string)),
+                show(finding.version.map(|version| version.to_string())),
+                show(finding.position.map(|position| position.to_string())),
+                screen.plain(&finding.what),
+            ]);
+        }
+        screen.print(&table)?;
+        if found.findings_dropped > 0 {
+            screen.line(&format!("and {} more faults", found.findings_dropped))?;
+        }
+    }
+    screen.line(&format!(
+        "{} in {} of {}: {}   ({speed})",
+        count(found.events, "event", "events"),
+        count(found.records, "record", "records"),
+        count(found.streams, "stream", "streams"),
+        count(found.faults(), "fault", "faults")
+    ))?;
+    for what in &found.unchecked {
+        screen.line(&format!("not checked: {what}"))?;
+    }
+    Ok(())
+}
+
+fn finding_json(finding: &Finding) -> JsonText {
+    let place = |place: Option<u64>| place.map_or_else(JsonText::null, number);
+    object([
+        ("schema", text("taskreel.finding/1")),
+        ("kind", text(finding.kind.as_str())),
+        ("stream", text_or_null(finding.stream.as_ref().map(StreamId::as_str))),
+        ("version", place(finding.version.map(|version| version.0))),
+        ("position", place(finding.position.map(|position| position.0))),
+        ("what", text(&finding.what)),
+    ])
+}
+
+fn report_json(found: &Verified, speed: &Speed) -> JsonText {
+    object([
+        ("schema", text("taskreel.verify/1")),
+        ("events", number(found.events)),
+        ("records", number(found.records)),
+        ("streams", number(found.streams)),
+        ("faults", number(found.faults())),
+        ("bytes", number(found.bytes)),
+        ("seconds", JsonText::of_model(&speed.seconds)),
+        ("mb_per_s", JsonText::of_model(&speed.mb_per_s())),
+        ("not_checked", JsonText::of_model(&found.unchecked)),
+    ])
+}
+
+/// Exports the whole log.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn export_log(
+    reader: &dyn EventReader,
+    durability: &str,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let done = audit::export(reader, durability, |line| screen.line(line))?;
+    screen.flush()?;
+    note(&format!(
+        "{} with {}",
+        count(done.records, "record", "records"),
+        count(done.events, "event", "events")
+    ));
+    Ok(Answer::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_mismatch_is_shown_with_its_stream_and_is_a_no() {
+        let stream = StreamId::task("agent", "t").unwrap();
+        let (path, rebuilt, live) = ("version".to_owned(), "6".to_owned(), "4".to_owned());
+        let mismatch = Some(Mismatch { stream, path, rebuilt, live });
+        let mut report = Replayed::default();
+        (report.events, report.tasks, report.mismatch) = (6, 1, mismatch);
+        let page = Page::default();
+        let mut screen = Screen::onto(page.clone(), false);
+        assert_eq!(print_replayed(&report, &mut screen).unwrap(), Answer::No);
+        let shown = String::from_utf8(page.0.lock().unwrap().clone()).unwrap();
+        assert!(shown.contains("1 mismatch\n") && shown.contains("task-agent/t"), "{shown}");
+    }
+}

@@ -1,0 +1,63 @@
+//! `calls`: prints the calls that are not settled, why each waits, and the commands that settle it.
+
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::screen::Screen;
+use crate::print::screen::{count, note};
+use crate::print::time;
+use proto_events::id::StreamId;
+use taskreel_log::api::EventReader;
+use taskreel_log::audit::json::one_line;
+use taskreel_log::ports::{Clock as _, SystemClock};
+use taskreel_log::views::{CallRow, unsettled};
+
+/// Lists the calls of one task, or of all, that are open, unknown or wait for approval, oldest first. `typed`
+/// turns a command's words into the full command line.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn calls(
+    reader: &dyn EventReader,
+    only: Option<&StreamId>,
+    typed: &dyn Fn(&str) -> String,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let rows = unsettled(reader, only, SystemClock.now())?;
+    for row in &rows {
+        if screen.json {
+            screen.json_line(&row.to_json())?;
+        } else {
+            block(row, typed, screen)?;
+        }
+    }
+    screen.flush()?;
+    if !screen.json {
+        let people = rows.iter().filter(|row| !row.commands().is_empty()).count();
+        note(&match rows.len() {
+            0 => "no call is open, has an unknown outcome, or waits for approval".to_owned(),
+            all => {
+                format!("{}, {} of them for a person", count(all as u64, "call waits", "calls wait"), people)
+            }
+        });
+    }
+    Ok(Answer::Yes)
+}
+
+fn block(row: &CallRow, typed: &dyn Fn(&str) -> String, screen: &mut Screen) -> Result<(), Problem> {
+    let what = screen.bold(&screen.plain(&format!("{} {}", row.kind, row.target)));
+    let args = screen.fit(&one_line(&row.args), row.target.chars().count() + 30);
+    screen.line(&format!("{what} {args}   {} for {}", row.status, time::age(row.since)))?;
+    let modes = row.recovery.map_or_else(String::new, |mode| {
+        format!("   attempt {} of {}, {mode}", row.attempts, row.max_attempts)
+    });
+    let task = screen.plain(&row.stream.id());
+    screen.line(&format!("  task   {task}   call {}{}", screen.plain(&row.call_id), screen.plain(&modes)))?;
+    screen.line(&format!("  waits  for {}", screen.fit(&row.waits_for, 14)))?;
+    if let Some(then) = &row.next_step {
+        screen.line(&format!("  then   when a process resumes the task: {}", screen.fit(then, 40)))?;
+    }
+    for command in row.commands() {
+        screen.line(&format!("  type   {}", screen.plain(&typed(&command))))?;
+    }
+    screen.line("")
+}

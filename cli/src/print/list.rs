@@ -1,0 +1,213 @@
+//! `ls`: lists the tasks or sessions, or the tools that have state.
+
+use comfy_table::Cell;
+use proto_events::id::Position;
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::screen::Screen;
+use crate::print::screen::note;
+use crate::print::time;
+use taskreel_log::api::{EventReader, ReadError, StreamInfo};
+use taskreel_log::views::streams;
+use taskreel_log::views::{SessionRow, TaskRow, ToolRow, session_row, task_row, tool_row};
+
+/// The default number of rows on a terminal.
+const ROWS_SHOWN: usize = 50;
+
+/// The options of a list.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ListOptions {
+    /// The states whose tasks are listed; all if empty.
+    pub states: Vec<TaskState>,
+    /// The maximum number of rows; 0 is no limit. `None` chooses a limit by the kind of output.
+    pub limit: Option<usize>,
+    /// The command to type before an id to show it, such as `taskreel show --data-dir d`.
+    pub next: String,
+}
+
+/// Lists tasks, the most recently changed last.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn tasks(
+    reader: &dyn EventReader,
+    options: &ListOptions,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let mut rows = rows(reader, "task-", task_row)?;
+    rows.retain(|row| options.states.is_empty() || options.states.contains(&row.state));
+    print_newest(rows, "no tasks", task_table, options, screen)
+}
+
+/// Prints tasks as a table.
+///
+/// # Errors
+/// [`Problem`] if the reader of the output is gone.
+pub(crate) fn task_table(rows: &[TaskRow], screen: &mut Screen) -> Result<(), Problem> {
+    let mut table = screen.table(&["id", "state", "session", "events", "age", "waiting for"]);
+    for row in rows {
+        let waits = row.waiting_for.clone().or_else(|| row.error.clone()).unwrap_or_default();
+        let session = row.session.as_deref().filter(|session| *session != row.id).unwrap_or("-");
+        table.add_row(vec![
+            Screen::bold_cell(&row.id),
+            screen.state_cell(row.state),
+            Cell::new(screen.plain(session)),
+            Cell::new(row.events),
+            Cell::new(time::age(row.last_at)),
+            Cell::new(screen.fit(&waits, 60)),
+        ]);
+    }
+    screen.print(&table)
+}
+
+/// Lists sessions, the most recently changed last.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn sessions(
+    reader: &dyn EventReader,
+    options: &ListOptions,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    print_newest(rows(reader, "session-", session_row)?, "no sessions", session_table, options, screen)
+}
+
+fn session_table(rows: &[SessionRow], screen: &mut Screen) -> Result<(), Problem> {
+    let mut table = screen.table(&["stream", "turns", "messages", "events", "age", "turn of"]);
+    for row in rows {
+        table.add_row(vec![
+            Screen::bold_cell(row.stream.as_str()),
+            Cell::new(row.turns),
+            Cell::new(row.messages),
+            Cell::new(row.events),
+            Cell::new(time::age(row.last_at)),
+            Cell::new(row.turn_of.clone().unwrap_or_default()),
+        ]);
+    }
+    screen.print(&table)
+}
+
+/// Lists the tools that have state, the most recently changed last.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn tools(
+    reader: &dyn EventReader,
+    options: &ListOptions,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    print_newest(rows(reader, "tool-", tool_row)?, "no tool has state", tool_table, options, screen)
+}
+
+fn tool_table(rows: &[ToolRow], screen: &mut Screen) -> Result<(), Problem> {
+    let mut table = screen.table(&["stream", "keys", "bytes", "events", "age"]);
+    for row in rows {
+        table.add_row(vec![
+            Screen::bold_cell(row.stream.as_str()),
+            Cell::new(row.keys),
+            Cell::new(row.bytes),
+            Cell::new(row.events),
+            Cell::new(time::age(row.last_at)),
+        ]);
+    }
+    screen.print(&table)
+}
+
+/// A row of a list.
+trait Row {
+    /// Returns the position of the stream's last event.
+    fn last_position(&self) -> Position;
+    /// Returns the id by which the footer names the row.
+    fn id(&self) -> &str;
+    fn json(&self) -> JsonText;
+}
+
+impl Row for TaskRow {
+    fn last_position(&self) -> Position {
+        self.last_position
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn json(&self) -> JsonText {
+        self.to_json()
+    }
+}
+
+impl Row for SessionRow {
+    fn last_position(&self) -> Position {
+        self.last_position
+    }
+
+    fn id(&self) -> &str {
+        self.stream.as_str()
+    }
+
+    fn json(&self) -> JsonText {
+        self.to_json()
+    }
+}
+
+impl Row for ToolRow {
+    fn last_position(&self) -> Position {
+        self.last_position
+    }
+
+    fn id(&self) -> &str {
+        self.stream.as_str()
+    }
+
+    fn json(&self) -> JsonText {
+        self.to_json()
+    }
+}
+
+/// Returns the rows of the streams whose ids begin with `prefix`.
+fn rows<T>(
+    reader: &dyn EventReader,
+    prefix: &str,
+    row: impl Fn(&dyn EventReader, &StreamInfo) -> Result<T, ReadError>,
+) -> Result<Vec<T>, Problem> {
+    streams(reader, prefix)?.iter().map(|info| row(reader, info).map_err(Problem::from)).collect()
+}
+
+/// Prints the newest rows, the newest last, as lines of JSON or as a table.
+fn print_newest<T: Row>(
+    mut rows: Vec<T>,
+    none: &str,
+    table: impl Fn(&[T], &mut Screen) -> Result<(), Problem>,
+    options: &ListOptions,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    rows.sort_by_key(Row::last_position);
+    let by_default = if screen.json || !screen.is_terminal() { 0 } else { ROWS_SHOWN };
+    let left_out = match options.limit.unwrap_or(by_default) {
+        0 => 0,
+        limit => rows.len().saturating_sub(limit),
+    };
+    rows.drain(..left_out);
+    if screen.json {
+        rows.iter().try_for_each(|row| screen.json_line(&row.json()))?;
+    } else if rows.is_empty() {
+        note(none);
+    } else {
+        table(&rows, screen)?;
+    }
+    screen.flush()?;
+    footer(rows.last().map(Row::id), left_out, options);
+    Ok(Answer::Yes)
+}
+
+fn footer(last: Option<&str>, left_out: usize, options: &ListOptions) {
+    if left_out > 0 {
+        note(&format!("{left_out} older rows are not shown; --limit 0 shows all"));
+    }
+    if let Some(id) = last {
+        note(&format!("next: {} {id}", options.next));
+    }
+}

@@ -1,0 +1,288 @@
+//! The output of the commands: colours, marks and widths that fit stdout.
+
+use crate::print::plain::strip_control_chars;
+
+use std::io;
+use std::io::{BufWriter, IsTerminal, Stdout, Write};
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, TableStyle};
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+
+use crate::print::problem::Problem;
+use taskreel_log::audit::json::one_line;
+
+/// The longest text of a cell if the width is not known, in characters.
+const CELL_CHARS: usize = 100;
+
+/// The user's choice of colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum ColorWish {
+    /// Colours on a terminal, unless the environment forbids them.
+    #[default]
+    Auto,
+    /// Colours always.
+    Always,
+    /// No colours.
+    Never,
+}
+
+/// The output of a command. Only data goes through it; notes go to stderr by [`note`].
+pub(crate) struct Screen {
+    out: BufWriter<Box<dyn Write>>,
+    /// Whether lines are JSON for programs.
+    pub json: bool,
+    /// Whether texts are printed in full, without cutting.
+    pub full: bool,
+    support: TerminalSupport,
+    width: Option<usize>,
+}
+
+/// The capabilities of the output.
+#[derive(Debug, Clone, Copy)]
+struct TerminalSupport {
+    terminal: bool,
+    colour: bool,
+    unicode: bool,
+}
+
+impl std::fmt::Debug for Screen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Screen").field("json", &self.json).finish_non_exhaustive()
+    }
+}
+
+impl Screen {
+    /// Returns the screen of the process's own stdout.
+    pub(crate) fn stdout(json: bool, full: bool, wish: ColorWish) -> Self {
+        let stdout = io::stdout();
+        let terminal = stdout.is_terminal();
+        let colour = match wish {
+            ColorWish::Always => true,
+            ColorWish::Never => false,
+            ColorWish::Auto => auto_colour(&stdout),
+        };
+        Self {
+            out: BufWriter::new(Box::new(stdout)),
+            json,
+            full,
+            support: TerminalSupport { terminal, colour, unicode: locale_is_utf8() },
+            width: terminal
+                .then(terminal_size::terminal_size)
+                .flatten()
+                .map(|(width, _)| usize::from(width.0)),
+        }
+    }
+
+    /// Returns a screen that writes to `out` as to a file: no colours, no width.
+    #[cfg(test)]
+    pub(crate) fn onto(out: impl Write + 'static, json: bool) -> Self {
+        Self {
+            out: BufWriter::new(Box::new(out)),
+            json,
+            full: true,
+            support: TerminalSupport { terminal: false, colour: false, unicode: true },
+            width: None,
+        }
+    }
+
+    /// Whether the output is a terminal.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.support.terminal
+    }
+
+    /// Prints one line.
+    ///
+    /// # Errors
+    /// A quiet [`Problem`] if the reader is gone.
+    pub(crate) fn line(&mut self, text: &str) -> Result<(), Problem> {
+        writeln!(self.out, "{text}").map_err(|error| Problem::output(&error))
+    }
+
+    /// Prints one line of JSON.
+    ///
+    /// # Errors
+    /// A quiet [`Problem`] if the reader is gone.
+    pub(crate) fn json_line(&mut self, json: &JsonText) -> Result<(), Problem> {
+        self.line(&one_line(json))
+    }
+
+    /// Prints a JSON value: indented on a terminal, on one line elsewhere.
+    ///
+    /// # Errors
+    /// A quiet [`Problem`] if the reader has gone.
+    pub(crate) fn json_value(&mut self, json: &JsonText) -> Result<(), Problem> {
+        if self.json || !self.support.terminal {
+            return self.json_line(json);
+        }
+        // Too deep for serde_json: printed on one line instead.
+        match serde_json::from_str::<serde_json::Value>(json.as_str()) {
+            Ok(value) => self.line(&format!("{value:#}")),
+            Err(_) => self.json_line(json),
+        }
+    }
+
+    /// Flushes the output.
+    ///
+    /// # Errors
+    /// A quiet [`Problem`] if the reader is gone.
+    pub(crate) fn flush(&mut self) -> Result<(), Problem> {
+        self.out.flush().map_err(|error| Problem::output(&error))
+    }
+
+    /// Returns an empty table with these columns.
+    pub(crate) fn table(&self, columns: &[&str]) -> Table {
+        let mut table = Table::new();
+        table.load_style(TableStyle::new());
+        if self.support.colour {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        if let Some(width) = self.width {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+        }
+        table.set_header(columns.iter().map(|column| Cell::new(column).add_attribute(Attribute::Dim)));
+        table
+    }
+
+    /// Prints a table.
+    ///
+    /// # Errors
+    /// A quiet [`Problem`] if the reader is gone.
+    pub(crate) fn print(&mut self, table: &Table) -> Result<(), Problem> {
+        for line in table.lines() {
+            self.line(line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Returns a state as mark and word, in its colour.
+    pub(crate) fn state(&self, state: TaskState) -> String {
+        let look = StateStyle::of(state);
+        self.colored(&look.words(state, self.support.unicode), look.colour)
+    }
+
+    /// Returns a state as a table cell.
+    pub(crate) fn state_cell(&self, state: TaskState) -> Cell {
+        let look = StateStyle::of(state);
+        Cell::new(look.words(state, self.support.unicode)).fg(look.cell)
+    }
+
+    /// Returns important text as a table cell.
+    pub(crate) fn bold_cell(text: &str) -> Cell {
+        Cell::new(text).add_attribute(Attribute::Bold)
+    }
+
+    /// Returns important text.
+    pub(crate) fn bold(&self, text: &str) -> String {
+        self.paint(text, Style::new().bold())
+    }
+
+    /// Returns text in one of the terminal's colours.
+    pub(crate) fn colored(&self, text: &str, colour: AnsiColor) -> String {
+        self.paint(text, Style::new().fg_color(Some(colour.into())))
+    }
+
+    fn paint(&self, text: &str, style: Style) -> String {
+        if self.support.colour {
+            format!("{}{text}{}", style.render(), style.render_reset())
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Cuts a text to the width left after `used` characters of its line, unless texts are printed in full.
+    pub(crate) fn fit(&self, text: &str, used: usize) -> String {
+        let text = self.plain(text);
+        if self.full {
+            return text;
+        }
+        let room = self.width.map_or(CELL_CHARS, |width| width.saturating_sub(used).max(20));
+        cut(&text, room, if self.support.unicode { "…" } else { "..." })
+    }
+
+    /// Returns a text from the log in the characters that this terminal can show, without control characters.
+    pub(crate) fn plain(&self, text: &str) -> String {
+        let text = strip_control_chars(text);
+        if self.support.unicode {
+            return text;
+        }
+        text.replace('→', "->").replace('·', "-").replace('…', "...")
+    }
+}
+
+/// The look of a state: never distinguished by colour alone.
+struct StateStyle {
+    mark: &'static str,
+    ascii: &'static str,
+    colour: AnsiColor,
+    cell: Color,
+}
+
+impl StateStyle {
+    fn of(state: TaskState) -> Self {
+        let (mark, ascii, colour, cell) = match state {
+            TaskState::Submitted => ("○", "o", AnsiColor::Blue, Color::DarkBlue),
+            TaskState::Working => ("●", "*", AnsiColor::Cyan, Color::DarkCyan),
+            TaskState::InputRequired => ("?", "?", AnsiColor::Yellow, Color::DarkYellow),
+            TaskState::Completed => ("✓", "+", AnsiColor::Green, Color::DarkGreen),
+            TaskState::Failed => ("✗", "x", AnsiColor::Red, Color::DarkRed),
+            TaskState::Canceled => ("⊘", "-", AnsiColor::Magenta, Color::DarkMagenta),
+            TaskState::Unknown => ("·", ".", AnsiColor::White, Color::Grey),
+        };
+        Self { mark, ascii, colour, cell }
+    }
+
+    fn words(&self, state: TaskState, unicode: bool) -> String {
+        format!("{} {state}", if unicode { self.mark } else { self.ascii })
+    }
+}
+
+/// Returns a number with its noun: `1 task`, `2 tasks`.
+pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
+/// Prints a note for a person on stderr, ignoring a stderr that is gone.
+pub(crate) fn note(text: &str) {
+    let lines: Vec<_> = text.split('\n').map(strip_control_chars).collect();
+    let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
+}
+
+fn cut(text: &str, room: usize, end: &str) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(room.saturating_sub(end.chars().count())).collect();
+    kept + end
+}
+
+fn auto_colour(stdout: &Stdout) -> bool {
+    // AutoStream respects NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM.
+    !matches!(anstream::AutoStream::choice(stdout), anstream::ColorChoice::Never)
+}
+
+/// Whether the locale is UTF-8: the first of the three variables that is set decides.
+pub(crate) fn locale_is_utf8() -> bool {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG"));
+    locale.is_some_and(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_is_too_long_ends_in_a_mark_and_fits() {
+        assert_eq!(cut("abcdef", 6, "…"), "abcdef");
+        assert_eq!(cut("abcdefg", 6, "…"), "abcde…");
+        assert_eq!(cut("äöüäöüä", 6, "..."), "äöü...");
+    }
+}

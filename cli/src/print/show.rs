@@ -1,0 +1,235 @@
+//! `show` and `state`: prints one task or session, or one tool's state.
+
+use proto_events::call;
+use proto_events::call::{Call, CallStatus};
+use proto_events::id::{Category, StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::session::Session;
+use proto_events::task::Task;
+use proto_events::tool_store::ToolStore;
+
+use crate::print::answer::Answer;
+use crate::print::problem::EXIT_UNKNOWN;
+use crate::print::problem::Problem;
+use crate::print::screen::Screen;
+use crate::print::screen::{count, note};
+use crate::print::time;
+use taskreel_log::api::{EventReader, StreamInfo};
+use taskreel_log::audit::json::{call_kind, number, object, one_line, text, tool_store_json};
+use taskreel_log::audit::words::{parts, result_text};
+use taskreel_log::read::fold_stream;
+use taskreel_log::views::{call_json, session_row, task_row, tool_row, waiting_for};
+
+/// Shows one task or session. `events` is the command to type for its events.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn show(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    events: &str,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    match stream.category() {
+        Some(Category::Session) => show_session(reader, stream, screen)?,
+        Some(Category::Tool) => show_tool(reader, stream, screen)?,
+        Some(Category::Task) | None => show_task(reader, stream, screen)?,
+    }
+    screen.flush()?;
+    note(&format!("next: {events}"));
+    Ok(Answer::Yes)
+}
+
+fn info(reader: &dyn EventReader, stream: &StreamId) -> Result<StreamInfo, Problem> {
+    Ok(StreamInfo { stream: stream.clone(), version: reader.stream_version(stream)? })
+}
+
+fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
+    let folded = fold_stream::<Task>(reader, stream, None)?;
+    let task = &folded.state;
+    let row = task_row(reader, &info(reader, stream)?)?;
+    if screen.json {
+        let calls: Vec<JsonText> = task.calls().iter().map(call_json).collect();
+        return screen.json_line(&object([
+            ("schema", text("taskreel.show/1")),
+            ("row", row.to_json()),
+            ("version", number(folded.version.0)),
+            ("task", task.to_json()),
+            ("calls", JsonText::of_model(&calls)),
+        ]));
+    }
+    let session = row.session.map_or_else(String::new, |id| format!("   session {}", screen.plain(&id)));
+    screen.line(&format!("task {}   {}{session}", screen.bold(task.id()), screen.state(task.state())))?;
+    screen.line(&format!(
+        "{}, the last {} ({} ago)",
+        count(row.events, "event", "events"),
+        time::local(row.last_at),
+        time::age(row.last_at)
+    ))?;
+    if let Some(waits) = waiting_for(task) {
+        screen.line(&format!("waits for {waits}"))?;
+    }
+    if let Some(error) = task.error() {
+        screen.line(&format!("error: {}", screen.fit(&error, 7)))?;
+    }
+    path(task, screen)?;
+    calls(task, screen)?;
+    items(task, screen)
+}
+
+/// Prints the states of a task's history.
+fn path(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
+    let Some(first) = task.history().first() else {
+        return Ok(());
+    };
+    let mut line = first.from.to_string();
+    for change in task.history() {
+        line = format!("{line} → {}", change.to);
+    }
+    let line = screen.plain(&line);
+    screen.line("")?;
+    screen.line(&line)
+}
+
+fn calls(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
+    if task.calls().iter().next().is_none() {
+        return Ok(());
+    }
+    let mut table = screen.table(&["call", "mode", "attempts", "status", "arguments", "result"]);
+    for call in task.calls().iter() {
+        table.add_row(vec![
+            format!("{} {}", call_kind(call.request.kind), call.request.target),
+            call.request.recovery.as_str().to_owned(),
+            call.attempts.to_string(),
+            call.status.as_str().to_owned(),
+            screen.fit(&one_line(&call.request.args), 70),
+            screen.fit(&answered(call), 70),
+        ]);
+    }
+    screen.line("")?;
+    screen.print(&table)
+}
+
+fn answered(call: &Call) -> String {
+    match &call.status {
+        CallStatus::Succeeded(result) | CallStatus::Reconciled(call::Verdict::Landed(result)) => {
+            result_text(result)
+        }
+        CallStatus::Failed(failure) => failure.message.clone(),
+        CallStatus::Unknown(why) | CallStatus::Abandoned(why) => why.clone(),
+        _ => String::new(),
+    }
+}
+
+fn items(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
+    screen.line("")?;
+    for message in task.messages() {
+        let role = screen.plain(message.role.as_deref().unwrap_or("nobody"));
+        let said = screen.fit(&parts(&message.parts), role.chars().count() + 2);
+        screen.line(&format!("{role}: {said}"))?;
+    }
+    for artifact in task.artifacts() {
+        let made = screen.fit(&parts(&artifact.parts), 8);
+        screen.line(&format!("output: {made}"))?;
+    }
+    Ok(())
+}
+
+fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
+    let session = fold_stream::<Session>(reader, stream, None)?.state;
+    let row = session_row(reader, &info(reader, stream)?)?;
+    if screen.json {
+        return screen.json_line(&object([
+            ("schema", text("taskreel.show/1")),
+            ("row", row.to_json()),
+            ("history", session.history().to_json()),
+        ]));
+    }
+    screen.line(&format!(
+        "session {}   {}, {}, {}, the last {}",
+        screen.bold(session.id()),
+        count(row.turns, "turn", "turns"),
+        count(row.messages as u64, "message", "messages"),
+        count(row.events, "event", "events"),
+        time::local(row.last_at)
+    ))?;
+    if let Some(task) = &row.turn_of {
+        screen.line(&format!("task {task} holds the turn"))?;
+    }
+    screen.line("")?;
+    for message in session.history().as_slice() {
+        let role = message.role.as_str();
+        let said = screen.fit(&message.content.replace('\n', " "), role.len() + 2);
+        screen.line(&format!("{role}: {said}"))?;
+    }
+    Ok(())
+}
+
+fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
+    let store = fold_stream::<ToolStore>(reader, stream, None)?.state;
+    let row = tool_row(reader, &info(reader, stream)?)?;
+    if screen.json {
+        return screen.json_line(&object([
+            ("schema", text("taskreel.show/1")),
+            ("row", row.to_json()),
+            ("state", tool_store_json(&store)),
+        ]));
+    }
+    screen.line(&format!(
+        "tool {}   {}, {}, the last {}",
+        screen.bold(&screen.plain(&row.name)),
+        count(row.keys as u64, "key", "keys"),
+        count(row.events, "event", "events"),
+        time::local(row.last_at)
+    ))?;
+    if store.is_empty() {
+        return Ok(());
+    }
+    let mut table = screen.table(&["key", "version", "value"]);
+    for (key, entry) in store.list("") {
+        let (key, value) = (screen.plain(key), screen.fit(&one_line(&entry.value), 60));
+        table.add_row(vec![key, entry.version.to_string(), value]);
+    }
+    screen.line("")?;
+    screen.print(&table)
+}
+
+/// Prints a task in Protolink's form, a session's history, or a tool's state, at the given version or the
+/// newest.
+///
+/// # Errors
+/// [`Problem`] if there is no such version, the log cannot be read, or the reader of the output is gone.
+pub(crate) fn state(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    at: Option<Version>,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let at = at.map(|at| known_version(reader, stream, at)).transpose()?;
+    let json = match stream.category() {
+        Some(Category::Session) => fold_stream::<Session>(reader, stream, at)?.state.history().to_json(),
+        Some(Category::Tool) => tool_store_json(&fold_stream::<ToolStore>(reader, stream, at)?.state),
+        Some(Category::Task) | None => fold_stream::<Task>(reader, stream, at)?.state.to_json(),
+    };
+    screen.json_value(&json)?;
+    screen.flush()?;
+    Ok(Answer::Yes)
+}
+
+/// Returns the version, if the stream has it.
+pub(crate) fn known_version(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    at: Version,
+) -> Result<Version, Problem> {
+    let end = reader.stream_version(stream)?;
+    if at.0 > 0 && at <= end {
+        return Ok(at);
+    }
+    Err(Problem::new(
+        EXIT_UNKNOWN,
+        format!("{} has no version {at}", stream.id()),
+        format!("it has {end} events; its versions are 1 to {end}"),
+        format!("use a version from 1 to {end}; without a version the newest is used"),
+    ))
+}

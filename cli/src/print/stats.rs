@@ -1,0 +1,86 @@
+//! `stats`: prints sums over calls.
+
+use comfy_table::{Cell, CellAlignment};
+
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::screen::Screen;
+use crate::print::screen::note;
+use taskreel_log::api::EventReader;
+use taskreel_log::views::{StatsGroup, stats as sums};
+
+/// Prints sums over all calls of a log, by tool, model and session.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn stats(reader: &dyn EventReader, screen: &mut Screen) -> Result<Answer, Problem> {
+    let rows = sums(reader)?;
+    if screen.json {
+        for row in &rows {
+            screen.json_line(&row.to_json())?;
+        }
+        screen.flush()?;
+        return Ok(Answer::Yes);
+    }
+    if rows.is_empty() {
+        note("no calls");
+        return Ok(Answer::Yes);
+    }
+    let heads = [
+        "group",
+        "name",
+        "calls",
+        "errors",
+        "open",
+        "attempts",
+        "p50",
+        "p95",
+        "p99",
+        "tokens in",
+        "tokens out",
+    ];
+    let mut table = screen.table(&heads);
+    for row in &rows {
+        let name = match (row.group, &row.name) {
+            (StatsGroup::All, _) => String::new(),
+            (_, Some(name)) => screen.plain(name),
+            (_, None) => "-".to_owned(),
+        };
+        let tokens = |count: u64| if row.with_usage == 0 { "-".to_owned() } else { count.to_string() };
+        let took = |percent| row.durations.percentile(percent).map_or_else(|| "-".to_owned(), millis);
+        let mut cells = vec![Cell::new(row.group.as_str()), Screen::bold_cell(&name)];
+        let figures = [
+            row.calls.to_string(),
+            row.errors().to_string(),
+            row.open.to_string(),
+            row.attempts.to_string(),
+            took(50),
+            took(95),
+            took(99),
+            tokens(row.usage.input_tokens),
+            tokens(row.usage.output_tokens),
+        ];
+        cells.extend(figures.into_iter().map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right)));
+        table.add_row(cells);
+    }
+    screen.print(&table)?;
+    screen.flush()?;
+    note(
+        "times in milliseconds: from the dispatch of the last attempt to its outcome, by the times of the log's records",
+    );
+    Ok(Answer::Yes)
+}
+
+/// Formats microseconds as milliseconds with three decimal digits.
+fn millis(micros: u64) -> String {
+    format!("{}.{:03}", micros / 1_000, micros % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_microsecond_is_rounded_away() {
+        assert_eq!(super::millis(1_002_003), "1002.003");
+        assert_eq!(super::millis(7), "0.007");
+    }
+}

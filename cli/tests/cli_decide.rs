@@ -1,0 +1,292 @@
+//! `calls`, `approve`, `deny`, `reconcile`, `abandon`, as people and scripts use them: on a log that no
+//! process has open, whose tasks resume when their host starts again.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
+
+mod binary;
+
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex};
+
+use binary::Place;
+use proto_events::json::JsonText;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
+use taskreel::infer::Scripted;
+use taskreel::system::Builder;
+use taskreel::tool::{ToolContext, ToolPolicy};
+use taskreel::{Error, JsonSchema, Part, PostedTask, System, TaskSnapshot, TaskState};
+use taskreel_log::api::OpenError;
+use tokio::sync::Notify;
+
+#[derive(Deserialize, JsonSchema)]
+struct Cents {
+    cents: i64,
+}
+
+/// The amounts paid by all processes.
+type Paid = Arc<Mutex<Vec<i64>>>;
+
+const REPLIES: &str = r#"{"buy": [{"type":"tool_call","tool":"pay","args":{"cents":7}}],
+    "was approved": [{"type":"final","content":"bought"}], "was denied": [{"type":"final","content":"not bought"}],
+    "took effect": [{"type":"final","content":"it landed"}], "stays unknown": [{"type":"final","content":"who knows"}],
+    "give": [{"type":"tool_call","tool":"give","args":{"cents":3}}]}"#;
+
+/// Returns the host of the place's log: `pay` needs a person's approval, `give` never returns.
+fn host(place: &Place, paid: &Paid, began: &Arc<Notify>) -> Builder {
+    let (paid, began) = (Arc::clone(paid), Arc::clone(began));
+    let pay = move |args: Cents| {
+        paid.lock().unwrap().push(args.cents);
+        async move { Ok::<_, Infallible>(args.cents) }
+    };
+    let give = move |_: ToolContext, _: Cents| {
+        let began = Arc::clone(&began);
+        async move {
+            began.notify_one();
+            std::future::pending::<Result<(), Infallible>>().await
+        }
+    };
+    System::builder(place.path().join("taskreel-log"))
+        .tool_with("pay", "Pays", pay, ToolPolicy::manual().capabilities(["money.spend"]))
+        .tool("give", "Gives", give)
+        .infer(Scripted::from_json(REPLIES).unwrap())
+        .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
+        .approvals_by_person()
+}
+
+fn task(id: &str, parts: &[Part]) -> PostedTask {
+    let parts: Vec<Value> = parts.iter().map(|part| part.to_json().to_value()).collect();
+    let posted = json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": parts}]});
+    PostedTask::from_json(&JsonText::from(posted), &mut taskreel_log::ports::Ports::default()).unwrap()
+}
+
+fn call(tool: &str, cents: i64) -> Part {
+    Part::tool_call_of(tool, JsonText::from(json!({"cents": cents})), Some("c"))
+}
+
+/// Starts the host, waits for the end of the task, and stops.
+async fn goes_on(builder: Builder, id: &str) -> TaskSnapshot {
+    ends(builder.start().await.unwrap(), id).await
+}
+
+async fn ends(system: System, id: &str) -> TaskSnapshot {
+    let end = system.task(id).unwrap().finished().await.unwrap();
+    system.shutdown().await.unwrap();
+    end
+}
+
+/// Returns the rows of `calls` as JSON.
+fn listed(place: &Place) -> Vec<Value> {
+    place.run("calls --json").ended(0).json()
+}
+
+/// Makes a log in which the tasks `part` and `model` wait for approval.
+async fn asking(place: &Place, paid: &Paid) {
+    let system = host(place, paid, &Arc::default()).start().await.unwrap();
+    for (id, parts) in [("part-0001", vec![call("pay", 5)]), ("model-0001", vec![Part::infer("buy it")])] {
+        let waits = system.submit(task(id, &parts)).await.unwrap().finished().await.unwrap();
+        assert_eq!(waits.state(), TaskState::InputRequired);
+    }
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_for_approval_is_listed_with_what_to_type_and_is_made_once_its_host_starts() {
+    let (place, paid) = (Place::new(), Paid::default());
+    asking(&place, &paid).await;
+    let rows = listed(&place);
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|row| row["schema"] == "taskreel.call/1" && row["status"] == "approval"));
+    assert_eq!(
+        (&rows[0]["task"], &rows[1]["task"]),
+        (&json!("part-0001"), &json!("model-0001")),
+        "oldest first"
+    );
+    assert_eq!((&rows[0]["target"], &rows[0]["args"]), (&json!("pay"), &json!({"cents": 5})));
+    let text = place.run("calls").ended(0);
+    assert!(text.err().contains("2 calls wait, 2 of them for a person"), "{}", text.err());
+    assert!(text.out().contains("money.spend"), "{}", text.out());
+
+    for row in &rows {
+        // The printed command works.
+        let command = row["commands"][0].as_str().unwrap();
+        assert!(text.out().contains(command), "{}", text.out());
+        let done = place.run(&format!("{command} --by ada --json")).ended(0);
+        assert_eq!(done.json()[0]["decision"], "approved");
+        assert_eq!((&done.json()[0]["state"], &done.json()[0]["new"]), (&json!("working"), &json!(true)));
+        assert!(done.err().contains("its host starts again"), "{}", done.err());
+        // Repeating the verdict adds nothing; the other one is refused.
+        let again = place.run(&format!("{command} --json")).ended(0).json();
+        assert_eq!((&again[0]["new"], &again[0]["version"]), (&json!(false), &done.json()[0]["version"]));
+        let other = row["commands"][1].as_str().unwrap().replace(" --reason WHY", "");
+        place.run(&other).ended(1).told(&["was already approved by ada"]);
+    }
+    assert!(paid.lock().unwrap().is_empty(), "the command line calls nothing");
+    assert!(place.run("calls --json").ended(0).json().is_empty());
+    place.run("verify").ended(0);
+
+    let end = goes_on(host(&place, &paid, &Arc::default()), "part-0001").await;
+    assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+    let end = goes_on(host(&place, &paid, &Arc::default()), "model-0001").await;
+    assert_eq!(end.answer().unwrap().as_str(), "\"bought\"", "{}", end.to_json());
+    let mut paid = paid.lock().unwrap().clone();
+    paid.sort_unstable();
+    assert_eq!(paid, [5, 7]);
+    let decided = place.run("events model-0001 --json").ended(0).json();
+    let decided: Vec<_> = decided.iter().filter(|row| row["kind"] == "ApprovalDecided").collect();
+    assert_eq!(decided[0]["payload"]["decided_by"], "ada");
+    assert_eq!(decided[0]["principal"], "ada");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_denied_fails_the_part_and_is_told_to_the_model() {
+    let (place, paid) = (Place::new(), Paid::default());
+    asking(&place, &paid).await;
+    let rows = listed(&place);
+    let id = |at: usize| rows[at]["approval_id"].as_str().unwrap().to_owned();
+    let denied = place.run(&format!("deny part-0001 {} --reason no", id(0))).ended(0);
+    assert!(denied.out().contains("denied; task part-0001 is failed"), "{}", denied.out());
+    assert!(!denied.err().contains("starts again"), "{}", denied.err());
+    let state = place.run("state part-0001").ended(0).json();
+    assert_eq!(state[0]["metadata"]["error"], "Action 'pay' denied: no");
+    place.run(&format!("deny model-0001 {}", id(1))).ended(0);
+    let end = goes_on(host(&place, &paid, &Arc::default()), "model-0001").await;
+    assert_eq!(end.answer().unwrap().as_str(), "\"not bought\"", "{}", end.to_json());
+    assert!(paid.lock().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_decides_for_a_handler_whose_process_died_and_it_is_not_asked_again() {
+    let (place, paid) = (Place::new(), Paid::default());
+    let asked = Arc::new(Notify::new());
+    let told = Arc::clone(&asked);
+    let handler = move |_: ApprovalRequest| {
+        told.notify_one();
+        std::future::pending::<ApprovalVerdict>()
+    };
+    let system = host(&place, &paid, &Arc::default()).approval_handler(handler).start().await.unwrap();
+    system.submit(task("part-0001", &[call("pay", 5)])).await.unwrap();
+    asked.notified().await;
+    system.shutdown().await.unwrap();
+
+    let rows = listed(&place);
+    assert_eq!(rows[0]["status"], "approval");
+    place.run(rows[0]["commands"][0].as_str().unwrap()).ended(0);
+    let never = |_: ApprovalRequest| async { ApprovalVerdict::Denied { reason: None } };
+    let end = goes_on(host(&place, &paid, &Arc::default()).approval_handler(never), "part-0001").await;
+    assert_eq!((end.state(), end.task().runs()), (TaskState::Completed, 1), "{}", end.to_json());
+    assert_eq!(*paid.lock().unwrap(), [5]);
+}
+
+/// Makes a log in which the outcome of each task's call is unknown.
+async fn unknown(place: &Place, tasks: &[(&str, Part)]) {
+    let (paid, began) = (Paid::default(), Arc::new(Notify::new()));
+    for (id, part) in tasks {
+        let system = host(place, &paid, &began).start().await.unwrap();
+        system.submit(task(id, std::slice::from_ref(part))).await.unwrap();
+        began.notified().await;
+        let log = system.log();
+        // As if the process had died.
+        drop(system);
+        tokio::task::spawn_blocking(move || log.close()).await.unwrap().unwrap();
+        // The dead process may hold the directory for a moment longer.
+        let system = loop {
+            match host(place, &paid, &began).start().await {
+                Err(Error::Open(OpenError::Held { .. })) => tokio::task::yield_now().await,
+                started => break started.unwrap(),
+            }
+        };
+        let waits = ends(system, id).await;
+        assert_eq!(waits.state(), TaskState::InputRequired, "{}", waits.to_json());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_of_which_nobody_knows_is_settled_by_its_id() {
+    let place = Place::new();
+    let model = || Part::infer("give it");
+    let tasks = [
+        ("landed-01", call("give", 3)),
+        ("not-0001", call("give", 3)),
+        ("gone-0001", call("give", 3)),
+        ("model-01", model()),
+    ];
+    unknown(&place, &tasks).await;
+    let rows = listed(&place);
+    assert_eq!(rows.len(), 4);
+    assert!(rows.iter().all(|row| row["status"] == "unknown" && row["recovery"] == "manual"), "{rows:?}");
+    let call_of = |task: &str| {
+        let row = rows.iter().find(|row| row["task"] == task).unwrap();
+        row["call_id"].as_str().unwrap().to_owned()
+    };
+    let shown = place.run("calls landed-01").ended(0).out();
+    assert!(shown.contains(&format!(" reconcile {} --did-not-happen", call_of("landed-01"))), "{shown}");
+    assert_eq!(shown.matches("tool give").count(), 1, "only of that task: {shown}");
+
+    let landed =
+        place.run(&format!("reconcile {} --landed {{\"receipt\":12}}", call_of("landed-01"))).ended(0);
+    assert!(landed.out().contains("landed; task landed-01 is completed"), "{}", landed.out());
+    let state = place.run("state landed-01").ended(0).json();
+    assert_eq!(state[0]["artifacts"][0]["parts"][0]["content"]["result"]["receipt"], 12);
+    place.run(&format!("abandon {} --reason closed --by eve", call_of("gone-0001"))).ended(0);
+    assert_eq!(place.run("state gone-0001").ended(0).json()[0]["state"], "failed");
+    place.run(&format!("reconcile {} --did-not-happen", call_of("not-0001"))).ended(0);
+    place.run(&format!("reconcile {} --landed null --task model-01", call_of("model-01"))).ended(0);
+    // A settled call stays settled.
+    place
+        .run(&format!("reconcile {} --did-not-happen", call_of("landed-01")))
+        .ended(1)
+        .told(&["already settled"]);
+
+    // A call that did not happen is repeated; a model continues with the result of one that landed.
+    let began = Arc::new(Notify::new());
+    let system = host(&place, &Paid::default(), &began).start().await.unwrap();
+    let end = system.task("model-01").unwrap().finished().await.unwrap();
+    assert_eq!(end.answer().unwrap().as_str(), "\"it landed\"", "{}", end.to_json());
+    began.notified().await;
+    let snapshot = system.task("not-0001").unwrap().snapshot().await.unwrap();
+    assert_eq!((snapshot.state(), snapshot.task().calls().iter().count()), (TaskState::Working, 2));
+    system.cancel("not-0001", None).await.unwrap();
+    system.shutdown().await.unwrap();
+}
+
+#[test]
+fn what_cannot_be_decided_is_told_in_three_lines() {
+    let place = binary::small_log();
+    place.run("calls").ended(0);
+    assert!(place.run("calls --json").ended(0).json().is_empty());
+    place.run("approve sum-0001 approval_0").ended(3).told(&["never requested", "taskreel calls"]);
+    place.run("approve nobody-at-all approval_0").ended(3).told(&["nobody-at-all"]);
+    place.run("deny session-agent/ask-0001 approval_0").ended(2).told(&["is a session"]);
+    place.run("reconcile call_0 --did-not-happen").ended(3).told(&["no call has the id `call_0`"]);
+    place.run("reconcile call_0 --did-not-happen --task sum-0001").ended(3).told(&["call_0"]);
+    place.run("reconcile call_0").ended(2).told(&["--landed"]);
+    place.run("reconcile call_0 --landed 1 --did-not-happen").ended(2).told(&["cannot be used with"]);
+    place.run("reconcile call_0 --landed bare").ended(2).told(&["the result is not JSON"]);
+    place.run("abandon call_0").ended(2).told(&["--reason"]);
+    let shown = place.run("show sum-0001 --json").ended(0).json();
+    let call = shown[0]["calls"][0]["call_id"].as_str().unwrap();
+    place
+        .run(&format!("reconcile {call} --did-not-happen"))
+        .ended(1)
+        .told(&["is succeeded", "taskreel calls"]);
+    let empty = Place::new();
+    empty.run("calls").ended(3).told(&["there is no log"]);
+    empty.run("approve a b").ended(3).told(&["there is no log"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_a_host_has_open_is_not_decided_about_from_outside() {
+    let (place, paid) = (Place::new(), Paid::default());
+    asking(&place, &paid).await;
+    let command = listed(&place)[0]["commands"][0].as_str().unwrap().to_owned();
+    let system = host(&place, &paid, &Arc::default()).start().await.unwrap();
+    place.run(&command).ended(4).told(&["process", "open"]);
+    system.shutdown().await.unwrap();
+    place.run(&command).ended(0);
+    // An export lists the same calls, with the commands for the log itself.
+    let text = place.run("export").ended(0).out();
+    std::fs::write(place.path().join("log.ndjson"), text).unwrap();
+    let shown = place.run("calls --file log.ndjson").ended(0).out();
+    assert!(shown.contains(" approve model-0001 approval_") && !shown.contains("--file"), "{shown}");
+}

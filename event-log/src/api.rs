@@ -1,0 +1,28 @@
+//! The interface of a store: the traits for reading and appending, with records, appends, feeds and errors.
+//! The implementations are [`memory`](crate::memory), [`sled`](crate::sled) and, for reading only,
+//! [`jsonl`](crate::jsonl).
+
+pub(crate) mod append;
+pub(crate) mod check;
+pub(crate) mod durability;
+pub(crate) mod error;
+pub(crate) mod feed;
+pub(crate) mod holder;
+pub(crate) mod note;
+pub(crate) mod open_work;
+pub(crate) mod reader;
+pub(crate) mod record;
+pub(crate) mod scan;
+pub(crate) mod store;
+
+pub use append::{Append, AppendFuture, AppendPart, Appended};
+pub use check::{WrittenPart, appended, check_append, other_history, repeated_append};
+pub use durability::Durability;
+pub use error::{AppendError, CloseError, OpenError, ReadError};
+pub use feed::{Feed, FeedError};
+pub use holder::Holder;
+pub use note::OpenNote;
+pub use reader::EventReader;
+pub use record::{Fence, StoredRecord, StreamInfo};
+pub use scan::{Compare, ScanStep, Scanned};
+pub use store::EventStore;

@@ -1,0 +1,78 @@
+//! Findings and actions of opening a log that its owner should know of, but that are no reason to refuse it.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use proto_events::id::Position;
+
+use crate::api::holder::Holder;
+
+/// A note about a log that was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OpenNote {
+    /// The previous process did not close the log. Nothing is damaged, but nothing proves that the log ended
+    /// here.
+    NotClosed {
+        /// The process that had the log open, if its `holder` file could be read.
+        holder: Option<Holder>,
+        /// The last position that `HEAD` proves.
+        proven: Position,
+        /// The last position in the log.
+        end: Position,
+    },
+    /// The log ended in an incomplete write, as a crash leaves it. The bytes removed are kept.
+    TailSetAside {
+        /// Bytes that were set aside.
+        bytes: u64,
+        /// The path of the kept bytes: each file is named after its place in `db`.
+        kept: PathBuf,
+    },
+    /// A file of the database was damaged, and was rebuilt from the log.
+    FileSetAside {
+        /// The name of the file.
+        file: String,
+        /// The damage found.
+        why: &'static str,
+        /// The path to which the file was moved.
+        kept: PathBuf,
+    },
+    /// The log held snapshots of states that an earlier release kept; they were deleted.
+    SnapshotsRemoved,
+    /// The index kept beside the log did not match it, and was rebuilt.
+    IndexRebuilt {
+        /// The mismatch found.
+        why: String,
+    },
+}
+
+impl fmt::Display for OpenNote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotClosed { holder, proven, end } => {
+                write!(f, "the log was not closed")?;
+                if let Some(holder) = holder {
+                    write!(f, " by process {} ({})", holder.pid, holder.program)?;
+                }
+                write!(
+                    f,
+                    "; it ends at position {end}, and HEAD proves that it reached position {proven}: later events may have been lost without a trace"
+                )
+            }
+            Self::TailSetAside { bytes, kept } => write!(
+                f,
+                "the log ended in an incomplete write, as after a crash; {bytes} bytes were cut off and are kept in {}",
+                kept.display()
+            ),
+            Self::FileSetAside { file, why, kept } => write!(
+                f,
+                "{file} {why}; it was moved to {}, and its contents were rebuilt from the log",
+                kept.display()
+            ),
+            Self::SnapshotsRemoved => {
+                f.write_str("snapshots of an earlier release were removed; they are no longer used")
+            }
+            Self::IndexRebuilt { why } => write!(f, "the index was rebuilt from the log ({why})"),
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! The reading half of the log.
+
+use crate::api::error::ReadError;
+use crate::api::open_work::{WorkChange, work_change};
+use crate::api::record::{StoredRecord, StreamInfo};
+use crate::api::scan::{Compare, ScanStep, Scanned};
+use crate::limits::READ_PAGE_RECORDS;
+use proto_events::codec::record::{EventView, RecordView, StoredEvent};
+use proto_events::id::{Position, StreamId, Version};
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+/// Returns the task streams whose state is `working`, in order of their names. Makes one pass over the log;
+/// only the few events that change a task's state are decoded, and these are compared with their digests.
+///
+/// # Errors
+/// [`ReadError`] if the log cannot be read.
+pub fn open_work<R: EventReader + ?Sized>(reader: &R) -> Result<Vec<StreamId>, ReadError> {
+    let mut open: HashSet<String> = HashSet::new();
+    reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
+        let change = work_change(
+            &scanned.record,
+            |number, event| match event.body {
+                Some(_) => checked_body(scanned, event),
+                None => chunked_body(reader, scanned, number),
+            },
+            |why| scanned.corrupt(why),
+        )?;
+        match change {
+            WorkChange::Opened => {
+                open.insert(scanned.record.stream.to_owned());
+            }
+            WorkChange::Ended => {
+                open.remove(scanned.record.stream);
+            }
+            WorkChange::Unchanged => {}
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let wrong = |error: proto_events::id::IdError| ReadError::corrupt(error.to_string(), None);
+    let mut open =
+        open.iter().map(|name| StreamId::parse(name).map_err(wrong)).collect::<Result<Vec<_>, _>>()?;
+    open.sort();
+    Ok(open)
+}
+
+/// Returns the body of an event stored inline, if it matches its digest in the record.
+fn checked_body<'a>(scanned: &Scanned<'_>, event: &EventView<'a>) -> Result<Cow<'a, [u8]>, ReadError> {
+    let wrong = || scanned.corrupt("the body of an event does not have the digest that its record holds");
+    event.body.filter(|_| event.matches_digest()).map(Cow::Borrowed).ok_or_else(wrong)
+}
+
+/// Reads the body of an event stored in chunks, for example of a large submitted task.
+fn chunked_body<R: EventReader + ?Sized>(
+    reader: &R,
+    scanned: &Scanned<'_>,
+    number: usize,
+) -> Result<Cow<'static, [u8]>, ReadError> {
+    let read = reader.read_all(scanned.position, 1)?;
+    let event = read.first().and_then(|stored| stored.record.events.get(number));
+    let body = event.and_then(StoredEvent::body).map(|body| Cow::Owned(body.to_vec()));
+    body.ok_or_else(|| scanned.corrupt("the body of an event is missing from the log"))
+}
+
+/// Scans page by page, for readers without a better way.
+pub(crate) fn scan_pages<R: EventReader + ?Sized>(
+    reader: &R,
+    from: Position,
+    visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+) -> Result<(), ReadError> {
+    for_each_page(reader, from, |page| {
+        for stored in &page {
+            if visit(&scanned(stored)?)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// Reads the records of all streams from a position on, page by page, until `visit` returns `Break`.
+///
+/// # Errors
+/// The error of `visit`, or a [`ReadError`] converted to its type.
+pub fn for_each_page<R: EventReader + ?Sized, E: From<ReadError>>(
+    reader: &R,
+    from: Position,
+    mut visit: impl FnMut(Vec<StoredRecord>) -> Result<ControlFlow<()>, E>,
+) -> Result<(), E> {
+    let mut next = from;
+    loop {
+        let page = reader.read_all(next, READ_PAGE_RECORDS)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        next = Position(last.last_position().0.saturating_add(1));
+        if visit(page)?.is_break() {
+            return Ok(());
+        }
+    }
+}
+
+/// Reads the records of one stream from a version on, page by page, until `visit` returns `Break`.
+///
+/// # Errors
+/// The error of `visit`, or a [`ReadError`] converted to its type.
+pub fn for_each_page_of<R: EventReader + ?Sized, E: From<ReadError>>(
+    reader: &R,
+    stream: &StreamId,
+    from: Version,
+    mut visit: impl FnMut(Vec<StoredRecord>) -> Result<ControlFlow<()>, E>,
+) -> Result<(), E> {
+    let mut next = from;
+    loop {
+        let page = reader.read_stream(stream, next, READ_PAGE_RECORDS)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        next = Version(last.record.last_version().0.saturating_add(1));
+        let is_last = page.len() < READ_PAGE_RECORDS;
+        if visit(page)?.is_break() || is_last {
+            return Ok(());
+        }
+    }
+}
+
+pub(crate) fn scanned(stored: &StoredRecord) -> Result<Scanned<'_>, ReadError> {
+    let wrong = |error: proto_events::codec::record::RecordError| {
+        ReadError::corrupt(error.to_string(), Some(stored.position))
+    };
+    let record = RecordView::peek(&stored.bytes).map_err(wrong)?;
+    Ok(Scanned { position: stored.position, hash: stored.hash, record })
+}
+
+/// The reading half of the log.
+///
+/// # Rules
+/// Each reader keeps them; the suite `taskreel_log::testing::conformance` (feature `testing`) checks them.
+///
+/// * Durable records only: nothing is shown that a failure could still take back.
+/// * Positions number the events of the whole log, versions those of one stream, both from 1 and without gaps. The
+///   records of one append are consecutive.
+/// * Every record returned has been compared with its leaf hash and its bodies with their digests, and has all of its
+///   bodies, detached ones too, whatever their size.
+/// * A page holds exactly the records at and after its start, for each start from 0 to `u64::MAX` and each limit from
+///   0 to `usize::MAX`: the first is the record that holds the start, which may begin before it. A limit of 0 and a
+///   start after the end give an empty page, and so does an unknown stream.
+/// * [`EventReader::scan`], [`EventReader::survey`] and [`EventReader::survey_stream`] show what the pages hold.
+/// * What one read has returned, later ones return too: [`EventReader::head`] and
+///   [`EventReader::stream_version`] never go back, and cover an append from its acknowledgement on.
+/// * After closing, [`EventReader::head`] and the reads of records return [`ReadError::Closed`].
+///
+/// The provided methods follow from the required ones; a store overrides them where it has a faster way.
+pub trait EventReader: Send + Sync {
+    /// Returns the records of `stream` that hold events from version `from` on, in order, at most `limit`.
+    /// The first may begin before `from`. Empty if the stream is unknown or ends before `from`.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read.
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError>;
+
+    /// Returns the records of all streams that hold events from position `from` on, in order, at most
+    /// `limit`.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read.
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError>;
+
+    /// Shows `visit` the records of all streams that hold events from position `from` on, in order and in
+    /// place: a pass over the whole log copies no record. Ends when `visit` returns `Break`.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read, or the error of `visit`.
+    fn scan(
+        &self,
+        from: Position,
+        compare: Compare,
+        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+    ) -> Result<(), ReadError> {
+        // Pages are compared in any case.
+        let _ = compare;
+        scan_pages(self, from, visit)
+    }
+
+    /// Returns the last durable position; 0 if the log is empty.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    fn head(&self) -> Result<Position, ReadError>;
+
+    /// Returns the last version of `stream`; 0 if it is unknown. Does not read the disk: actors call it on
+    /// their own thread.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError>;
+
+    /// Returns the streams whose ids begin with `prefix`, in order of their ids, from the first one after
+    /// `after`, at most `limit`, each with its last version.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    fn list_streams(
+        &self,
+        prefix: &str,
+        after: Option<&StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamInfo>, ReadError>;
+
+    /// Returns the streams that had open work when the log was closed or its process died, in order of their
+    /// names: these are resumed at a start. A store without an index reads the whole log for this.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the log cannot be read.
+    fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
+        open_work(self)
+    }
+
+    /// Shows every record in order and, in its place, an error for each piece of the log that cannot be read.
+    /// Verification reads damaged logs in this way: all other reads end at the first error, and so does this
+    /// one in a store that cannot continue after an error.
+    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let surveyed = for_each_page(self, Position(1), |page| {
+            for stored in page {
+                show(Ok(stored));
+            }
+            Ok(ControlFlow::Continue(()))
+        });
+        if let Err(error) = surveyed {
+            show(Err(error));
+        }
+    }
+
+    /// Surveys one stream. Continues with the next version after a record that cannot be read.
+    fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let end = match self.stream_version(stream) {
+            Ok(end) => end,
+            Err(error) => return show(Err(error)),
+        };
+        let (mut next, mut reported) = (Version(1), false);
+        // One record at a time, so that an error belongs to one record. Every round advances by at least one
+        // version.
+        while next <= end {
+            match self.read_stream(stream, next, 1).map(|page| page.into_iter().next()) {
+                Ok(Some(stored)) => {
+                    next = Version(stored.record.last_version().0.max(next.0) + 1);
+                    reported = false;
+                    show(Ok(stored));
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    if !std::mem::replace(&mut reported, true) {
+                        show(Err(error));
+                    }
+                    next = Version(next.0 + 1);
+                }
+            }
+        }
+    }
+}

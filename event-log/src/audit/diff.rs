@@ -1,0 +1,374 @@
+//! The differences between two states of a task or session, in the domain's words: two versions of one
+//! stream, or the same stream in two logs.
+
+use proto_events::call::{Call, CallBook};
+use proto_events::id::{Digest, StreamId, Version};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Artifact, LlmMessage, LlmRole, Message};
+use proto_events::session::{OpenTurn, Session};
+use proto_events::task::{StateChange, Task};
+use proto_events::tool_store::ToolStore;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::audit::difference::first_difference;
+use crate::audit::json::one_line;
+use crate::audit::words::{call_name, parts, status_text};
+use crate::limits::READ_PAGE_RECORDS;
+
+/// The subject of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Area {
+    /// The lifecycle of a task.
+    Lifecycle,
+    /// A message of a task, or of a conversation.
+    Message,
+    /// An artifact of a task.
+    Artifact,
+    /// A call.
+    Call,
+    /// A key of a task's metadata.
+    Metadata,
+    /// The turn of a session, or the turns committed.
+    Turn,
+    /// A key of a tool's state.
+    Key,
+    /// Any other field that readers see.
+    Field,
+}
+
+/// `ChangeKind` it changed, seen from the first state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// Present in the second state only.
+    Added,
+    /// Present in the first state only.
+    Gone,
+    /// Present in both states with different values.
+    Changed,
+    /// A call was intended and owes its outcome.
+    Opened,
+    /// A call got its outcome.
+    Closed,
+}
+
+/// A single change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// The subject of the change.
+    pub area: Area,
+    /// `ChangeKind` it changed.
+    pub kind: ChangeKind,
+    /// The changed item: an id, a number, a key or a digest.
+    pub which: String,
+    /// The new value, or the old one if the item is gone.
+    pub words: String,
+}
+
+impl Area {
+    /// Returns the area's name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lifecycle => "lifecycle",
+            Self::Message => "message",
+            Self::Artifact => "artifact",
+            Self::Call => "call",
+            Self::Metadata => "metadata",
+            Self::Turn => "turn",
+            Self::Key => "key",
+            Self::Field => "field",
+        }
+    }
+}
+
+impl ChangeKind {
+    /// Returns the name of this kind of change.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Gone => "gone",
+            Self::Changed => "changed",
+            Self::Opened => "opened",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+fn change(area: Area, how: ChangeKind, which: impl Into<String>, words: impl Into<String>) -> Change {
+    Change { area, kind: how, which: which.into(), words: words.into() }
+}
+
+/// Returns the changes from one state of a task to another.
+pub fn diff_tasks(before: &Task, after: &Task) -> Vec<Change> {
+    let mut changes = lifecycle(before, after);
+    let message = |message: &Message| ListedMessage {
+        which: message.id.clone(),
+        json: message.to_json(),
+        words: format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts(&message.parts)),
+    };
+    let items = |task: &Task| task.messages().iter().map(message).collect::<Vec<_>>();
+    changes.extend(messages(&items(before), &items(after)));
+    changes.extend(artifacts(before, after));
+    changes.extend(calls(before.calls(), after.calls()));
+    changes.extend(metadata(before.metadata(), after.metadata()));
+    if changes.is_empty() {
+        changes.extend(field(&before.to_json(), &after.to_json()));
+    }
+    changes
+}
+
+/// Returns the changes from one state of a session to another. The messages of an open turn count as part of
+/// the conversation: committing the turn changes none of them, aborting it removes them.
+pub fn diff_sessions(before: &Session, after: &Session) -> Vec<Change> {
+    let mut changes = turns(before, after);
+    let (old, new) = (system_prompt(before), system_prompt(after));
+    if old.map(|prompt| &prompt.content) != new.map(|prompt| &prompt.content) {
+        let how = match (old, new) {
+            (None, _) => ChangeKind::Added,
+            (_, None) => ChangeKind::Gone,
+            _ => ChangeKind::Changed,
+        };
+        let words = new.or(old).map(|prompt| prompt.content.clone()).unwrap_or_default();
+        changes.push(change(Area::Message, how, "system prompt", words));
+    }
+    changes.extend(messages(&conversation(before), &conversation(after)));
+    if changes.is_empty() {
+        changes.extend(field(&before.history().to_json(), &after.history().to_json()));
+    }
+    changes
+}
+
+/// Returns the changes from one state of a tool to another.
+pub fn diff_tools(before: &ToolStore, after: &ToolStore) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (key, old) in before.list("").filter(|(key, _)| after.get(key).is_none()) {
+        changes.push(change(Area::Key, ChangeKind::Gone, key, one_line(&old.value)));
+    }
+    for (key, new) in after.list("") {
+        let shown = one_line(&new.value);
+        match before.get(key) {
+            None => changes.push(change(Area::Key, ChangeKind::Added, key, shown)),
+            Some(old) if old.value != new.value => {
+                let words = format!("{shown}, was {}", one_line(&old.value));
+                changes.push(change(Area::Key, ChangeKind::Changed, key, words));
+            }
+            Some(old) if old.version != new.version => {
+                let words = format!("{shown}, written again at version {}", new.version);
+                changes.push(change(Area::Key, ChangeKind::Changed, key, words));
+            }
+            Some(_) => {}
+        }
+    }
+    changes
+}
+
+/// The leading system message: that of the open turn, otherwise the history's.
+fn system_prompt(session: &Session) -> Option<&LlmMessage> {
+    let open = session.open_turn().and_then(|open| open.system_prompt.as_ref());
+    open.or_else(|| session.history().as_slice().first().filter(|first| first.role == LlmRole::System))
+}
+
+/// All messages but the leading system message.
+fn conversation(session: &Session) -> Vec<ListedMessage> {
+    let history = session.history().as_slice();
+    let led = history.first().is_some_and(|first| first.role == LlmRole::System);
+    let open = session.open_turn().map_or(&[][..], |open| open.turn.messages());
+    let all = history.iter().skip(usize::from(led)).chain(open.iter().map(|message| &message.message));
+    let item = |message: &LlmMessage| ListedMessage {
+        which: None,
+        json: message.to_json(),
+        words: format!("{}: {}", message.role, message.content),
+    };
+    all.map(item).collect()
+}
+
+/// Returns the first version at which the two logs have different records, or none if one log has all that
+/// the other has.
+///
+/// # Errors
+/// [`ReadError`] if one of them cannot be read.
+pub fn first_other_record(
+    one: &dyn EventReader,
+    other: &dyn EventReader,
+    stream: &StreamId,
+) -> Result<Option<Version>, ReadError> {
+    let mut next = Version(1);
+    loop {
+        let left = one.read_stream(stream, next, READ_PAGE_RECORDS)?;
+        let right = other.read_stream(stream, next, READ_PAGE_RECORDS)?;
+        let other = left.iter().zip(&right).find(|(left, right)| left.hash != right.hash);
+        if let Some((stored, _)) = other {
+            return Ok(Some(stored.record.first_version));
+        }
+        let pages = left.len().min(right.len());
+        match left.get(..pages).and_then(|same| same.last()) {
+            Some(stored) if pages == READ_PAGE_RECORDS => next = Version(stored.record.last_version().0 + 1),
+            _ => return Ok(None),
+        }
+    }
+}
+
+fn lifecycle(before: &Task, after: &Task) -> Vec<Change> {
+    let path = |task: &Task| task.history().iter().map(|change| (change.from, change.to)).collect::<Vec<_>>();
+    let (left, right) = (path(before), path(after));
+    let same = left.iter().zip(&right).take_while(|(left, right)| left == right).count();
+    let steps = |how, task: &Task| {
+        let steps = task.history().iter().enumerate().skip(same);
+        let row = |(at, step): (usize, &StateChange)| {
+            change(
+                Area::Lifecycle,
+                how,
+                format!("{}", at + 1),
+                format!("{} → {}   {}", step.from, step.to, step.at),
+            )
+        };
+        steps.map(row).collect::<Vec<_>>()
+    };
+    let mut changes = steps(ChangeKind::Gone, before);
+    changes.extend(steps(ChangeKind::Added, after));
+    if changes.is_empty() && before.state() != after.state() {
+        let words = format!("{}, was {}", after.state(), before.state());
+        changes.push(change(Area::Lifecycle, ChangeKind::Changed, "state", words));
+    }
+    changes
+}
+
+/// A message of a task or of a conversation.
+struct ListedMessage {
+    which: Option<String>,
+    json: JsonText,
+    words: String,
+}
+
+fn messages(before: &[ListedMessage], after: &[ListedMessage]) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for at in 0..before.len().max(after.len()) {
+        let row = |how, item: &ListedMessage, words: String| {
+            let number = format!("{}", at + 1);
+            let which = item.which.as_ref().map_or(number.clone(), |id| format!("{number} {id}"));
+            change(Area::Message, how, which, words)
+        };
+        match (before.get(at), after.get(at)) {
+            (Some(old), Some(new)) if old.json == new.json => {}
+            (Some(old), Some(new)) => {
+                let path = first_difference(&old.json.to_value(), &new.json.to_value())
+                    .map_or_else(String::new, |found| format!("   ({}: was {})", found.path, found.left));
+                changes.push(row(ChangeKind::Changed, new, format!("{}{path}", new.words)));
+            }
+            (None, Some(new)) => changes.push(row(ChangeKind::Added, new, new.words.clone())),
+            (Some(old), None) => changes.push(row(ChangeKind::Gone, old, old.words.clone())),
+            (None, None) => {}
+        }
+    }
+    changes
+}
+
+/// Compares artifacts by the digest of their contents; equal ones are counted.
+fn artifacts(before: &Task, after: &Task) -> Vec<Change> {
+    let rows = |task: &Task| {
+        let row = |artifact: &Artifact| {
+            (Digest::of(artifact.to_json().as_str().as_bytes()), parts(&artifact.parts))
+        };
+        task.artifacts().iter().map(row).collect::<Vec<_>>()
+    };
+    let (left, mut right) = (rows(before), rows(after));
+    let mut changes = Vec::new();
+    for (digest, words) in left {
+        match right.iter().position(|(there, _)| *there == digest) {
+            Some(at) => drop(right.remove(at)),
+            None => changes.push(change(Area::Artifact, ChangeKind::Gone, digest.to_string(), words)),
+        }
+    }
+    let added = |(digest, words): (Digest, String)| {
+        change(Area::Artifact, ChangeKind::Added, digest.to_string(), words)
+    };
+    changes.extend(right.into_iter().map(added));
+    changes
+}
+
+fn calls(before: &CallBook, after: &CallBook) -> Vec<Change> {
+    let row = |how, call: &Call, words: String| change(Area::Call, how, &call.request.call_id, words);
+    let told = |call: &Call| format!("{}, {}", call_name(&call.request), status_text(call));
+    // The outcome has a row of its own; an open call's status follows its intent.
+    let asked = |call: &Call| {
+        let (args, mode) = (one_line(&call.request.args), call.request.recovery.as_str());
+        format!("{} {args} ({mode})", call_name(&call.request))
+    };
+    let mut changes = Vec::new();
+    for call in before.iter().filter(|call| after.get(&call.request.call_id).is_none()) {
+        changes.push(row(ChangeKind::Gone, call, told(call)));
+    }
+    for call in after.iter() {
+        match before.get(&call.request.call_id) {
+            None if call.status.is_open() => {
+                changes.push(row(
+                    ChangeKind::Opened,
+                    call,
+                    format!("{}, {}", asked(call), status_text(call)),
+                ));
+            }
+            None => {
+                changes.push(row(ChangeKind::Opened, call, asked(call)));
+                changes.push(row(ChangeKind::Closed, call, told(call)));
+            }
+            Some(old) if old == call => {}
+            Some(old) if old.status.is_open() && !call.status.is_open() => {
+                changes.push(row(ChangeKind::Closed, call, told(call)));
+            }
+            Some(old) => {
+                changes.push(row(
+                    ChangeKind::Changed,
+                    call,
+                    format!("{}, was {}", told(call), status_text(old)),
+                ));
+            }
+        }
+    }
+    changes
+}
+
+fn metadata(before: &JsonObject, after: &JsonObject) -> Vec<Change> {
+    let mut changes = Vec::new();
+    for (key, old) in before.iter() {
+        match after.get(key) {
+            None => changes.push(change(Area::Metadata, ChangeKind::Gone, key, one_line(old))),
+            Some(new) if new != old => {
+                let words = format!("{}, was {}", one_line(new), one_line(old));
+                changes.push(change(Area::Metadata, ChangeKind::Changed, key, words));
+            }
+            Some(_) => {}
+        }
+    }
+    for (key, new) in after.iter().filter(|(key, _)| before.get(key).is_none()) {
+        changes.push(change(Area::Metadata, ChangeKind::Added, key, one_line(new)));
+    }
+    changes
+}
+
+fn turns(before: &Session, after: &Session) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let (old, new) = (before.open_turn(), after.open_turn());
+    let id = |open: Option<&OpenTurn>| open.map(|open| open.turn_id.clone());
+    if id(old) != id(new) {
+        for (how, open) in [(ChangeKind::Gone, old), (ChangeKind::Added, new)] {
+            if let Some(open) = open {
+                let words = format!("open, for {}", open.task);
+                changes.push(change(Area::Turn, how, &open.turn_id, words));
+            }
+        }
+    }
+    if before.commits() != after.commits() {
+        let words = format!("{}, were {}", after.commits(), before.commits());
+        changes.push(change(Area::Turn, ChangeKind::Changed, "committed", words));
+    }
+    changes
+}
+
+/// A change in a field that no area above covers.
+fn field(before: &JsonText, after: &JsonText) -> Option<Change> {
+    let found = first_difference(&before.to_value(), &after.to_value())?;
+    Some(change(Area::Field, ChangeKind::Changed, found.path, format!("{}, was {}", found.right, found.left)))
+}

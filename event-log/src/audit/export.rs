@@ -1,0 +1,135 @@
+//! The log as NDJSON: one line for each record, in order of position, with its events in words and the stored
+//! bytes, so that a reader of the file can check every hash without this program.
+
+use proto_events::codec::record::{Body, StoredEvent};
+use proto_events::codec::{AnyEvent, kind};
+use proto_events::id::Position;
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::api::record::StoredRecord;
+use crate::audit::json::{event_json, number, object, one_line, text};
+use crate::jsonl::line::hex;
+use crate::jsonl::schema::{DETACHED, SCHEMA};
+use crate::read::for_each::for_each_record;
+
+/// The amount exported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Exported {
+    /// The number of records, one line each.
+    pub records: u64,
+    /// The number of events in them.
+    pub events: u64,
+}
+
+/// Passes the whole log to `write`, line by line, without line ends. `durability` is the log's own, as its
+/// header names it.
+///
+/// # Errors
+/// The error of `write`, or a converted [`ReadError`] at the first record that cannot be read.
+pub fn export<E: From<ReadError>>(
+    reader: &dyn EventReader,
+    durability: &str,
+    mut write: impl FnMut(&str) -> Result<(), E>,
+) -> Result<Exported, E> {
+    let head = reader.head()?;
+    let header = object([
+        ("schema", text(SCHEMA)),
+        ("format", number(proto_events::codec::record::FORMAT)),
+        ("durability", text(durability)),
+        ("head", number(head.0)),
+        ("states", states()),
+    ]);
+    write(&one_line(&header))?;
+    let mut done = Exported::default();
+    for_each_record(reader, Position(1), |stored| {
+        write(&one_line(&record_json(stored)))?;
+        done.records += 1;
+        done.events += stored.record.events.len() as u64;
+        Ok::<(), E>(())
+    })?;
+    Ok(done)
+}
+
+/// The names of all task states, for readers of the file.
+fn states() -> JsonText {
+    let words: Vec<_> = TaskState::ALL.iter().map(|state| state.as_str()).collect();
+    JsonText::of_model(&words)
+}
+
+/// Returns a whole record as JSON.
+pub(crate) fn record_json(stored: &StoredRecord) -> JsonText {
+    let record = &stored.record;
+    let events: Vec<JsonText> = events_json(stored);
+    object([
+        ("position", number(stored.position.0)),
+        ("stream", text(record.stream.as_str())),
+        ("first_version", number(record.first_version.0)),
+        ("set_id", text(&hex(&record.set_id))),
+        ("part", number(record.part)),
+        ("parts", number(record.parts)),
+        ("partition", number(record.partition)),
+        ("epoch", number(record.epoch)),
+        ("at", text(&record.metadata.at.to_string())),
+        ("command_id", text(&record.metadata.command_id)),
+        ("command_digest", text(&record.metadata.command_digest.to_string())),
+        ("causation_id", text(&record.metadata.causation_id)),
+        ("correlation_id", text(&record.metadata.correlation_id)),
+        ("principal", text(&record.metadata.principal.name)),
+        ("principal_basis", text(basis(stored))),
+        ("previous", text(&record.previous.to_string())),
+        ("hash", text(&stored.hash.to_string())),
+        ("events", JsonText::of_model(&events)),
+        ("bytes", text(&hex(&stored.bytes))),
+        (DETACHED, JsonText::of_model(&detached(stored))),
+    ])
+}
+
+/// The bodies stored outside the record's bytes, by the number of their event within the record, from 0.
+fn detached(stored: &StoredRecord) -> Vec<JsonText> {
+    let outside = |event: &StoredEvent| match &event.place {
+        Body::Chunked { bytes, .. } => bytes.as_deref().map(hex),
+        _ => None,
+    };
+    let line = |(event, body): (u64, String)| object([("event", number(event)), ("body", text(&body))]);
+    let numbered = (0..).zip(&stored.record.events);
+    numbered.filter_map(|(number, event)| Some((number, outside(event)?))).map(line).collect()
+}
+
+/// Returns the word for how far the principal's name can be trusted.
+pub(crate) fn basis(stored: &StoredRecord) -> &'static str {
+    match stored.record.metadata.principal.basis {
+        proto_events::envelope::Basis::Asserted => "asserted",
+        proto_events::envelope::Basis::Authenticated => "authenticated",
+    }
+}
+
+fn events_json(stored: &StoredRecord) -> Vec<JsonText> {
+    let record = &stored.record;
+    let places = (stored.position.0..).zip(record.first_version.0..);
+    let one = |(event, (position, version)): (&StoredEvent, (u64, u64))| {
+        let category = record.stream.category();
+        let decoded = event.body().map(|body| {
+            AnyEvent::decode(category, event.kind, event.schema, body).map_err(|error| error.to_string())
+        });
+        let (payload, error) = match decoded {
+            Some(Ok(decoded)) => (event_json(&decoded), JsonText::null()),
+            Some(Err(error)) => (JsonText::null(), text(&error)),
+            None => (JsonText::null(), text("its body is missing from the log")),
+        };
+        object([
+            ("position", number(position)),
+            ("version", number(version)),
+            ("kind", text(kind::name(event.kind))),
+            ("kind_number", number(event.kind)),
+            ("schema_version", number(event.schema)),
+            ("digest", text(&event.digest.to_string())),
+            ("payload", payload),
+            ("error", error),
+        ])
+    };
+    record.events.iter().zip(places).map(one).collect()
+}

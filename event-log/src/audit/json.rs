@@ -1,0 +1,309 @@
+//! Events as complete JSON, as `export` writes them and readers show them. Free-form values keep their own
+//! text.
+
+use proto_events::call::{
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef, Verdict, VerdictBy,
+};
+use proto_events::codec::AnyEvent;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::LimitUse;
+use proto_events::session::SessionEvent;
+use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
+use proto_events::tool_store::{ToolEntry, ToolStore, ToolStoreEvent};
+use proto_events::turn::TurnMessage;
+use serde_json::Value;
+
+/// Returns an object with these fields, in this order.
+pub fn object<const N: usize>(fields: [(&str, JsonText); N]) -> JsonText {
+    let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<JsonObject>();
+    // Depth is not limited: whatever the log holds must be printable.
+    JsonText::of_model(&fields)
+}
+
+/// Returns a JSON string.
+pub fn text(value: &str) -> JsonText {
+    JsonText::string(value)
+}
+
+/// Returns a whole number.
+pub fn number(value: impl Into<u64>) -> JsonText {
+    JsonText::from(Value::from(value.into()))
+}
+
+/// Returns a JSON string, or null.
+pub fn text_or_null(value: Option<&str>) -> JsonText {
+    value.map_or_else(JsonText::null, text)
+}
+
+/// Returns the text of a JSON value on one line, without line breaks and blanks between tokens; tokens are
+/// unchanged.
+pub fn one_line(json: &JsonText) -> String {
+    let (mut in_string, mut escaped) = (false, false);
+    let keep = |letter: &char| {
+        let keep = in_string || !letter.is_ascii_whitespace();
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if in_string => escaped = true,
+            '"' => in_string = !in_string,
+            _ => {}
+        }
+        keep
+    };
+    json.as_str().chars().filter(keep).collect()
+}
+
+/// Returns the fields of an event, without its kind.
+pub fn event_json(event: &AnyEvent) -> JsonText {
+    match event {
+        AnyEvent::Task(event) => task_event(event),
+        AnyEvent::Session(event) => session_event(event),
+        AnyEvent::Tool(event) => tool_event(event),
+    }
+}
+
+/// A limit of a budget, with figures as JSON numbers.
+fn limit_use(over: &LimitUse) -> JsonText {
+    let figure = |text: String| JsonText::parse(&text).unwrap_or_else(|_| JsonText::string(&text));
+    object([
+        ("limit", text(over.limit.name())),
+        ("used", figure(over.used_text())),
+        ("allowed", figure(over.allowed_text())),
+    ])
+}
+
+fn task_event(event: &TaskEvent) -> JsonText {
+    match event {
+        TaskEvent::Submitted(posted) => object([("task", posted.to_json())]),
+        TaskEvent::StateChanged { from, to, budget } => {
+            let (from, to) = (text(from.as_str()), text(to.as_str()));
+            match budget {
+                Some(over) => object([("from", from), ("to", to), ("budget", limit_use(over))]),
+                None => object([("from", from), ("to", to)]),
+            }
+        }
+        TaskEvent::MessageAppended(message) => object([("message", message.to_json())]),
+        TaskEvent::ArtifactAppended { artifact, part } => {
+            object([("artifact", artifact.to_json()), ("part", part.map_or_else(JsonText::null, number))])
+        }
+        TaskEvent::MetadataMerged(entries) => object([("metadata", JsonText::of_model(entries))]),
+        TaskEvent::CancelRequested { reason } => object([("reason", text_or_null(reason.as_deref()))]),
+        TaskEvent::ApprovalRequested(asked) => approval(asked),
+        TaskEvent::ApprovalDecided(decided) => approval_decided(decided),
+        TaskEvent::InferMessageAppended(message) => turn_message(message),
+        TaskEvent::Call(event) => call_event(event),
+    }
+}
+
+/// Returns the fields of an approval request.
+pub fn approval(asked: &ApprovalRequested) -> JsonText {
+    object([
+        ("approval_id", text(&asked.approval_id)),
+        ("call_id", text(&asked.call_id)),
+        ("tool", text(&asked.tool)),
+        ("args", asked.args.clone()),
+        ("args_digest", text(&asked.args_digest.to_string())),
+        ("capabilities", JsonText::from(Value::from(asked.capabilities.clone()))),
+        ("origin", origin(&asked.origin)),
+    ])
+}
+
+fn approval_decided(decided: &ApprovalDecided) -> JsonText {
+    object([
+        ("approval_id", text(&decided.approval_id)),
+        ("approved", JsonText::from(Value::from(decided.approved))),
+        ("reason", text_or_null(decided.reason.as_deref())),
+        ("decided_by", text(&decided.decided_by)),
+    ])
+}
+
+fn session_event(event: &SessionEvent) -> JsonText {
+    match event {
+        SessionEvent::Opened { session_id } => object([("session_id", text(session_id))]),
+        SessionEvent::SystemPromptSet(prompt) => object([("message", prompt.to_json())]),
+        SessionEvent::TurnStarted { turn_id, task } => {
+            object([("turn_id", text(turn_id)), ("task", text(task))])
+        }
+        SessionEvent::MessageAppended(message) => turn_message(message),
+        SessionEvent::TurnCommitted { turn_id } => object([("turn_id", text(turn_id))]),
+        SessionEvent::TurnAborted { turn_id, reason } => {
+            object([("turn_id", text(turn_id)), ("reason", text(reason))])
+        }
+    }
+}
+
+fn tool_event(event: &ToolStoreEvent) -> JsonText {
+    let (task, call_id) = event.call();
+    let (task, call_id, key) = (("task", text(task)), ("call_id", text(call_id)), ("key", text(event.key())));
+    match event {
+        ToolStoreEvent::KeyPut { value, .. } => object([task, call_id, key, ("value", value.clone())]),
+        ToolStoreEvent::KeyDeleted { .. } => object([task, call_id, key]),
+    }
+}
+
+/// Returns a tool's state: each key with its value and version.
+pub fn tool_store_json(store: &ToolStore) -> JsonText {
+    let entry = |(key, entry): (&str, &ToolEntry)| {
+        let shown = object([("value", entry.value.clone()), ("version", number(entry.version.0))]);
+        (key.to_owned(), shown)
+    };
+    JsonText::of_model(&store.list("").map(entry).collect::<JsonObject>())
+}
+
+fn turn_message(message: &TurnMessage) -> JsonText {
+    object([
+        ("message", message.message.to_json()),
+        ("infer_call", text_or_null(message.infer_call.as_deref())),
+        ("origin", text_or_null(message.origin.as_deref())),
+    ])
+}
+
+/// Returns the fields of a call's event.
+pub fn call_event(event: &CallEvent) -> JsonText {
+    let id = ("call_id", text(event.call_id()));
+    match event {
+        CallEvent::Requested(request) => requested(request),
+        CallEvent::Dispatched { attempt, epoch, delay_ms, cause, .. } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("epoch", number(*epoch)),
+            ("delay_ms", number(*delay_ms)),
+            ("cause", text(cause)),
+        ]),
+        CallEvent::Succeeded { attempt, result, usage, .. } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("result", result.clone()),
+            (
+                "usage",
+                usage.map_or_else(JsonText::null, |usage| {
+                    object([
+                        ("input_tokens", number(usage.input_tokens)),
+                        ("output_tokens", number(usage.output_tokens)),
+                    ])
+                }),
+            ),
+        ]),
+        CallEvent::Failed { attempt, failure, .. } => {
+            object([id, ("attempt", number(*attempt)), ("failure", failure_json(failure))])
+        }
+        CallEvent::TimedOut { attempt, after_ms, .. } => {
+            object([id, ("attempt", number(*attempt)), ("after_ms", number(*after_ms))])
+        }
+        CallEvent::Canceled { stage, .. } => object([id, ("stage", text(stage_word(*stage)))]),
+        CallEvent::OutcomeUnknown { attempt, why, .. } => {
+            object([id, ("attempt", number(*attempt)), ("why", text(why))])
+        }
+        CallEvent::Reconciled { attempt, verdict, by, .. } => {
+            let (result, why) = match verdict {
+                Verdict::Landed(result) => (result.clone(), JsonText::null()),
+                Verdict::DidNotHappen => (JsonText::null(), JsonText::null()),
+                Verdict::Inconclusive(why) => (JsonText::null(), text(why)),
+            };
+            let by = match by {
+                VerdictBy::Probe => text("probe"),
+                VerdictBy::Operator(name) => object([("operator", text(name))]),
+            };
+            object([
+                id,
+                ("attempt", number(*attempt)),
+                ("verdict", text(verdict.as_str())),
+                ("result", result),
+                ("why", why),
+                ("by", by),
+            ])
+        }
+        CallEvent::Abandoned { reason, by, .. } => object([id, ("reason", text(reason)), ("by", text(by))]),
+        CallEvent::LateResultIgnored { attempt, succeeded, digest, .. } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("succeeded", JsonText::from(Value::from(*succeeded))),
+            ("digest", text(&digest.to_string())),
+        ]),
+    }
+}
+
+fn stage_word(stage: CancelStage) -> &'static str {
+    match stage {
+        CancelStage::Requested => "requested",
+        CancelStage::InFlight => "in-flight",
+    }
+}
+
+/// Returns the word for a call's kind.
+pub fn call_kind(kind: CallKind) -> &'static str {
+    match kind {
+        CallKind::Tool => "tool",
+        CallKind::Infer => "infer",
+        CallKind::Delegate => "delegate",
+    }
+}
+
+fn requested(request: &CallRequested) -> JsonText {
+    object([
+        ("call_id", text(&request.call_id)),
+        ("kind", text(call_kind(request.kind))),
+        ("target", text(&request.target)),
+        ("args", request.args.clone()),
+        ("args_digest", text(&request.args_digest.to_string())),
+        ("idempotency_key", text(&request.idempotency_key)),
+        ("recovery", text(request.recovery.as_str())),
+        ("recovery_source", text(&request.recovery_source)),
+        ("timeout_ms", number(request.timeout_ms)),
+        ("max_attempts", number(request.max_attempts)),
+        ("retry_errors", JsonText::from(Value::from(request.retry_errors))),
+        ("window_ms", request.window_ms.map_or_else(JsonText::null, number)),
+        ("deadline", request.deadline.map_or_else(JsonText::null, |deadline| text(&deadline.to_string()))),
+        ("capabilities", JsonText::from(Value::from(request.capabilities.clone()))),
+        ("approval", text_or_null(request.approval.as_deref())),
+        ("origin", origin(&request.origin)),
+        ("prompt", request.prompt.as_ref().map_or_else(JsonText::null, prompt)),
+    ])
+}
+
+fn origin(origin: &CallOrigin) -> JsonText {
+    object([
+        ("run", number(origin.run)),
+        ("part", number(origin.part)),
+        ("step", number(origin.step)),
+        ("infer_call", text_or_null(origin.infer_call.as_deref())),
+        ("part_call_id", text_or_null(origin.part_call_id.as_deref())),
+    ])
+}
+
+fn prompt(prompt: &PromptRef) -> JsonText {
+    object([
+        ("session", text_or_null(prompt.session.as_deref())),
+        ("read_to", number(prompt.read_to.0)),
+        ("messages", number(prompt.messages)),
+        ("digest", text(&prompt.digest.to_string())),
+        ("renderer", number(prompt.renderer)),
+        ("tools", text(&prompt.tools.to_string())),
+    ])
+}
+
+fn failure_json(failure: &CallFailure) -> JsonText {
+    object([
+        ("class", text(failure.class.as_str())),
+        ("type", text(&failure.error_type)),
+        ("message", text(&failure.message)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_drops_what_is_between_tokens_and_nothing_else() {
+        let json = JsonText::parse("{\n  \"a b\" : [1.50, \"x \\\" y\\n\"],\t\"c\": 1e400 }").unwrap();
+        assert_eq!(one_line(&json), r#"{"a b":[1.50,"x \" y\n"],"c":1e400}"#);
+    }
+
+    #[test]
+    fn an_event_as_deep_as_it_may_be_is_shown_whole() {
+        let deep = JsonText::parse(&format!("{}{}", "[".repeat(128), "]".repeat(128))).unwrap();
+        let entries: JsonObject = [("deep".to_owned(), deep.clone())].into_iter().collect();
+        let json = event_json(&AnyEvent::Task(TaskEvent::MetadataMerged(entries)));
+        assert_eq!(json.as_str(), format!("{{\"metadata\":{{\"deep\":{deep}}}}}"));
+    }
+}

@@ -1,0 +1,159 @@
+//! The checks that need the whole log: the last append, `HEAD`, the index; and the list of checks that were
+//! not made.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto_events::id::StreamId;
+
+use crate::api::reader::EventReader;
+use crate::audit::verify::finding::{Finding, FindingKind};
+use crate::audit::verify::report::Verified;
+use crate::audit::verify::stream::StreamCheck;
+use crate::audit::verify::verifier::{AFTER_HEAD, UNCHECKED, Verifier};
+use crate::read::for_each::for_each_stream;
+
+impl Verifier<'_> {
+    pub(crate) fn end(mut self, reader: &dyn EventReader) -> Verified {
+        if self.scope.only.is_none() {
+            self.end_of_log(reader);
+        }
+        if self.scope.has_index() {
+            let streams = std::mem::take(&mut self.streams);
+            for (stream, check) in &streams {
+                self.compare_with_index(reader, stream, check);
+            }
+            if self.scope.only.is_none() {
+                self.open_work_of_index(reader, &streams);
+            }
+            self.streams = streams;
+        }
+        self.found.streams = self.streams.len() as u64;
+        self.found.unchecked = self.unchecked();
+        self.found
+    }
+
+    /// Adds a finding about the log as a whole.
+    pub(crate) fn of_log(&mut self, kind: FindingKind, what: String) {
+        self.found.add(Finding { kind, stream: None, version: None, position: None, what });
+    }
+
+    fn end_of_log(&mut self, reader: &dyn EventReader) {
+        let without_call = self.writes.end();
+        for finding in without_call {
+            self.found.add(finding);
+        }
+        if let Some(open) = self.append.take() {
+            let what = format!("the last append has only {} of {} records", open.next, open.of);
+            let position = Some(open.position);
+            self.found.add(Finding {
+                kind: FindingKind::Append,
+                stream: None,
+                version: None,
+                position,
+                what,
+            });
+        }
+        // Unreadable records are missing from the tree, so only an undamaged log can be compared.
+        if self.unreadable == 0
+            && let Some(what) = self.head.ended()
+        {
+            self.of_log(FindingKind::Head, what);
+        }
+        let head = reader.head().unwrap_or_default();
+        // What is left of a log that cannot be opened does not record where it ends.
+        let has_end = self.scope.refused.is_none();
+        if has_end && head.0 != self.next && (self.unreadable == 0 || head.0 < self.next) {
+            let (kind, says) = match self.scope.file {
+                Some(_) => (FindingKind::Head, "its first line says that it ends"),
+                None => (FindingKind::Index, "the index ends it"),
+            };
+            self.of_log(kind, format!("the log ends at position {}, but {says} at {head}", self.next));
+        }
+        if self.scope.has_index() {
+            self.streams_of_index(reader);
+        }
+    }
+
+    /// Reports streams that the index has and the log does not.
+    fn streams_of_index(&mut self, reader: &dyn EventReader) {
+        let mut unknown = Vec::new();
+        // An index that cannot be listed is reported by the checks of the streams that the log has.
+        let _listed = for_each_stream(reader, "", |info| {
+            if !self.streams.contains_key(&info.stream) {
+                unknown.push(info);
+            }
+        });
+        for info in unknown {
+            self.found.add(Finding {
+                kind: FindingKind::Index,
+                stream: Some(info.stream),
+                version: Some(info.version),
+                position: None,
+                what: "the index has the stream, but the log has no record of it".to_owned(),
+            });
+        }
+    }
+
+    /// Checks that the index ends the stream where the log does, and leads to the same last record.
+    fn compare_with_index(&mut self, reader: &dyn EventReader, stream: &StreamId, check: &StreamCheck) {
+        let (indexed, version) = (reader.stream_version(stream).unwrap_or_default(), check.version());
+        let what = if indexed == version {
+            match reader.read_stream(stream, version, 1) {
+                Ok(page) if page.last().is_some_and(|stored| stored.hash == check.last_hash()) => return,
+                Ok(_) => "the last record in the index is not the last record in the log".to_owned(),
+                Err(error) => format!("the last record in the index cannot be read: {error}"),
+            }
+        } else {
+            format!("the stream ends at version {indexed} in the index, but at version {version} in the log")
+        };
+        self.found.add(Finding {
+            kind: FindingKind::Index,
+            stream: Some(stream.clone()),
+            version: Some(version),
+            position: None,
+            what,
+        });
+    }
+
+    /// Checks that the index lists each working task as open work, without which no start would resume it.
+    /// The index may list others, where it cannot decide.
+    fn open_work_of_index(&mut self, reader: &dyn EventReader, streams: &BTreeMap<StreamId, StreamCheck>) {
+        let known: BTreeSet<StreamId> = reader.open_work().unwrap_or_default().into_iter().collect();
+        for (stream, check) in
+            streams.iter().filter(|(stream, check)| check.is_working() && !known.contains(stream))
+        {
+            self.found.add(Finding {
+                kind: FindingKind::Index,
+                stream: Some(stream.clone()),
+                version: Some(check.version()),
+                position: None,
+                what: "the task is working, but the index does not list it as open work".to_owned(),
+            });
+        }
+    }
+
+    fn unchecked(&self) -> Vec<String> {
+        let mut unchecked: Vec<String> = Vec::new();
+        if let Some(stream) = self.scope.only {
+            unchecked.push(format!(
+                "everything except {stream}: other streams, gaps between positions, whether appends to several streams are complete, HEAD"
+            ));
+        } else if self.scope.file.is_some() {
+            unchecked.push("whether the log continued after the export".to_owned());
+        } else {
+            unchecked.push(AFTER_HEAD.to_owned());
+            match self.scope.head {
+                None => unchecked
+                    .push("HEAD: the file is missing, so that the log cannot be compared with it".to_owned()),
+                Some(_) if self.unreadable > 0 => unchecked
+                    .push("HEAD: its tree cannot be computed since some records cannot be read".to_owned()),
+                Some(_) => {}
+            }
+        }
+        if self.unreadable > 0 {
+            unchecked.push("the contents of the pieces that could not be read".to_owned());
+        }
+        unchecked.extend(UNCHECKED.map(str::to_owned));
+        unchecked
+    }
+}

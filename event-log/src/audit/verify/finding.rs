@@ -1,0 +1,85 @@
+//! A finding: one fault that verification found, with its kind and place.
+
+use proto_events::id::{Position, StreamId, Version};
+use std::fmt;
+
+/// The kind of fault that a finding reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum FindingKind {
+    /// The log cannot be opened.
+    Open,
+    /// A record cannot be read.
+    Unreadable,
+    /// Positions of the log have a gap or an overlap.
+    Position,
+    /// Versions of a stream have a gap or an overlap.
+    Version,
+    /// A record does not name the hash of the one before it in its stream.
+    Chain,
+    /// The bytes of a record do not have the hash that is stored with them.
+    Hash,
+    /// An append is not whole.
+    Append,
+    /// An event that this program cannot read.
+    Event,
+    /// A state change that the lifecycle forbids.
+    Lifecycle,
+    /// A call without an intent, with two outcomes, or repeated although its mode forbids it.
+    Call,
+    /// A conversation's turn is not well formed.
+    Turn,
+    /// A write to a tool's state without a call, or the deletion of a key that did not exist.
+    State,
+    /// The index and the log disagree.
+    Index,
+    /// `HEAD` and the log disagree.
+    Head,
+    /// The words of an exported line disagree with its bytes.
+    Words,
+}
+
+impl FindingKind {
+    /// Returns the word for this kind of fault.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Unreadable => "unreadable",
+            Self::Position => "position",
+            Self::Version => "version",
+            Self::Chain => "chain",
+            Self::Hash => "hash",
+            Self::Append => "append",
+            Self::Event => "event",
+            Self::Lifecycle => "lifecycle",
+            Self::Call => "call",
+            Self::Turn => "turn",
+            Self::State => "state",
+            Self::Index => "index",
+            Self::Head => "head",
+            Self::Words => "words",
+        }
+    }
+}
+
+impl fmt::Display for FindingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A single fault, with its place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Finding {
+    /// The kind of fault.
+    pub kind: FindingKind,
+    /// The stream.
+    pub stream: Option<StreamId>,
+    /// The version in the stream.
+    pub version: Option<Version>,
+    /// The position in the log.
+    pub position: Option<Position>,
+    /// The fault in words.
+    pub what: String,
+}

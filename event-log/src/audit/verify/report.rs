@@ -1,0 +1,80 @@
+//! The report of a verification, the scope it is asked for, and its progress.
+
+use crate::audit::verify::finding::Finding;
+use crate::engine::head::Head;
+use crate::jsonl::JsonLines;
+use proto_events::id::StreamId;
+
+/// The number of findings kept: the first ones suffice for a log that is wrong everywhere.
+pub(crate) const FINDINGS_MAX: usize = 1_000;
+
+/// The amount verified, and the findings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Verified {
+    /// The number of streams.
+    pub streams: u64,
+    /// The number of records.
+    pub records: u64,
+    /// The number of events.
+    pub events: u64,
+    /// The number of bytes of records and bodies that were hashed.
+    pub bytes: u64,
+    /// The first 1,000 faults, in the order of the log.
+    pub findings: Vec<Finding>,
+    /// The number of faults found but not kept.
+    pub findings_dropped: u64,
+    /// The checks that could not be made, in words.
+    pub unchecked: Vec<String>,
+}
+
+impl Verified {
+    /// Whether nothing was found.
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// Returns the number of faults found.
+    pub fn faults(&self) -> u64 {
+        self.findings.len() as u64 + self.findings_dropped
+    }
+
+    pub(crate) fn add(&mut self, finding: Finding) {
+        if self.findings.len() < FINDINGS_MAX {
+            self.findings.push(finding);
+        } else {
+            self.findings_dropped += 1;
+        }
+    }
+}
+
+/// The part of the log to verify, and what to compare it with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Scope<'a> {
+    /// The only stream to verify; the whole log without one.
+    pub only: Option<&'a StreamId>,
+    /// The contents of `HEAD` before the log was opened.
+    pub head: Option<&'a Head>,
+    /// The file, if it is an exported log: its words are compared with its bytes. It has no index to check.
+    pub file: Option<&'a JsonLines>,
+    /// The reason why the log cannot be opened, if it cannot: a fault in itself. There is no index to check
+    /// then.
+    pub refused: Option<&'a str>,
+}
+
+impl Scope<'_> {
+    pub(crate) fn has_index(&self) -> bool {
+        self.file.is_none() && self.refused.is_none()
+    }
+}
+
+/// The progress of verifying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Position of the last event seen; of one stream, its version.
+    pub at: u64,
+    /// The final value of `at`.
+    pub of: u64,
+    /// Bytes hashed so far.
+    pub bytes: u64,
+}

@@ -1,0 +1,237 @@
+//! The verifier: every record of a log against every rule, in one pass.
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::api::record::StoredRecord;
+use crate::audit::claims::contradiction;
+use crate::audit::verify::finding::{Finding, FindingKind};
+use crate::audit::verify::head::HeadCheck;
+use crate::audit::verify::report::{Progress, Scope, Verified};
+use crate::audit::verify::stream::StreamCheck;
+use crate::audit::verify::writes::WritesCheck;
+use proto_events::codec::record::RecordView;
+use proto_events::id::{Position, StreamId};
+use std::collections::BTreeMap;
+
+/// The checks that no log can make about itself.
+pub(crate) const UNCHECKED: [&str; 2] = [
+    "whether the whole log was rewritten, hashes included: nothing outside the directory proves otherwise",
+    "whether tools and models really did what the log records of them",
+];
+
+/// The check that `HEAD` cannot make: it has no trace of events cut off within a second of being written.
+pub(crate) const AFTER_HEAD: &str = "whether events written after the last rewrite of HEAD were cut off at the end (HEAD lags by up to one second during writes)";
+
+/// Verifies the whole log.
+pub fn verify(reader: &dyn EventReader) -> Verified {
+    verify_within(reader, &Scope::default(), &mut |_| {})
+}
+
+/// Verifies what the scope names and reports progress.
+pub fn verify_within(
+    reader: &dyn EventReader,
+    scope: &Scope<'_>,
+    progress: &mut dyn FnMut(Progress),
+) -> Verified {
+    let mut verifier = Verifier { scope: *scope, head: HeadCheck::new(scope.head), ..Verifier::default() };
+    if let Some(why) = scope.refused {
+        verifier.of_log(FindingKind::Open, why.to_owned());
+    }
+    let of = match scope.only {
+        Some(stream) => reader.stream_version(stream).map(|version| version.0),
+        None => reader.head().map(|head| head.0),
+    };
+    let of = of.unwrap_or_default();
+    let mut show = |read: Result<StoredRecord, ReadError>| {
+        match read {
+            Ok(stored) => verifier.take(&stored),
+            Err(error) => verifier.unreadable(error),
+        }
+        let at = if scope.only.is_some() { verifier.version() } else { verifier.next };
+        progress(Progress { at, of, bytes: verifier.found.bytes });
+    };
+    match scope.only {
+        Some(stream) => reader.survey_stream(stream, &mut show),
+        None => reader.survey(&mut show),
+    }
+    verifier.end(reader)
+}
+
+/// Verifies records that the caller reads, in their order.
+#[derive(Default)]
+pub(crate) struct Auditor(Verifier<'static>);
+
+impl Auditor {
+    pub(crate) fn take(&mut self, stored: &StoredRecord) {
+        self.0.take(stored);
+    }
+
+    pub(crate) fn found(&self) -> &Verified {
+        &self.0.found
+    }
+}
+
+/// An append whose records have not all been read yet.
+pub(crate) struct OpenAppend {
+    set_id: [u8; 16],
+    pub(crate) next: u16,
+    pub(crate) of: u16,
+    pub(crate) position: Position,
+}
+
+#[derive(Default)]
+pub(crate) struct Verifier<'a> {
+    pub(crate) scope: Scope<'a>,
+    pub(crate) found: Verified,
+    pub(crate) streams: BTreeMap<StreamId, StreamCheck>,
+    /// The position of the last event seen.
+    pub(crate) next: u64,
+    epoch: u64,
+    pub(crate) append: Option<OpenAppend>,
+    pub(crate) head: HeadCheck<'a>,
+    pub(crate) writes: WritesCheck,
+    /// The number of pieces that could not be read; the links of what follows them are not checked.
+    pub(crate) unreadable: u64,
+    after_damage: bool,
+}
+
+impl Verifier<'_> {
+    fn take(&mut self, stored: &StoredRecord) {
+        self.found.records += 1;
+        self.found.events += stored.record.events.len() as u64;
+        self.found.bytes += bytes(stored);
+        self.check_position(stored);
+        self.check_bytes(stored);
+        if self.scope.only.is_none() {
+            self.check_append(stored);
+            self.head.take(stored);
+            let without_call = self.writes.take(stored);
+            for finding in without_call {
+                self.found.add(finding);
+            }
+        }
+        self.check_words(stored);
+        self.after_damage = false;
+        let stream = stored.record.stream.clone();
+        let faults = self.streams.entry(stream).or_default().take(stored);
+        for fault in faults {
+            self.found.add(fault);
+        }
+    }
+
+    /// The version up to which the one stream was read.
+    fn version(&self) -> u64 {
+        self.streams.values().next().map_or(0, |stream| stream.version().0)
+    }
+
+    fn unreadable(&mut self, error: ReadError) {
+        let (stream, version, position, what) = match error {
+            ReadError::Corrupt { what, stream, version, position } => (stream, version, position, what),
+            other => (None, None, None, other.to_string()),
+        };
+        let position = position.or((self.scope.only.is_none()).then_some(Position(self.next + 1)));
+        self.found.add(Finding { kind: FindingKind::Unreadable, stream, version, position, what });
+        self.unreadable += 1;
+        self.after_damage = true;
+        // The append's other records may be what could not be read.
+        self.append = None;
+        self.writes.forget();
+    }
+
+    fn check_words(&mut self, stored: &StoredRecord) {
+        let Some(file) = self.scope.file else { return };
+        match file.line_at(stored.position) {
+            Ok(Some(line)) => {
+                if let Some(what) = contradiction(&line, stored) {
+                    self.report(FindingKind::Words, stored, what);
+                }
+            }
+            Ok(None) => {}
+            Err(error) => self.report(FindingKind::Unreadable, stored, error.to_string()),
+        }
+    }
+
+    fn report(&mut self, kind: FindingKind, stored: &StoredRecord, what: String) {
+        self.found.add(Finding {
+            kind,
+            stream: Some(stored.record.stream.clone()),
+            version: Some(stored.record.first_version),
+            position: Some(stored.position),
+            what,
+        });
+    }
+
+    fn check_position(&mut self, stored: &StoredRecord) {
+        let expected = self.next + 1;
+        // Positions of one stream only grow; after an unreadable piece they may have a gap.
+        let may_skip = self.after_damage || self.scope.only.is_some();
+        let joins = stored.position.0 == expected || (may_skip && stored.position.0 > expected);
+        if !joins {
+            let what = format!("the record is at position {}, not at {expected}", stored.position);
+            self.report(FindingKind::Position, stored, what);
+        }
+        self.next = stored.last_position().0;
+        let epoch = stored.record.epoch;
+        if epoch < self.epoch {
+            let what = format!(
+                "a writer of epoch {epoch} wrote after the writer of epoch {} that had replaced it",
+                self.epoch
+            );
+            self.report(FindingKind::Append, stored, what);
+        }
+        self.epoch = self.epoch.max(epoch);
+    }
+
+    /// Recomputes the hash from the stored bytes and checks every body against its digest.
+    fn check_bytes(&mut self, stored: &StoredRecord) {
+        match RecordView::peek(&stored.bytes) {
+            Ok(view) if view.leaf_hash() == stored.hash => {}
+            Ok(view) => {
+                let what = format!("its bytes have the hash {}, not {}", view.leaf_hash(), stored.hash);
+                self.report(FindingKind::Hash, stored, what);
+            }
+            Err(error) => self.report(FindingKind::Hash, stored, error.to_string()),
+        }
+        for (event, version) in stored.record.events.iter().zip(stored.record.first_version.0..) {
+            if !event.matches_digest() {
+                let what =
+                    format!("the body of version {version} does not have the digest that the record holds");
+                self.report(FindingKind::Hash, stored, what);
+            }
+        }
+    }
+
+    fn check_append(&mut self, stored: &StoredRecord) {
+        let record = &stored.record;
+        let follows = match &self.append {
+            Some(open) => record.set_id == open.set_id && record.part == open.next && record.parts == open.of,
+            None => record.part == 0 || self.after_damage,
+        };
+        if !follows {
+            let what = match &self.append {
+                Some(open) => format!(
+                    "the append at position {} has only {} of {} records",
+                    open.position, open.next, open.of
+                ),
+                None => format!("record {} of {} of its append comes first", record.part + 1, record.parts),
+            };
+            self.report(FindingKind::Append, stored, what);
+        }
+        let began = self.append.take().filter(|_| follows).map(|open| open.position);
+        let next = record.part.saturating_add(1);
+        self.append = (next < record.parts).then_some(OpenAppend {
+            set_id: record.set_id,
+            next,
+            of: record.parts,
+            position: began.unwrap_or(stored.position),
+        });
+    }
+}
+
+/// The number of bytes of a record and of the bodies stored outside it.
+pub(crate) fn bytes(stored: &StoredRecord) -> u64 {
+    use proto_events::codec::record::Body;
+    let outside = stored.record.events.iter().filter(|event| matches!(event.place, Body::Chunked { .. }));
+    let outside: u64 = outside.map(|event| u64::from(event.body_len)).sum();
+    stored.bytes.len() as u64 + outside
+}

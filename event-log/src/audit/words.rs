@@ -1,0 +1,129 @@
+//! Parts, results and calls as one line of plain words.
+
+use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, Verdict};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::Part;
+use proto_events::task::ApprovalDecided;
+
+use crate::audit::json::{call_kind, one_line};
+
+/// Returns parts as readable text.
+pub fn parts(parts: &[Part]) -> String {
+    parts.iter().map(part).collect::<Vec<_>>().join(" · ")
+}
+
+fn part(part: &Part) -> String {
+    let content = part.content();
+    let fields = content.read::<JsonObject>().unwrap_or_default();
+    let said = |key: &str| fields.get(key).filter(|value| !value.is_null());
+    let plain = |json: &JsonText| json.to_str().unwrap_or_else(|| one_line(json));
+    match part.kind() {
+        "text" | "infer_output" => plain(content),
+        "tool_call" => {
+            let args = said("args").map(one_line).unwrap_or_default();
+            format!("tool {} {args}", said("tool_name").map(plain).unwrap_or_default())
+        }
+        "infer" => format!("infer \"{}\"", said("prompt").map(plain).unwrap_or_default()),
+        "tool_output" => match (said("error"), said("result")) {
+            (Some(error), _) => format!("error {}", one_line(error)),
+            (None, Some(result)) => one_line(result),
+            (None, None) => "null".to_owned(),
+        },
+        kind => format!("{kind} {}", one_line(content)),
+    }
+}
+
+/// Returns a result as readable text: the content, if it is the record of a model's reply.
+pub fn result_text(result: &JsonText) -> String {
+    let content = result
+        .is_object()
+        .then(|| result.to_value().get("content").and_then(|text| text.as_str().map(str::to_owned)))
+        .flatten();
+    content.unwrap_or_else(|| one_line(result))
+}
+
+/// Returns a call's kind and target.
+pub fn call_name(request: &CallRequested) -> String {
+    format!("{} {}", call_kind(request.kind), request.target)
+}
+
+/// Returns a call's status in words.
+pub fn status_text(call: &Call) -> String {
+    match &call.status {
+        CallStatus::Requested => "not sent".to_owned(),
+        CallStatus::Dispatched => format!("in flight, attempt {}", call.attempts),
+        CallStatus::TimedOut => format!("attempt {} timed out", call.attempts),
+        CallStatus::Succeeded(result) => format!("succeeded: {}", result_text(result)),
+        CallStatus::Failed(CallFailure { message, .. }) => format!("failed: {message}"),
+        CallStatus::Canceled => "canceled".to_owned(),
+        CallStatus::Unknown(why) => format!("unknown: {why}"),
+        CallStatus::Unsent => format!("attempt {} had no effect", call.attempts),
+        CallStatus::Reconciled(Verdict::Landed(result)) => format!("landed: {}", result_text(result)),
+        CallStatus::Reconciled(verdict) => verdict.as_str().to_owned(),
+        CallStatus::Abandoned(reason) => format!("abandoned: {reason}"),
+    }
+}
+
+/// Returns the decision about an approval, with its author and reason.
+pub fn decision_text(decided: &ApprovalDecided) -> String {
+    let word = if decided.approved { "approved" } else { "denied" };
+    let reason = decided.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("{word} by {}{reason}", decided.decided_by)
+}
+
+/// Describes what an event does with a call that was open when a process started.
+pub fn recovery_step(event: &CallEvent, request: &CallRequested) -> String {
+    let most = request.max_attempts;
+    match event {
+        CallEvent::Dispatched { attempt, cause, .. } if cause.is_empty() => {
+            format!(
+                "it is sent as attempt {attempt} of {most}: its intent was recorded, but it was never sent"
+            )
+        }
+        CallEvent::Dispatched { attempt, cause, .. } => {
+            format!(
+                "it is sent again as attempt {attempt} of {most}, with the same idempotency key, because {cause}"
+            )
+        }
+        CallEvent::OutcomeUnknown { why, .. } => format!(
+            "it is not sent again, because its mode is {}; its outcome is unknown, because {why}; the task then waits for a person",
+            request.recovery.as_str()
+        ),
+        CallEvent::Failed { failure, .. } => format!("it is not sent again and fails: {}", failure.message),
+        CallEvent::Canceled { .. } => "it is canceled with its task".to_owned(),
+        CallEvent::Requested(_)
+        | CallEvent::Succeeded { .. }
+        | CallEvent::TimedOut { .. }
+        | CallEvent::Reconciled { .. }
+        | CallEvent::Abandoned { .. }
+        | CallEvent::LateResultIgnored { .. } => "no action is taken".to_owned(),
+    }
+}
+
+/// Describes the recovery of a call whose tool has a probe.
+pub fn probe_step(why: &str) -> String {
+    format!(
+        "its tool is asked whether the attempt took effect, because {why}: if it did, its result is recorded; if not, it is sent \
+         again while attempts are left; if the tool cannot tell, its outcome is unknown"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_told_as_people_would_tell_them() {
+        let json = |text: &str| JsonText::parse(text).unwrap();
+        for (part, told) in [
+            (Part::text("hi"), "hi"),
+            (Part::infer("why?"), "infer \"why?\""),
+            (Part::tool_call_of("add", json(r#"{"a": 1}"#), None), r#"tool add {"a":1}"#),
+            (Part::tool_output("c", json("7")), "7"),
+            (Part::tool_failure("c", json(r#"{"message": "no"}"#)), r#"error {"message":"no"}"#),
+            (Part::new("odd", json("[1, 2]")), "odd [1,2]"),
+        ] {
+            assert_eq!(parts(&[part]), told);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Stream names and their ends. Names are stored in an arena and are found through an open-addressed table of
+//! 32-bit numbers: a hash map that owns its names would cost about three times as much.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::{Mutex, PoisonError};
+
+use proto_events::id::Version;
+
+use crate::engine::index::chunked::Chunked;
+use crate::engine::slot::{NO_SLOT, StreamEnd};
+
+/// Bytes of one piece of the arena; a name does not span pieces.
+const PIECE: usize = 1 << 20;
+
+/// Marks an empty slot of the table.
+const EMPTY: u32 = u32::MAX;
+
+/// The index entry of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stream {
+    /// The stream's end.
+    pub(crate) end: StreamEnd,
+    /// The number of the stream's newest record.
+    pub(crate) last: u32,
+    /// The offset of the stream's name in the arena, counted over all pieces.
+    name: u32,
+}
+
+/// All streams.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    hasher: RandomState,
+    table: Vec<u32>,
+    entries: Chunked<Stream>,
+    arena: Vec<Vec<u8>>,
+    /// Numbers of streams in order of their names; newer streams are added at the next listing.
+    sorted: Mutex<Vec<u32>>,
+}
+
+impl Streams {
+    /// Whether this number of further streams can be named.
+    pub(crate) fn has_room(&self, more: usize) -> bool {
+        // A new name may need 65 KiB of a new piece; 4 GiB of names are the bound of their 32-bit offsets.
+        self.entries.len().saturating_add(more) < EMPTY as usize
+            && self.arena.len().saturating_add(more / 15) < 4_094
+    }
+
+    pub(crate) fn find(&self, name: &str) -> Option<&Stream> {
+        let bucket = self.bucket(name)?;
+        self.entries.get_ref(*self.table.get(bucket)? as usize)
+    }
+
+    /// Returns the number of streams.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Returns the stream with this number.
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Stream> {
+        self.entries.get_mut(number as usize)
+    }
+
+    /// Returns the number of the stream with this name, adding the stream if it is new.
+    pub(crate) fn upsert(&mut self, name: &str) -> u32 {
+        if self.entries.len() * 5 >= self.table.len() * 4 {
+            self.grow();
+        }
+        let bucket = self.bucket(name).unwrap_or_default();
+        let mut number = self.table.get(bucket).copied().unwrap_or(EMPTY);
+        if number == EMPTY {
+            number = u32::try_from(self.entries.len()).unwrap_or(EMPTY);
+            if let Some(empty) = self.table.get_mut(bucket) {
+                *empty = number;
+            }
+            let name = self.intern(name);
+            self.entries.push(Stream { end: StreamEnd::default(), last: NO_SLOT, name });
+        }
+        number
+    }
+
+    /// Returns the names that begin with `prefix` and come after `after`, in order.
+    pub(crate) fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Vec<(&str, Version)> {
+        let mut sorted = self.sorted.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = u32::try_from(sorted.len()).unwrap_or(EMPTY);
+        let all = u32::try_from(self.entries.len()).unwrap_or(EMPTY);
+        if known < all {
+            sorted.extend(known..all);
+            // The front is already sorted, which makes this sort fast.
+            sorted.sort_by(|a, b| self.name(*a).cmp(&self.name(*b)));
+        }
+        let begins = |number: &u32| self.name(*number).is_some_and(|name| name < prefix);
+        let behind = |number: &u32| self.name(*number) <= after;
+        let first = sorted.partition_point(begins);
+        let first = if after.is_some() { first.max(sorted.partition_point(behind)) } else { first };
+        sorted
+            .iter()
+            .skip(first)
+            .map_while(|number| {
+                let name = self.name(*number).filter(|name| name.starts_with(prefix))?;
+                Some((name, self.entries.get(*number as usize)?.end.version))
+            })
+            .take(limit)
+            .collect()
+    }
+
+    /// Returns the bucket of the table that holds the stream with this name, or the empty bucket where it
+    /// belongs.
+    fn bucket(&self, name: &str) -> Option<usize> {
+        let mask = self.table.len().checked_sub(1)?;
+        let hash = usize::try_from(self.hasher.hash_one(name) & 0xffff_ffff).ok()?;
+        (0..=mask).map(|step| (hash + step) & mask).find(|bucket| {
+            let number = self.table.get(*bucket).copied().unwrap_or(EMPTY);
+            number == EMPTY || self.name(number) == Some(name)
+        })
+    }
+
+    /// Doubles the table.
+    fn grow(&mut self) {
+        self.table = vec![EMPTY; (self.table.len() * 2).max(1 << 10)];
+        for number in 0..self.entries.len() {
+            let bucket = self.name(u32::try_from(number).unwrap_or(EMPTY)).and_then(|name| self.bucket(name));
+            if let Some(empty) = bucket.and_then(|bucket| self.table.get_mut(bucket)) {
+                *empty = u32::try_from(number).unwrap_or(EMPTY);
+            }
+        }
+    }
+
+    /// Returns the name of the stream with this number.
+    pub(crate) fn name(&self, number: u32) -> Option<&str> {
+        let stream = self.entries.get_ref(number as usize)?;
+        let place = stream.name as usize;
+        let piece = self.arena.get(place / PIECE)?.get(place % PIECE..)?;
+        let (length, rest) = piece.split_first_chunk::<2>()?;
+        std::str::from_utf8(rest.get(..usize::from(u16::from_be_bytes(*length)))?).ok()
+    }
+
+    /// Puts a name into the arena. Names come from records, whose texts have at most 65,535 bytes.
+    fn intern(&mut self, name: &str) -> u32 {
+        let length = u16::try_from(name.len()).unwrap_or(u16::MAX);
+        let needed = 2 + name.len();
+        if self.arena.last().is_none_or(|piece| piece.len() + needed > PIECE) {
+            self.arena.push(Vec::with_capacity(PIECE));
+        }
+        let pieces = self.arena.len();
+        let Some(piece) = self.arena.last_mut() else {
+            return EMPTY;
+        };
+        let place = (pieces - 1) * PIECE + piece.len();
+        piece.extend_from_slice(&length.to_be_bytes());
+        piece.extend_from_slice(name.as_bytes());
+        u32::try_from(place).unwrap_or(EMPTY)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        self.table.len() * 4 + self.entries.bytes() + self.arena.len() * PIECE
+    }
+}

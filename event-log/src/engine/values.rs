@@ -1,0 +1,21 @@
+//! The trait of a place that values are read from.
+
+use crate::api::error::ReadError;
+
+/// A source of values.
+pub(crate) trait Values {
+    /// The bytes of a value.
+    type Bytes: AsRef<[u8]>;
+
+    /// Returns the value with this ordinal, if it exists.
+    fn get(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError>;
+
+    /// Returns the chunk with this ordinal, if it exists.
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError>;
+
+    /// Returns the value with this ordinal, which must exist.
+    fn require(&self, ordinal: u64) -> Result<Self::Bytes, ReadError> {
+        let missing = || ReadError::corrupt(format!("value {ordinal} is missing"), None);
+        self.get(ordinal)?.ok_or_else(missing)
+    }
+}

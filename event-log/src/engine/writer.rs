@@ -1,0 +1,237 @@
+//! The one thread that extends the log. It takes the appends in the queue, up to a bound and without waiting
+//! for more, makes them one group with one flush, and replies when the group is durable. After a failed write
+//! it accepts no more appends: what the disk holds is then unknown until the log is reopened.
+
+pub(crate) mod ask;
+pub(crate) mod group;
+#[cfg(all(test, shuttle))]
+pub(crate) mod interleaved;
+pub(crate) mod shared;
+pub(crate) mod sink;
+#[cfg(all(test, not(shuttle)))]
+pub(crate) mod tests;
+
+use crate::engine::writer::shared::{Job, Shared};
+use crate::engine::writer::sink::{Sink, Tail};
+
+use std::sync::{Arc, PoisonError};
+
+use crate::limits::{GROUP_APPENDS, HEAD_REWRITE_EVERY};
+
+use crate::api::append::{Append, Appended};
+use crate::api::error::AppendError;
+use crate::api::record::StoredRecord;
+use crate::engine::head::Head;
+use crate::engine::value::ValueBuilder;
+pub(crate) use crate::engine::writer::ask::ask;
+use crate::engine::writer::group::{Admission, Group};
+use crate::sync::{Instant, broadcast, mpsc, sleep_until};
+
+/// A guard that poisons the store if the writer panics: the state of its last group is then unknown.
+struct PanicGuard<'a>(&'a Shared);
+
+impl Drop for PanicGuard<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.poisoned.set("the writer panicked".to_owned());
+        }
+    }
+}
+
+/// The writer's own state.
+pub(crate) struct Writer<S> {
+    sink: S,
+    shared: Arc<Shared>,
+    feed: Option<broadcast::Sender<Arc<StoredRecord>>>,
+    builder: ValueBuilder,
+    tail: Tail,
+    /// Whether a part of the index was handed over that waits for the next flush.
+    unflushed: bool,
+    head_stale: bool,
+    head_due: Instant,
+}
+
+impl<S: Sink> Writer<S> {
+    /// Creates a writer that continues after the index, the frontier and the chunks.
+    pub(crate) fn new(sink: S, shared: Arc<Shared>, tail: Tail) -> Self {
+        let feed = shared.feed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self {
+            sink,
+            shared,
+            feed,
+            builder: ValueBuilder::new(),
+            tail,
+            unflushed: false,
+            head_stale: false,
+            head_due: Instant::now() + HEAD_REWRITE_EVERY,
+        }
+    }
+
+    /// Works until the store is closed or a write fails; queued appends are then written or refused. Returns
+    /// why `HEAD` could not be rewritten at the end, if so.
+    pub(crate) async fn run(mut self, mut queue: mpsc::Receiver<Job>) -> Result<(), String> {
+        let shared = Arc::clone(&self.shared);
+        let _guard = PanicGuard(&shared);
+        let mut jobs = Vec::new();
+        let mut refusing = false;
+        while shared.poisoned.get().is_none() {
+            tokio::select! {
+                biased;
+                () = shared.closing.notified(), if !refusing => {
+                    queue.close();
+                    refusing = true;
+                }
+                count = queue.recv_many(&mut jobs, GROUP_APPENDS) => {
+                    if count == 0 {
+                        break;
+                    }
+                    self.write_group(&mut jobs);
+                }
+                // Only reached when nothing is queued; under load the time is checked after each group.
+                () = sleep_until(self.head_due), if self.head_stale => {}
+            }
+            if self.head_stale && Instant::now() >= self.head_due {
+                self.rewrite_head();
+            }
+        }
+        refuse_rest(&shared, &mut queue).await;
+        let written = if self.head_stale { self.write_head() } else { Ok(()) };
+        // Data that the database has not written when it is closed looks like a tear at the next opening.
+        if self.unflushed && shared.poisoned.get().is_none() {
+            self.sink.sync()?;
+        }
+        written
+    }
+
+    fn write_group(&mut self, jobs: &mut Vec<Job>) {
+        let shared = Arc::clone(&self.shared);
+        let mut group = Group::after(&shared);
+        let mut answers = Vec::with_capacity(jobs.len());
+        for Job { append, reply } in jobs.drain(..) {
+            answers.push((reply, group.admit(append, &self.sink)));
+        }
+        let written = group.write(&mut self.builder, &mut self.tail.next_chunk, &mut self.sink);
+        match &written {
+            Ok(()) => {
+                self.unflushed &= group.is_empty();
+                self.commit(&group);
+            }
+            Err(why) => {
+                tracing::error!(
+                    why,
+                    "a write to the log failed; the log accepts no more appends until it is reopened"
+                );
+                let _ = self.shared.poisoned.set(why.clone());
+            }
+        }
+        for (reply, admission) in answers {
+            // A caller that has gone away does not cancel the append.
+            let _ = reply.send(result_for(&group, admission, written.as_ref().err()));
+        }
+        self.save_blocks();
+    }
+
+    /// Hands over the finished parts of the index: they are made durable by the next flush.
+    fn save_blocks(&mut self) {
+        for (ordinal, block) in self.tail.blocks.take_finished() {
+            self.unflushed = true;
+            if let Err(why) = self.sink.put_block(ordinal, &block) {
+                tracing::warn!(why, "writing the index failed; the next opening reads the log instead");
+                let _ = self.shared.poisoned.set(why);
+                return;
+            }
+        }
+    }
+
+    /// Writes appends of another log, each with the epoch in which it was written. For a log that is not in
+    /// use yet: the first refused append ends the import.
+    pub(crate) fn adopt(&mut self, appends: Vec<Append>) -> Result<(), AppendError> {
+        let shared = Arc::clone(&self.shared);
+        let mut group = Group::of_another_log(&shared);
+        for append in appends {
+            match group.admit(append, &self.sink) {
+                Admission::Admitted(_) => {}
+                Admission::Known(_) => {
+                    return Err(crate::api::check::invalid("its set id was used for an earlier append"));
+                }
+                Admission::Refused(error) => return Err(error),
+            }
+        }
+        let written = group.write(&mut self.builder, &mut self.tail.next_chunk, &mut self.sink);
+        written.map_err(|why| AppendError::NotWritten { why })?;
+        self.commit(&group);
+        self.save_blocks();
+        Ok(())
+    }
+
+    /// Writes `HEAD` and returns the sink.
+    pub(crate) fn end(mut self) -> Result<S, String> {
+        self.write_head()?;
+        Ok(self.sink)
+    }
+
+    /// Publishes a durable group to the index and to subscribers. Callers get their replies after that.
+    fn commit(&mut self, group: &Group<'_>) {
+        if group.is_empty() {
+            return;
+        }
+        {
+            let mut index = self.shared.index.write().unwrap_or_else(PoisonError::into_inner);
+            group.enter(&mut index, &mut self.tail.blocks);
+            let Tail { frontier, blocks, .. } = &mut self.tail;
+            group.records().for_each(|record| frontier.push(record.hash()));
+            let position = index.head();
+            blocks.end_group(index.next_ordinal(), || Head { position, frontier: frontier.clone() });
+        }
+        self.head_stale = true;
+        if let Some(feed) = self.feed.as_ref().filter(|feed| feed.receiver_count() > 0) {
+            for record in group.stored() {
+                // An error means that there is no subscriber.
+                let _ = feed.send(Arc::new(record));
+            }
+        }
+    }
+
+    fn rewrite_head(&mut self) {
+        self.head_due = Instant::now() + HEAD_REWRITE_EVERY;
+        if let Err(why) = self.write_head() {
+            tracing::warn!(why, "rewriting HEAD failed; it is retried");
+        }
+    }
+
+    fn write_head(&mut self) -> Result<(), String> {
+        let index = self.shared.index.read().unwrap_or_else(PoisonError::into_inner);
+        let head = Head { position: index.head(), frontier: self.tail.frontier.clone() };
+        drop(index);
+        self.sink.write_head(&head)?;
+        self.head_stale = false;
+        // Never before HEAD, so that HEAD can be compared with what is read after the watermark.
+        if let Some(mark) = self.tail.blocks.take_mark() {
+            self.unflushed = true;
+            self.sink.put_watermark(&mark)?;
+        }
+        Ok(())
+    }
+}
+
+fn result_for(
+    group: &Group<'_>,
+    admission: Admission,
+    failure: Option<&String>,
+) -> Result<Appended, AppendError> {
+    match (admission, failure) {
+        (Admission::Known(appended), _) => Ok(appended),
+        (Admission::Refused(error), None) => Err(error),
+        (Admission::Admitted(number), None) => Ok(group.appended(number)),
+        (Admission::Admitted(number), Some(why)) => Err(group.failed(number, why)),
+        // The refusal may depend on what this group did not write.
+        (Admission::Refused(_), Some(why)) => Err(AppendError::Poisoned { why: why.clone() }),
+    }
+}
+
+async fn refuse_rest(shared: &Shared, queue: &mut mpsc::Receiver<Job>) {
+    queue.close();
+    while let Some(job) = queue.recv().await {
+        let _ = job.reply.send(Err(shared.refusal()));
+    }
+}

@@ -1,0 +1,43 @@
+//! Sending appends to the writer: the only way from a caller to it, and the error when it cannot reply.
+
+use std::sync::Arc;
+
+use crate::api::append::{Append, AppendFuture, Appended};
+use crate::api::check;
+use crate::api::error::AppendError;
+use crate::sync::{mpsc, oneshot};
+
+use crate::engine::writer::shared::{Job, Shared};
+
+/// Sends an append to the writer. Its place in the queue is taken now, or once there is room.
+pub(crate) fn ask(shared: &Arc<Shared>, queue: &mpsc::Sender<Job>, append: Append) -> AppendFuture {
+    if let Err(error) = check::check_append(&append) {
+        return Box::pin(std::future::ready(Err(error)));
+    }
+    let (reply, result) = oneshot::channel();
+    let job = Job { append, reply };
+    let shared = Arc::clone(shared);
+    match queue.try_send(job) {
+        Ok(()) => Box::pin(await_result(shared, result)),
+        Err(mpsc::error::TrySendError::Closed(_)) => Box::pin(std::future::ready(Err(shared.refusal()))),
+        Err(mpsc::error::TrySendError::Full(job)) => {
+            let queue = queue.clone();
+            Box::pin(async move {
+                queue.send(job).await.map_err(|_| shared.refusal())?;
+                await_result(shared, result).await
+            })
+        }
+    }
+}
+
+async fn await_result(
+    shared: Arc<Shared>,
+    result: oneshot::Receiver<Result<Appended, AppendError>>,
+) -> Result<Appended, AppendError> {
+    result.await.unwrap_or_else(|_| {
+        let why = shared.poisoned.get();
+        Err(AppendError::Ambiguous {
+            why: why.map_or_else(|| "the writer ended before it replied".to_owned(), Clone::clone),
+        })
+    })
+}

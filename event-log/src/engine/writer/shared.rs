@@ -1,0 +1,59 @@
+//! The state that the writer shares with readers, and the jobs it is given.
+
+use crate::api::append::{Append, Appended};
+use crate::api::error::AppendError;
+use crate::api::feed::Feed;
+use crate::api::record::{Fence, StoredRecord};
+use crate::engine::index::Index;
+use crate::limits::SUBSCRIBER_BUFFER;
+use crate::sync::{Mutex, Notify, RwLock, broadcast, oneshot};
+use std::sync::{Arc, OnceLock, PoisonError};
+
+/// An append in the queue.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) append: Append,
+    pub(crate) reply: oneshot::Sender<Result<Appended, AppendError>>,
+}
+
+/// The state shared by writer and readers.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) fence: Fence,
+    pub(crate) index: RwLock<Index>,
+    pub(crate) poisoned: OnceLock<String>,
+    pub(crate) closing: Notify,
+    pub(crate) feed: Mutex<Option<broadcast::Sender<Arc<StoredRecord>>>>,
+}
+
+impl Shared {
+    pub(crate) fn new(fence: Fence, index: Index) -> Self {
+        Self {
+            fence,
+            index: RwLock::new(index),
+            poisoned: OnceLock::new(),
+            closing: Notify::new(),
+            feed: Mutex::new(Some(broadcast::Sender::new(SUBSCRIBER_BUFFER))),
+        }
+    }
+
+    /// Returns a feed of the records that become durable from now on, or an ended feed if the store was
+    /// closed.
+    pub(crate) fn subscribe(&self) -> Feed {
+        let feed = self.feed.lock().unwrap_or_else(PoisonError::into_inner);
+        Feed::new(feed.as_ref().map_or_else(|| broadcast::channel(1).1, broadcast::Sender::subscribe))
+    }
+
+    /// Ends all feeds, after the writer has ended.
+    pub(crate) fn end_feeds(&self) {
+        self.feed.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+
+    /// Returns why an append is refused after the writer has ended.
+    pub(crate) fn refusal(&self) -> AppendError {
+        match self.poisoned.get() {
+            Some(why) => AppendError::Poisoned { why: why.clone() },
+            None => AppendError::Closed,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! The trait of a place that the writer writes to, and where its log ends.
+
+use crate::engine::blocks::{BlockBuilder, Watermark};
+use crate::engine::head::{Frontier, Head};
+use crate::engine::values::Values;
+
+/// The destination of the writer's data.
+pub(crate) trait Sink: Values {
+    /// Hands a value over. It need not be durable yet.
+    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String>;
+    /// Hands a chunk over, before the value whose record names it. It need not be durable yet.
+    fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String>;
+    /// Makes all values and chunks handed over so far durable.
+    fn sync(&mut self) -> Result<(), String>;
+    /// Hands a sorted block of the index over. It need not become durable soon.
+    fn put_block(&mut self, ordinal: u64, block: &[u8]) -> Result<(), String>;
+    /// Records how much of the log the sorted blocks handed over before cover.
+    fn put_watermark(&mut self, mark: &Watermark) -> Result<(), String>;
+    /// Replaces `HEAD`.
+    fn write_head(&mut self, head: &Head) -> Result<(), String>;
+}
+
+/// The state from which a writer continues.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    pub(crate) frontier: Frontier,
+    pub(crate) next_chunk: u64,
+    pub(crate) blocks: BlockBuilder,
+}

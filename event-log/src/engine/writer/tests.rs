@@ -1,0 +1,188 @@
+//! Tests of the writer's replies when the disk fails.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::api::error::ReadError;
+use crate::api::record::Fence;
+use crate::engine::blocks::{BlockBuilder, Watermark};
+use crate::engine::head::Frontier;
+use crate::engine::index::Index;
+use crate::engine::reading;
+use crate::engine::values::Values;
+use crate::sync::oneshot;
+use crate::testing::conformance::sketch::{Author, ok, stream};
+
+/// A sink in memory that fails on demand.
+#[derive(Default)]
+struct FailingSink {
+    values: BTreeMap<u64, Vec<u8>>,
+    chunks: BTreeMap<u64, Vec<u8>>,
+    fail_put_at: Option<u64>,
+    fail_sync: bool,
+    panic: bool,
+}
+
+impl Values for FailingSink {
+    type Bytes = Vec<u8>;
+
+    fn get(&self, ordinal: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(self.values.get(&ordinal).cloned())
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(self.chunks.get(&ordinal).cloned())
+    }
+}
+
+impl Sink for FailingSink {
+    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        assert!(!self.panic, "the sink panics as asked");
+        if self.fail_put_at == Some(ordinal) {
+            return Err("no space".into());
+        }
+        self.values.insert(ordinal, value.to_vec());
+        Ok(())
+    }
+
+    fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        self.chunks.insert(ordinal, value.to_vec());
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        if self.fail_sync { Err("the disk is gone".into()) } else { Ok(()) }
+    }
+
+    fn put_block(&mut self, _: u64, _: &[u8]) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn put_watermark(&mut self, _: &Watermark) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn write_head(&mut self, _: &Head) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn tail() -> Tail {
+    Tail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) }
+}
+
+const FENCE: Fence = Fence { partition: 0, epoch: 1 };
+
+type Answers = Vec<Result<Appended, AppendError>>;
+
+/// Puts these appends into one group, closes, and returns the replies to their callers.
+fn group(sink: FailingSink, appends: Vec<Append>) -> (Answers, Arc<Shared>) {
+    let shared = Arc::new(Shared::new(FENCE, Index::default()));
+    let (queue, jobs) = mpsc::channel(100);
+    let answers: Vec<_> = appends
+        .into_iter()
+        .map(|append| {
+            let (reply, answer) = oneshot::channel();
+            queue.try_send(Job { append, reply }).unwrap();
+            answer
+        })
+        .collect();
+    drop(queue);
+    let writer_shared = Arc::clone(&shared);
+    let work = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        runtime.block_on(Writer::new(sink, writer_shared, tail()).run(jobs))
+    };
+    let _ = std::thread::spawn(work).join();
+    let lost = || AppendError::Ambiguous { why: "no answer".into() };
+    let answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap_or_else(|_| Err(lost())));
+    (answers.collect(), shared)
+}
+
+fn appends(count: usize, body: usize) -> Vec<Append> {
+    let mut author = Author::new(FENCE);
+    (0..count).map(|_| author.one(&stream("a"), &vec![1; body])).collect()
+}
+
+#[test]
+fn after_a_failed_sync_the_group_is_ambiguous_and_nothing_of_it_is_shown() {
+    let sink = FailingSink { fail_sync: true, ..FailingSink::default() };
+    let mut asked = appends(3, 10);
+    asked.push(Author::new(FENCE).with_sets_from(50).one(&stream("a"), b"conflicts with the group"));
+    let (answers, shared) = group(sink, asked);
+    let (last, written) = answers.split_last().unwrap();
+    assert!(written.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
+    assert!(
+        matches!(last, Err(AppendError::Poisoned { .. })),
+        "its conflict depends on records that may not be in the log"
+    );
+    assert_eq!(shared.index.read().unwrap().head().0, 0);
+    assert_eq!(shared.refusal(), AppendError::Poisoned { why: "the disk is gone".into() });
+}
+
+#[test]
+fn after_a_failed_value_later_appends_are_known_not_to_be_written() {
+    let sink = FailingSink { fail_put_at: Some(1), ..FailingSink::default() };
+    // Two of them fit a value: the third and fourth are in the value that fails.
+    let (answers, shared) = group(sink, appends(6, 25_000));
+    let kinds: Vec<&str> = answers
+        .iter()
+        .map(|answer| match answer {
+            Err(AppendError::Ambiguous { .. }) => "ambiguous",
+            Err(AppendError::NotWritten { .. }) => "not written",
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(kinds, ["ambiguous", "ambiguous", "ambiguous", "ambiguous", "not written", "not written"]);
+    assert!(shared.poisoned.get().is_some());
+}
+
+#[test]
+fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
+    let sink = FailingSink { fail_sync: true, ..FailingSink::default() };
+    let shared = Arc::new(Shared::new(FENCE, Index::default()));
+    let (queue, jobs) = mpsc::channel(4_096);
+    let mut author = Author::new(FENCE);
+    let answers: Vec<_> = (0..GROUP_APPENDS + 5)
+        .map(|_| {
+            let (reply, answer) = oneshot::channel();
+            let append = author.one(&stream("a"), b"x");
+            queue.try_send(Job { append, reply }).unwrap();
+            answer
+        })
+        .collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    ok(runtime.block_on(Writer::new(sink, shared, tail()).run(jobs)));
+    let answers: Answers = answers.into_iter().map(|answer| answer.blocking_recv().unwrap()).collect();
+    let (group, rest) = answers.split_at(GROUP_APPENDS);
+    assert!(group.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
+    assert!(rest.len() == 5 && rest.iter().all(|answer| matches!(answer, Err(AppendError::Poisoned { .. }))));
+    let (reply, _answer) = oneshot::channel();
+    let late = Job { append: author.one(&stream("a"), b"late"), reply };
+    assert!(queue.try_send(late).is_err(), "the queue is closed");
+}
+
+#[test]
+fn a_panic_in_the_writer_poisons_the_store() {
+    let sink = FailingSink { panic: true, ..FailingSink::default() };
+    let (answers, shared) = group(sink, appends(1, 10));
+    assert!(matches!(answers.first(), Some(Err(AppendError::Ambiguous { .. }))));
+    assert!(matches!(shared.refusal(), AppendError::Poisoned { .. }));
+}
+
+#[test]
+fn a_group_fills_values_and_never_splits_a_record() {
+    let mut builder = ValueBuilder::new();
+    let mut sink = FailingSink::default();
+    let shared = Shared::new(FENCE, Index::default());
+    let mut group = Group::after(&shared);
+    for append in appends(40, 9_000) {
+        assert!(matches!(group.admit(append, &sink), Admission::Admitted(_)));
+    }
+    group.write(&mut builder, &mut 0, &mut sink).unwrap();
+    assert_eq!(sink.values.len(), 7, "six of them fit a value");
+    assert!(sink.values.values().all(|value| value.len() <= crate::limits::GROUP_VALUE_BYTES));
+    let read = reading::read_from(&sink, proto_events::id::Position(1), (0, 7), 7, 100).unwrap();
+    assert_eq!(read, group.stored().collect::<Vec<_>>());
+}

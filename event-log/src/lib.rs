@@ -1,0 +1,47 @@
+//! The log of taskreel: reading, storing, verifying and inspecting it. This crate has no way to make a call.
+//!
+//! Whoever replays, verifies, exports or inspects a log needs this crate alone, and so does whoever writes a store:
+//! [`api::EventStore`] states the rules, `testing::conformance` checks them, and the example `toy_store` is a small
+//! store that passes it.
+//!
+//! | room | holds |
+//! |---|---|
+//! | [`api`] | what a store implements and a reader is given: the traits, records, appends, errors |
+//! | [`sled`], [`memory`], [`jsonl`] | the store in a directory, the reference store, an exported log |
+//! | [`read`] | what readers make of an [`api::EventReader`]: folds, pages, subscriptions |
+//! | [`audit`] | replay, verification, comparison, explanation, export and import |
+//! | [`views`], [`doctor`] | rows and statistics made from the log; the examination of a log's directory |
+//! | [`context`], [`shown`] | token estimates; what a model is shown |
+//! | [`ports`], [`limits`] | the only sources of time and randomness; every bound with its reason |
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | adds |
+//! |---|---|
+//! | `testing` | `testing`: the conformance suite for stores, and a store that fails on demand |
+
+#![cfg_attr(
+    shuttle,
+    allow(dead_code, unused_imports, unreachable_pub, reason = "only the log's core is built under shuttle")
+)]
+
+pub mod api;
+pub mod audit;
+pub mod context;
+#[cfg(not(shuttle))]
+pub mod doctor;
+pub(crate) mod engine;
+pub mod jsonl;
+pub mod limits;
+pub mod memory;
+pub mod ports;
+pub mod read;
+pub mod shown;
+#[cfg(not(shuttle))]
+pub mod sled;
+mod sync;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod views;

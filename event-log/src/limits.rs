@@ -1,0 +1,43 @@
+//! The bounds of the log, each a named constant with its unit and its reason.
+
+use std::time::Duration;
+
+/// Appends that wait for the writer: two full waves of the most concurrent load measured.
+pub const WRITER_QUEUE_APPENDS: usize = 8_192;
+
+/// Appends that one flush makes durable at most: bounds the time to the first reply.
+pub const GROUP_APPENDS: usize = 1_024;
+
+/// Largest value in sled's log tree, in bytes (60 KiB): 17 of them stay below a quarter of a 4 MiB segment,
+/// so that sled never moves one to a blob file, which it would not sync.
+pub const GROUP_VALUE_BYTES: usize = 60 * 1024;
+
+/// Records that a subscriber may lag behind before it is notified and reads on from the log.
+pub const SUBSCRIBER_BUFFER: usize = 1_024;
+
+/// Command ids that a live actor remembers; older ones are found in the log.
+pub const COMMANDS_REMEMBERED: usize = 1_024;
+
+/// Largest record, in bytes (56 KiB): with its value's header it fits one value whatever else is in the
+/// group.
+pub const RECORD_BYTES_MAX: usize = 56 * 1024;
+
+/// Newest appends whose set ids the writer keeps in memory; older ones are found in the log.
+pub const APPENDS_REMEMBERED: usize = 8_192;
+
+/// Longest time that `HEAD` may lag behind the log: a loss of the events of this time cannot be noticed.
+pub const HEAD_REWRITE_EVERY: Duration = Duration::from_secs(1);
+
+/// Longest line of an export that is read, in bytes (512 MiB): fourteen bodies of the largest size, each as
+/// bytes and as text. A file without line ends must not fill the memory.
+pub const EXPORT_LINE_BYTES_MAX: u64 = 512 * 1024 * 1024;
+
+/// Records that a reader takes from the log at a time, so that neither a log nor a long stream is ever held
+/// in memory as a whole.
+pub const READ_PAGE_RECORDS: usize = 256;
+
+/// Streams that a reader lists at a time.
+pub const READ_PAGE_STREAMS: usize = 1_024;
+
+/// Bytes of imported records that are made durable together (16 MiB): until then they are held in memory.
+pub const IMPORT_GROUP_BYTES: usize = 16 * 1024 * 1024;

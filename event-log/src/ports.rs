@@ -1,0 +1,102 @@
+//! The only sources of time and randomness. Tests replace them with their own.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use proto_events::envelope::Timestamp;
+use proto_events::id::Mint;
+
+/// A timer that can be awaited on any thread; it has no result.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A source of the time and of timers.
+pub trait Clock: Send + Sync {
+    /// Returns the current time, UTC.
+    fn now(&self) -> Timestamp;
+
+    /// Returns a future that ends once `time` has passed since this call. Back-offs, time limits of attempts
+    /// and all other waiting that affects what is written go through here, so that a test can let hours pass
+    /// at once. It is awaited on a tokio runtime with timers.
+    fn sleep(&self, time: Duration) -> Sleep {
+        let until = tokio::time::Instant::now().checked_add(time);
+        Box::pin(async move {
+            match until {
+                Some(until) => tokio::time::sleep_until(until).await,
+                // Further away than the machine can count.
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+/// A source of random ids.
+pub trait IdSource: Send + Sync {
+    /// Returns 128 bits that have not been returned before.
+    fn random(&self) -> [u8; 16];
+}
+
+/// The machine's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let micros = match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
+        };
+        Timestamp(micros)
+    }
+}
+
+/// The machine's randomness.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomIds;
+
+impl IdSource for RandomIds {
+    fn random(&self) -> [u8; 16] {
+        uuid::Uuid::new_v4().into_bytes()
+    }
+}
+
+/// The clock and the id source together, as the `Mint` that `proto-events` needs.
+#[derive(Clone)]
+pub struct Ports {
+    /// The source of time.
+    pub clock: Arc<dyn Clock>,
+    /// The source of randomness.
+    pub ids: Arc<dyn IdSource>,
+}
+
+impl std::fmt::Debug for Ports {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ports").finish_non_exhaustive()
+    }
+}
+
+impl Default for Ports {
+    fn default() -> Self {
+        Self { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) }
+    }
+}
+
+impl Mint for Ports {
+    fn id(&mut self, prefix: &str) -> String {
+        let at = self.clock.now();
+        let stamp = jiff::Timestamp::from_microsecond(at.0)
+            .map_or_else(|_| "00000000000000".to_owned(), |at| at.strftime("%Y%m%d%H%M%S").to_string());
+        let random = uuid::Builder::from_random_bytes(self.ids.random()).into_uuid().simple().to_string();
+        // Protolink gives contexts, runs, actions and approvals six digits, all other ids eight.
+        let digits = if matches!(prefix, "ctx_" | "run_" | "action_" | "approval_") { 6 } else { 8 };
+        format!("{prefix}{stamp}_{}", random.get(..digits).unwrap_or(&random))
+    }
+
+    fn uuid(&mut self) -> String {
+        uuid::Builder::from_random_bytes(self.ids.random()).into_uuid().to_string()
+    }
+
+    fn timestamp(&mut self) -> String {
+        self.clock.now().to_string()
+    }
+}

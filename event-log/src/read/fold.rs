@@ -1,0 +1,184 @@
+//! Folding a stream into its state: the only fold, shared by recovery, queries at a version and audit, so
+//! that they cannot disagree about the log.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use proto_events::codec::Storable;
+use proto_events::decider::Decider;
+use proto_events::envelope::{Committed, Metadata, Recorded};
+use proto_events::id::{Digest, Position, StreamId, Version};
+
+use crate::api::error::ReadError;
+use crate::api::reader::{EventReader, for_each_page_of};
+use crate::api::record::StoredRecord;
+use crate::limits::COMMANDS_REMEMBERED;
+
+/// The result of a command that appended, remembered so that a repetition returns it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Answered {
+    /// The command's id.
+    pub command_id: String,
+    /// SHA-256 of the command's body.
+    pub digest: Digest,
+    /// The version and position that the command reached.
+    pub committed: Committed,
+}
+
+/// A folded stream.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Folded<D> {
+    /// The state.
+    pub state: D,
+    /// The version of the last event folded.
+    pub version: Version,
+    /// The position of the last event folded.
+    pub position: Position,
+    /// The leaf hash of the last record read; the next record names it.
+    pub last_hash: Digest,
+    /// The newest commands that appended, oldest first.
+    pub answered: Vec<Answered>,
+    /// The newest correlation id that is not empty.
+    pub correlation_id: String,
+    /// Whether commands older than those of `answered` are in the log only.
+    pub forgotten: bool,
+}
+
+/// Decodes the events of a record, each with its version and position.
+///
+/// # Errors
+/// [`ReadError`] naming stream and version, if an event cannot be read.
+pub fn decode_record<E: Storable>(stored: &StoredRecord) -> Result<Vec<Recorded<E>>, ReadError> {
+    let record = &stored.record;
+    let recorded = |(at, (version, event))| Recorded {
+        stream: record.stream.clone(),
+        version,
+        position: Position(stored.position.0.saturating_add(at)),
+        metadata: record.metadata.clone(),
+        event,
+    };
+    Ok((0..).zip(decode_events(stored)?).map(recorded).collect())
+}
+
+/// Decodes the events of a record, each with its version.
+fn decode_events<E: Storable>(stored: &StoredRecord) -> Result<Vec<(Version, E)>, ReadError> {
+    let versions = (stored.record.first_version.0..).map(Version);
+    versions
+        .zip(&stored.record.events)
+        .map(|(version, event)| {
+            let gone = || damage(stored, version, "its body is missing from the log");
+            let decoded = E::decode(event.kind, event.schema, event.body().ok_or_else(gone)?);
+            Ok((version, decoded.map_err(|error| damage(stored, version, &error.to_string()))?))
+        })
+        .collect()
+}
+
+/// Folds a stream, up to a version if one is given. Checks that versions have no gap and that every record
+/// names the hash of the record before it.
+///
+/// # Errors
+/// [`ReadError`] if the stream cannot be read, or its chain is broken.
+pub fn fold_stream<D>(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    up_to: Option<Version>,
+) -> Result<Folded<D>, ReadError>
+where
+    D: Decider + Default,
+    D::Event: Storable,
+{
+    let mut folded = Folded::<D>::default();
+    let end = up_to.unwrap_or(Version(u64::MAX));
+    for_each_page_of(reader, stream, Version(1), |page| {
+        for stored in &page {
+            if folded.version >= end {
+                break;
+            }
+            folded.take_record(stored, end)?;
+        }
+        Ok::<_, ReadError>(if folded.version < end {
+            ControlFlow::Continue(())
+        } else {
+            ControlFlow::Break(())
+        })
+    })?;
+    Ok(folded)
+}
+
+impl<D> Folded<D> {
+    /// Remembers a command that appended, as the newest.
+    pub fn remember(&mut self, metadata: &Metadata) {
+        if self.answered.len() >= COMMANDS_REMEMBERED {
+            self.answered.drain(..COMMANDS_REMEMBERED / 4);
+            self.forgotten = true;
+        }
+        if !metadata.correlation_id.is_empty() {
+            self.correlation_id.clone_from(&metadata.correlation_id);
+        }
+        self.answered.push(Answered {
+            command_id: metadata.command_id.clone(),
+            digest: metadata.command_digest,
+            committed: Committed { version: self.version, position: self.position },
+        });
+    }
+
+    /// Moves the state into a shared pointer.
+    pub fn shared(self) -> Folded<Arc<D>> {
+        Folded {
+            state: Arc::new(self.state),
+            version: self.version,
+            position: self.position,
+            last_hash: self.last_hash,
+            answered: self.answered,
+            correlation_id: self.correlation_id,
+            forgotten: self.forgotten,
+        }
+    }
+}
+
+impl<D> Folded<D>
+where
+    D: Decider,
+    D::Event: Storable,
+{
+    /// Folds one record, events up to `end` only.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the record does not follow the one before, or an event cannot be read.
+    pub fn take_record(&mut self, stored: &StoredRecord, end: Version) -> Result<(), ReadError> {
+        self.check_link(stored)?;
+        for (position, (version, event)) in (stored.position.0..).zip(decode_events::<D::Event>(stored)?) {
+            if version > end {
+                return Ok(());
+            }
+            self.state.evolve(&event, &stored.record.metadata);
+            (self.version, self.position) = (version, Position(position));
+        }
+        self.last_hash = stored.hash;
+        self.remember(&stored.record.metadata);
+        Ok(())
+    }
+
+    fn check_link(&self, stored: &StoredRecord) -> Result<(), ReadError> {
+        let record = &stored.record;
+        if record.first_version.0 != self.version.0 + 1 {
+            let what = format!("version {} follows version {}", record.first_version, self.version);
+            return Err(damage(stored, record.first_version, &what));
+        }
+        if record.previous != self.last_hash {
+            let what = "the record does not name the hash of the previous record";
+            return Err(damage(stored, record.first_version, what));
+        }
+        Ok(())
+    }
+}
+
+fn damage(stored: &StoredRecord, version: Version, what: &str) -> ReadError {
+    ReadError::Corrupt {
+        what: what.to_owned(),
+        stream: Some(stored.record.stream.clone()),
+        version: Some(version),
+        position: Some(stored.position),
+    }
+}

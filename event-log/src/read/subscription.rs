@@ -1,0 +1,181 @@
+//! Following the log: first the records that exist, then those that become durable, without gaps or repeats.
+//! A reader that is too slow for the live feed is notified and reads on from the log.
+
+use crate::api::feed::{Feed, FeedError};
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use proto_events::id::{Position, StreamId, Version};
+
+use crate::limits::READ_PAGE_RECORDS;
+
+use crate::api::error::ReadError;
+use crate::api::record::StoredRecord;
+use crate::api::store::EventStore;
+use crate::sync::spawn_blocking;
+
+/// An item that a subscription delivers.
+#[derive(Debug, Clone)]
+pub enum Delivery {
+    /// The next record.
+    Record(Arc<StoredRecord>),
+    /// The reader was too slow for the live feed. No record is lost: the records between these positions, and
+    /// those after them, follow from the log.
+    Lagged {
+        /// Position of the first event that the live feed no longer has.
+        from: Position,
+        /// The log's last position when that was noticed.
+        to: Position,
+    },
+}
+
+#[derive(Debug, Clone)]
+enum Filter {
+    All,
+    Stream(StreamId),
+}
+
+/// The progress of a subscription.
+#[derive(Debug)]
+enum Stage {
+    /// Reading the log; with a feed, everything after that reading will come from the feed.
+    CatchingUp(Option<Feed>),
+    /// The log has been read up to the start of the feed.
+    Live(Feed),
+    /// The store was closed, or a record could not be read.
+    Ended,
+}
+
+/// A subscription to one stream, or to the whole log.
+pub struct Subscription {
+    store: Arc<dyn EventStore>,
+    filter: Filter,
+    /// The position before which all events were delivered or skipped.
+    next: Position,
+    /// The version before which all events of the stream were delivered or skipped, for a subscription to one
+    /// stream.
+    next_version: Version,
+    ready: VecDeque<Arc<StoredRecord>>,
+    stage: Stage,
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("filter", &self.filter)
+            .field("next", &self.next)
+            .field("next_version", &self.next_version)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Subscription {
+    /// Subscribes to the whole log, beginning with the record that holds position `from`.
+    pub fn all(store: Arc<dyn EventStore>, from: Position) -> Self {
+        Self::new(store, Filter::All, from, Version(0))
+    }
+
+    /// Subscribes to one stream, beginning with the record that holds version `from`.
+    pub fn stream(store: Arc<dyn EventStore>, stream: StreamId, from: Version) -> Self {
+        Self::new(store, Filter::Stream(stream), Position(0), from)
+    }
+
+    fn new(store: Arc<dyn EventStore>, filter: Filter, next: Position, next_version: Version) -> Self {
+        Self { store, filter, next, next_version, ready: VecDeque::new(), stage: Stage::CatchingUp(None) }
+    }
+
+    /// Whether the next record will come from the live feed.
+    #[cfg(any(test, feature = "testing"))]
+    pub(crate) fn is_live(&self) -> bool {
+        matches!(self.stage, Stage::Live(_))
+    }
+
+    /// Waits for the next delivery; `None` once the store is closed, or after an error. Cancel-safe. Must be
+    /// called within a tokio runtime, whose blocking pool reads the log.
+    ///
+    /// # Errors
+    /// [`ReadError`] if a record cannot be read; the subscription then ends.
+    pub async fn next(&mut self) -> Option<Result<Delivery, ReadError>> {
+        loop {
+            if let Some(record) = self.ready.pop_front() {
+                return Some(Ok(Delivery::Record(record)));
+            }
+            let step = match &mut self.stage {
+                Stage::CatchingUp(_) => self.catch_up().await,
+                Stage::Live(feed) => match feed.next().await {
+                    Ok(record) => {
+                        self.take(record);
+                        Ok(None)
+                    }
+                    Err(FeedError::Lagged { .. }) => self.read_missed(),
+                    Err(FeedError::Closed) => Err(ReadError::Closed),
+                },
+                Stage::Ended => return None,
+            };
+            match step {
+                Ok(None) => {}
+                Ok(Some(delivery)) => return Some(Ok(delivery)),
+                Err(error) => {
+                    self.stage = Stage::Ended;
+                    return (error != ReadError::Closed).then_some(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Reads the next page. At the log's end it subscribes to the feed and reads the log once more: this
+    /// finds what was written before the feed began, and the feed has what came after.
+    async fn catch_up(&mut self) -> Result<Option<Delivery>, ReadError> {
+        let page = self.read_page().await?;
+        let at_end = page.is_empty();
+        for record in page {
+            self.take(Arc::new(record));
+        }
+        if at_end && let Stage::CatchingUp(feed) = &mut self.stage {
+            self.stage = match feed.take() {
+                Some(feed) => Stage::Live(feed),
+                None => Stage::CatchingUp(Some(self.store.subscribe())),
+            };
+        }
+        Ok(None)
+    }
+
+    fn read_missed(&mut self) -> Result<Option<Delivery>, ReadError> {
+        self.stage = Stage::CatchingUp(None);
+        let (from, to) = (self.next, self.store.head()?);
+        // The missing records may have been read from the log while the feed began: then none was missed.
+        Ok((from <= to).then_some(Delivery::Lagged { from, to }))
+    }
+
+    async fn read_page(&self) -> Result<Vec<StoredRecord>, ReadError> {
+        let store = Arc::clone(&self.store);
+        let filter = self.filter.clone();
+        let (position, version) = (self.next, self.next_version);
+        let read = move || match filter {
+            Filter::All => store.read_all(position, READ_PAGE_RECORDS),
+            Filter::Stream(stream) => store.read_stream(&stream, version, READ_PAGE_RECORDS),
+        };
+        let read = spawn_blocking(read).await;
+        read.unwrap_or_else(|error| {
+            Err(ReadError::Io(format!("the task that reads the log failed: {error}")))
+        })
+    }
+
+    /// Queues a record for delivery, unless it was delivered before or belongs to another stream.
+    fn take(&mut self, record: Arc<StoredRecord>) {
+        let last = record.last_position();
+        let wanted = match &self.filter {
+            Filter::All => last >= self.next,
+            Filter::Stream(stream) => {
+                record.record.stream == *stream && record.record.last_version() >= self.next_version
+            }
+        };
+        self.next = self.next.max(Position(last.0 + 1));
+        if wanted {
+            self.next_version = Version(record.record.last_version().0 + 1);
+            self.ready.push_back(record);
+        }
+    }
+}

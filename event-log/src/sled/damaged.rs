@@ -1,0 +1,146 @@
+//! A log in a directory that cannot be opened because it is damaged, for `verify` only: the records that the
+//! database can still return, in order. It is read from a copy, so that reading changes nothing in the
+//! original.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use ::sled::Tree;
+use proto_events::id::{Position, StreamId, Version};
+
+use crate::api::error::{OpenError, ReadError};
+use crate::api::reader::EventReader;
+use crate::api::record::{StoredRecord, StreamInfo};
+use crate::engine::keys::{Key, parse};
+use crate::engine::reading;
+
+use crate::sled::database::{damaged, open_database, sled_error};
+use crate::sled::dir;
+use crate::sled::guard::copy::Copy;
+use crate::sled::index::BLOCKS_TREE;
+use crate::sled::options::SledOptions;
+use crate::sled::sink::Trees;
+
+/// The readable part of a damaged log. It has no index: every read goes through all of it.
+pub struct SledDamaged {
+    // Declared before the copy that they are in, so that they are dropped first.
+    trees: Trees,
+    _copy: Copy,
+    /// The ordinal after the last value.
+    end: u64,
+    streams: BTreeMap<StreamId, Version>,
+    head: Position,
+}
+
+impl fmt::Debug for SledDamaged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SledDamaged").field("end", &self.end).finish_non_exhaustive()
+    }
+}
+
+impl SledDamaged {
+    /// Opens the readable part of the log in `dir`.
+    ///
+    /// # Errors
+    /// [`OpenError`] if `dir` is not a log of a known format, another process holds it, or its database does
+    /// not open.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
+        let dir = dir.as_ref();
+        let options = SledOptions { create: false, ..SledOptions::default() };
+        dir::claim(dir, options)?;
+        let copy = Copy::of(dir)?;
+        let db = open_database(copy.dir(), options)?;
+        let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
+        let trees = Trees { log: tree("log")?, chunks: tree("chunks")?, blocks: tree(BLOCKS_TREE)? };
+        let last = catch_unwind(AssertUnwindSafe(|| last_value(&trees.log)));
+        let last =
+            last.unwrap_or_else(|_| Err("the database panicked while its last value was read".to_owned()));
+        let end = last.map_err(|what| damaged(dir, what))?.map_or(0, |ordinal| ordinal.saturating_add(1));
+        let mut log = Self { trees, _copy: copy, end, streams: BTreeMap::new(), head: Position(0) };
+        let (mut streams, mut head) = (BTreeMap::new(), Position(0));
+        log.survey(&mut |read| {
+            if let Ok(stored) = read {
+                head = head.max(stored.last_position());
+                streams.insert(stored.record.stream.clone(), stored.record.last_version());
+            }
+        });
+        (log.streams, log.head) = (streams, head);
+        Ok(log)
+    }
+
+    fn collect(
+        &self,
+        limit: usize,
+        wanted: impl Fn(&StoredRecord) -> bool,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        let (mut found, mut failed) = (Vec::new(), None);
+        self.survey(&mut |read| match read {
+            _ if found.len() >= limit => {}
+            Ok(stored) if wanted(&stored) => found.push(stored),
+            Err(error) => failed = failed.take().or(Some(error)),
+            Ok(_) => {}
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(found),
+        }
+    }
+}
+
+/// Returns the ordinal of the last value; spacers may follow it.
+fn last_value(log: &Tree) -> Result<Option<u64>, String> {
+    for key in log.iter().keys().rev() {
+        if let Some(Key::Value(ordinal)) = parse(&key.map_err(|error| error.to_string())?) {
+            return Ok(Some(ordinal));
+        }
+    }
+    Ok(None)
+}
+
+impl EventReader for SledDamaged {
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.collect(limit, |stored| stored.record.stream == *stream && stored.record.last_version() >= from)
+    }
+
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        self.collect(limit, |stored| stored.last_position() >= from)
+    }
+
+    fn head(&self) -> Result<Position, ReadError> {
+        Ok(self.head)
+    }
+
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
+        Ok(self.streams.get(stream).copied().unwrap_or_default())
+    }
+
+    fn list_streams(
+        &self,
+        prefix: &str,
+        after: Option<&StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamInfo>, ReadError> {
+        let later = self.streams.iter().filter(|(stream, _)| after.is_none_or(|after| *stream > after));
+        let wanted = later.filter(|(stream, _)| stream.as_str().starts_with(prefix)).take(limit);
+        Ok(wanted.map(|(stream, version)| StreamInfo { stream: stream.clone(), version: *version }).collect())
+    }
+
+    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        reading::survey(&self.trees, self.end, show);
+    }
+
+    fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        self.survey(&mut |read| {
+            if read.as_ref().map_or(true, |stored| stored.record.stream == *stream) {
+                show(read);
+            }
+        });
+    }
+}

@@ -1,0 +1,67 @@
+//! sled's database: how it is opened, and its errors in our words.
+
+use crate::api::error::OpenError;
+use crate::api::holder::Holder;
+use crate::engine::head::HEAD_FILE;
+use crate::sled::dir::{blob_files, io_error};
+use crate::sled::options::SledOptions;
+use ::sled::{Db, Mode};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+/// Bytes of sled's segments: sled keeps data up to a quarter of one out of blob files, and 17 values together
+/// are smaller than that. Fixed when a log is created.
+pub(crate) const SEGMENT_BYTES: usize = 4 * 1024 * 1024;
+
+/// The partition of a log that is not one of several.
+pub(crate) const PARTITION: u32 = 0;
+
+pub(crate) fn refuse_blobs(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join("blobs");
+    let count = blob_files(dir).map_err(io_error(&path, "the directory could not be read"))?.len();
+    if count == 0 { Ok(()) } else { Err(OpenError::BlobsPresent { path, count }) }
+}
+
+pub(crate) fn open_database(dir: &Path, options: SledOptions) -> Result<Db, OpenError> {
+    let config = ::sled::Config::new()
+        .path(dir)
+        .mode(Mode::HighThroughput)
+        .segment_size(SEGMENT_BYTES)
+        .flush_every_ms(None)
+        .cache_capacity(options.cache_bytes);
+    // sled panics on some kinds of damage; none of our own work has begun yet that could be left incomplete.
+    match catch_unwind(AssertUnwindSafe(|| config.open())) {
+        Ok(Ok(db)) => Ok(db),
+        Ok(Err(error)) => Err(sled_error(dir, &error)),
+        Err(_) => Err(damaged(dir, "the database panicked while it was opened")),
+    }
+}
+
+/// The only sign by which sled reports that another process has the lock. The exact version is pinned, and a
+/// test checks the text.
+const LOCKED: &str = "could not acquire lock";
+
+pub(crate) fn sled_error(dir: &Path, error: &::sled::Error) -> OpenError {
+    match error {
+        ::sled::Error::Io(source) if source.to_string().contains(LOCKED) => {
+            OpenError::Held { path: dir.to_owned(), holder: Holder::read(dir) }
+        }
+        ::sled::Error::Io(source) => OpenError::Io {
+            path: dir.to_owned(),
+            what: "the database could not be opened",
+            source: std::io::Error::new(source.kind(), source.to_string()),
+        },
+        ::sled::Error::Corruption { .. } => {
+            damaged(dir, "a page of the database under the log has a wrong checksum")
+        }
+        other => damaged(dir, format!("the database under the log reports: {other}")),
+    }
+}
+
+pub(crate) fn damaged(dir: &Path, what: impl Into<String>) -> OpenError {
+    OpenError::Corrupt { path: dir.to_owned(), what: what.into() }
+}
+
+pub(crate) fn head_error(dir: &Path, why: String) -> OpenError {
+    io_error(&dir.join(HEAD_FILE), "it could not be written")(std::io::Error::other(why))
+}

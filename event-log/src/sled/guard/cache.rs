@@ -1,0 +1,103 @@
+//! sled's small files: `conf` and the snapshots `snap.*`. Both can be rebuilt: `conf` is the same for every
+//! log of this format, a snapshot is a cache of the log. A damaged one is set aside; an unfinished one is
+//! removed.
+
+use std::fs;
+use std::path::Path;
+
+use crate::api::error::OpenError;
+use crate::api::note::OpenNote;
+
+use crate::sled::dir::io_error;
+use crate::sled::guard::aside;
+
+/// Name of the file with the parameters with which a database was created.
+const CONF: &str = "conf";
+
+/// Prefix of the names of sled's snapshots. No other file may have it, or sled would read it as a snapshot.
+pub(crate) const SNAPSHOT: &str = "snap.";
+
+/// Suffix of the names of unfinished snapshots.
+const UNFINISHED: &str = ".generating";
+
+/// Checks that sled can read its small files. Returns the lsn from which on sled will read the log.
+pub(crate) fn check(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<u64, OpenError> {
+    conf(dir, notes)?;
+    snapshot(dir, notes)
+}
+
+/// Removes an incomplete `conf` left by a power failure during the creation of a log. Without a database it
+/// is not needed.
+pub(crate) fn remove_incomplete_conf(dir: &Path) -> Result<(), OpenError> {
+    let path = dir.join(CONF);
+    if conf_is_whole(&path)? {
+        return Ok(());
+    }
+    fs::remove_file(&path).map_err(io_error(&path, "it could not be removed"))
+}
+
+fn conf(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<(), OpenError> {
+    if conf_is_whole(&dir.join(CONF))? {
+        return Ok(());
+    }
+    set_aside(dir, CONF, "is incomplete", notes)
+}
+
+/// Whether the file is a text followed by its CRC32. A missing file counts as whole: sled creates it.
+fn conf_is_whole(path: &Path) -> Result<bool, OpenError> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
+        Err(error) => return Err(io_error(path, "it could not be read")(error)),
+    };
+    let parts = bytes.split_last_chunk::<4>();
+    Ok(parts.is_some_and(|(text, crc)| !text.is_empty() && crc32fast::hash(text).to_le_bytes() == *crc))
+}
+
+/// Returns the lsn of the newest whole snapshot, and sets newer ones aside: sled reads the last by name, and
+/// fails if it is damaged.
+fn snapshot(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<u64, OpenError> {
+    let mut names = Vec::new();
+    let unreadable = "the directory could not be read";
+    for entry in fs::read_dir(dir).map_err(io_error(dir, unreadable))? {
+        let name = entry.map_err(io_error(dir, unreadable))?.file_name();
+        names.extend(name.into_string().ok().filter(|name| name.starts_with(SNAPSHOT)));
+    }
+    names.sort();
+    while let Some(name) = names.pop() {
+        let path = dir.join(&name);
+        if name.ends_with(UNFINISHED) {
+            // It was never renamed, so it is not in use: a crash during an opening leaves it.
+            fs::remove_file(&path).map_err(io_error(&path, "it could not be removed"))?;
+            continue;
+        }
+        let bytes = fs::read(&path).map_err(io_error(&path, "it could not be read"))?;
+        match stable(&name).filter(|_| is_whole(&bytes)) {
+            Some(lsn) => return Ok(lsn),
+            None => set_aside(dir, &name, "is a damaged snapshot of the database", notes)?,
+        }
+    }
+    Ok(0)
+}
+
+/// Returns the lsn up to which a snapshot goes, from its name.
+fn stable(name: &str) -> Option<u64> {
+    u64::from_str_radix(name.strip_prefix(SNAPSHOT)?, 16).ok()
+}
+
+/// Whether the bytes are a body, then its length (8), then its CRC32 (4).
+fn is_whole(bytes: &[u8]) -> bool {
+    let parts =
+        bytes.split_last_chunk::<4>().and_then(|(rest, crc)| Some((rest.split_last_chunk::<8>()?, crc)));
+    parts.is_some_and(|((body, length), crc)| {
+        !body.is_empty()
+            && crc32fast::hash(body).to_le_bytes() == *crc
+            && u64::from_le_bytes(*length) == body.len() as u64
+    })
+}
+
+fn set_aside(dir: &Path, name: &str, why: &'static str, notes: &mut Vec<OpenNote>) -> Result<(), OpenError> {
+    let kept = aside::file(dir, name).map_err(io_error(&dir.join(name), "it could not be set aside"))?;
+    notes.push(OpenNote::FileSetAside { file: name.to_owned(), why, kept });
+    Ok(())
+}

@@ -1,0 +1,193 @@
+//! A new log made of the records of another one, byte for byte: each keeps its epoch, its set id and its
+//! position.
+//!
+//! The records go through the writer's own groups, so that appends are checked and written (chunks too) as in
+//! normal operation. Until [`SledImport::finish`] the directory's marker says that it is not yet a log: an
+//! import that is cut off for any reason leaves nothing that could be mistaken for a log.
+
+use std::fmt;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ::sled::Tree;
+use proto_events::codec::record::EncodedRecord;
+use proto_events::id::{ExpectedVersion, Version};
+
+use crate::api::append::{Append, AppendPart};
+use crate::api::check;
+use crate::api::error::{AppendError, OpenError};
+use crate::api::record::Fence;
+use crate::engine::blocks::BlockBuilder;
+use crate::engine::head::Frontier;
+use crate::engine::index::Index;
+use crate::engine::spacer::Spacer;
+use crate::engine::writer::Writer;
+use crate::engine::writer::shared::Shared;
+use crate::engine::writer::sink::Tail;
+use crate::limits::{GROUP_APPENDS, IMPORT_GROUP_BYTES};
+
+use crate::api::durability::Durability;
+use crate::sled::database::{PARTITION, head_error, open_database, refuse_blobs, sled_error};
+use crate::sled::dir;
+use crate::sled::dir::{DATA_FILE, FORMAT, io_error};
+use crate::sled::index::BLOCKS_TREE;
+use crate::sled::options::SledOptions;
+use crate::sled::sink::{SledSink, sync_all};
+
+/// A log that is being imported. Dropped before it is finished, it leaves the directory as it was found.
+pub struct SledImport {
+    dir: PathBuf,
+    created: bool,
+    durability: Durability,
+    writer: Option<Writer<SledSink>>,
+    waiting: Vec<Append>,
+    waiting_bytes: usize,
+    epoch: u64,
+    finished: bool,
+}
+
+impl fmt::Debug for SledImport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SledImport").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+impl SledImport {
+    /// Begins a log in a new or an empty directory.
+    ///
+    /// # Errors
+    /// [`OpenError::NotEmpty`] if the directory holds anything, others if it cannot be written.
+    pub fn begin(dir: impl AsRef<Path>, durability: Durability) -> Result<Self, OpenError> {
+        let dir = dir.as_ref();
+        let created = dir::claim_for_import(dir, durability)?;
+        let mut import = Self {
+            dir: dir.to_owned(),
+            created,
+            durability,
+            writer: None,
+            waiting: Vec::new(),
+            waiting_bytes: 0,
+            epoch: 0,
+            finished: false,
+        };
+        let sink = fresh_sink(dir, durability)?;
+        let shared = Arc::new(Shared::new(Fence { partition: PARTITION, epoch: 0 }, Index::default()));
+        let tail = Tail { frontier: Frontier::default(), next_chunk: 0, blocks: BlockBuilder::from_zero(0) };
+        import.writer = Some(Writer::new(sink, shared, tail));
+        Ok(import)
+    }
+
+    /// Takes all records of the next append. They may wait to be written together with later ones.
+    ///
+    /// # Errors
+    /// [`AppendError`] if the append, or one that waited, contradicts itself or does not follow the previous
+    /// ones, or if the disk reported an error. The import must then be dropped.
+    pub fn take(&mut self, records: Vec<EncodedRecord>) -> Result<(), AppendError> {
+        let Some(first) = records.first() else { return Err(check::invalid("it has no parts")) };
+        let fence = Fence { partition: first.partition(), epoch: first.epoch() };
+        if fence.epoch == u64::MAX {
+            return Err(check::invalid(
+                "its epoch is the largest possible one, so that the log could not be opened",
+            ));
+        }
+        let set_id = first.set_id();
+        let parts = records.into_iter().map(|record| AppendPart {
+            stream: record.stream().clone(),
+            expected: ExpectedVersion::at(Version(record.first_version().0.saturating_sub(1))),
+            record,
+        });
+        let append = Append { fence, set_id, parts: parts.collect() };
+        check::check_append(&append)?;
+        self.epoch = self.epoch.max(fence.epoch);
+        self.waiting_bytes += append.parts.iter().map(|part| bytes(&part.record)).sum::<usize>();
+        self.waiting.push(append);
+        if self.waiting.len() >= GROUP_APPENDS || self.waiting_bytes >= IMPORT_GROUP_BYTES {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<(), AppendError> {
+        self.waiting_bytes = 0;
+        let waiting = std::mem::take(&mut self.waiting);
+        let writer = self.writer.as_mut().ok_or(AppendError::Closed)?;
+        if waiting.is_empty() { Ok(()) } else { writer.adopt(waiting) }
+    }
+
+    /// Makes the directory a log, which can be opened from now on, with an epoch higher than any imported
+    /// one.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the disk or the database reported an error. The directory is then left as it was
+    /// found.
+    pub fn finish(mut self) -> Result<(), OpenError> {
+        self.write().map_err(|error| head_error(&self.dir, error.to_string()))?;
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        let sink = writer.end().map_err(|why| head_error(&self.dir, why))?;
+        write_meta(&self.dir, &sink.meta, self.durability, self.epoch)?;
+        sync_all(&sink).map_err(io_error(&self.dir, "the imported log could not be made durable"))?;
+        drop(sink);
+        refuse_blobs(&self.dir)?;
+        let released = dir::await_release(&self.dir);
+        released.map_err(|why| head_error(&self.dir, why))?;
+        dir::end_import(&self.dir, self.durability)?;
+        self.finished = true;
+        Ok(())
+    }
+}
+
+impl Drop for SledImport {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        drop(self.writer.take());
+        let released = dir::await_release(&self.dir);
+        let undone = released
+            .and_then(|()| dir::undo_import(&self.dir, self.created).map_err(|error| error.to_string()));
+        if let Err(why) = undone {
+            tracing::error!(why, "removing the files of a failed import failed");
+        }
+    }
+}
+
+/// Returns the bytes of a record and of its bodies outside it.
+fn bytes(record: &EncodedRecord) -> usize {
+    record.bytes().len() + record.detached().iter().map(|detached| detached.body.len()).sum::<usize>()
+}
+
+/// Opens the sink of a log without records.
+fn fresh_sink(dir: &Path, durability: Durability) -> Result<SledSink, OpenError> {
+    let db = open_database(dir, SledOptions::default())?;
+    let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
+    let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
+    let path = dir.join(DATA_FILE);
+    let data = OpenOptions::new().write(true).open(&path);
+    Ok(SledSink {
+        log,
+        spacer: Spacer::after(None),
+        chunks,
+        chunk_spacer: Spacer::after(None),
+        blocks,
+        block_spacer: Spacer::after(None),
+        meta,
+        durability,
+        data: data.map_err(io_error(&path, "the database file could not be opened"))?,
+        dir: dir.to_owned(),
+        db,
+    })
+}
+
+/// Writes the tree `meta` as an opening expects it of a log that has records.
+fn write_meta(dir: &Path, meta: &Tree, durability: Durability, epoch: u64) -> Result<(), OpenError> {
+    let fields: [(&str, &[u8]); 3] = [
+        ("format", &FORMAT.to_be_bytes()),
+        ("durability", durability.name().as_bytes()),
+        ("epoch", &epoch.to_be_bytes()),
+    ];
+    for (key, value) in fields {
+        meta.insert(key, value).map_err(|error| sled_error(dir, &error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! Loading the index kept in the directory. An index that does not match the log is rebuilt from it; the log
+//! is never refused because of its index.
+
+use ::sled::Tree;
+
+use crate::engine::blocks::{BlockBuilder, Watermark};
+use crate::engine::index::Index;
+use crate::engine::index::load::load_block;
+use crate::engine::keys::{Key, parse, value_key};
+use crate::engine::reading::located_records;
+use crate::engine::slot::{Slot, tag};
+
+/// Name of the tree with the sorted blocks of the index. Logs on disk have this name.
+pub(crate) const BLOCKS_TREE: &str = "runs";
+
+/// Key of the watermark in the tree `meta`.
+pub(crate) const WATERMARK: &str = "index";
+
+/// The kept index.
+pub(crate) struct KeptIndex {
+    pub(crate) index: Index,
+    pub(crate) mark: Watermark,
+    pub(crate) builder: BlockBuilder,
+}
+
+/// Loads the kept index; `None` if there is none, and an error if it cannot be used.
+pub(crate) fn load(meta: &Tree, blocks: &Tree, log: &Tree) -> Result<Option<KeptIndex>, String> {
+    let Some(mark) = meta.get(WATERMARK).map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    let mark = std::str::from_utf8(&mark).ok().and_then(Watermark::parse);
+    let mark = mark.ok_or("its watermark is damaged")?;
+    let mut index = Index::default();
+    let mut next = mark.first;
+    for item in blocks.range(value_key(mark.first)..value_key(mark.blocks)) {
+        let (key, block) = item.map_err(|error| error.to_string())?;
+        match parse(&key) {
+            Some(Key::Spacer(_)) => {}
+            Some(Key::Value(ordinal)) if ordinal == next => {
+                load_block(&mut index, &block).map_err(|why| format!("sorted block {ordinal}: {why}"))?;
+                next += 1;
+            }
+            _ => return Err(format!("sorted block {next} is missing")),
+        }
+    }
+    let ends = (next, index.next_ordinal(), index.head(), index.records() as u64);
+    if ends != (mark.blocks, mark.values, mark.head.position, mark.head.frontier.size()) {
+        return Err("it does not end where its watermark says".to_owned());
+    }
+    check_end(&index, log)?;
+    let builder = BlockBuilder::after(&mark);
+    Ok(Some(KeptIndex { index, mark, builder }))
+}
+
+/// Discards the kept index. Its blocks stay: sled moves other pages when it removes entries.
+pub(crate) fn forget(meta: &Tree) -> Result<(), ::sled::Error> {
+    meta.remove(WATERMARK).map(drop)
+}
+
+/// Returns the first ordinal after all sorted blocks.
+pub(crate) fn next_block(blocks: &Tree) -> Result<u64, ::sled::Error> {
+    for item in blocks.iter().rev() {
+        if let Some(Key::Value(ordinal)) = parse(&item?.0) {
+            return Ok(ordinal.saturating_add(1));
+        }
+    }
+    Ok(0)
+}
+
+/// Checks that the last record in the index is at its slot in the log.
+fn check_end(index: &Index, log: &Tree) -> Result<(), String> {
+    let Some((ordinal, slot)) = index.last() else { return Ok(()) };
+    let gone = || format!("it ends at value {ordinal}, which the log does not have");
+    let value = log.get(value_key(ordinal)).map_err(|error| error.to_string())?.ok_or_else(gone)?;
+    let mut last = None;
+    for located in located_records(&value, ordinal).map_err(|error| error.to_string())? {
+        let located = located.map_err(|error| error.to_string())?;
+        last = Some((
+            Slot { offset: located.entry.offset, ..slot },
+            located.last_position(),
+            located.view.stream.to_owned(),
+            located.entry.hash,
+        ));
+    }
+    let same = last.is_some_and(|(last_slot, position, stream, hash)| {
+        last_slot == slot && position == index.head() && index.end_of(&stream).tag == tag(hash)
+    });
+    if same { Ok(()) } else { Err(format!("it differs from the log at value {ordinal}")) }
+}

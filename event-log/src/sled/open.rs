@@ -1,0 +1,329 @@
+//! Opening a log: refusals, checks, and what is made durable before the first append.
+
+use crate::sled::database::{PARTITION, damaged, head_error, open_database, refuse_blobs, sled_error};
+
+use std::fs::OpenOptions;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Arc, Mutex, RwLock};
+
+use ::sled::{Db, Tree};
+use proto_events::id::Position;
+use tokio::sync::mpsc;
+
+use crate::api::error::OpenError;
+use crate::api::holder::Holder;
+use crate::api::note::OpenNote;
+use crate::api::record::Fence;
+use crate::engine::chunks::Chunk;
+use crate::engine::halt;
+use crate::engine::head::{HEAD_FILE, Head};
+use crate::engine::keys;
+use crate::engine::keys::{Key, value_key};
+use crate::engine::spacer::Spacer;
+use crate::engine::writer::Writer;
+use crate::engine::writer::shared::Shared;
+use crate::engine::writer::sink::{Sink as _, Tail};
+use crate::limits::WRITER_QUEUE_APPENDS;
+
+use crate::api::durability::Durability;
+use crate::sled::dir;
+use crate::sled::dir::{DATA_FILE, FORMAT, io_error};
+use crate::sled::guard;
+use crate::sled::guard::Guarded;
+use crate::sled::index;
+use crate::sled::index::{BLOCKS_TREE, KeptIndex};
+use crate::sled::options::SledOptions;
+use crate::sled::scan::{Scan, ScanError};
+use crate::sled::sink::{SledSink, Trees, catch_sled, sync_all};
+use crate::sled::store::SledStore;
+
+impl SledStore {
+    /// Opens the log in `dir`, or creates one.
+    ///
+    /// # Errors
+    /// [`OpenError`], see [`SledStore::open_with`].
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(dir, SledOptions::default())
+    }
+
+    /// Opens the log in `dir`. The part after the kept index is read, or the whole log if no index is kept:
+    /// checksums, positions, versions and the chain of each stream are checked. An append whose last values
+    /// are missing at the log's end was never durable and is removed.
+    ///
+    /// # Errors
+    /// [`OpenError`]: a directory without a log of a known format is refused and left untouched; so is a log
+    /// that another store holds, that is damaged, or that ends before its `HEAD`.
+    pub fn open_with(dir: impl AsRef<Path>, options: SledOptions) -> Result<Self, OpenError> {
+        open(dir.as_ref(), options)
+    }
+}
+
+/// Opens or creates the log in `dir`.
+pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
+    let durability = dir::claim(dir, options)?;
+    // From here on the log's own durability. If the log is gone, no new one is created in its place.
+    let options = SledOptions { durability: Some(durability), create: false, ..options };
+    refuse_blobs(dir)?;
+    let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
+    let before = Holder::read(dir);
+    let proven = head.as_ref().map(|head| head.position);
+    let mut guarded = guard::check_files(dir, head.as_ref(), durability)?;
+    halt::pass("guarded");
+    let opened = open_database(dir, options).and_then(|db| start(dir, options, head, db, &mut guarded));
+    let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
+    if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
+        // The directory is free as soon as the error is returned; a second error is less important than the
+        // first.
+        let _ = dir::await_release(dir);
+    }
+    opened
+}
+
+fn start(
+    dir: &Path,
+    options: SledOptions,
+    head: Option<Head>,
+    db: Db,
+    guarded: &mut Guarded,
+) -> Result<SledStore, OpenError> {
+    halt::pass("database open");
+    let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
+    let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
+    let durability = options.durability.unwrap_or_default();
+    let kept = load_index(dir, &meta, &blocks, &log, guarded)?;
+    let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
+    let mut scan = scan(dir, &log, (kept, next_block), head)?;
+    let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
+    let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
+    for ordinal in leftover {
+        log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
+    }
+    halt::pass("epoch raised");
+    let tail = chunk_tail(dir, &chunks, scan.index.head())?;
+    for ordinal in tail.leftover.clone() {
+        chunks.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
+    }
+    let path = dir.join(DATA_FILE);
+    let data = OpenOptions::new().write(true).open(&path);
+    let mut sink = SledSink {
+        log: log.clone(),
+        spacer: Spacer::after(scan.last_spaced),
+        chunks: chunks.clone(),
+        chunk_spacer: Spacer::after(tail.last_spaced),
+        block_spacer: Spacer::after(last_spaced(&blocks).map_err(|error| sled_error(dir, &error))?),
+        blocks,
+        meta,
+        durability,
+        data: data.map_err(io_error(&path, "the database file could not be opened"))?,
+        dir: dir.to_owned(),
+        db,
+    };
+    save_blocks(&mut sink, &mut scan).map_err(|why| damaged(dir, why))?;
+    sync_all(&sink).map_err(io_error(dir, "the new epoch could not be made durable"))?;
+    halt::pass("epoch synced");
+    remove_snapshots(dir, &sink, guarded)?;
+    refuse_blobs(dir)?;
+    let head = Head { position: scan.index.head(), frontier: scan.frontier.clone() };
+    sink.write_head(&head).map_err(|why| head_error(dir, why))?;
+    if let Some(mark) = scan.blocks.take_mark() {
+        sink.put_watermark(&mark).map_err(|why| damaged(dir, why))?;
+        // Data that the database has not written when it is closed looks like a tear at the next opening.
+        sync_all(&sink).map_err(io_error(dir, "the index could not be made durable"))?;
+    }
+    halt::pass("head written");
+    Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
+    let fence = Fence { partition: PARTITION, epoch };
+    let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
+    let trees = Trees { log, chunks, blocks: sink.blocks.clone() };
+    spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
+}
+
+/// Loads the kept index, unless there is none or it does not match the log.
+fn load_index(
+    dir: &Path,
+    meta: &Tree,
+    blocks: &Tree,
+    log: &Tree,
+    guarded: &mut Guarded,
+) -> Result<Option<KeptIndex>, OpenError> {
+    if !guarded.trusted {
+        // The whole log is then scanned, its chains included.
+        return index::forget(meta).map(|()| None).map_err(|error| sled_error(dir, &error));
+    }
+    let load = AssertUnwindSafe(|| index::load(meta, blocks, log));
+    let loaded =
+        catch_unwind(load).unwrap_or_else(|_| Err("the database panicked while it was read".to_owned()));
+    match loaded {
+        Ok(Some(kept)) => Ok(Some(kept)),
+        // Blocks without a watermark were left by a process that died before it wrote its first.
+        Ok(None) => Ok(None),
+        Err(why) => {
+            tracing::warn!(dir = %dir.display(), why, "the index is rebuilt from the log");
+            guarded.notes.push(OpenNote::IndexRebuilt { why });
+            index::forget(meta).map_err(|error| sled_error(dir, &error))?;
+            Ok(None)
+        }
+    }
+}
+
+/// The tree in which earlier releases kept snapshots of states.
+const SNAPSHOTS: &str = "snapshots";
+
+/// Removes the snapshots that an earlier release kept, once. Syncs the removal before anything else is
+/// written, since sled may reuse the segments that it frees. An empty tree, which every log of such a release
+/// has, is not noted.
+fn remove_snapshots(dir: &Path, sink: &SledSink, guarded: &mut Guarded) -> Result<(), OpenError> {
+    if !sink.db.tree_names().iter().any(|name| *name == SNAPSHOTS) {
+        return Ok(());
+    }
+    let removed = catch_sled(|| {
+        let held_any = !sink.db.open_tree(SNAPSHOTS)?.is_empty();
+        sink.db.drop_tree(SNAPSHOTS).map(|_| held_any)
+    });
+    match removed {
+        Ok(held_any) => guarded.notes.extend(held_any.then_some(OpenNote::SnapshotsRemoved)),
+        // The next opening tries once more.
+        Err(why) => {
+            tracing::warn!(dir = %dir.display(), why, "snapshots of an earlier release were not removed");
+        }
+    }
+    sync_all(sink).map_err(io_error(dir, "the removal of the snapshots could not be made durable"))
+}
+
+/// Hands over the sorted blocks of the index that the scan has built.
+fn save_blocks(sink: &mut SledSink, scan: &mut Scan) -> Result<(), String> {
+    let finished = scan.blocks.take_finished();
+    finished.iter().try_for_each(|(ordinal, block)| sink.put_block(*ordinal, block))
+}
+
+/// Returns the highest ordinal of a tree that has spacers: its last key is always a spacer.
+fn last_spaced(tree: &Tree) -> Result<Option<u64>, ::sled::Error> {
+    let last = tree.last()?.and_then(|(key, _)| keys::parse(&key));
+    Ok(last.map(|key| match key {
+        Key::Value(ordinal) | Key::Spacer(ordinal) => ordinal,
+    }))
+}
+
+fn spawn(
+    (dir, options): (&Path, SledOptions),
+    trees: Trees,
+    sink: SledSink,
+    shared: Shared,
+    tail: Tail,
+) -> Result<SledStore, OpenError> {
+    let shared = Arc::new(shared);
+    let (queue, jobs) = mpsc::channel(WRITER_QUEUE_APPENDS);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(io_error(dir, "the runtime of the writer could not be created"))?;
+    let writer_shared = Arc::clone(&shared);
+    let work = move || runtime.block_on(Writer::new(sink, writer_shared, tail).run(jobs));
+    let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
+    Ok(SledStore {
+        dir: dir.to_owned(),
+        options,
+        shared,
+        queue,
+        notes: Vec::new(),
+        trees: RwLock::new(Some(trees)),
+        writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer thread could not be started"))?)),
+    })
+}
+
+fn scan_error(dir: &Path, error: ScanError) -> OpenError {
+    match error {
+        ScanError::Damaged(what) => damaged(dir, what),
+        ScanError::EndsBefore { head, log } => OpenError::EndsBeforeHead { path: dir.to_owned(), head, log },
+    }
+}
+
+fn scan(
+    dir: &Path,
+    log: &Tree,
+    (kept, next_block): (Option<KeptIndex>, u64),
+    head: Option<Head>,
+) -> Result<Scan, OpenError> {
+    let read = AssertUnwindSafe(|| {
+        let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
+        let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
+        if scan.head_is_older() {
+            tracing::warn!(dir = %dir.display(), "HEAD is older than the index: it may have been restored from a copy");
+        }
+        // Ends at the first error: sled's iterator would repeat it forever.
+        for item in log.range(value_key(from)..) {
+            let (key, bytes) = item.map_err(|error| sled_error(dir, &error))?;
+            scan.take(&key, &bytes).map_err(|error| scan_error(dir, error))?;
+        }
+        Ok(scan)
+    });
+    catch_unwind(read).unwrap_or_else(|_| Err(damaged(dir, "the database panicked while the log was read")))
+}
+
+/// The end of the chunks.
+struct ChunkTail {
+    /// The chunks after those of the log's records: their append was never durable. The first of these
+    /// ordinals is reused next.
+    leftover: std::ops::Range<u64>,
+    last_spaced: Option<u64>,
+}
+
+/// Reads the chunks from their end back to the first one whose record is in the log.
+fn chunk_tail(dir: &Path, chunks: &Tree, head: Position) -> Result<ChunkTail, OpenError> {
+    let read = AssertUnwindSafe(|| {
+        let mut tail = ChunkTail { leftover: 0..0, last_spaced: None };
+        let mut end = None;
+        for item in chunks.iter().rev() {
+            let (key, value) = item.map_err(|error| sled_error(dir, &error))?;
+            match keys::parse(&key) {
+                Some(Key::Spacer(ordinal)) if value.is_empty() => {
+                    tail.last_spaced = tail.last_spaced.or(Some(ordinal));
+                }
+                Some(Key::Value(ordinal)) => {
+                    let chunk = Chunk::open(&value)
+                        .map_err(|what| damaged(dir, format!("chunk {ordinal}: {what}")))?;
+                    let end = *end.get_or_insert(ordinal.saturating_add(1));
+                    if chunk.position <= head {
+                        tail.leftover = ordinal.saturating_add(1)..end;
+                        return Ok(tail);
+                    }
+                }
+                _ => return Err(damaged(dir, format!("the chunks have an unknown key: {key:02x?}"))),
+            }
+        }
+        tail.leftover = 0..end.unwrap_or_default();
+        Ok(tail)
+    });
+    catch_unwind(read)
+        .unwrap_or_else(|_| Err(damaged(dir, "the database panicked while the chunks were read")))
+}
+
+/// Raises the epoch, and writes or compares the other fields of the tree `meta`. Durable with the next flush.
+fn raise_epoch(dir: &Path, meta: &Tree, durability: Durability, empty: bool) -> Result<u64, OpenError> {
+    let get = |key: &str| meta.get(key).map_err(|error| sled_error(dir, &error));
+    let set = |key: &str, value: &[u8]| meta.insert(key, value).map_err(|error| sled_error(dir, &error));
+    let format = FORMAT.to_be_bytes();
+    // A first opening that a power failure cut short may have left only one of them. No append was
+    // acknowledged then.
+    for (key, value) in [("format", &format[..]), ("durability", durability.name().as_bytes())] {
+        match get(key)? {
+            Some(known) if *known == *value => {}
+            None if empty => set(key, value).map(drop)?,
+            _ => {
+                return Err(damaged(
+                    dir,
+                    "taskreel.format and the database disagree on its format or durability",
+                ));
+            }
+        }
+    }
+    let before = match get("epoch")? {
+        None if empty => 0,
+        Some(epoch) if epoch.len() == 8 => {
+            epoch.iter().fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte))
+        }
+        _ => return Err(damaged(dir, "its epoch is missing")),
+    };
+    let epoch = before.checked_add(1).ok_or_else(|| damaged(dir, "its epoch is the largest possible one"))?;
+    set("epoch", &epoch.to_be_bytes())?;
+    Ok(epoch)
+}

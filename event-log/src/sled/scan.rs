@@ -1,0 +1,268 @@
+//! The scan of the log on opening, from the end of the kept index, or of all of it: it completes index and
+//! frontier, and finds damage. Bodies are not compared with their digests here; every read does that.
+
+use std::collections::VecDeque;
+
+use proto_events::id::{Digest, Position, StreamId};
+
+use crate::api::error::ReadError;
+use crate::api::open_work::work_change_in;
+use crate::engine::blocks::BlockBuilder;
+use crate::engine::head::{Frontier, Head};
+use crate::engine::index::Index;
+use crate::engine::keys::{Key, parse};
+use crate::engine::reading::{Located, located_records};
+use crate::engine::slot::{IndexedRecord, Slot, StreamEnd, tag};
+use crate::limits::APPENDS_REMEMBERED;
+
+use crate::sled::index::KeptIndex;
+
+/// The state of the scan.
+#[derive(Debug)]
+pub(crate) struct Scan {
+    pub(crate) index: Index,
+    pub(crate) frontier: Frontier,
+    /// The highest ordinal that has spacers.
+    pub(crate) last_spaced: Option<u64>,
+    /// The sorted blocks of the index to be written.
+    pub(crate) blocks: BlockBuilder,
+    /// The newest appends, each with the value that it begins in.
+    recent: VecDeque<([u8; 16], u32)>,
+    /// The last append, while it is not whole yet.
+    open: Option<OpenAppend>,
+    next_position: u64,
+    next_ordinal: u64,
+    head: Option<Head>,
+}
+
+#[derive(Debug)]
+struct OpenAppend {
+    id: [u8; 16],
+    pub(crate) of: u16,
+    records: Vec<PendingRecord>,
+}
+
+/// A record that waits for the rest of its append.
+#[derive(Debug)]
+struct PendingRecord {
+    stream: String,
+    hash: Digest,
+    entered: IndexedRecord,
+}
+
+/// The reasons why a scan fails.
+#[derive(Debug)]
+pub(crate) enum ScanError {
+    /// The log is damaged.
+    Damaged(String),
+    /// The log is shorter than `HEAD` says.
+    EndsBefore { head: Position, log: Position },
+}
+
+impl From<ReadError> for ScanError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Corrupt { what, position, .. } => Self::Damaged(
+                position.map_or(what.clone(), |position| format!("{what} (position {position})")),
+            ),
+            other => Self::Damaged(other.to_string()),
+        }
+    }
+}
+
+impl Scan {
+    /// Creates a scan that continues after the kept index, and will compare the log with `HEAD`.
+    ///
+    /// # Errors
+    /// [`ScanError::Damaged`] if `HEAD` covers exactly the kept index, but was written for other records.
+    pub(crate) fn after(
+        kept: Option<KeptIndex>,
+        next_block: u64,
+        head: Option<Head>,
+    ) -> Result<Self, ScanError> {
+        let mut scan = Self {
+            index: Index::default(),
+            frontier: Frontier::default(),
+            last_spaced: None,
+            blocks: BlockBuilder::from_zero(next_block),
+            recent: VecDeque::new(),
+            open: None,
+            next_position: 1,
+            next_ordinal: 0,
+            head,
+        };
+        if let Some(KeptIndex { index, mark, builder }) = kept {
+            scan.next_position = mark.head.position.0 + 1;
+            scan.next_ordinal = mark.values;
+            scan.frontier = mark.head.frontier;
+            (scan.index, scan.blocks) = (index, builder);
+        }
+        scan.compare_with_head()?;
+        Ok(scan)
+    }
+
+    /// Whether `HEAD` is from before the end of the kept index, so that it cannot be compared with what is
+    /// scanned.
+    pub(crate) fn head_is_older(&self) -> bool {
+        self.head.as_ref().is_some_and(|head| head.frontier.size() < self.frontier.size())
+    }
+
+    /// Takes the next entry of the tree.
+    pub(crate) fn take(&mut self, key: &[u8], bytes: &[u8]) -> Result<(), ScanError> {
+        match parse(key) {
+            Some(Key::Spacer(ordinal)) if bytes.is_empty() => {
+                self.last_spaced = Some(ordinal);
+                Ok(())
+            }
+            Some(Key::Value(ordinal)) => self.take_value(ordinal, bytes),
+            _ => Err(ScanError::Damaged(format!("the log has an unknown key: {key:02x?}"))),
+        }
+    }
+
+    fn take_value(&mut self, ordinal: u64, bytes: &[u8]) -> Result<(), ScanError> {
+        let expected = (self.next_ordinal, self.next_position);
+        let mut records = located_records(bytes, ordinal)?;
+        let first = records.next_position();
+        if (ordinal, first.0) != expected {
+            return Err(ScanError::Damaged(format!(
+                "value {} with position {} is missing; value {ordinal} with position {first} follows",
+                expected.0, expected.1
+            )));
+        }
+        self.next_ordinal += 1;
+        for located in &mut records {
+            self.take_record(ordinal, &located?)?;
+        }
+        self.next_position = records.next_position().0;
+        if self.next_position == first.0 {
+            return Err(ScanError::Damaged(format!("value {ordinal} has no record")));
+        }
+        self.end_value(ordinal)
+    }
+
+    /// Enters the values so far, unless the append at their end continues. Values of such an append hold
+    /// nothing else.
+    fn end_value(&mut self, ordinal: u64) -> Result<(), ScanError> {
+        let begins =
+            |record: &PendingRecord| u64::from(record.entered.slot.ordinal) == self.index.next_ordinal();
+        let alone = |open: &OpenAppend| open.records.first().is_some_and(begins);
+        match &self.open {
+            None => {
+                let Self { index, frontier, blocks, .. } = self;
+                let position = index.head();
+                blocks.end_group(index.next_ordinal(), || Head { position, frontier: frontier.clone() });
+                Ok(())
+            }
+            Some(open) if alone(open) => Ok(()),
+            Some(_) => Err(ScanError::Damaged(format!("an append ends incomplete inside value {ordinal}"))),
+        }
+    }
+
+    fn take_record(&mut self, ordinal: u64, located: &Located<'_>) -> Result<(), ScanError> {
+        let view = &located.view;
+        let wrong = |what: &str| {
+            let at = (view.stream, view.first_version, located.position);
+            ScanError::Damaged(format!("stream {} at version {} (position {}): {what}", at.0, at.1, at.2))
+        };
+        let end = self.index.end_of(view.stream);
+        // A known name was checked with the stream's first record.
+        if end.version.0 == 0 && StreamId::parse(view.stream).is_err() {
+            return Err(wrong("its name is not a stream id"));
+        }
+        if view.first_version.0 != end.version.0 + 1 {
+            return Err(wrong(&format!("the stream ends at version {} before this record", end.version)));
+        }
+        if tag(view.previous) != end.tag {
+            return Err(wrong("it does not name the hash of the stream's previous record"));
+        }
+        let slot = Slot {
+            ordinal: u32::try_from(ordinal).map_err(|_| wrong("the ordinal of its value exceeds 32 bits"))?,
+            offset: located.entry.offset,
+        };
+        if !self.add_to_append(slot, located) {
+            return Err(wrong(
+                "it is not the next record of its append, or the previous append is incomplete",
+            ));
+        }
+        self.compare_with_head()
+    }
+
+    /// Adds a record to the others of its append, and enters them when the append is whole. Returns false if
+    /// the record is not the next one of the append.
+    fn add_to_append(&mut self, slot: Slot, located: &Located<'_>) -> bool {
+        let view = &located.view;
+        let end = StreamEnd::of(view.last_version(), located.entry.hash);
+        let entered = IndexedRecord { end, slot, events: view.event_count, work: work_change_in(view) };
+        if view.parts == 1 && self.open.is_none() {
+            // The most frequent case: nothing needs to be held.
+            self.remember(view.set_id, slot.ordinal);
+            self.index.add_to_blocks(view.stream, &entered, &mut self.blocks);
+            self.frontier.push(located.entry.hash);
+            return true;
+        }
+        let mut open = self.open.take().unwrap_or_else(|| OpenAppend {
+            id: view.set_id,
+            of: view.parts,
+            records: Vec::new(),
+        });
+        let next = (open.id, usize::from(open.of), open.records.len());
+        if next != (view.set_id, view.parts.into(), view.part.into()) {
+            return false;
+        }
+        let (stream, hash) = (view.stream.to_owned(), located.entry.hash);
+        open.records.push(PendingRecord { stream, hash, entered });
+        if open.records.len() < usize::from(open.of) {
+            self.open = Some(open);
+        } else {
+            self.enter(open);
+        }
+        true
+    }
+
+    /// Remembers an append for the index, up to the number of newest ones that the index keeps.
+    fn remember(&mut self, set_id: [u8; 16], ordinal: u32) {
+        if self.recent.len() >= APPENDS_REMEMBERED {
+            self.recent.pop_front();
+        }
+        self.recent.push_back((set_id, ordinal));
+    }
+
+    fn enter(&mut self, open: OpenAppend) {
+        if let Some(first) = open.records.first() {
+            self.remember(open.id, first.entered.slot.ordinal);
+        }
+        for record in open.records {
+            self.index.add_to_blocks(&record.stream, &record.entered, &mut self.blocks);
+            self.frontier.push(record.hash);
+        }
+    }
+
+    /// Compares the log with `HEAD` at the record up to which `HEAD` was written.
+    fn compare_with_head(&self) -> Result<(), ScanError> {
+        let Some(head) = &self.head else { return Ok(()) };
+        let reached = head.frontier.size() == self.frontier.size() && self.open.is_none();
+        if !reached || (head.frontier == self.frontier && head.position == self.index.head()) {
+            return Ok(());
+        }
+        Err(ScanError::Damaged(format!(
+            "its first {} records are not those that HEAD was written for (position {}): the records were changed, or HEAD belongs to another log",
+            head.frontier.size(),
+            head.position
+        )))
+    }
+
+    /// Ends the scan. Returns the ordinals of values to remove: those of an append at the end that is not
+    /// whole.
+    pub(crate) fn finish(&mut self) -> Result<std::ops::Range<u64>, ScanError> {
+        self.compare_with_head()?;
+        for (set_id, ordinal) in self.recent.drain(..) {
+            self.index.remember(set_id, ordinal);
+        }
+        if let Some(head) = &self.head
+            && (head.frontier.size() > self.frontier.size() || head.position > self.index.head())
+        {
+            return Err(ScanError::EndsBefore { head: head.position, log: self.index.head() });
+        }
+        Ok(self.index.next_ordinal()..self.next_ordinal)
+    }
+}

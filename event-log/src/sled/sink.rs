@@ -1,0 +1,173 @@
+//! The trees, as the writer and the readers see them.
+
+use std::fs::File;
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+
+use ::sled::{Db, IVec, Tree};
+
+use crate::api::error::ReadError;
+use crate::engine::blocks::Watermark;
+use crate::engine::head::Head;
+use crate::engine::keys::value_key;
+use crate::engine::spacer::Spacer;
+use crate::engine::values::Values;
+use crate::engine::writer::sink::Sink;
+use crate::engine::{files, halt};
+
+use crate::api::durability::Durability;
+use crate::sled::index::WATERMARK;
+
+/// The trees that readers use. While a handle is alive, the directory stays locked.
+pub(crate) struct Trees {
+    pub(crate) log: Tree,
+    pub(crate) chunks: Tree,
+    pub(crate) blocks: Tree,
+}
+
+/// The trees and files that the writer uses.
+pub(crate) struct SledSink {
+    pub(crate) db: Db,
+    pub(crate) log: Tree,
+    pub(crate) spacer: Spacer,
+    pub(crate) chunks: Tree,
+    pub(crate) chunk_spacer: Spacer,
+    pub(crate) blocks: Tree,
+    pub(crate) block_spacer: Spacer,
+    pub(crate) meta: Tree,
+    pub(crate) durability: Durability,
+    /// Our own descriptor of sled's data file.
+    pub(crate) data: File,
+    pub(crate) dir: PathBuf,
+}
+
+impl Values for Trees {
+    type Bytes = IVec;
+
+    fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        get(&self.log, "value", ordinal)
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        get(&self.chunks, "chunk", ordinal)
+    }
+}
+
+impl Values for SledSink {
+    type Bytes = IVec;
+
+    fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        get(&self.log, "value", ordinal)
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+        get(&self.chunks, "chunk", ordinal)
+    }
+}
+
+fn get(tree: &Tree, what: &str, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+    // sled panics on some kinds of damage. This only reads, so that nothing is left incomplete.
+    let read = catch_unwind(AssertUnwindSafe(|| tree.get(value_key(ordinal))));
+    let panicked =
+        |_| ReadError::corrupt(format!("the database panicked while {what} {ordinal} was read"), None);
+    read.map_err(panicked)?.map_err(|error| match error {
+        ::sled::Error::Io(error) => ReadError::Io(describe_io(&error)),
+        other => ReadError::corrupt(format!("{what} {ordinal}: {other}"), None),
+    })
+}
+
+/// Describes an error of sled for people.
+fn describe(error: &::sled::Error) -> String {
+    match error {
+        ::sled::Error::Io(error) => describe_io(error),
+        other => other.to_string(),
+    }
+}
+
+/// Describes an error of the operating system. sled passes such errors on as copies, whose text is a debug
+/// format.
+fn describe_io(error: &std::io::Error) -> String {
+    match error.kind() {
+        ErrorKind::StorageFull => "no space left on the disk; free some space first".to_owned(),
+        ErrorKind::Other => error.to_string(),
+        kind if error.raw_os_error().is_none() => kind.to_string(),
+        _ => error.to_string(),
+    }
+}
+
+/// Runs work on a tree whose loss does no harm; a panic of sled on damage becomes an error.
+pub(crate) fn catch_sled<T>(work: impl FnOnce() -> Result<T, ::sled::Error>) -> Result<T, String> {
+    let done = catch_unwind(AssertUnwindSafe(work));
+    done.map_err(|_| "the database gave up".to_owned())?.map_err(|error| error.to_string())
+}
+
+/// Inserts a value, after the spacers that must precede it.
+fn put(tree: &Tree, spacer: &mut Spacer, ordinal: u64, value: &[u8]) -> Result<(), String> {
+    for key in spacer.before(ordinal) {
+        tree.insert(key, &[]).map_err(|error| describe(&error))?;
+    }
+    let before = tree.insert(value_key(ordinal), value).map_err(|error| describe(&error))?;
+    // Read once more, so that a leaf filled by this insertion is split now, not at its next read: a split is
+    // a write, and after a failed write that read would fail.
+    tree.contains_key(value_key(ordinal)).map_err(|error| describe(&error))?;
+    match before {
+        None => Ok(()),
+        Some(_) => Err(format!("value {ordinal} exists already")),
+    }
+}
+
+impl Sink for SledSink {
+    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        halt::pass("value");
+        put(&self.log, &mut self.spacer, ordinal, value)
+    }
+
+    fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        halt::pass("chunk");
+        put(&self.chunks, &mut self.chunk_spacer, ordinal, value)
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        halt::pass("flush");
+        self.db.flush().map_err(|error| describe(&error))?;
+        halt::pass("sync");
+        match self.durability {
+            Durability::Strict => self.data.sync_data().map_err(|error| error.to_string()),
+            Durability::Os => Ok(()),
+        }
+    }
+
+    fn put_block(&mut self, ordinal: u64, block: &[u8]) -> Result<(), String> {
+        halt::pass("block");
+        for key in self.block_spacer.before(ordinal) {
+            self.blocks.insert(key, &[]).map_err(|error| describe(&error))?;
+        }
+        // A block that no watermark covers may have this ordinal already.
+        self.blocks.insert(value_key(ordinal), block).map_err(|error| describe(&error))?;
+        Ok(())
+    }
+
+    fn put_watermark(&mut self, mark: &Watermark) -> Result<(), String> {
+        halt::pass("watermark");
+        self.meta.insert(WATERMARK, mark.to_text().as_bytes()).map_err(|error| describe(&error))?;
+        Ok(())
+    }
+
+    fn write_head(&mut self, head: &Head) -> Result<(), String> {
+        if self.durability == Durability::Os {
+            // HEAD is durable when it is written, so the records it covers must be durable before.
+            self.data.sync_data().map_err(|error| error.to_string())?;
+        }
+        head.write(&self.dir).map_err(|error| error.to_string())
+    }
+}
+
+/// Makes all that was inserted durable, and the names of sled's files.
+pub(crate) fn sync_all(sink: &SledSink) -> std::io::Result<()> {
+    sink.db.flush().map_err(std::io::Error::other)?;
+    sink.data.sync_all()?;
+    // sled never syncs this file, and does not open without its contents.
+    std::fs::File::open(sink.dir.join("conf"))?.sync_all()?;
+    files::sync_dir(&sink.dir)
+}

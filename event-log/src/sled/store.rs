@@ -1,0 +1,226 @@
+//! The store over a log directory: [`EventReader`] and [`EventStore`] on sled's trees.
+
+use crate::api::append::{Append, AppendFuture, Appended};
+use crate::api::check;
+use crate::api::durability::Durability;
+use crate::api::error::{CloseError, OpenError, ReadError};
+use crate::api::feed::Feed;
+use crate::api::holder::Holder;
+use crate::api::note::OpenNote;
+use crate::api::reader::EventReader;
+use crate::api::record::{Fence, StoredRecord, StreamInfo};
+use crate::api::scan::{Compare, ScanStep, Scanned};
+use crate::api::store::EventStore;
+use crate::engine::reading::Located;
+use crate::engine::values::Values;
+use crate::engine::writer::shared::{Job, Shared};
+use crate::engine::{reading, scan_value, writer};
+use crate::sled::dir;
+use crate::sled::options::SledOptions;
+use crate::sled::sink::Trees;
+use proto_events::id::{Position, StreamId, Version};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use tokio::sync::mpsc;
+
+/// A log in a directory. Dropping it closes it.
+pub struct SledStore {
+    pub(crate) dir: PathBuf,
+    /// Options for a reopening, with the log's own durability. If the log is gone, no new one is created in
+    /// its place.
+    pub(crate) options: SledOptions,
+    pub(crate) notes: Vec<OpenNote>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) queue: mpsc::Sender<Job>,
+    pub(crate) trees: RwLock<Option<Trees>>,
+    pub(crate) writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
+}
+
+impl fmt::Debug for SledStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SledStore")
+            .field("dir", &self.dir)
+            .field("fence", &self.shared.fence)
+            .finish_non_exhaustive()
+    }
+}
+
+impl SledStore {
+    /// Returns the directory of the log.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the durability of the log, as its header states it.
+    pub fn durability(&self) -> Durability {
+        self.options.durability.unwrap_or_default()
+    }
+
+    /// Returns the notes of the opening; empty after a clean close.
+    pub fn notes(&self) -> &[OpenNote] {
+        &self.notes
+    }
+
+    /// Sets the notes, and adds one that the log was not closed if the previous holder's file is still there.
+    pub(crate) fn with_notes(
+        mut self,
+        notes: Vec<OpenNote>,
+        before: Option<Holder>,
+        proven: Option<Position>,
+    ) -> Self {
+        self.notes = notes;
+        if let Some(holder) = before {
+            let end = self.index(crate::engine::index::Index::head);
+            let proven = proven.unwrap_or_default();
+            self.notes.push(OpenNote::NotClosed { holder: Some(holder), proven, end });
+        }
+        self
+    }
+
+    pub(crate) fn read<R>(&self, query: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {
+        // Closing waits for this guard, so that no reader holds the directory longer than the store.
+        let trees = self.trees.read().unwrap_or_else(PoisonError::into_inner);
+        query(trees.as_ref().ok_or(ReadError::Closed)?)
+    }
+
+    fn index<R>(&self, query: impl FnOnce(&crate::engine::index::Index) -> R) -> R {
+        query(&self.shared.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl EventReader for SledStore {
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.read(|trees| {
+            let (end, slots) =
+                self.index(|index| (index.end_of(stream.as_str()).version, index.slots_of(stream.as_str())));
+            if end < from {
+                return Ok(Vec::new());
+            }
+            let first = reading::slot_for_version(trees, &slots, from)?;
+            let wanted = slots.get(first..).unwrap_or_default();
+            reading::read_slots(trees, stream, wanted.get(..limit).unwrap_or(wanted))
+        })
+    }
+
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        self.read(|trees| {
+            let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
+            reading::read_from(trees, from, range, end, limit)
+        })
+    }
+
+    fn scan(
+        &self,
+        from: Position,
+        compare: Compare,
+        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+    ) -> Result<(), ReadError> {
+        let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
+        let first = self.read(|trees| reading::value_for_position(trees, from, range))?;
+        // The guard is released between values: closing need not wait for a long scan, and `visit` may read.
+        let whole = |located: &Located<'_>| self.read(|trees| located.stored(trees).map(drop));
+        for ordinal in first..end {
+            let bytes = self.read(|trees| Values::require(trees, ordinal))?;
+            if scan_value::scan_value((ordinal, &bytes), from, compare, &whole, visit)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn head(&self) -> Result<Position, ReadError> {
+        self.read(|_| Ok(self.index(crate::engine::index::Index::head)))
+    }
+
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
+        self.read(|_| Ok(self.index(|index| index.end_of(stream.as_str()).version)))
+    }
+
+    fn list_streams(
+        &self,
+        prefix: &str,
+        after: Option<&StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamInfo>, ReadError> {
+        self.read(|_| Ok(self.index(|index| index.list(prefix, after.map(StreamId::as_str), limit))))
+    }
+
+    fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
+        self.read(|_| Ok(self.index(crate::engine::index::Index::open_work)))
+    }
+
+    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let surveyed = self.read(|trees| {
+            reading::survey(trees, self.index(crate::engine::index::Index::next_ordinal), show);
+            Ok(())
+        });
+        if let Err(error) = surveyed {
+            show(Err(error));
+        }
+    }
+}
+
+impl EventStore for SledStore {
+    fn fence(&self) -> Fence {
+        self.shared.fence
+    }
+
+    fn append(&self, append: Append) -> AppendFuture {
+        writer::ask(&self.shared, &self.queue, append)
+    }
+
+    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
+        self.read(|trees| {
+            let (recent, end) = self.index(|index| (index.recall(set_id), index.next_ordinal()));
+            let parts = match recent {
+                Some(ordinal) => reading::whole_append(trees, ordinal.into(), set_id)?,
+                None => reading::find_append(trees, end, set_id)?,
+            };
+            Ok(parts.map(|parts| check::appended(&parts)))
+        })
+    }
+
+    fn subscribe(&self) -> Feed {
+        self.shared.subscribe()
+    }
+
+    fn close(&self) -> Result<(), CloseError> {
+        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Ok(());
+        };
+        self.shared.closing.notify_one();
+        let ended = writer.join().unwrap_or_else(|_| Err("the writer panicked".to_owned()));
+        self.shared.end_feeds();
+        self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
+        Holder::remove(&self.dir);
+        dir::await_release(&self.dir).map_err(|why| CloseError::StillHeld { why })?;
+        match (self.shared.poisoned.get(), ended) {
+            (Some(why), _) => Err(CloseError::Poisoned { why: why.clone() }),
+            (None, Err(why)) => Err(CloseError::Head { why }),
+            (None, Ok(())) => Ok(()),
+        }
+    }
+
+    fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
+        if let Err(error) = self.close() {
+            // After a failed write this returns that failure; the reopening determines what is durable.
+            tracing::warn!(%error, "closing the log failed; it is reopened all the same");
+        }
+        Ok(Arc::new(Self::open_with(&self.dir, self.options)?))
+    }
+}
+
+impl Drop for SledStore {
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::error!(%error, "closing the log failed");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Models of the store's synchronization primitives, scheduled by shuttle.
+
+pub(crate) mod broadcast;
+pub(crate) mod mpsc;
+mod notify;
+pub(crate) mod oneshot;
+
+use std::ops::Add;
+use std::time::Duration;
+
+pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
+pub(crate) use self::notify::Notify;
+
+/// A moment. There is no time: every deadline has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Instant;
+
+impl Instant {
+    pub(crate) fn now() -> Self {
+        Self
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, _: Duration) -> Self {
+        self
+    }
+}
+
+/// Yields to the other tasks, once.
+pub(crate) async fn sleep_until(_: Instant) {
+    shuttle::future::yield_now().await;
+}
+
+/// Spawns a task, as a thread of the blocking pool would run it.
+pub(crate) fn spawn_blocking<R: Send + 'static>(
+    work: impl FnOnce() -> R + Send + 'static,
+) -> shuttle::future::JoinHandle<R> {
+    shuttle::future::spawn(async move { work() })
+}

@@ -1,0 +1,68 @@
+//! A conformance suite for stores: `run` makes a fresh store for each rule and panics at the first rule that
+//! does not hold. For tests; feature `testing`.
+#![allow(
+    clippy::missing_panics_doc,
+    reason = "a suite panics where a rule does not hold: that is its answer"
+)]
+
+pub(crate) mod appending;
+pub(crate) mod failing;
+pub(crate) mod following;
+pub(crate) mod joining;
+pub(crate) mod large;
+pub(crate) mod paging;
+pub(crate) mod racing;
+pub(crate) mod reading;
+pub(crate) mod reopening;
+pub(crate) mod sketch;
+
+use std::sync::Arc;
+
+use crate::api::reader::EventReader;
+use crate::api::record::StoredRecord;
+use crate::api::store::EventStore;
+
+// For the tests of the store in a directory.
+#[doc(hidden)]
+pub use crate::engine::index::alone::{IndexAlone, index_alone};
+pub use crate::testing::conformance::sketch::{Author, draft, id, ok, stream};
+
+/// Runs the suite on a store. `make` returns an empty one each time; its directory must outlive it.
+pub async fn run(make: impl Fn() -> Arc<dyn EventStore>) {
+    appending::run(&make).await;
+    large::run(&make).await;
+    reading::run(&make, &|store| store).await;
+    following::run(&make).await;
+    reopening::run(&make).await;
+    racing::run(&make);
+    joining::run(&make).await;
+    paging::run(&make).await;
+}
+
+/// Runs the rules for a failing disk on a store. `make` returns an empty store each time, which can be
+/// reopened.
+pub async fn run_with_faults(make: impl Fn() -> Arc<dyn EventStore>) {
+    failing::run(&make).await;
+}
+
+/// Reads a log from every position, version and stream, in pages of every size from 1 up, and compares each
+/// page with the expected one. For logs of a few dozen records, since the pages are many. `records` is the
+/// whole log.
+pub fn check_pages(reader: &dyn EventReader, records: &[StoredRecord]) {
+    paging::check_pages(reader, records);
+}
+
+/// Runs the reading part of the suite on a reader: `make` returns an empty store each time, and `open` makes
+/// the reader from the store once it is filled.
+pub async fn run_reader(
+    make: impl Fn() -> Arc<dyn EventStore>,
+    open: impl Fn(Arc<dyn EventStore>) -> Arc<dyn EventReader>,
+) {
+    reading::run(&make, &open).await;
+}
+
+/// Reads the whole log page by page and checks it: positions and versions are consecutive, each record names
+/// the one before it in its stream, each append is whole. Returns the number of events.
+pub fn check_log(store: &dyn EventReader) -> u64 {
+    reading::check_log(store)
+}

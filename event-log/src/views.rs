@@ -1,0 +1,19 @@
+//! Views for readers: rows made from the log alone, statistics, and the lookup of typed names. Everything
+//! takes an [`EventReader`](crate::api::EventReader) and knows no actor.
+
+pub(crate) mod calls;
+pub(crate) mod find;
+pub(crate) mod stats;
+pub(crate) mod summary;
+pub(crate) mod view;
+
+#[doc(hidden)]
+pub use crate::views::calls::shell_word;
+pub use crate::views::calls::{CallRow, unsettled};
+pub use crate::views::find::{FindError, find, find_call, streams};
+pub use crate::views::stats::{Durations, Stats, StatsGroup, StatsRow, stats};
+pub use crate::views::summary::Summaries;
+pub use crate::views::view::{
+    EventRow, SessionRow, TaskRow, ToolRow, call_json, event_rows, session_row, task_row, tool_row,
+    waiting_for,
+};

@@ -1,0 +1,232 @@
+//! The calls that are not settled: open ones, those whose outcome is unknown, and those that wait for
+//! approval; with the reason why each waits and the action that ends the wait.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use proto_events::call::recovery::{Moment, Next, resume};
+use proto_events::call::{Call, CallStatus};
+use proto_events::codec::kind;
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Position, StreamId};
+use proto_events::json::JsonText;
+use proto_events::task::{Approval, Task};
+use std::time::Duration;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::api::scan::Compare;
+use crate::audit::json::{call_kind, number, object, text, text_or_null};
+use crate::audit::words;
+use crate::read::fold::fold_stream;
+
+/// A call that is not settled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallRow {
+    /// The task's stream.
+    pub stream: StreamId,
+    /// The call's id; for a call that waits for approval, the id that it will have.
+    pub call_id: String,
+    /// The approval that the call waits for.
+    pub approval_id: Option<String>,
+    /// `tool` or `infer`.
+    pub kind: &'static str,
+    /// The tool, or backend and model.
+    pub target: String,
+    /// A tool's arguments, or an inference's parameters.
+    pub args: JsonText,
+    /// The word for the call's status.
+    pub status: &'static str,
+    /// The time when the intent was written or the approval requested.
+    pub since: Timestamp,
+    /// The reason for the wait, in words.
+    pub waits_for: String,
+    /// The next step once a process resumes the task; none if a person must decide.
+    pub next_step: Option<String>,
+    /// The number of attempts so far.
+    pub attempts: u32,
+    /// The maximum number of attempts.
+    pub max_attempts: u32,
+    /// The recovery mode; none before the intent is written.
+    pub recovery: Option<&'static str>,
+}
+
+impl CallRow {
+    /// Returns the commands that end the wait, as typed after the program's name. Empty if no person needs to
+    /// act.
+    pub fn commands(&self) -> Vec<String> {
+        let (task, call) = (shell_word(&self.stream.id()), shell_word(&self.call_id));
+        if let Some(approval) = &self.approval_id {
+            let approval = shell_word(approval);
+            return vec![
+                format!("approve {task} {approval}"),
+                format!("deny {task} {approval} --reason WHY"),
+            ];
+        }
+        if self.next_step.is_some() || self.status != "unknown" {
+            return Vec::new();
+        }
+        vec![
+            format!("reconcile {call} --landed RESULT"),
+            format!("reconcile {call} --did-not-happen"),
+            format!("abandon {call} --reason WHY"),
+        ]
+    }
+
+    /// Returns the row as JSON.
+    pub fn to_json(&self) -> JsonText {
+        object([
+            ("schema", text("taskreel.call/1")),
+            ("task", text(&self.stream.id())),
+            ("stream", text(self.stream.as_str())),
+            ("call_id", text(&self.call_id)),
+            ("approval_id", text_or_null(self.approval_id.as_deref())),
+            ("kind", text(self.kind)),
+            ("target", text(&self.target)),
+            ("args", self.args.clone()),
+            ("status", text(self.status)),
+            ("since", text(&self.since.to_string())),
+            ("waits_for", text(&self.waits_for)),
+            ("then", text_or_null(self.next_step.as_deref())),
+            ("attempts", number(self.attempts)),
+            ("max_attempts", number(self.max_attempts)),
+            ("recovery", text_or_null(self.recovery)),
+            ("commands", JsonText::of_model(&self.commands())),
+        ])
+    }
+}
+
+/// Returns the unsettled calls of one task, or of all, oldest first.
+///
+/// # Errors
+/// [`ReadError`] if the log cannot be read.
+pub fn unsettled(
+    reader: &dyn EventReader,
+    only: Option<&StreamId>,
+    now: Timestamp,
+) -> Result<Vec<CallRow>, ReadError> {
+    let streams = match only {
+        Some(stream) => vec![stream.clone()],
+        None => candidates(reader)?,
+    };
+    let mut rows = Vec::new();
+    for stream in streams {
+        let task = fold_stream::<Task>(reader, &stream, None)?.state;
+        let approvals = task.awaited_approvals().map(|approval| of_approval(&stream, approval));
+        let unsettled = |call: &&Call| call.status.is_open() || matches!(call.status, CallStatus::Unknown(_));
+        let calls = task.calls().iter().filter(unsettled).map(|call| of_call(&stream, &task, call, now));
+        rows.extend(approvals.chain(calls));
+    }
+    rows.sort_by(|one, other| (one.since, &one.stream).cmp(&(other.since, &other.stream)));
+    Ok(rows)
+}
+
+/// Returns the tasks that have more intents than plain outcomes, or more approval requests than decisions:
+/// one pass over the log that reads no body.
+fn candidates(reader: &dyn EventReader) -> Result<Vec<StreamId>, ReadError> {
+    let mut counts: HashMap<String, (i64, i64)> = HashMap::new();
+    reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
+        let (mut calls, mut approvals) = (0, 0);
+        for event in scanned.record.events() {
+            let event = event.map_err(|error| scanned.corrupt(error.to_string()))?;
+            match event.kind {
+                kind::CALL_REQUESTED => calls += 1,
+                kind::CALL_SUCCEEDED | kind::CALL_FAILED | kind::CALL_CANCELED => calls -= 1,
+                kind::APPROVAL_REQUESTED => approvals += 1,
+                kind::APPROVAL_DECIDED => approvals -= 1,
+                _ => {}
+            }
+        }
+        if (calls, approvals) != (0, 0) {
+            let stream = counts.entry(scanned.record.stream.to_owned()).or_default();
+            *stream = (stream.0 + calls, stream.1 + approvals);
+            if *stream == (0, 0) {
+                counts.remove(scanned.record.stream);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let wrong = |error: proto_events::id::IdError| ReadError::corrupt(error.to_string(), None);
+    counts.keys().map(|name| StreamId::parse(name).map_err(wrong)).collect()
+}
+
+fn of_approval(stream: &StreamId, approval: &Approval) -> CallRow {
+    let asked = &approval.request;
+    CallRow {
+        stream: stream.clone(),
+        call_id: asked.call_id.clone(),
+        approval_id: Some(asked.approval_id.clone()),
+        kind: "tool",
+        target: asked.tool.clone(),
+        args: asked.args.clone(),
+        status: "approval",
+        since: approval.requested_at,
+        waits_for: format!("approval, because it needs {}", asked.capabilities.join(", ")),
+        next_step: None,
+        attempts: 0,
+        max_attempts: 0,
+        recovery: None,
+    }
+}
+
+fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallRow {
+    let request = &call.request;
+    CallRow {
+        stream: stream.clone(),
+        call_id: request.call_id.clone(),
+        approval_id: None,
+        kind: call_kind(request.kind),
+        target: request.target.clone(),
+        args: request.args.clone(),
+        status: call.status.as_str(),
+        since: call.requested_at,
+        waits_for: waits_for(call, now),
+        next_step: next_step(task, call, now),
+        attempts: call.attempts,
+        max_attempts: request.max_attempts,
+        recovery: Some(request.recovery.as_str()),
+    }
+}
+
+/// Describes why a call waits.
+fn waits_for(call: &Call, now: Timestamp) -> String {
+    let attempt = format!("attempt {} of {}", call.attempts, call.request.max_attempts);
+    let begins = call.sent_at.map(|at| at.plus(Duration::from_millis(call.delay_ms)));
+    match (&call.status, begins) {
+        (CallStatus::Requested, _) => {
+            "a permit, since the number of concurrent calls is limited; it was not sent".to_owned()
+        }
+        (CallStatus::Dispatched, Some(begins)) if begins > now => {
+            format!("the end of its back-off at {begins}, before {attempt}")
+        }
+        (CallStatus::Dispatched, _) => format!("the result of {attempt}"),
+        (CallStatus::TimedOut, _) => format!("the next step: {attempt} timed out"),
+        (CallStatus::Unsent, _) => format!("another attempt: {attempt} had no effect"),
+        (CallStatus::Unknown(why), _) => format!("a person, because its outcome is unknown: {why}"),
+        _ => "nothing".to_owned(),
+    }
+}
+
+/// Describes what a process that resumes the task does with an open call.
+fn next_step(task: &Task, call: &Call, now: Timestamp) -> Option<String> {
+    task.run()?;
+    let moment = Moment { epoch: call.epoch.saturating_add(1), at: now };
+    match resume(call, moment)? {
+        Next::Probe { why } => Some(words::probe_step(&why)),
+        Next::Write(command) => {
+            let events = task.calls().decide(command, false).ok()?;
+            events.first().map(|event| words::recovery_step(event, &call.request))
+        }
+    }
+}
+
+/// Quotes a word for a shell, if it needs quotes.
+pub fn shell_word(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-+:@%".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}

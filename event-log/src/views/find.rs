@@ -1,0 +1,158 @@
+//! Resolves what a person types to a stream: a full id, a unique prefix of one, `@last`, or a stream's own
+//! name.
+
+use proto_events::call::CallEvent;
+use proto_events::codec::record::StoredEvent;
+use proto_events::codec::{Storable, kind};
+use proto_events::id::{Category, IdError, Position, StreamId, check_id};
+use proto_events::task::TaskEvent;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::api::record::StreamInfo;
+use crate::read::for_each::for_each_record;
+use crate::read::for_each::for_each_stream;
+
+/// The shortest prefix of an id that is looked up, in characters: a shorter one matches too much.
+const PREFIX_CHARS_MIN: usize = 4;
+
+/// The number of candidates named in an ambiguity error.
+const CANDIDATES_SHOWN: usize = 5;
+
+/// The reason why a name does not resolve to one stream.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FindError {
+    /// No stream has this id or prefix.
+    #[error("no task, session or tool has the id `{0}` or an id with this beginning")]
+    Unknown(String),
+    /// The log has no events yet.
+    #[error("the log has no task yet, so `@last` names none")]
+    Empty,
+    /// The prefix is too short to look up.
+    #[error("`{0}` is not an id, and the beginning of an id needs at least {PREFIX_CHARS_MIN} characters")]
+    TooShort(String),
+    /// More than one stream matches.
+    #[error("`{asked}` matches {count} streams: {}", .candidates.join(", "))]
+    Ambiguous {
+        /// The text typed.
+        asked: String,
+        /// The number of matches.
+        count: usize,
+        /// The first matches.
+        candidates: Vec<String>,
+    },
+    /// No call has this id.
+    #[error("no call has the id `{0}`")]
+    UnknownCall(String),
+    /// The text cannot be an id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// The log cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// Returns all streams whose name begins with `prefix`.
+///
+/// # Errors
+/// [`ReadError`] if the log cannot be read.
+pub fn streams(reader: &dyn EventReader, prefix: &str) -> Result<Vec<StreamInfo>, ReadError> {
+    let mut all: Vec<StreamInfo> = Vec::new();
+    for_each_stream(reader, prefix, |info| all.push(info))?;
+    Ok(all)
+}
+
+/// Returns the stream that `asked` names. Tasks take precedence over sessions, sessions over tools; full ids
+/// over prefixes.
+///
+/// # Errors
+/// [`FindError`] if no stream matches, or more than one.
+pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError> {
+    if asked == "@last" {
+        return last(reader);
+    }
+    check_id(asked)?;
+    if let Ok(stream) = StreamId::parse(asked)
+        && reader.stream_version(&stream)?.0 > 0
+    {
+        return Ok(stream);
+    }
+    let tasks = streams(reader, Category::Task.prefix())?;
+    let sessions = streams(reader, Category::Session.prefix())?;
+    let tools = streams(reader, Category::Tool.prefix())?;
+    for all in [&tasks, &sessions, &tools] {
+        if let Some(found) = only(asked, all, |id| id == asked)? {
+            return Ok(found);
+        }
+    }
+    let unknown = || FindError::Unknown(asked.to_owned());
+    if asked.chars().count() < PREFIX_CHARS_MIN {
+        return Err(FindError::TooShort(asked.to_owned()));
+    }
+    for all in [&tasks, &sessions, &tools] {
+        if let Some(found) = only(asked, all, |id| id.starts_with(asked))? {
+            return Ok(found);
+        }
+    }
+    Err(unknown())
+}
+
+/// Returns the task that has a call with this id.
+///
+/// # Errors
+/// [`FindError`] if there is no such call, or several tasks have one.
+pub fn find_call(reader: &dyn EventReader, call_id: &str) -> Result<StreamId, FindError> {
+    let mut found: Vec<StreamId> = Vec::new();
+    for_each_record(reader, Position(1), |stored| {
+        if stored.record.events.iter().any(|event| intends(event, call_id)) {
+            found.push(stored.record.stream.clone());
+        }
+        Ok::<_, ReadError>(())
+    })?;
+    match found.as_slice() {
+        [] => Err(FindError::UnknownCall(call_id.to_owned())),
+        [one] => Ok(one.clone()),
+        several => Err(FindError::Ambiguous {
+            asked: call_id.to_owned(),
+            count: several.len(),
+            candidates: several.iter().take(CANDIDATES_SHOWN).map(ToString::to_string).collect(),
+        }),
+    }
+}
+
+/// Whether the event is the intent of the call.
+fn intends(event: &StoredEvent, call_id: &str) -> bool {
+    let body = event.body().filter(|_| event.kind == kind::CALL_REQUESTED);
+    let intent = body.and_then(|body| TaskEvent::decode(event.kind, event.schema, body).ok());
+    matches!(intent, Some(TaskEvent::Call(CallEvent::Requested(request))) if request.call_id == call_id)
+}
+
+/// Returns the only stream whose id fits, if any does.
+fn only(asked: &str, all: &[StreamInfo], fits: impl Fn(&str) -> bool) -> Result<Option<StreamId>, FindError> {
+    let fitting: Vec<&StreamId> =
+        all.iter().map(|info| &info.stream).filter(|stream| fits(&stream.id())).collect();
+    match fitting.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(Some((*one).clone())),
+        several => Err(FindError::Ambiguous {
+            asked: asked.to_owned(),
+            count: several.len(),
+            candidates: several.iter().take(CANDIDATES_SHOWN).map(ToString::to_string).collect(),
+        }),
+    }
+}
+
+/// Returns the most recently changed task.
+fn last(reader: &dyn EventReader) -> Result<StreamId, FindError> {
+    let mut position = reader.head()?;
+    while position.0 > 0 {
+        let page = reader.read_all(position, 1)?;
+        let Some(stored) = page.first() else { break };
+        if stored.record.stream.category() == Some(Category::Task) {
+            return Ok(stored.record.stream.clone());
+        }
+        position = Position(stored.position.0.saturating_sub(1));
+    }
+    Err(FindError::Empty)
+}

@@ -1,0 +1,313 @@
+//! Statistics of calls: their number, failures, durations and tokens; by tool, model, agent and session. Made
+//! in one pass over the log. Figures are exact: every measured duration is kept (8 bytes for each call and
+//! row) until the percentiles are computed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proto_events::call::{CallEvent, CallKind, CallRequested, TokenUsage};
+use proto_events::codec::AnyEvent;
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Position, StreamId};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::task::TaskEvent;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::audit::json::{number, object, text, text_or_null};
+use crate::read::for_each::for_each_record;
+use crate::views::view::{EventRow, event_rows};
+
+/// The calls that a row sums.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum StatsGroup {
+    /// All calls.
+    All,
+    /// The calls of one tool.
+    Tool,
+    /// The inferences of one model.
+    Model,
+    /// The tasks given to one other agent.
+    Agent,
+    /// The calls of one session's tasks.
+    Session,
+}
+
+impl StatsGroup {
+    /// Returns the word for it on screens and in JSON.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Tool => "tool",
+            Self::Model => "model",
+            Self::Agent => "agent",
+            Self::Session => "session",
+        }
+    }
+}
+
+/// Sums over calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatsRow {
+    /// The kind of calls summed.
+    pub group: StatsGroup,
+    /// The tool, model, agent or session; none for all calls, and for the tasks that name no session.
+    pub name: Option<String>,
+    /// The number of intents.
+    pub calls: u64,
+    /// The number of attempts, the first ones included.
+    pub attempts: u64,
+    /// The number of calls that succeeded.
+    pub succeeded: u64,
+    /// The number of calls that failed.
+    pub failed: u64,
+    /// The number of calls whose outcome is unknown.
+    pub unknown: u64,
+    /// The number of calls given up.
+    pub canceled: u64,
+    /// The number of attempts that timed out.
+    pub timed_out: u64,
+    /// The number of calls without an outcome so far.
+    pub open: u64,
+    /// The tokens of the replies that report their usage.
+    pub usage: TokenUsage,
+    /// The number of replies that report their usage.
+    pub with_usage: u64,
+    /// The durations of the calls, see [`Durations`].
+    pub durations: Durations,
+}
+
+impl StatsRow {
+    /// Returns the number of calls that failed or whose outcome is unknown.
+    pub fn errors(&self) -> u64 {
+        self.failed + self.unknown
+    }
+
+    /// Returns the row as JSON.
+    pub fn to_json(&self) -> JsonText {
+        object([
+            ("schema", text("taskreel.stats/1")),
+            ("group", text(self.group.as_str())),
+            ("name", text_or_null(self.name.as_deref())),
+            ("calls", number(self.calls)),
+            ("errors", number(self.errors())),
+            ("succeeded", number(self.succeeded)),
+            ("failed", number(self.failed)),
+            ("unknown", number(self.unknown)),
+            ("canceled", number(self.canceled)),
+            ("open", number(self.open)),
+            ("attempts", number(self.attempts)),
+            ("timed_out", number(self.timed_out)),
+            ("measured", number(self.durations.count())),
+            ("p50_us", micros(self.durations.percentile(50))),
+            ("p95_us", micros(self.durations.percentile(95))),
+            ("p99_us", micros(self.durations.percentile(99))),
+            ("max_us", micros(self.durations.percentile(100))),
+            ("with_usage", number(self.with_usage)),
+            ("input_tokens", number(self.usage.input_tokens)),
+            ("output_tokens", number(self.usage.output_tokens)),
+        ])
+    }
+}
+
+fn micros(micros: Option<u64>) -> JsonText {
+    micros.map_or_else(JsonText::null, number)
+}
+
+/// The durations of calls, from the dispatch of the last attempt to the record of its success or failure, by
+/// the times of the log's records, in microseconds. Earlier attempts and back-off before the last one are not
+/// counted. Canceled and unknown calls have no duration.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Durations(Vec<u64>);
+
+impl Durations {
+    /// Returns the number of durations.
+    pub fn count(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    /// Returns the shortest duration that `percent` per cent of calls do not exceed (nearest rank); none if
+    /// nothing was measured.
+    pub fn percentile(&self, percent: usize) -> Option<u64> {
+        let rank = (self.0.len() * percent).div_ceil(100).max(1);
+        self.0.get(rank - 1).copied()
+    }
+}
+
+/// An open call.
+struct OpenCall {
+    kind: CallKind,
+    target: String,
+    session: Option<String>,
+    sent: Option<Timestamp>,
+}
+
+type Key = (StatsGroup, Option<String>);
+
+/// Statistics built from events in order.
+#[derive(Default)]
+pub struct Stats {
+    open: HashMap<(StreamId, String), OpenCall>,
+    /// The sessions that tasks name.
+    sessions: HashMap<StreamId, String>,
+    rows: BTreeMap<Key, StatsRow>,
+}
+
+impl std::fmt::Debug for Stats {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stats").field("rows", &self.rows.len()).finish_non_exhaustive()
+    }
+}
+
+/// Returns the sums over a whole log: all calls first, then tools, models, agents, sessions, by name.
+///
+/// # Errors
+/// [`ReadError`] if a record cannot be read.
+pub fn stats(reader: &dyn EventReader) -> Result<Vec<StatsRow>, ReadError> {
+    let mut stats = Stats::default();
+    for_each_record(reader, Position(1), |stored| {
+        for row in event_rows(stored) {
+            stats.take(&row);
+        }
+        Ok::<_, ReadError>(())
+    })?;
+    Ok(stats.rows())
+}
+
+impl Stats {
+    /// Adds the next event.
+    pub fn take(&mut self, row: &EventRow) {
+        let Ok(AnyEvent::Task(event)) = &row.event else { return };
+        match event {
+            TaskEvent::Submitted(posted) => self.session(&row.stream, &posted.metadata),
+            TaskEvent::MetadataMerged(entries) => self.session(&row.stream, entries),
+            TaskEvent::Call(event) => self.call(row, event),
+            _ => {}
+        }
+    }
+
+    /// Returns the sums so far.
+    pub fn rows(self) -> Vec<StatsRow> {
+        let mut rows: Vec<_> = self.rows.into_values().collect();
+        for row in &mut rows {
+            row.durations.0.sort_unstable();
+        }
+        rows
+    }
+
+    /// Notes the session that a task names. A task that names none has its own id as session id, which is not
+    /// noted.
+    fn session(&mut self, stream: &StreamId, metadata: &JsonObject) {
+        let Some(named) = metadata.get("session_id").and_then(JsonText::to_str) else { return };
+        if !named.is_empty() && named != stream.id() {
+            self.sessions.insert(stream.clone(), named);
+        }
+    }
+
+    fn call(&mut self, row: &EventRow, event: &CallEvent) {
+        let key = (row.stream.clone(), event.call_id().to_owned());
+        if let CallEvent::Requested(request) = event {
+            self.requested(key, request);
+            return;
+        }
+        let Some(open) = self.open.get_mut(&key) else { return };
+        let (keys, took) = (keys(open), open.sent.map(|sent| row.at.0.saturating_sub(sent.0)));
+        let took = took.and_then(|took| u64::try_from(took).ok());
+        let mut over = true;
+        let count: &dyn Fn(&mut StatsRow) = match event {
+            CallEvent::Dispatched { delay_ms, .. } => {
+                open.sent = Some(row.at.plus_millis(*delay_ms));
+                over = false;
+                &|sums| sums.attempts += 1
+            }
+            CallEvent::TimedOut { .. } => {
+                over = false;
+                &|sums| sums.timed_out += 1
+            }
+            CallEvent::Succeeded { usage, .. } => &move |sums| {
+                sums.succeeded += 1;
+                sums.durations.0.extend(took);
+                if let Some(usage) = usage {
+                    sums.with_usage += 1;
+                    let all = &mut sums.usage;
+                    all.input_tokens = all.input_tokens.saturating_add(usage.input_tokens);
+                    all.output_tokens = all.output_tokens.saturating_add(usage.output_tokens);
+                }
+            },
+            CallEvent::Failed { .. } => &move |sums| {
+                sums.failed += 1;
+                sums.durations.0.extend(took);
+            },
+            CallEvent::Canceled { .. } => &|sums| sums.canceled += 1,
+            CallEvent::OutcomeUnknown { .. } => &|sums| sums.unknown += 1,
+            _ => return,
+        };
+        for key in keys {
+            let sums = row_of(&mut self.rows, key);
+            sums.open -= u64::from(over);
+            count(sums);
+        }
+        if over {
+            self.open.remove(&key);
+        }
+    }
+
+    fn requested(&mut self, key: (StreamId, String), request: &CallRequested) {
+        let open = OpenCall {
+            kind: request.kind,
+            target: request.target.clone(),
+            session: self.sessions.get(&key.0).cloned(),
+            sent: None,
+        };
+        for key in keys(&open) {
+            let sums = row_of(&mut self.rows, key);
+            sums.calls += 1;
+            sums.open += 1;
+        }
+        self.open.insert(key, open);
+    }
+}
+
+/// Returns the rows in which a call counts.
+fn keys(open: &OpenCall) -> [Key; 3] {
+    let group = match open.kind {
+        CallKind::Tool => StatsGroup::Tool,
+        CallKind::Infer => StatsGroup::Model,
+        CallKind::Delegate => StatsGroup::Agent,
+    };
+    [(StatsGroup::All, None), (group, Some(open.target.clone())), (StatsGroup::Session, open.session.clone())]
+}
+
+fn row_of(rows: &mut BTreeMap<Key, StatsRow>, key: Key) -> &mut StatsRow {
+    rows.entry(key.clone()).or_insert_with(|| StatsRow {
+        group: key.0,
+        name: key.1,
+        calls: 0,
+        attempts: 0,
+        succeeded: 0,
+        failed: 0,
+        unknown: 0,
+        canceled: 0,
+        timed_out: 0,
+        open: 0,
+        usage: TokenUsage::default(),
+        with_usage: 0,
+        durations: Durations::default(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Durations;
+
+    #[test]
+    fn a_percentile_is_a_duration_that_was_measured() {
+        assert_eq!(Durations::default().percentile(50), None);
+        let of = |count: u64, percent| Durations((1..=count).collect()).percentile(percent);
+        assert_eq!([of(1, 50), of(1, 99), of(1, 100)], [Some(1); 3]);
+        assert_eq!([of(2, 50), of(2, 95)], [Some(1), Some(2)]);
+        assert_eq!([of(100, 50), of(100, 95), of(100, 99), of(100, 100)], [50, 95, 99, 100].map(Some));
+        assert_eq!([of(101, 50), of(101, 95)], [Some(51), Some(96)]);
+    }
+}

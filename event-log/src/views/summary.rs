@@ -1,0 +1,153 @@
+//! A summary line in plain words for each event, for lists that people read.
+
+use std::collections::HashMap;
+
+use proto_events::call::{CallEvent, Verdict, VerdictBy};
+use proto_events::codec::AnyEvent;
+use proto_events::session::SessionEvent;
+use proto_events::task::TaskEvent;
+use proto_events::tool_store::ToolStoreEvent;
+use proto_events::turn::TurnMessage;
+
+use crate::audit::json::{call_kind, one_line};
+use crate::audit::words;
+use crate::audit::words::{parts, result_text};
+use crate::views::view::EventRow;
+
+/// Summaries of events, taken in order: it remembers the calls, so that their later events can name them too.
+#[derive(Debug, Default)]
+pub struct Summaries {
+    targets: HashMap<(String, String), String>,
+}
+
+impl Summaries {
+    /// Returns the event's summary on one line.
+    pub fn of(&mut self, row: &EventRow) -> String {
+        let line = match &row.event {
+            Err(error) => format!("cannot be read: {error}"),
+            Ok(AnyEvent::Task(TaskEvent::Call(event))) => self.call(row.stream.as_str(), event),
+            Ok(AnyEvent::Task(event)) => task(event),
+            Ok(AnyEvent::Session(event)) => session(event),
+            Ok(AnyEvent::Tool(event)) => tool(event),
+        };
+        on_one_line(&line)
+    }
+
+    fn call(&mut self, stream: &str, event: &CallEvent) -> String {
+        let key = (stream.to_owned(), event.call_id().to_owned());
+        if let CallEvent::Requested(request) = event {
+            let target = format!("{} {}", call_kind(request.kind), request.target);
+            let line = format!("{target} {} · {}", one_line(&request.args), request.recovery.as_str());
+            self.targets.insert(key, target);
+            return line;
+        }
+        let over = !matches!(
+            event,
+            CallEvent::Dispatched { .. }
+                | CallEvent::TimedOut { .. }
+                | CallEvent::OutcomeUnknown { .. }
+                | CallEvent::Reconciled { .. }
+        );
+        let known = if over { self.targets.remove(&key) } else { self.targets.get(&key).cloned() };
+        let target = known.unwrap_or_else(|| event.call_id().to_owned());
+        format!("{target} {}", outcome(event))
+    }
+}
+
+fn outcome(event: &CallEvent) -> String {
+    match event {
+        CallEvent::Requested(_) => String::new(),
+        CallEvent::Dispatched { attempt, cause, .. } if cause.is_empty() => format!("· attempt {attempt}"),
+        CallEvent::Dispatched { attempt, cause, .. } => format!("· attempt {attempt}, because {cause}"),
+        CallEvent::Succeeded { result, .. } => format!("→ {}", result_text(result)),
+        CallEvent::Failed { failure, .. } => {
+            format!("→ {}: {}", failure.error_type, failure.message)
+        }
+        CallEvent::TimedOut { attempt, after_ms, .. } => {
+            format!("· attempt {attempt} timed out after {after_ms} ms")
+        }
+        CallEvent::Canceled { stage, .. } => format!("· canceled ({stage:?})").to_lowercase(),
+        CallEvent::OutcomeUnknown { why, .. } => format!("→ outcome unknown: {why}"),
+        CallEvent::Reconciled { verdict, by, .. } => {
+            let by = match by {
+                VerdictBy::Probe => "the tool's probe",
+                VerdictBy::Operator(name) if name.is_empty() => "a person",
+                VerdictBy::Operator(name) => name,
+            };
+            format!("· {} ({by})", verdict_text(verdict))
+        }
+        CallEvent::Abandoned { reason, .. } => format!("· abandoned: {reason}"),
+        CallEvent::LateResultIgnored { succeeded: true, .. } => "· a late result was ignored".to_owned(),
+        CallEvent::LateResultIgnored { .. } => "· a late failure was ignored".to_owned(),
+    }
+}
+
+fn verdict_text(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Landed(result) => format!("it took effect: {}", result_text(result)),
+        Verdict::DidNotHappen => "it did not happen".to_owned(),
+        Verdict::Inconclusive(why) => format!("inconclusive: {why}"),
+    }
+}
+
+fn task(event: &TaskEvent) -> String {
+    match event {
+        TaskEvent::Submitted(posted) => match posted.messages.last() {
+            Some(message) => parts(&message.parts),
+            None => "no message".to_owned(),
+        },
+        TaskEvent::StateChanged { from, to, .. } => format!("{from} → {to}"),
+        TaskEvent::MessageAppended(message) => {
+            format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts(&message.parts))
+        }
+        TaskEvent::ArtifactAppended { artifact, .. } => parts(&artifact.parts),
+        TaskEvent::MetadataMerged(entries) => {
+            let keys: Vec<_> = entries.iter().map(|(key, _)| key).collect();
+            keys.join(", ")
+        }
+        TaskEvent::CancelRequested { reason } => reason.clone().unwrap_or_default(),
+        TaskEvent::ApprovalRequested(asked) => {
+            format!("tool {} {} · {}", asked.tool, one_line(&asked.args), asked.capabilities.join(", "))
+        }
+        TaskEvent::ApprovalDecided(decided) => words::decision_text(decided),
+        TaskEvent::InferMessageAppended(message) => turn_message(message),
+        TaskEvent::Call(event) => outcome(event),
+    }
+}
+
+fn session(event: &SessionEvent) -> String {
+    match event {
+        SessionEvent::Opened { session_id } => session_id.clone(),
+        SessionEvent::SystemPromptSet(prompt) => prompt.content.clone(),
+        SessionEvent::TurnStarted { task, .. } => task.clone(),
+        SessionEvent::MessageAppended(message) => turn_message(message),
+        SessionEvent::TurnCommitted { turn_id } => turn_id.clone(),
+        SessionEvent::TurnAborted { reason, .. } => reason.clone(),
+    }
+}
+
+fn tool(event: &ToolStoreEvent) -> String {
+    match event {
+        ToolStoreEvent::KeyPut { key, value, .. } => format!("{key} = {}", one_line(value)),
+        ToolStoreEvent::KeyDeleted { key, .. } => format!("{key} deleted"),
+    }
+}
+
+fn turn_message(message: &TurnMessage) -> String {
+    format!("{}: {}", message.message.role, message.message.content)
+}
+
+/// Replaces control characters by blanks, since they would move the reader's cursor.
+fn on_one_line(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_one_line;
+
+    #[test]
+    fn control_characters_become_blanks() {
+        assert_eq!(on_one_line("a\n\u{1b}[2Jb"), "a  [2Jb");
+    }
+}

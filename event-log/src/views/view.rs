@@ -1,0 +1,347 @@
+//! Rows made from the log: plain data, printed by others. Their JSON form has a `schema` field; fields may be
+//! added, never renamed.
+
+use proto_events::call::{Call, CallStatus, Verdict};
+use proto_events::codec::{AnyEvent, kind};
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Position, StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+use proto_events::session::Session;
+use proto_events::task::Task;
+use proto_events::tool_store::ToolStore;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::api::record::{StoredRecord, StreamInfo};
+use crate::audit::export::basis;
+use crate::audit::json::{call_kind, event_json, number, object, text, text_or_null};
+use crate::jsonl::line::hex;
+use crate::read::fold::{Folded, fold_stream};
+
+/// A task in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskRow {
+    /// The task's stream.
+    pub stream: StreamId,
+    /// The caller's id.
+    pub id: String,
+    /// The task's state.
+    pub state: TaskState,
+    /// The session that the task names, if any.
+    pub session: Option<String>,
+    /// The number of events.
+    pub events: u64,
+    /// The time when the last event was accepted.
+    pub last_at: Timestamp,
+    /// The position of the last event.
+    pub last_position: Position,
+    /// The reason why the task waits; none if it is over.
+    pub waiting_for: Option<String>,
+    /// The reason why the task failed.
+    pub error: Option<String>,
+}
+
+/// A session in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SessionRow {
+    /// The session's stream.
+    pub stream: StreamId,
+    /// The caller's id.
+    pub id: String,
+    /// The number of messages in the committed history.
+    pub messages: usize,
+    /// The number of committed turns.
+    pub turns: u64,
+    /// The task that owns the open turn.
+    pub turn_of: Option<String>,
+    /// The number of events.
+    pub events: u64,
+    /// The time when the last event was accepted.
+    pub last_at: Timestamp,
+    /// The position of the last event.
+    pub last_position: Position,
+}
+
+/// A tool's state in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ToolRow {
+    /// The tool's stream.
+    pub stream: StreamId,
+    /// The tool's name.
+    pub name: String,
+    /// The number of keys.
+    pub keys: usize,
+    /// The total size of all keys and values in bytes.
+    pub bytes: usize,
+    /// The number of events.
+    pub events: u64,
+    /// The time when the last event was accepted.
+    pub last_at: Timestamp,
+    /// The position of the last event.
+    pub last_position: Position,
+}
+
+/// An event with its place and cause.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct EventRow {
+    /// The event's stream.
+    pub stream: StreamId,
+    /// The version in the stream.
+    pub version: Version,
+    /// The position in the log.
+    pub position: Position,
+    /// The time when the command was accepted.
+    pub at: Timestamp,
+    /// The number of the event's kind.
+    pub kind_number: u16,
+    /// The name of the event's kind.
+    pub kind: &'static str,
+    /// The schema version of the stored event.
+    pub schema: u8,
+    /// The command that appended the event.
+    pub command_id: String,
+    /// The direct cause of the command; empty if a caller sent it.
+    pub causation_id: String,
+    /// The outside request that started the chain of causes.
+    pub correlation_id: String,
+    /// The author of the command.
+    pub principal: String,
+    /// `asserted` or `authenticated`.
+    pub principal_basis: &'static str,
+    /// The id of the append, in hexadecimal.
+    pub set_id: String,
+    /// The event, or the reason why it cannot be read.
+    pub event: Result<AnyEvent, String>,
+}
+
+/// Returns a task's row.
+///
+/// # Errors
+/// [`ReadError`] if its stream cannot be read.
+pub fn task_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<TaskRow, ReadError> {
+    let folded = fold_stream::<Task>(reader, &info.stream, None)?;
+    let task = &folded.state;
+    Ok(TaskRow {
+        id: info.stream.id(),
+        state: task.state(),
+        session: task.metadata().get("session_id").and_then(JsonText::to_str),
+        events: folded.version.0,
+        last_at: last_at(reader, &info.stream, &folded)?,
+        last_position: folded.position,
+        waiting_for: waiting_for(task),
+        error: task.error(),
+        stream: info.stream.clone(),
+    })
+}
+
+/// Returns a session's row.
+///
+/// # Errors
+/// [`ReadError`] if its stream cannot be read.
+pub fn session_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<SessionRow, ReadError> {
+    let folded = fold_stream::<Session>(reader, &info.stream, None)?;
+    let session = &folded.state;
+    let open = session.open_turn().map(|open| open.task.clone());
+    Ok(SessionRow {
+        id: info.stream.id(),
+        messages: session.history().len(),
+        turns: session.commits(),
+        turn_of: open.map(|task| StreamId::parse(&task).map_or(task, |stream| stream.id())),
+        events: folded.version.0,
+        last_at: last_at(reader, &info.stream, &folded)?,
+        last_position: folded.position,
+        stream: info.stream.clone(),
+    })
+}
+
+/// Returns the row of a tool's state.
+///
+/// # Errors
+/// [`ReadError`] if its stream cannot be read.
+pub fn tool_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<ToolRow, ReadError> {
+    let folded = fold_stream::<ToolStore>(reader, &info.stream, None)?;
+    Ok(ToolRow {
+        name: info.stream.id(),
+        keys: folded.state.len(),
+        bytes: folded.state.bytes(),
+        events: folded.version.0,
+        last_at: last_at(reader, &info.stream, &folded)?,
+        last_position: folded.position,
+        stream: info.stream.clone(),
+    })
+}
+
+fn last_at<D>(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    folded: &Folded<D>,
+) -> Result<Timestamp, ReadError> {
+    let last = reader.read_stream(stream, folded.version, 1)?;
+    Ok(last.first().map(|stored| stored.record.metadata.at).unwrap_or_default())
+}
+
+/// Describes why a task waits; none if it is over.
+pub fn waiting_for(task: &Task) -> Option<String> {
+    let of = |call: &Call| format!("{} {}", call_kind(call.request.kind), call.request.target);
+    match task.state() {
+        state if state.is_terminal() => None,
+        TaskState::InputRequired => {
+            if let Some(approval) = task.awaited_approvals().next() {
+                return Some(format!("a person: approve the call of tool {}?", approval.request.tool));
+            }
+            let lost = task.calls().iter().rev().find(|call| matches!(call.status, CallStatus::Unknown(_)));
+            Some(match lost {
+                Some(call) => format!("a person: what was the outcome of {}?", of(call)),
+                None => "a person".to_owned(),
+            })
+        }
+        TaskState::Working => Some(match task.calls().open().next() {
+            Some(call) => format!("{} ({})", of(call), call.status.as_str()),
+            None => match task.awaited_approvals().next() {
+                Some(approval) => format!("approval of tool {}", approval.request.tool),
+                None => "its session's turn, or a running process".to_owned(),
+            },
+        }),
+        _ => Some("a running process".to_owned()),
+    }
+}
+
+/// Returns the events of a record.
+pub fn event_rows(stored: &StoredRecord) -> Vec<EventRow> {
+    let record = &stored.record;
+    let metadata = &record.metadata;
+    let places = (stored.position.0..).zip(record.first_version.0..);
+    record
+        .events
+        .iter()
+        .zip(places)
+        .map(|(event, (position, version))| EventRow {
+            stream: record.stream.clone(),
+            version: Version(version),
+            position: Position(position),
+            at: metadata.at,
+            kind_number: event.kind,
+            kind: kind::name(event.kind),
+            schema: event.schema,
+            command_id: metadata.command_id.clone(),
+            causation_id: metadata.causation_id.clone(),
+            correlation_id: metadata.correlation_id.clone(),
+            principal: metadata.principal.name.clone(),
+            principal_basis: basis(stored),
+            set_id: hex(&record.set_id),
+            event: match event.body() {
+                None => Err("its body is missing from the log".to_owned()),
+                Some(body) => AnyEvent::decode(record.stream.category(), event.kind, event.schema, body)
+                    .map_err(|error| error.to_string()),
+            },
+        })
+        .collect()
+}
+
+impl EventRow {
+    /// Returns the whole row as JSON, payload included.
+    pub fn to_json(&self) -> JsonText {
+        let (payload, error) = match &self.event {
+            Ok(event) => (event_json(event), JsonText::null()),
+            Err(error) => (JsonText::null(), text(error)),
+        };
+        object([
+            ("schema", text("taskreel.event/1")),
+            ("position", number(self.position.0)),
+            ("stream", text(self.stream.as_str())),
+            ("id", text(&self.stream.id())),
+            ("version", number(self.version.0)),
+            ("at", text(&self.at.to_string())),
+            ("kind", text(self.kind)),
+            ("kind_number", number(self.kind_number)),
+            ("schema_version", number(self.schema)),
+            ("command_id", text(&self.command_id)),
+            ("causation_id", text(&self.causation_id)),
+            ("correlation_id", text(&self.correlation_id)),
+            ("principal", text(&self.principal)),
+            ("principal_basis", text(self.principal_basis)),
+            ("set_id", text(&self.set_id)),
+            ("payload", payload),
+            ("error", error),
+        ])
+    }
+}
+
+impl TaskRow {
+    /// Returns the row as JSON.
+    pub fn to_json(&self) -> JsonText {
+        object([
+            ("schema", text("taskreel.task/1")),
+            ("id", text(&self.id)),
+            ("stream", text(self.stream.as_str())),
+            ("state", text(self.state.as_str())),
+            ("session", text_or_null(self.session.as_deref())),
+            ("events", number(self.events)),
+            ("last_at", text(&self.last_at.to_string())),
+            ("last_position", number(self.last_position.0)),
+            ("waiting_for", text_or_null(self.waiting_for.as_deref())),
+            ("error", text_or_null(self.error.as_deref())),
+        ])
+    }
+}
+
+impl SessionRow {
+    /// Returns the row as JSON.
+    pub fn to_json(&self) -> JsonText {
+        object([
+            ("schema", text("taskreel.session/1")),
+            ("id", text(&self.id)),
+            ("stream", text(self.stream.as_str())),
+            ("messages", number(self.messages as u64)),
+            ("turns", number(self.turns)),
+            ("turn_of", text_or_null(self.turn_of.as_deref())),
+            ("events", number(self.events)),
+            ("last_at", text(&self.last_at.to_string())),
+            ("last_position", number(self.last_position.0)),
+        ])
+    }
+}
+
+impl ToolRow {
+    /// Returns the row as JSON.
+    pub fn to_json(&self) -> JsonText {
+        object([
+            ("schema", text("taskreel.tool/1")),
+            ("name", text(&self.name)),
+            ("stream", text(self.stream.as_str())),
+            ("keys", number(self.keys as u64)),
+            ("bytes", number(self.bytes as u64)),
+            ("events", number(self.events)),
+            ("last_at", text(&self.last_at.to_string())),
+            ("last_position", number(self.last_position.0)),
+        ])
+    }
+}
+
+/// Returns a call as JSON: its intent and its outcome.
+pub fn call_json(call: &Call) -> JsonText {
+    let (result, error) = match &call.status {
+        CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {
+            (result.clone(), JsonText::null())
+        }
+        CallStatus::Failed(failure) => (JsonText::null(), text(&failure.message)),
+        CallStatus::Unknown(why) | CallStatus::Abandoned(why) => (JsonText::null(), text(why)),
+        _ => (JsonText::null(), JsonText::null()),
+    };
+    object([
+        ("call_id", text(&call.request.call_id)),
+        ("kind", text(call_kind(call.request.kind))),
+        ("target", text(&call.request.target)),
+        ("recovery", text(call.request.recovery.as_str())),
+        ("args", call.request.args.clone()),
+        ("attempts", number(call.attempts)),
+        ("status", text(call.status.as_str())),
+        ("result", result),
+        ("error", error),
+    ])
+}

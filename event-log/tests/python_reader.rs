@@ -1,0 +1,156 @@
+//! `tests/reader.py`, which implements docs/format.md alone, reads what we write and detects each damage.
+//! Without Python 3 the test fails if `CI=true`, and otherwise prints that it checked nothing.
+#![cfg(feature = "testing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
+
+mod export_support;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use export_support::{export_of, fill, flipped, swapped, without};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Whether the reader can be run at all.
+fn python() -> bool {
+    let there =
+        Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 10))"]).status();
+    if there.is_ok_and(|status| status.success()) {
+        return true;
+    }
+    assert!(
+        std::env::var_os("CI").is_none_or(|ci| ci != "true"),
+        "CI=true, but there is no python3 of 3.10 or newer"
+    );
+    eprintln!("not checked: there is no python3 of 3.10 or newer, so the second reader was not run");
+    false
+}
+
+fn reader<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> (Option<i32>, String) {
+    let script = root().join("tests/reader.py");
+    // Warnings are errors; no bytecode is written.
+    let ran: Output =
+        Command::new("python3").args(["-B", "-W", "error"]).arg(script).args(args).output().unwrap();
+    let told = String::from_utf8(ran.stdout).unwrap() + &String::from_utf8(ran.stderr).unwrap();
+    assert!(!told.contains("Traceback"), "{told}");
+    (ran.status.code(), told)
+}
+
+fn golden(name: &str) -> PathBuf {
+    root().join("../proto-events/tests/golden").join(name)
+}
+
+#[test]
+fn the_golden_records_are_read_as_they_were_written() {
+    if !python() {
+        return;
+    }
+    let (code, told) = reader([OsStr::new("record"), golden("record_v1.bin").as_os_str()]);
+    assert_eq!(code, Some(0), "{told}");
+    for field in [
+        "\"stream\": \"task-weather%20desk/t%C3%A2che%2F1\"",
+        "\"first_version\": 3",
+        "\"correlation_id\": \"request ☃\"",
+        "\"time\": 1795000000123456",
+        "\"events\": [201, 65535]",
+        "aa386c02d921e6776b67b5aeb4a984a2f176e2d54a66b87828f4aa6263c79fc3",
+    ] {
+        assert!(told.contains(field), "{field} is not in {told}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let body = dir.path().join("body");
+    std::fs::write(&body, (0..120_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect::<Vec<_>>())
+        .unwrap();
+    let chunked = golden("record_v1_chunked.bin");
+    let named = format!("1={}", body.display());
+    let (code, told) = reader(["record".as_ref(), chunked.as_os_str(), named.as_ref()]);
+    assert_eq!(code, Some(0), "{told}");
+    let (code, told) = reader(["record".as_ref(), chunked.as_os_str()]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("version 4 is stored outside the record and is missing"), "{told}");
+}
+
+#[test]
+fn every_flipped_byte_of_a_record_is_told_or_changes_its_hash() {
+    if !python() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("record");
+    let good = std::fs::read(golden("record_v1.bin")).unwrap();
+    let hash = "aa386c02d921e6776b67b5aeb4a984a2f176e2d54a66b87828f4aa6263c79fc3";
+    for at in (0..good.len()).step_by(23) {
+        let mut bad = good.clone();
+        bad[at] ^= 1;
+        std::fs::write(&file, bad).unwrap();
+        let (code, told) = reader(["record".as_ref(), file.as_os_str()]);
+        assert!(code == Some(1) || !told.contains(hash), "byte {at}: {told}");
+    }
+}
+
+#[test]
+fn a_good_export_is_read_with_its_head_and_every_damage_is_told() {
+    if !python() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("log");
+    fill(&log);
+    let text = export_of(&log);
+    let (file, head) = (dir.path().join("export"), log.join("HEAD"));
+    let read = |text: &str, head: Option<&Path>| {
+        std::fs::write(&file, text).unwrap();
+        let head = head.map(Path::as_os_str);
+        reader(["export".as_ref(), file.as_os_str()].into_iter().chain(head))
+    };
+    let (code, told) = read(&text, Some(&head));
+    assert_eq!((code, told.as_str()), (Some(0), "39 records, 54 events, 4 streams, 0 faults\n"));
+
+    let large = 1 + text.lines().position(|line| line.contains("\"detached\":[{")).unwrap();
+    let last = text.lines().count();
+    for (damaged, word) in [
+        (flipped(&text, 5, "\"hash\""), "line 5: its hash"),
+        (flipped(&text, large, "\"body\""), "does not have its digest"),
+        (flipped(&text, large, "\"bytes\""), &*format!("line {large}: ")),
+        (flipped(&text, 7, "\"bytes\""), "line 7: "),
+        (flipped(&text, 7, "\"command_digest\""), "line 7: its command_digest"),
+        (flipped(&text, 7, "\"digest\""), "line 7: what it says of event 0"),
+        (without(&text, 6), "line 6: position"),
+        (without(&text, last), "its first line says 54"),
+        (swapped(&text, 5, 6), "line 5: position"),
+        (text.replacen("\"detached\":[{", "\"other\":[{", 1), "is stored outside the record and is missing"),
+        (text[..text.len() - 500].to_owned(), &*format!("line {last}: it cannot be read")),
+        (text.replacen("{\"position\":1,", "{\"position\":7,", 1), "line 2: position 7 follows position 0"),
+    ] {
+        let (code, told) = read(&damaged, None);
+        assert_eq!(code, Some(1), "{told}");
+        assert!(told.contains(word), "`{word}` is not in {told}");
+    }
+    // A truncated log whose first line was adjusted: only HEAD reveals it.
+    let cut = without(&text, last).replacen("\"head\":54", "\"head\":52", 1);
+    assert_eq!(read(&cut, None).0, Some(0));
+    let (code, told) = read(&cut, Some(&head));
+    assert_eq!(code, Some(1));
+    assert!(told.contains("HEAD: it says 39 records up to position 54"), "{told}");
+    for no_export in ["", "{}", "hello\n"] {
+        assert_eq!(read(no_export, None).0, Some(2), "{no_export}");
+    }
+}
+
+#[test]
+fn it_stays_short_and_shares_nothing() {
+    let text = std::fs::read_to_string(root().join("tests/reader.py")).unwrap();
+    assert!(text.lines().count() < 250, "{} lines", text.lines().count());
+    let imports = text.lines().filter_map(|line| line.strip_prefix("import "));
+    for module in imports {
+        assert!(["hashlib", "json", "pathlib", "struct", "sys"].contains(&module), "it imports {module}");
+    }
+}

@@ -1,0 +1,82 @@
+//! Every store passes the same suite, also when wrapped in a store that injects faults.
+#![cfg(feature = "testing")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use taskreel_log::api::{EventReader, EventStore, ReadError};
+use taskreel_log::audit::export;
+use taskreel_log::jsonl::JsonLines;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::sled::{SledStore, blob_files};
+use taskreel_log::testing::{Faults, FaultyStore, conformance};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_memory_store_conforms() {
+    conformance::run(|| Arc::new(MemoryStore::new())).await;
+}
+
+/// Runs the suite over logs in directories, and checks all of them for blob files.
+async fn in_directories(around: impl Fn(SledStore) -> Arc<dyn EventStore>) {
+    let base = tempfile::tempdir().unwrap();
+    let made = Cell::new(0);
+    let dir = |number: u32| base.path().join(number.to_string());
+    conformance::run(|| {
+        made.set(made.get() + 1);
+        around(SledStore::open(dir(made.get())).unwrap())
+    })
+    .await;
+    assert!(made.get() > 10);
+    for n in 1..=made.get() {
+        assert!(blob_files(&dir(n)).unwrap().is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_exported_log_reads_as_the_log_itself() {
+    let base = tempfile::tempdir().unwrap();
+    let made = Cell::new(0);
+    let open = |store: Arc<dyn EventStore>| -> Arc<dyn EventReader> {
+        made.set(made.get() + 1);
+        let file = base.path().join(format!("{}.ndjson", made.get()));
+        let mut text = String::new();
+        export(&*store, "strict", |line| {
+            text.push_str(line);
+            text.push('\n');
+            Ok::<(), ReadError>(())
+        })
+        .unwrap();
+        std::fs::write(&file, text).unwrap();
+        Arc::new(JsonLines::open(file).unwrap())
+    };
+    conformance::run_reader(|| Arc::new(MemoryStore::new()), open).await;
+    assert!(made.get() > 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_sled_store_conforms_and_never_makes_a_blob_file() {
+    in_directories(|store| Arc::new(store)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_with_no_fault_planned_is_the_store_itself() {
+    conformance::run(|| Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), Faults::none()))).await;
+    in_directories(|store| Arc::new(FaultyStore::new(Arc::new(store), Faults::none()))).await;
+}
+
+#[tokio::test]
+async fn the_memory_store_keeps_its_promises_when_its_disk_fails() {
+    conformance::run_with_faults(|| Arc::new(MemoryStore::new())).await;
+}
+
+#[tokio::test]
+async fn the_sled_store_keeps_its_promises_when_its_disk_fails() {
+    let base = tempfile::tempdir().unwrap();
+    let made = Cell::new(0);
+    conformance::run_with_faults(|| {
+        made.set(made.get() + 1);
+        Arc::new(SledStore::open(base.path().join(made.get().to_string())).unwrap())
+    })
+    .await;
+}

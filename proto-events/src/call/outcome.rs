@@ -1,0 +1,88 @@
+//! The values that describe the end of a call: failures, verdicts, token usage, the stage of a cancellation.
+
+use crate::json::JsonText;
+
+/// The point at which a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailureClass {
+    /// The attempt certainly failed before any effect.
+    BeforeEffect,
+    /// The target ran and returned an error, or crashed.
+    AfterEffect,
+    /// The target refused the arguments.
+    Rejected,
+    /// No further attempt is possible: all are used, or the deadline has passed.
+    Exhausted,
+}
+
+impl FailureClass {
+    /// Returns the class's name in logs and in printed output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::BeforeEffect => "before-effect",
+            Self::AfterEffect => "after-effect",
+            Self::Rejected => "rejected",
+            Self::Exhausted => "exhausted",
+        }
+    }
+}
+
+/// The reason why a call failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallFailure {
+    /// The point at which the call failed.
+    pub class: FailureClass,
+    /// The error's type name, shown instead of an empty message.
+    pub error_type: String,
+    /// The error's message.
+    pub message: String,
+}
+
+/// The verdict on a call whose effect may have taken place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The effect took place; the value is the result that the call would have returned.
+    Landed(JsonText),
+    /// The effect did not take place, and will not.
+    DidNotHappen,
+    /// The probe or person could not determine whether the effect took place, for this reason.
+    Inconclusive(String),
+}
+
+impl Verdict {
+    /// Returns the verdict's name in logs and in printed output.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Landed(_) => "landed",
+            Self::DidNotHappen => "did-not-happen",
+            Self::Inconclusive(_) => "inconclusive",
+        }
+    }
+}
+
+/// The source of a verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum VerdictBy {
+    /// The tool's own probe.
+    Probe,
+    /// A person, by name if known.
+    Operator(String),
+}
+
+/// The tokens that a provider reports for one inference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct TokenUsage {
+    /// The number of tokens sent to the model.
+    pub input_tokens: u64,
+    /// The number of tokens that the model generated.
+    pub output_tokens: u64,
+}
+
+/// The progress of a call at its cancellation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelStage {
+    /// The call had not been sent.
+    Requested,
+    /// The call was in flight; its effect may have taken place.
+    InFlight,
+}

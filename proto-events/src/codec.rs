@@ -1,0 +1,23 @@
+//! Events as bytes and back. [`record`] is the commit record that hashes and carries event bodies;
+//! [`kind`] numbers the events; `payload` is the only file that names bincode; `upcast` brings old schema
+//! versions up to date, step by step, while reading; the `stored_*` files are the storage structs.
+
+mod any_event;
+mod code;
+mod error;
+pub mod kind;
+mod payload;
+pub mod record;
+pub(crate) mod storable;
+mod stored_approval;
+mod stored_call;
+mod stored_model;
+mod stored_session;
+mod stored_task;
+mod stored_tool_store;
+mod upcast;
+
+pub use any_event::AnyEvent;
+pub use error::CodecError;
+pub use storable::{Payload, Storable};
+pub use stored_task::state_after;

@@ -1,0 +1,16 @@
+//! The task: Protolink's lifecycle as a decider. One folder, one state machine.
+
+pub(crate) mod approval;
+pub(crate) mod approval_rules;
+pub(crate) mod command;
+pub(crate) mod decide;
+pub(crate) mod event;
+pub(crate) mod posted_again;
+pub(crate) mod state;
+pub(crate) mod usage;
+
+pub use approval::{Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested};
+pub use command::{TaskCommand, TaskRejection};
+pub use event::TaskEvent;
+pub use posted_again::Difference;
+pub use state::{ItemRef, Run, StateChange, Task};

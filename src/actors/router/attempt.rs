@@ -1,0 +1,69 @@
+//! An attempt of a call: runs the tool, the model or the request to another agent and reports its end.
+
+use crate::actors::router::context::{AttemptContext, failed, short};
+use crate::actors::router::delegate;
+use crate::actors::router::tool_attempt::tool;
+use crate::actors::shared::messages::{AttemptEnd, Order};
+use crate::agent::card::Agent;
+use crate::limits::RETRY_AFTER_MAX;
+use crate::models::backend::{InferError, InferErrorKind, InferRequest, retry_delay};
+use futures_util::FutureExt as _;
+use proto_events::call::{CallFailure, CallKind, FailureClass};
+use std::panic::AssertUnwindSafe;
+
+/// Carries out one attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
+pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
+    let number = order.attempt;
+    let work = async {
+        match order.infer {
+            Some(request) => {
+                let request = InferRequest { deltas: context.live.deltas(), ..request };
+                infer(agent, request, number, context.jitter).await
+            }
+            None if order.request.kind == CallKind::Delegate => {
+                delegate::attempt(&agent.peers, &order.request, number, context.ports).await
+            }
+            None => tool(agent, order, context).await,
+        }
+    };
+    match AssertUnwindSafe(work).catch_unwind().await {
+        Ok(end) => end,
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            failed(FailureClass::AfterEffect, "panic", &format!("the call panicked: {text}"))
+        }
+    }
+}
+
+async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
+    let Some(backend) = &agent.backend else {
+        let text = "the agent has no model any more";
+        return failed(FailureClass::BeforeEffect, "NoModel", text);
+    };
+    match backend.infer(request).await {
+        Ok(reply) => {
+            AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
+        }
+        Err(error) => infer_failed(&error, attempt, jitter),
+    }
+}
+
+fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
+    let message = if error.message.is_empty() { &error.type_name } else { &error.message };
+    let failure = |class| CallFailure { class, error_type: short(&error.type_name), message: short(message) };
+    match error.kind {
+        InferErrorKind::Transient { retry_after } => {
+            let delay = retry_after.unwrap_or_else(|| retry_delay(attempt.saturating_sub(1), jitter));
+            let delay = delay.min(RETRY_AFTER_MAX);
+            let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: true, delay_ms }
+        }
+        InferErrorKind::Malformed => {
+            AttemptEnd::Failed { failure: failure(FailureClass::Rejected), passing: false, delay_ms: 0 }
+        }
+        InferErrorKind::Failed => {
+            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: false, delay_ms: 0 }
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! The context of an attempt, and the failures that the router reports itself.
+
+use crate::actors::shared::messages::AttemptEnd;
+use crate::actors::shared::tool_stores::ToolStores;
+use crate::limits::ERROR_TEXT_BYTES;
+use crate::live::LiveSource;
+use crate::tools::tool::Cancellation;
+use proto_events::call::{CallFailure, FailureClass};
+use std::sync::Arc;
+use taskreel_log::ports::Ports;
+
+/// The input of an attempt besides its order.
+pub(crate) struct AttemptContext {
+    pub(crate) stores: Arc<ToolStores>,
+    pub(crate) ports: Ports,
+    pub(crate) live: LiveSource,
+    pub(crate) cancellation: Cancellation,
+    /// A random number from 0 to 1, for the attempt's back-off.
+    pub(crate) jitter: f64,
+}
+
+pub(crate) fn failed(class: FailureClass, error_type: &str, message: &str) -> AttemptEnd {
+    AttemptEnd::Failed { failure: failure(class, error_type, message), passing: false, delay_ms: 0 }
+}
+
+pub(crate) fn failure(class: FailureClass, error_type: &str, message: &str) -> CallFailure {
+    CallFailure { class, error_type: short(error_type), message: short(message) }
+}
+
+/// Shortens an error's text, which is stored several times in the log; a cut text says so.
+pub(crate) fn short(text: &str) -> String {
+    if text.len() <= ERROR_TEXT_BYTES {
+        return text.to_owned();
+    }
+    let end = (0..=ERROR_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
+}

@@ -1,0 +1,89 @@
+//! Calls to other agents: sending the task, and canceling it.
+
+use std::sync::Arc;
+
+use proto_events::call::{CallFailure, CallRequested, FailureClass};
+use proto_events::json::JsonObject;
+use proto_events::model::PostedTask;
+
+use crate::actors::shared::messages::{AttemptEnd, Recall};
+use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, Peers};
+use crate::limits::{RECALL_AGAIN_AFTER, RECALL_TRIES, RECALL_WITHIN};
+use taskreel_log::ports::{Clock, Ports};
+
+/// Carries out one attempt: sends the task that the intent holds, and waits for its end.
+pub(crate) async fn attempt(
+    peers: &Peers,
+    request: &CallRequested,
+    attempt: u32,
+    mut ports: Ports,
+) -> AttemptEnd {
+    let Some(peer) = peers.get(&request.target) else {
+        let text = format!("the agent knows no other agent '{}' any more", request.target);
+        return failed(FailureClass::BeforeEffect, "UnknownPeer", text);
+    };
+    let task = task_of(request).and_then(|task| PostedTask::from_json(&task, &mut ports).ok());
+    let Some(task) = task else {
+        let text = "the intent holds no task for another agent".to_owned();
+        return failed(FailureClass::BeforeEffect, "Malformed", text);
+    };
+    let delegation = Delegation::new(task, request.idempotency_key.clone(), attempt);
+    match peer.send(delegation).await {
+        Ok(PeerAnswer { error: Some(error), .. }) => failed(FailureClass::AfterEffect, "RuntimeError", error),
+        Ok(answer) => AttemptEnd::Succeeded { result: answer.to_json(), usage: None, writes: Vec::new() },
+        Err(error) => refused(&error),
+    }
+}
+
+fn task_of(request: &CallRequested) -> Option<proto_events::json::JsonText> {
+    request.args.read::<JsonObject>().ok()?.get("task").cloned()
+}
+
+fn refused(error: &PeerError) -> AttemptEnd {
+    let text = error.to_string();
+    match error.kind() {
+        PeerErrorKind::Refused => failed(FailureClass::Rejected, "Refused", text),
+        PeerErrorKind::Unreachable => failed(FailureClass::BeforeEffect, "ConnectionError", text),
+        PeerErrorKind::Lost => AttemptEnd::Lost { why: text },
+        PeerErrorKind::Failed | PeerErrorKind::NotFound => {
+            failed(FailureClass::AfterEffect, "PeerError", text)
+        }
+    }
+}
+
+fn failed(class: FailureClass, error_type: &str, message: String) -> AttemptEnd {
+    let failure = CallFailure { class, error_type: error_type.to_owned(), message };
+    AttemptEnd::Failed { failure, passing: false, delay_ms: 0 }
+}
+
+/// Returns the order to cancel the task of a delegated call along with the call.
+pub(crate) fn recall_of(request: &CallRequested, reason: &str) -> Option<Recall> {
+    let task_id = task_of(request)?.read::<JsonObject>().ok()?.get("id")?.to_str()?;
+    Some(Recall { peer: request.target.clone(), task_id, reason: reason.to_owned() })
+}
+
+/// Cancels the task sent to another agent. This is best effort: our own outcome is on disk already, so the
+/// result changes nothing here.
+pub(crate) async fn recall(peer: Arc<dyn Peer>, recall: Recall, clock: Arc<dyn Clock>) {
+    let Recall { task_id, reason, .. } = recall;
+    let asked = async {
+        for again in 1..=RECALL_TRIES {
+            match peer.cancel(&task_id, &reason).await {
+                // The task we sent may not have arrived there yet.
+                Err(error) if error.kind() == PeerErrorKind::NotFound && again < RECALL_TRIES => {
+                    clock.sleep(RECALL_AGAIN_AFTER).await;
+                }
+                done => return done,
+            }
+        }
+        Ok(())
+    };
+    let failed = tokio::select! {
+        done = asked => match done {
+            Ok(()) => return,
+            Err(error) => error.to_string(),
+        },
+        () = clock.sleep(RECALL_WITHIN) => "no answer in time".to_owned(),
+    };
+    tracing::warn!(peer = peer.name(), task = %task_id, error = %failed, "a delegated task could not be canceled");
+}

@@ -1,0 +1,84 @@
+//! The probe of a tool: whether a lost attempt took effect. A probe only reads, so no intent is recorded for
+//! it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
+use futures_util::FutureExt;
+use proto_events::call::Verdict;
+
+use crate::actors::router::Router;
+use crate::actors::router::context::short;
+use crate::actors::shared::messages::{Cause, ProbeOrder, TaskOp, ToTask};
+use crate::actors::shared::tool_stores::ToolStores;
+use crate::agent::card::Agent;
+use crate::limits::CANCEL_GRACE;
+use crate::tools::tool::{Cancellation, ToolContext, ToolContextParts};
+use taskreel_log::ports::Clock;
+
+impl Handler<ProbeOrder> for Router {
+    type Result = ();
+
+    fn handle(&mut self, order: ProbeOrder, ctx: &mut Self::Context) {
+        if self.halted {
+            return;
+        }
+        let agent = Arc::clone(&self.agent);
+        let stores = Arc::clone(&self.tool_stores);
+        let (stream, call_id, attempt) = (order.stream.clone(), order.request.call_id.clone(), order.attempt);
+        let bound = Duration::from_millis(order.request.timeout_ms);
+        // An attempt interrupted a moment ago may still be ending.
+        let wait = if order.interrupted { CANCEL_GRACE } else { Duration::ZERO };
+        let clock = self.ports.clock.clone();
+        let work = self.calls.spawn(async move {
+            clock.sleep(wait).await;
+            let asked = AssertUnwindSafe(run_probe(&agent, &stores, Arc::clone(&clock), order)).catch_unwind();
+            tokio::select! {
+                answer = asked => answer.unwrap_or_else(|_| Verdict::Inconclusive("the probe panicked".to_owned())),
+                () = clock.sleep(bound) => Verdict::Inconclusive(format!("the probe did not answer within {} ms", bound.as_millis())),
+            }
+        });
+        let tell = work.into_actor(self).map(move |verdict, router: &mut Self, _: &mut Context<Self>| {
+            if router.halted {
+                return;
+            }
+            let verdict = verdict
+                .unwrap_or_else(|error| Verdict::Inconclusive(format!("the probe was cut off: {error}")));
+            let cause = Cause::own(format!("probe:{call_id}:{attempt}"), &call_id);
+            let op = TaskOp::Probed { call_id, attempt, verdict };
+            router.to_task.do_send(ToTask { stream, op, cause, reply: None });
+        });
+        ctx.spawn(tell);
+    }
+}
+
+async fn run_probe(agent: &Agent, stores: &ToolStores, clock: Arc<dyn Clock>, order: ProbeOrder) -> Verdict {
+    let tool = agent.tools.get(&order.request.target);
+    let Some(probe) = tool.and_then(|tool| tool.spec().policy.probe()) else {
+        return Verdict::Inconclusive("the tool has no probe any more".to_owned());
+    };
+    // A probe may read the writes of earlier calls; its own writes are dropped.
+    let state = match stores.state(&order.request.target).await {
+        Ok(state) => state,
+        Err(error) => {
+            return Verdict::Inconclusive(short(&format!("the tool's state cannot be read: {error}")));
+        }
+    };
+    let context = ToolContext::new(ToolContextParts {
+        task_id: order.task_id,
+        call_id: order.request.call_id.clone(),
+        idempotency_key: order.request.idempotency_key.clone(),
+        attempt: order.attempt,
+        deadline: Some(clock.now().plus_millis(order.request.timeout_ms)),
+        clock,
+        cancellation: Cancellation::new(),
+        state,
+        ..ToolContextParts::default()
+    });
+    match probe.get().ask(context, order.request.args).await {
+        Ok(verdict) => verdict,
+        Err(error) => Verdict::Inconclusive(short(&format!("the probe failed: {error}"))),
+    }
+}

@@ -1,0 +1,38 @@
+//! Appending on behalf of a command: the span, and the note of an append whose outcome is unknown.
+
+use crate::actors::shared::parts::Shared;
+use crate::actors::shared::spans;
+use crate::actors::shared::unresolved::UnresolvedAppends;
+use taskreel_log::api::{Append, AppendError, Appended};
+use tracing::Instrument;
+
+/// A guard that notes its append unless it got a clear answer. An actor that ends before the answer drops it.
+struct AppendWatch<'a> {
+    unresolved: &'a UnresolvedAppends,
+    set_id: [u8; 16],
+    command_id: &'a str,
+    is_resolved: bool,
+}
+
+impl Drop for AppendWatch<'_> {
+    fn drop(&mut self) {
+        if !self.is_resolved {
+            self.unresolved.note(self.set_id, self.command_id);
+        }
+    }
+}
+
+impl Shared {
+    /// Appends, on behalf of this command.
+    pub(crate) async fn append(&self, append: Append, command_id: &str) -> Result<Appended, AppendError> {
+        let set_id = append.set_id;
+        let mut watch = AppendWatch { unresolved: &self.unresolved, set_id, command_id, is_resolved: false };
+        let span = spans::append(&append);
+        let answer = self.store.append(append).instrument(span.clone()).await;
+        if let Ok(done) = &answer {
+            spans::appended(&span, done);
+        }
+        watch.is_resolved = !matches!(answer, Err(AppendError::Ambiguous { .. }));
+        answer
+    }
+}

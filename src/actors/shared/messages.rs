@@ -1,0 +1,346 @@
+//! Messages between the actors. Each operation on a task carries its reply channel, so that a caller can wait
+//! on any runtime and a caller that goes away cancels nothing.
+
+use tracing::Span;
+
+use std::sync::Arc;
+
+use actix::{Message, Recipient};
+use proto_events::call::{
+    CallCommand, CallFailure, CallRequested, FailureClass, TokenUsage, Verdict, VerdictBy,
+};
+use proto_events::envelope::{Committed, Metadata, Principal};
+use proto_events::id::{Digest, Position, StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::model::PostedTask;
+use proto_events::session::{Session, SessionEvent};
+use proto_events::task::{ApprovalDecided, Task, TaskCommand};
+use proto_events::tool_store::ToolWrite;
+use tokio::sync::oneshot;
+
+use crate::actors::shared::permits::CallPermit;
+
+use crate::agent::approval::ApprovalVerdict;
+use crate::error::Error;
+use crate::models::backend::InferRequest;
+
+/// The sender of a command and the reason for it; the time is added when the command is accepted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Cause {
+    pub(crate) command_id: String,
+    /// Whether the id is the caller's own, so that the same command may have come before, however long ago.
+    pub(crate) may_repeat: bool,
+    pub(crate) causation_id: String,
+    pub(crate) correlation_id: String,
+    pub(crate) principal: Principal,
+    /// The span of the caller.
+    pub(crate) caller: Within,
+    /// The span of the call whose outcome this is.
+    pub(crate) within: Within,
+}
+
+impl Cause {
+    /// Returns the cause of a command of the system's own, which takes its id from its subject.
+    pub(crate) fn own(command_id: String, about: &str) -> Self {
+        Self { command_id, causation_id: about.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn metadata(&self, at: proto_events::envelope::Timestamp, digest: Digest) -> Metadata {
+        Metadata {
+            at,
+            command_id: self.command_id.clone(),
+            command_digest: digest,
+            causation_id: self.causation_id.clone(),
+            correlation_id: self.correlation_id.clone(),
+            principal: self.principal.clone(),
+        }
+    }
+}
+
+/// The end of an attempt of a call.
+#[derive(Debug, Clone)]
+pub(crate) enum AttemptEnd {
+    Succeeded {
+        result: JsonText,
+        usage: Option<TokenUsage>,
+        /// The writes to its tool's state, appended with the success or not at all.
+        writes: Vec<ToolWrite>,
+    },
+    /// `passing` marks a transient failure; a retry waits for `delay_ms`.
+    Failed {
+        failure: CallFailure,
+        passing: bool,
+        delay_ms: u64,
+    },
+    TimedOut {
+        after_ms: u64,
+    },
+    /// The attempt was cut off after it had begun, without an answer.
+    Lost {
+        why: String,
+    },
+}
+
+impl AttemptEnd {
+    /// Returns the failure for a result that the log cannot hold: the effect happened, the answer is lost.
+    pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
+        let message = format!("the result has {bytes} bytes; an event of the log holds at most {limit}");
+        let class = FailureClass::AfterEffect;
+        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message };
+        Self::Failed { failure, passing: false, delay_ms: 0 }
+    }
+}
+
+/// A person's decision about a call whose outcome is unknown.
+#[derive(Debug, Clone)]
+pub(crate) enum CallResolution {
+    /// The outcome was found out.
+    Verdict(Verdict),
+    /// The investigation is stopped, for this reason.
+    Abandon(String),
+}
+
+impl CallResolution {
+    /// Returns the decision as a command about the call.
+    pub(crate) fn command(&self, call_id: String, by: String) -> CallCommand {
+        match self.clone() {
+            Self::Verdict(verdict) => {
+                CallCommand::Reconcile { call_id, verdict, by: VerdictBy::Operator(by) }
+            }
+            Self::Abandon(reason) => CallCommand::Abandon { call_id, reason, by },
+        }
+    }
+}
+
+/// An operation of a task's actor.
+#[derive(Debug, Clone)]
+pub(crate) enum TaskOp {
+    /// Accept a posted task and work on it.
+    Submit(Box<PostedTask>),
+    /// Cancel the task.
+    Cancel { reason: Option<String> },
+    /// Note the end of an attempt.
+    Outcome { call_id: String, attempt: u32, end: AttemptEnd },
+    /// Note a probe's verdict on whether an attempt took effect.
+    Probed { call_id: String, attempt: u32, verdict: Verdict },
+    /// Take a permit for a concurrent call.
+    PermitGranted { call_id: String, permit: CallPermit },
+    /// Apply a person's decision about a call whose outcome is unknown.
+    ResolveCall { call_id: String, resolution: CallResolution, by: String },
+    /// Note the approval handler's verdict.
+    Answered { approval_id: String, verdict: ApprovalVerdict },
+    /// Apply a person's decision about an approval.
+    Decide(ApprovalDecided),
+    /// Take the session's turn.
+    TurnGranted { asked: String, grant: Box<TurnGrant> },
+    /// Note that the session's turn was refused: for this reason, or so that it is asked for again.
+    TurnRefused { asked: String, why: Option<String> },
+    /// Decide one command of the caller's own.
+    Command(Box<TaskCommand>),
+    /// Go on with the task's open work according to the log.
+    Resume,
+    /// Return the state.
+    Look,
+    /// Reply when nothing more happens without a person.
+    AwaitEnd,
+}
+
+impl TaskOp {
+    /// Whether the operation only reads.
+    pub(crate) fn is_query(&self) -> bool {
+        matches!(self, Self::Look | Self::AwaitEnd)
+    }
+
+    /// Returns the SHA-256 of the caller's request: it distinguishes a repeated command from another one
+    /// under the same id.
+    pub(crate) fn digest(&self) -> Digest {
+        match self {
+            Self::Submit(posted) => Digest::of_parts(&[b"work\0", posted.to_json().as_str().as_bytes()]),
+            Self::Cancel { reason } => {
+                Digest::of_parts(&[b"cancel", reason.as_deref().unwrap_or_default().as_bytes()])
+            }
+            Self::Outcome { call_id, attempt, .. } => {
+                Digest::of_parts(&[b"outcome", call_id.as_bytes(), &attempt.to_be_bytes()])
+            }
+            Self::Probed { call_id, attempt, .. } => {
+                Digest::of_parts(&[b"probed", call_id.as_bytes(), &attempt.to_be_bytes()])
+            }
+            Self::PermitGranted { call_id, .. } => Digest::of_parts(&[b"place", call_id.as_bytes()]),
+            Self::ResolveCall { call_id, resolution, .. } => {
+                let (word, says) = match resolution {
+                    CallResolution::Verdict(Verdict::Landed(result)) => ("landed", result.as_str()),
+                    CallResolution::Verdict(verdict) => (verdict.as_str(), ""),
+                    CallResolution::Abandon(reason) => ("abandon", reason.as_str()),
+                };
+                Digest::of_parts(&[b"settle", call_id.as_bytes(), word.as_bytes(), says.as_bytes()])
+            }
+            Self::Answered { approval_id, .. } => Digest::of_parts(&[b"answered", approval_id.as_bytes()]),
+            Self::Decide(decided) => TaskCommand::DecideApproval(decided.clone()).digest(),
+            Self::TurnGranted { asked, .. } => Digest::of_parts(&[b"turn", asked.as_bytes()]),
+            Self::TurnRefused { .. } => Digest::of(b"refused"),
+            Self::Command(command) => command.digest(),
+            Self::Resume => Digest::of(b"resume"),
+            Self::Look | Self::AwaitEnd => Digest::default(),
+        }
+    }
+}
+
+/// A task as it is on disk.
+#[derive(Debug, Clone)]
+pub(crate) struct TaskView {
+    pub(crate) task: Arc<Task>,
+    pub(crate) committed: Committed,
+}
+
+/// An operation sent to a task's actor.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ToTask {
+    pub(crate) stream: StreamId,
+    pub(crate) op: TaskOp,
+    pub(crate) cause: Cause,
+    pub(crate) reply: Option<oneshot::Sender<Result<TaskView, Error>>>,
+}
+
+/// The turn of a session, handed to a task.
+#[derive(Debug, Clone)]
+pub(crate) struct TurnGrant {
+    pub(crate) stream: StreamId,
+    pub(crate) turn_id: String,
+    /// The session as it is on disk; its history is shared, not copied.
+    pub(crate) session: Session,
+    pub(crate) version: Version,
+    pub(crate) position: Position,
+    pub(crate) last_hash: Digest,
+    /// Gives the turn back when its last holder is gone.
+    pub(crate) lease: Arc<TurnLease>,
+}
+
+/// The link to the session's actor; gives the reserved turn back when it is dropped.
+pub(crate) struct TurnLease {
+    pub(crate) turn_id: String,
+    pub(crate) release: Recipient<ReleaseTurn>,
+    pub(crate) appended: Recipient<SessionAppended>,
+}
+
+impl std::fmt::Debug for TurnLease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TurnLease").field("turn_id", &self.turn_id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for TurnLease {
+    fn drop(&mut self) {
+        // A stopped session has no reservation to give back; a full mailbox cannot refuse this message.
+        self.release.do_send(ReleaseTurn { turn_id: std::mem::take(&mut self.turn_id) });
+    }
+}
+
+/// A task's request for a session's turn. The answer may take as long as other turns take.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct AcquireTurn {
+    pub(crate) session: StreamId,
+    pub(crate) task: StreamId,
+    pub(crate) turn_id: String,
+    pub(crate) reply: oneshot::Sender<Result<TurnGrant, Error>>,
+}
+
+/// The return of a reservation.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ReleaseTurn {
+    pub(crate) turn_id: String,
+}
+
+/// Notice of events that a task has appended to the session's stream, in one append with its own.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct SessionAppended {
+    pub(crate) after: Version,
+    pub(crate) committed: Committed,
+    pub(crate) hash: Digest,
+    pub(crate) events: Vec<SessionEvent>,
+    pub(crate) metadata: Metadata,
+}
+
+/// A request for the session's state.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct LookAtSession {
+    pub(crate) stream: StreamId,
+    pub(crate) reply: oneshot::Sender<Result<(Session, Committed), Error>>,
+}
+
+/// An attempt to be sent.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct Order {
+    pub(crate) stream: StreamId,
+    pub(crate) task_id: String,
+    pub(crate) request: CallRequested,
+    pub(crate) attempt: u32,
+    pub(crate) delay_ms: u64,
+    /// The permit of the call, held as long as its work continues.
+    pub(crate) permit: Option<CallPermit>,
+    /// The request of an inference; `None` for a tool.
+    pub(crate) infer: Option<InferRequest>,
+    /// The span in which the attempt is carried out.
+    pub(crate) within: Within,
+}
+
+/// An order to ask a tool whether an attempt took effect.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct ProbeOrder {
+    pub(crate) stream: StreamId,
+    pub(crate) task_id: String,
+    pub(crate) request: CallRequested,
+    pub(crate) attempt: u32,
+    /// Whether the attempt was interrupted just now.
+    pub(crate) interrupted: bool,
+}
+
+/// An order to interrupt a call whose outcome is on disk already.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Abort {
+    pub(crate) stream: StreamId,
+    pub(crate) call_id: String,
+}
+
+/// An order to cancel the task that another agent was sent; the call that sent it has its outcome.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct Recall {
+    pub(crate) peer: String,
+    pub(crate) task_id: String,
+    pub(crate) reason: String,
+}
+
+/// Notice that a task's actor has stopped.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Stopped {
+    pub(crate) stream: StreamId,
+    /// The number of the actor, since another may have taken its place.
+    pub(crate) number: u64,
+    pub(crate) orderly: bool,
+}
+
+/// Notice that an actor is idle while too many actors are live.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct BecameIdle {
+    pub(crate) stream: StreamId,
+}
+
+/// A span that travels with a message; by default none.
+#[derive(Debug, Clone)]
+pub(crate) struct Within(pub(crate) Span);
+
+impl Default for Within {
+    fn default() -> Self {
+        Self(Span::none())
+    }
+}

@@ -1,0 +1,93 @@
+//! The parts that every actor of a system is given.
+
+use crate::actors::shared::messages::{
+    Abort, AcquireTurn, BecameIdle, Order, ProbeOrder, Recall, Stopped, ToTask,
+};
+use crate::actors::shared::permits::CallPermits;
+use crate::actors::shared::tool_stores::ToolStores;
+use crate::actors::shared::unresolved::UnresolvedAppends;
+use crate::agent::card::Agent;
+use crate::live::LiveHub;
+use actix::Recipient;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use taskreel_log::api::EventStore;
+use taskreel_log::ports::Ports;
+
+/// The parts of a system before it starts.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) store: Arc<dyn EventStore>,
+    pub(crate) ports: Ports,
+    /// The runtime of tools and models; never the arbiter.
+    pub(crate) calls: tokio::runtime::Handle,
+    pub(crate) passivate_after: Duration,
+    pub(crate) live_actors: usize,
+    pub(crate) unresolved: Arc<UnresolvedAppends>,
+    pub(crate) tool_stores: Arc<ToolStores>,
+    /// The listeners of live events.
+    pub(crate) live: Arc<LiveHub>,
+    /// Set once the system takes no new work.
+    pub(crate) stopping: Arc<AtomicBool>,
+    /// The runtime of the actors' thread under a test, which runs the calls too.
+    #[cfg(feature = "testing")]
+    pub(crate) observed: Option<Arc<crate::actors::shared::observed_runtime::ObservedRuntime>>,
+}
+
+/// Data shared by all actors of a system. Actors hold it by reference count: a copy would copy all addresses.
+pub(crate) struct Shared {
+    pub(crate) agent: Arc<Agent>,
+    pub(crate) store: Arc<dyn EventStore>,
+    pub(crate) ports: Ports,
+    /// The runtime of approval handlers; never the arbiter.
+    pub(crate) calls: tokio::runtime::Handle,
+    /// The addresses of the router.
+    pub(crate) dispatch: Recipient<Order>,
+    pub(crate) abort: Recipient<Abort>,
+    pub(crate) recall: Recipient<Recall>,
+    pub(crate) probe: Recipient<ProbeOrder>,
+    pub(crate) permits: Arc<CallPermits>,
+    /// The addresses of the supervisor, which finds the actor concerned.
+    pub(crate) to_task: Recipient<ToTask>,
+    pub(crate) acquire: Recipient<AcquireTurn>,
+    pub(crate) became_idle: Recipient<BecameIdle>,
+    pub(crate) stopped: Recipient<Stopped>,
+    pub(crate) unresolved: Arc<UnresolvedAppends>,
+    pub(crate) tool_stores: Arc<ToolStores>,
+    /// Set while too many actors are live, so that an actor that becomes idle reports it.
+    pub(crate) crowded: AtomicBool,
+    pub(crate) stopping: Arc<AtomicBool>,
+}
+
+impl Parts {
+    /// Returns the runtime of the actors' thread.
+    ///
+    /// # Errors
+    /// Errors of the operating system.
+    pub(crate) fn runtime(&mut self) -> std::io::Result<tokio::runtime::Runtime> {
+        #[cfg(feature = "testing")]
+        if let Some(observed) = &self.observed {
+            let runtime = observed.runtime()?;
+            self.calls = runtime.handle().clone();
+            return Ok(runtime);
+        }
+        tokio::runtime::Builder::new_current_thread().enable_all().build()
+    }
+
+    /// Prepares the actors' thread, at its start.
+    pub(crate) fn enter(&self) {
+        #[cfg(feature = "testing")]
+        if let Some(observed) = &self.observed {
+            observed.enter();
+        }
+    }
+}
+
+impl Shared {
+    /// Whether the system takes no new work.
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,311 @@
+//! A task's actor: accepts operations one at a time, carries them out with its core, replies, and starts the
+//! effects. It contains no rules of its own.
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use actix::{Actor, ActorContext, ActorFutureExt, AtomicResponse, Context, Handler, WrapFuture};
+use proto_events::envelope::{Committed, Timestamp};
+use proto_events::id::{Position, StreamId, Version};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tracing::Instrument;
+
+use crate::actors::shared::live_actors::{IdleState, Passivate};
+use crate::actors::shared::messages::Within;
+use crate::actors::shared::messages::{
+    Abort, AcquireTurn, BecameIdle, Cause, Stopped, TaskOp, TaskView, ToTask,
+};
+use crate::actors::shared::parts::Shared;
+use crate::actors::shared::spans::RunSpan;
+use crate::actors::task::approver::RunningApprover;
+use crate::actors::task::core::TaskCore;
+use crate::actors::task::effect::Effect;
+use crate::error::Error;
+
+type Answer = Result<TaskView, Error>;
+
+/// The actor of one task's stream.
+pub(crate) struct TaskActor {
+    shared: Arc<Shared>,
+    stream: StreamId,
+    core: Option<TaskCore>,
+    waiters: Vec<oneshot::Sender<Answer>>,
+    idle: Rc<IdleState>,
+    orderly: bool,
+    number: u64,
+    /// The error that stalled the task, until something is written again.
+    stalled: Option<String>,
+    /// The timer that wakes the actor at the run's deadline.
+    alarm: Option<AbortHandle>,
+    span: RunSpan,
+    /// The request to the approval handler, while it is open.
+    approver: Option<RunningApprover>,
+}
+
+/// The event that an operation's sender waits for.
+enum ReplyWhen {
+    Queried,
+    RunEnded,
+    Decided,
+}
+
+/// The reply owed once the operation is carried out.
+struct PendingReply {
+    when: ReplyWhen,
+    reply: Option<oneshot::Sender<Answer>>,
+}
+
+impl TaskActor {
+    pub(crate) fn new(shared: Arc<Shared>, stream: StreamId, number: u64, idle: Rc<IdleState>) -> Self {
+        Self {
+            shared,
+            stream,
+            core: None,
+            waiters: Vec::new(),
+            idle,
+            orderly: false,
+            number,
+            stalled: None,
+            alarm: None,
+            span: RunSpan::default(),
+            approver: None,
+        }
+    }
+
+    /// Completes an operation: its reply, and the replies to those who wait for the end.
+    fn after(&mut self, core: Option<TaskCore>, asked: PendingReply, done: Result<(), Error>) {
+        self.core = core;
+        if let Some(core) = &self.core {
+            self.span.note(core.task(), core.is_at_rest());
+        }
+        match (done, asked.reply) {
+            (Ok(()), reply) => {
+                if matches!(asked.when, ReplyWhen::Decided) {
+                    self.stalled = None;
+                }
+                self.answer(PendingReply { when: asked.when, reply });
+            }
+            (Err(error), Some(reply)) => {
+                let _gone_is_fine = reply.send(Err(error));
+            }
+            (Err(error), None) => self.stall_for(&error),
+        }
+        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
+            let view = self.view();
+            for waiter in self.waiters.drain(..) {
+                let _gone_is_fine = waiter.send(Ok(view.clone()));
+            }
+        }
+        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) {
+            // An ended run waits for no approval.
+            self.approver = None;
+        }
+        self.idle.carried_out();
+        let at_rest = self.is_at_rest();
+        if at_rest && let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
+        self.idle.note(at_rest);
+        if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
+            self.shared.became_idle.do_send(BecameIdle { stream: self.stream.clone() });
+        }
+    }
+
+    /// Whether the actor can be passivated: no run, no caller that waits for one to end, and nothing that
+    /// only this actor knows.
+    fn is_at_rest(&self) -> bool {
+        let core_rests = self.core.as_ref().map_or(self.stalled.is_none(), TaskCore::is_at_rest);
+        core_rests && self.waiters.is_empty()
+    }
+
+    fn answer(&mut self, asked: PendingReply) {
+        let Some(reply) = asked.reply else { return };
+        let core = self.core.as_ref();
+        let exists = core.is_some_and(|core| core.task().exists());
+        let _gone_is_fine = match asked.when {
+            ReplyWhen::Queried | ReplyWhen::RunEnded if !exists => {
+                reply.send(Err(Error::TaskNotFound(self.stream.id())))
+            }
+            ReplyWhen::RunEnded if !core.is_some_and(TaskCore::is_at_rest) => {
+                if self.stalled.is_some() {
+                    let _gone_is_fine = reply.send(Err(self.stall()));
+                    return;
+                }
+                self.waiters.push(reply);
+                return;
+            }
+            _ => reply.send(Ok(self.view())),
+        };
+    }
+
+    /// Stalls the task after a command of the system's own failed. No caller waits for its reply, so it is
+    /// handled here: what the task waits for is lost, and no caller may wait for its end in vain.
+    fn stall_for(&mut self, error: &Error) {
+        tracing::error!(stream = %self.stream, %error, "an internal command failed");
+        self.stalled = Some(error.to_string());
+        for waiter in std::mem::take(&mut self.waiters) {
+            let _gone_is_fine = waiter.send(Err(self.stall()));
+        }
+    }
+
+    fn stall(&self) -> Error {
+        let why = self.stalled.clone().unwrap_or_default();
+        Error::Stalled { stream: self.stream.to_string(), why }
+    }
+
+    fn view(&self) -> TaskView {
+        let core = self.core.as_ref();
+        let nothing = Committed { version: Version(0), position: Position(0) };
+        let committed = core.map_or(nothing, TaskCore::committed);
+        TaskView { task: core.map(TaskCore::shared_task).unwrap_or_default(), committed }
+    }
+
+    fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Dispatch(mut order) => {
+                order.within = self.span.within();
+                self.shared.dispatch.do_send(*order);
+            }
+            Effect::Abort { call_id } => {
+                self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
+            }
+            Effect::Recall(recall) => self.shared.recall.do_send(recall),
+            Effect::AskApprover(request) => {
+                self.approver = Some(RunningApprover::start(&self.shared, self.stream.clone(), *request));
+            }
+            Effect::StopApprover { approval_id } => {
+                self.approver.take_if(|approver| approver.approval_id() == approval_id);
+            }
+            Effect::Probe(order) => self.shared.probe.do_send(*order),
+            Effect::AwaitPermit { call_id, target } => self.await_permit(call_id, target),
+            Effect::Wake { at, run } => {
+                let alarm = self.wake_at(at, run);
+                if let Some(before) = self.alarm.replace(alarm) {
+                    before.abort();
+                }
+            }
+            Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
+        }
+    }
+
+    /// Waits for the session's turn outside the mailbox, so that a cancel is handled during the wait.
+    fn acquire(&self, session: StreamId, turn_id: String) {
+        let (reply, granted) = oneshot::channel();
+        let to_task = self.shared.to_task.clone();
+        let task = self.stream.clone();
+        let (asked, causation_id) = (turn_id.clone(), turn_id.clone());
+        self.shared.acquire.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
+        actix_rt::spawn(async move {
+            let op = match granted.await {
+                Ok(Ok(grant)) => TaskOp::TurnGranted { asked, grant: Box::new(grant) },
+                Ok(Err(error)) => TaskOp::TurnRefused { asked, why: Some(error.to_string()) },
+                Err(_) => TaskOp::TurnRefused { asked, why: None },
+            };
+            let cause = Cause::own(format!("turn:{causation_id}"), &causation_id);
+            to_task.do_send(ToTask { stream: task, op, cause, reply: None });
+        });
+    }
+}
+
+impl TaskActor {
+    /// Waits for a permit outside the mailbox. The permit of an actor that is gone is given back.
+    fn await_permit(&self, call_id: String, target: String) {
+        let (permits, to_task) = (Arc::clone(&self.shared.permits), self.shared.to_task.clone());
+        let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
+        actix_rt::spawn(async move {
+            let permit = permits.acquire(&target).await;
+            let cause = Cause::own(format!("place:{call_id}:{epoch}"), &call_id);
+            to_task.do_send(ToTask {
+                stream,
+                op: TaskOp::PermitGranted { call_id, permit },
+                cause,
+                reply: None,
+            });
+        });
+    }
+
+    /// Resumes the task at the run's deadline.
+    fn wake_at(&self, at: Timestamp, run: u32) -> AbortHandle {
+        let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
+        let stream = self.stream.clone();
+        // One millisecond later: the deadline itself is still within the limit.
+        let wait = at.since(clock.now()).saturating_add(Duration::from_millis(1));
+        actix_rt::spawn(async move {
+            clock.sleep(wait).await;
+            let cause = Cause::own(format!("run-until:{run}"), "deadline");
+            to_task.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
+        })
+        .abort_handle()
+    }
+}
+
+impl Drop for TaskActor {
+    fn drop(&mut self) {
+        if let Some(alarm) = self.alarm.take() {
+            alarm.abort();
+        }
+    }
+}
+
+impl Actor for TaskActor {
+    type Context = Context<Self>;
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        let (stream, number, orderly) = (self.stream.clone(), self.number, self.orderly);
+        self.shared.stopped.do_send(Stopped { stream, number, orderly });
+    }
+}
+
+impl Handler<Passivate> for TaskActor {
+    type Result = ();
+
+    fn handle(&mut self, _: Passivate, ctx: &mut Self::Context) {
+        self.orderly = true;
+        ctx.stop();
+    }
+}
+
+impl Handler<ToTask> for TaskActor {
+    type Result = AtomicResponse<Self, ()>;
+
+    fn handle(&mut self, message: ToTask, _: &mut Self::Context) -> Self::Result {
+        let core = self.core.take();
+        let shared = Arc::clone(&self.shared);
+        let ToTask { stream, op, cause, reply } = message;
+        let when = match op {
+            TaskOp::Look => ReplyWhen::Queried,
+            TaskOp::AwaitEnd => ReplyWhen::RunEnded,
+            _ => ReplyWhen::Decided,
+        };
+        let within = match when {
+            // An outcome is written in the span of its call.
+            ReplyWhen::Decided if !cause.within.0.is_none() => cause.within.clone(),
+            ReplyWhen::Decided => self.span.enter(&self.stream, &cause.caller),
+            ReplyWhen::Queried | ReplyWhen::RunEnded => Within::default(),
+        };
+        let work = async move {
+            let recovered = match core {
+                Some(core) => Ok(core),
+                None => TaskCore::recover(&shared, stream).await,
+            };
+            match recovered {
+                Err(error) => (None, Err(error), Vec::new()),
+                Ok(mut core) => {
+                    let (done, effects) = core.carry_out(&shared, op, &cause).await;
+                    (Some(core).filter(|core| !core.is_broken()), done, effects)
+                }
+            }
+        };
+        let asked = PendingReply { when, reply };
+        let work = work.instrument(within.0).into_actor(self).map(|(core, done, effects), actor, _| {
+            actor.after(core, asked, done);
+            for effect in effects {
+                actor.perform(effect);
+            }
+        });
+        AtomicResponse::new(Box::pin(work))
+    }
+}

@@ -1,0 +1,72 @@
+//! Approvals: the decisions of handlers and persons, and what follows.
+
+use crate::run::decided;
+
+use proto_events::envelope::Metadata;
+use proto_events::task::{ApprovalDecided, TaskCommand};
+
+use crate::actors::shared::parts::Shared;
+use crate::actors::task::core::TaskCore;
+use crate::actors::task::effect::Effect;
+use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, BY_HANDLER};
+use crate::error::Error;
+use crate::run::question::Act;
+
+impl TaskCore {
+    /// Requests the handler's decision. An actor requests it once per approval.
+    pub(crate) fn ask_approver(&mut self, shared: &Shared, approval_id: &str) {
+        let Some(approval) = self.task().approvals().get(approval_id) else { return };
+        let agent = &shared.agent;
+        let tool = agent.tools.get(&approval.request.tool).map(|tool| tool.spec().description.as_str());
+        let peer = || agent.peers.get(&approval.request.tool).map(|peer| peer.description());
+        let description = tool.or_else(peer).unwrap_or_default();
+        let request = ApprovalRequest::of(self.task().id(), description, &approval.request);
+        self.outside.known.with_handler.insert(approval_id.to_owned());
+        self.outbox.push(Effect::AskApprover(Box::new(request)));
+    }
+
+    /// Applies the handler's verdict. It is ignored for an approval that is not waited for any more.
+    pub(crate) fn answered(
+        &mut self,
+        approval_id: String,
+        verdict: ApprovalVerdict,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let awaited =
+            self.task().awaited_approvals().any(|approval| approval.request.approval_id == approval_id);
+        if !awaited || self.is_at_rest() {
+            return Ok(());
+        }
+        let (approved, reason) = match verdict {
+            ApprovalVerdict::Approved => (true, None),
+            ApprovalVerdict::Denied { reason } => (false, reason),
+            ApprovalVerdict::AskPerson => {
+                self.outside.known.with_person.insert(approval_id);
+                return Ok(());
+            }
+        };
+        let decided = ApprovalDecided { approval_id, approved, reason, decided_by: BY_HANDLER.to_owned() };
+        self.entity.decide(TaskCommand::DecideApproval(decided), metadata)
+    }
+
+    /// Applies a person's decision; if the task waits for it, a new run resumes it.
+    pub(crate) fn decide_approval(
+        &mut self,
+        shared: &Shared,
+        decided: ApprovalDecided,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let (approval_id, before) = (decided.approval_id.clone(), self.decided());
+        self.entity.decide(TaskCommand::DecideApproval(decided), metadata)?;
+        if self.decided() == before {
+            return Ok(());
+        }
+        let mut mint = shared.ports.clone();
+        for act in decided::after_decision(&mut self.question(shared, metadata, &mut mint), &approval_id) {
+            if let Act::Task(command) = act {
+                self.entity.decide(command, metadata)?;
+            }
+        }
+        Ok(())
+    }
+}

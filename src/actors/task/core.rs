@@ -1,0 +1,343 @@
+//! The work of a task's actor on an operation: decide, plan the next steps, append them all at once, and
+//! return the effects to be performed now that their intents are on disk. `ops` decides the operation itself,
+//! `flush` writes, `decide` adds a call's writes to its tool's state.
+
+use crate::actors::task::effect::Effect;
+use crate::run::next;
+
+use std::sync::Arc;
+
+use proto_events::codec::CodecError;
+use proto_events::envelope::{Committed, Metadata};
+use proto_events::id::{Mint, StreamId};
+use proto_events::limits::EVENTS_PER_APPEND_MAX;
+use proto_events::session::{Session, SessionCommand};
+use proto_events::task::{Task, TaskCommand};
+
+use crate::actors::entity::Entity;
+use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp, TurnLease};
+use crate::actors::shared::parts::Shared;
+use crate::actors::shared::tool_stores::HeldStore;
+use crate::error::Error;
+use crate::run::question::{Act, Question, Step, TurnView};
+use taskreel_log::api::AppendError;
+
+use crate::actors::task::outside::Outside;
+
+/// The number of times a decision is repeated after another writer extended a stream. Streams have one
+/// writer, so more than a few conflicts in a row are a fault.
+const CONFLICTS_MAX: usize = 8;
+
+/// The size of pending events at which they are written before planning continues (1 MiB): what follows from
+/// a large result repeats it, and all other callers of the group wait while it is written.
+const SPLIT_BYTES: usize = 1024 * 1024;
+
+/// A task and, while it holds one, its session's turn.
+pub(crate) struct TaskCore {
+    pub(crate) entity: Entity<Task>,
+    pub(crate) turn: Option<HeldTurn>,
+    /// A tool's state, held while a call's writes to it are pending.
+    pub(crate) tool: Option<HeldStore>,
+    /// The turn that was asked for and not granted yet.
+    pub(crate) requested_turn: Option<String>,
+    /// Effects to perform: their intents are on disk.
+    pub(crate) outbox: Vec<Effect>,
+    pub(crate) outside: Outside,
+    /// Whether the operation is decided and its next steps are being planned.
+    planning: bool,
+    /// Whether the state may hold events that are not on disk, since the log could not be read again.
+    broken: bool,
+}
+
+/// A session's turn held by this task. The task decides for the session on the state that the session's actor
+/// handed it; the expected version of the append makes that equivalent to asking the actor.
+pub(crate) struct HeldTurn {
+    pub(crate) turn_id: String,
+    pub(crate) session: Entity<Session>,
+    pub(crate) closed: bool,
+    pub(crate) lease: Arc<TurnLease>,
+}
+
+/// Returns the limit in bytes of an event or record, if the error is that it was exceeded.
+fn too_large(error: &Error) -> Option<usize> {
+    match error {
+        Error::Append(AppendError::TooLarge { limit, .. })
+        | Error::Codec(CodecError::TooLarge { limit, .. }) => Some(*limit),
+        _ => None,
+    }
+}
+
+impl TaskCore {
+    pub(crate) async fn recover(shared: &Shared, stream: StreamId) -> Result<Self, Error> {
+        let entity = Entity::recover(&shared.store, stream).await?;
+        Ok(Self {
+            entity,
+            turn: None,
+            tool: None,
+            requested_turn: None,
+            outbox: Vec::new(),
+            outside: Outside::default(),
+            planning: false,
+            broken: false,
+        })
+    }
+
+    pub(crate) fn task(&self) -> &Task {
+        self.entity.state()
+    }
+
+    pub(crate) fn shared_task(&self) -> Arc<Task> {
+        self.entity.shared_state()
+    }
+
+    pub(crate) fn committed(&self) -> Committed {
+        self.entity.committed()
+    }
+
+    /// Whether the core must be discarded and read again before it is used.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Whether nothing more happens until a command arrives.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.task().run().is_none()
+    }
+
+    /// Carries out one operation. Effects are returned in any case: they may follow from what was written
+    /// before an error.
+    pub(crate) async fn carry_out(
+        &mut self,
+        shared: &Shared,
+        op: TaskOp,
+        cause: &Cause,
+    ) -> (Result<(), Error>, Vec<Effect>) {
+        let done = if op.is_query() { Ok(()) } else { self.try_to(shared, op, cause).await };
+        (done, std::mem::take(&mut self.outbox))
+    }
+
+    async fn try_to(&mut self, shared: &Shared, mut op: TaskOp, cause: &Cause) -> Result<(), Error> {
+        for _ in 0..CONFLICTS_MAX {
+            let mut metadata = cause.metadata(shared.ports.clock.now(), op.digest());
+            if metadata.correlation_id.is_empty() {
+                self.entity.correlation_id().clone_into(&mut metadata.correlation_id);
+            }
+            let before = self.entity.version();
+            match self.attempt(shared, &op, &metadata, cause.may_repeat).await {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    let written = self.entity.version() > before;
+                    let planning = std::mem::take(&mut self.planning);
+                    self.broken = true;
+                    self.drop_draft(shared).await?;
+                    self.broken = false;
+                    match (op, error) {
+                        (same, Error::Append(AppendError::Conflict { .. })) => op = same,
+                        // The operation itself can be decided; its next steps fail on each retry.
+                        (op, error) if planning && !error.is_of_the_store() => {
+                            if !written {
+                                self.decide_with_tool_writes(shared, op, &metadata).await?;
+                            }
+                            return self.give_up(shared, &error.to_string(), &metadata).await;
+                        }
+                        // The effect happened; only its answer is too large to store.
+                        (
+                            TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Succeeded { result, .. } },
+                            error,
+                        ) if !written && too_large(&error).is_some() => {
+                            let limit = too_large(&error).unwrap_or_default();
+                            let end = AttemptEnd::too_large(result.as_str().len(), limit);
+                            op = TaskOp::Outcome { call_id, attempt, end };
+                        }
+                        // The operation is on disk; what follows from it is too large to store.
+                        (_, error) if written && too_large(&error).is_some() => {
+                            return self.give_up(shared, &error.to_string(), &metadata).await;
+                        }
+                        (_, error) => return Err(error),
+                    }
+                }
+            }
+        }
+        Err(Error::Internal(format!("{} is written by another writer", self.entity.stream())))
+    }
+
+    /// Decides the operation, unless it was decided before, and all that follows from it.
+    async fn attempt(
+        &mut self,
+        shared: &Shared,
+        op: &TaskOp,
+        metadata: &Metadata,
+        may_repeat: bool,
+    ) -> Result<(), Error> {
+        // A permit is held by the actor and not in the log: each grant counts, even after an earlier one.
+        let always = matches!(op, TaskOp::PermitGranted { .. });
+        if always || !self.was_answered(shared, metadata, may_repeat).await? {
+            self.decide_with_tool_writes(shared, op.clone(), metadata).await?;
+        }
+        if self.is_at_rest() {
+            // A command of the caller's own may have ended a run in the middle of its turn.
+            self.abort_turn("the run was ended", metadata)?;
+        }
+        self.note_run();
+        self.planning = true;
+        let acquire = if shared.is_stopping() { None } else { self.plan(shared, metadata).await? };
+        self.planning = false;
+        if let Err(error) = self.flush(shared, metadata).await {
+            // The request for the turn is not sent.
+            self.requested_turn.take_if(|_| acquire.is_some());
+            return Err(error);
+        }
+        if self.is_at_rest() {
+            self.turn = None;
+        }
+        self.release_permits();
+        self.outbox.extend(acquire);
+        Ok(())
+    }
+
+    /// Fails a run that cannot go on, for a reason outside the run.
+    async fn give_up(&mut self, shared: &Shared, why: &str, metadata: &Metadata) -> Result<(), Error> {
+        if !self.is_at_rest() {
+            self.abort_turn(why, metadata)?;
+            self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, metadata)?;
+        }
+        self.flush(shared, metadata).await
+    }
+
+    /// Whether the command appended before. Commands too old to be remembered are looked up in the log.
+    async fn was_answered(
+        &self,
+        shared: &Shared,
+        metadata: &Metadata,
+        may_repeat: bool,
+    ) -> Result<bool, Error> {
+        if metadata.command_id.is_empty() {
+            return Ok(false);
+        }
+        if self.entity.answered(metadata)?.is_some() {
+            return Ok(true);
+        }
+        if !may_repeat || !self.entity.has_forgotten() {
+            return Ok(false);
+        }
+        self.entity.answered_in_log(&shared.store, metadata).await
+    }
+
+    /// Asks for the next step until the answer is to wait.
+    async fn plan(&mut self, shared: &Shared, metadata: &Metadata) -> Result<Option<Effect>, Error> {
+        let mut mint = shared.ports.clone();
+        loop {
+            let before = self.decided();
+            match self.next_step(shared, metadata, &mut mint) {
+                Step::Wait => return Ok(None),
+                Step::AwaitTurn { session_id } => return self.ask_turn(shared, &session_id, &mut mint),
+                Step::Probe { call_id } => {
+                    self.probe(&call_id);
+                    continue;
+                }
+                Step::AskApprover { approval_id } => {
+                    // The request is on disk before the handler sees it.
+                    self.flush(shared, metadata).await?;
+                    self.ask_approver(shared, &approval_id);
+                    continue;
+                }
+                Step::AwaitPermit { call_id, target } => {
+                    self.acquire_permit(shared, call_id, target);
+                    continue;
+                }
+                Step::Do(acts) => {
+                    for act in acts {
+                        if self.pending_bytes() > SPLIT_BYTES {
+                            self.flush(shared, metadata).await?;
+                        }
+                        match act {
+                            Act::Task(command) => self.entity.decide(command, metadata)?,
+                            Act::Session(command) => self.decide_session(command, metadata)?,
+                        }
+                    }
+                }
+            }
+            if self.decided() == before {
+                return Err(Error::Internal("a step of the planner produced no event".to_owned()));
+            }
+            if self.entity.pending().len() > EVENTS_PER_APPEND_MAX / 2 {
+                self.flush(shared, metadata).await?;
+            }
+        }
+    }
+
+    /// Returns the number of events decided, in the task and in the session.
+    pub(crate) fn decided(&self) -> u64 {
+        let session = self.turn.as_ref().map_or(0, |held| held.session.decided());
+        self.entity.decided() + session
+    }
+
+    fn next_step(&self, shared: &Shared, metadata: &Metadata, mint: &mut dyn Mint) -> Step {
+        next::next(&mut self.question(shared, metadata, mint))
+    }
+
+    pub(crate) fn question<'a>(
+        &'a self,
+        shared: &'a Shared,
+        metadata: &Metadata,
+        mint: &'a mut dyn Mint,
+    ) -> Question<'a> {
+        Question {
+            agent: &shared.agent,
+            stream: self.entity.stream(),
+            task: self.entity.state(),
+            turn_view: self.turn.as_ref().filter(|held| !held.closed).map(HeldTurn::view),
+            epoch: shared.store.fence().epoch,
+            now: metadata.at,
+            run_until: self.outside.run_until(),
+            outside: &self.outside.known,
+            mint,
+        }
+    }
+
+    fn ask_turn(
+        &mut self,
+        shared: &Shared,
+        session_id: &str,
+        mint: &mut dyn Mint,
+    ) -> Result<Option<Effect>, Error> {
+        if self.requested_turn.is_some() {
+            return Ok(None);
+        }
+        let session = StreamId::session(&shared.agent.name, session_id)?;
+        let turn_id = mint.id("turn_");
+        self.requested_turn = Some(turn_id.clone());
+        Ok(Some(Effect::Acquire { session, turn_id }))
+    }
+
+    /// Decides for the session. The command that closes the turn is not folded here: the history that it
+    /// changes is shared with the session's actor, which folds it once.
+    pub(crate) fn decide_session(
+        &mut self,
+        command: SessionCommand,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let Some(held) = self.turn.as_mut() else {
+            return Err(Error::Internal("a session command was planned without a held turn".to_owned()));
+        };
+        let closes = matches!(command, SessionCommand::CommitTurn { .. } | SessionCommand::AbortTurn { .. });
+        if closes {
+            held.session.decide_unfolded(command)?;
+            held.closed = true;
+        } else {
+            held.session.decide(command, metadata)?;
+        }
+        Ok(())
+    }
+}
+
+impl HeldTurn {
+    pub(crate) fn view(&self) -> TurnView<'_> {
+        TurnView {
+            turn_id: &self.turn_id,
+            stream: self.session.stream(),
+            session: self.session.state(),
+            version: self.session.version(),
+        }
+    }
+}

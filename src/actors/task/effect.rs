@@ -1,0 +1,28 @@
+//! The effects of a task: what it has the router do, once the intent is on disk.
+
+use crate::actors::shared::messages::{Order, ProbeOrder, Recall};
+use crate::agent::approval::ApprovalRequest;
+use proto_events::envelope::Timestamp;
+use proto_events::id::StreamId;
+
+/// An effect, performed in this order once the append is durable.
+pub(crate) enum Effect {
+    /// Send an attempt.
+    Dispatch(Box<Order>),
+    /// Interrupt a call.
+    Abort { call_id: String },
+    /// Cancel the task sent to another agent.
+    Recall(Recall),
+    /// Ask a tool whether an attempt took effect.
+    Probe(Box<ProbeOrder>),
+    /// Wait for a permit for a concurrent call.
+    AwaitPermit { call_id: String, target: String },
+    /// Ask the approval handler.
+    AskApprover(Box<ApprovalRequest>),
+    /// Stop asking: the approval is decided.
+    StopApprover { approval_id: String },
+    /// Wake the actor at the deadline of this run.
+    Wake { at: Timestamp, run: u32 },
+    /// Ask a session for its turn.
+    Acquire { session: StreamId, turn_id: String },
+}

@@ -1,0 +1,198 @@
+//! The operations of a task: the commands that each of them decides, before anything is planned.
+
+use crate::run::{resolved, steps};
+
+use proto_events::call::recovery::{Failed, Moment, Next};
+use proto_events::call::{CallCommand, CallRejection};
+use proto_events::envelope::Metadata;
+use proto_events::id::StreamId;
+use proto_events::model;
+use proto_events::model::{PostedTask, TaskState};
+use proto_events::session::SessionCommand;
+use proto_events::task::TaskCommand;
+
+use crate::actors::entity::Entity;
+use crate::actors::shared::messages::{AttemptEnd, CallResolution, TaskOp, TurnGrant};
+use crate::actors::shared::parts::Shared;
+use crate::actors::task::core::{HeldTurn, TaskCore};
+use crate::error::Error;
+use crate::run;
+use crate::run::question::Act;
+
+/// Returns the time and the epoch of a decision.
+fn moment(shared: &Shared, metadata: &Metadata) -> Moment {
+    Moment { epoch: shared.store.fence().epoch, at: metadata.at }
+}
+
+impl TaskCore {
+    pub(crate) fn decide_op(
+        &mut self,
+        shared: &Shared,
+        op: TaskOp,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        match op {
+            TaskOp::Submit(posted) => self.submit(shared, posted, metadata),
+            TaskOp::Command(command) => self.entity.decide(*command, metadata),
+            TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata),
+            TaskOp::Outcome { call_id, attempt, end } => {
+                self.outcome(shared, call_id, attempt, end, metadata)
+            }
+            TaskOp::Probed { call_id, attempt, verdict } => self.probed(call_id, attempt, verdict, metadata),
+            TaskOp::PermitGranted { call_id, permit } => {
+                self.hold_permit(call_id, permit);
+                Ok(())
+            }
+            TaskOp::ResolveCall { call_id, resolution, by } => {
+                self.resolve_call(shared, &call_id, &resolution, by, metadata)
+            }
+            TaskOp::Answered { approval_id, verdict } => self.answered(approval_id, verdict, metadata),
+            TaskOp::Decide(decided) => self.decide_approval(shared, decided, metadata),
+            TaskOp::TurnGranted { asked, grant } => {
+                self.accept_turn(&asked, *grant);
+                Ok(())
+            }
+            TaskOp::TurnRefused { asked, why } => self.turn_refused(&asked, why, metadata),
+            // Planning finds what the log says is open, as at any other time.
+            TaskOp::Resume | TaskOp::Look | TaskOp::AwaitEnd => Ok(()),
+        }
+    }
+
+    fn submit(&mut self, shared: &Shared, posted: Box<PostedTask>, metadata: &Metadata) -> Result<(), Error> {
+        self.entity.decide(TaskCommand::Submit(posted), metadata)?;
+        // A repeated post adds nothing; a finished task is left untouched, including its context.
+        if self.entity.pending().is_empty() || self.task().state().is_terminal() {
+            return Ok(());
+        }
+        let (task, mut mint) = (self.task(), shared.ports.clone());
+        let context = model::attach(task.metadata(), task.id(), &shared.agent.name, None, &mut mint)?;
+        self.entity.decide(TaskCommand::MergeMetadata(context), metadata)?;
+        if shared.agent.conversation {
+            // The conversation must have a valid name before the run asks for it.
+            StreamId::session(&shared.agent.name, &steps::session_id(self.task()))?;
+        }
+        self.entity.decide(TaskCommand::Begin, metadata)
+    }
+
+    fn cancel(&mut self, shared: &Shared, reason: Option<String>, metadata: &Metadata) -> Result<(), Error> {
+        let id = self.entity.stream().id();
+        if !self.task().exists() {
+            return Err(Error::TaskNotFound(id));
+        }
+        match self.task().state() {
+            // The first reason is kept.
+            TaskState::Canceled => return Ok(()),
+            state if state.is_terminal() => return Err(Error::TaskNotCancelable { id, state }),
+            _ => {}
+        }
+        let mut mint = shared.ports.clone();
+        let noted = model::canceled(self.task().metadata(), &id, reason.as_deref(), &mut mint)?;
+        self.entity.decide(TaskCommand::Cancel { reason, metadata: noted }, metadata)?;
+        self.abort_turn("the task was canceled", metadata)
+    }
+
+    /// Settles an unknown call by a person's decision; if the task waits for it, a new run resumes it.
+    fn resolve_call(
+        &mut self,
+        shared: &Shared,
+        call_id: &str,
+        resolution: &CallResolution,
+        by: String,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let command = resolution.command(call_id.to_owned(), by);
+        let before = self.decided();
+        self.entity.decide(TaskCommand::Call(command), metadata)?;
+        if self.decided() == before {
+            return Ok(());
+        }
+        let mut mint = shared.ports.clone();
+        let acts = resolved::after_resolution(&mut self.question(shared, metadata, &mut mint), call_id);
+        for act in acts {
+            if let Act::Task(command) = act {
+                self.entity.decide(command, metadata)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Aborts the turn that this run has open, if it has one.
+    pub(crate) fn abort_turn(&mut self, why: &str, metadata: &Metadata) -> Result<(), Error> {
+        let held = self.turn.as_ref().filter(|held| !held.closed);
+        let open = held.and_then(|held| held.session.state().open_turn());
+        let Some(turn_id) = open.map(|open| open.turn_id.clone()) else { return Ok(()) };
+        self.decide_session(SessionCommand::AbortTurn { turn_id, reason: why.to_owned() }, metadata)
+    }
+
+    fn outcome(
+        &mut self,
+        shared: &Shared,
+        call_id: String,
+        attempt: u32,
+        end: AttemptEnd,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let command = match end {
+            AttemptEnd::Succeeded { result, usage, .. } => {
+                CallCommand::Succeed { call_id, attempt, result, usage }
+            }
+            AttemptEnd::TimedOut { after_ms } => CallCommand::TimeOut { call_id, attempt, after_ms },
+            AttemptEnd::Lost { why } => {
+                let call = self.task().calls().get(&call_id);
+                match call.filter(|call| call.status.is_open() && call.attempts == attempt) {
+                    // Left to the next start, as after a crash.
+                    Some(_) if shared.is_stopping() => return Ok(()),
+                    Some(call) => match run::after_loss(call, moment(shared, metadata), &why) {
+                        Next::Write(command) => command,
+                        Next::Probe { .. } => {
+                            self.probe(&call_id);
+                            return Ok(());
+                        }
+                    },
+                    None => return Ok(()),
+                }
+            }
+            AttemptEnd::Failed { failure, passing, delay_ms } => {
+                let call = self.task().calls().get(&call_id);
+                let call =
+                    call.ok_or_else(|| Error::Task(CallRejection::NotRequested(call_id.clone()).into()))?;
+                let failed = Failed { attempt, failure, passing, delay_ms };
+                let command = run::after_failure(call, failed, moment(shared, metadata));
+                if shared.is_stopping() && matches!(command, CallCommand::Dispatch { .. }) {
+                    return Ok(()); // The next start finds the call open and retries it.
+                }
+                command
+            }
+        };
+        self.entity.decide(TaskCommand::Call(command), metadata)
+    }
+
+    fn accept_turn(&mut self, asked: &str, grant: TurnGrant) {
+        if self.requested_turn.as_deref() != Some(asked) {
+            return; // Not requested by this actor: dropping the grant gives the turn back.
+        }
+        self.requested_turn = None;
+        if self.is_at_rest() {
+            return;
+        }
+        let TurnGrant { stream, turn_id, session, version, position, last_hash, lease } = grant;
+        let session = Entity::from_parts(stream, session, version, position, last_hash);
+        self.turn = Some(HeldTurn { turn_id, session, closed: false, lease });
+    }
+
+    /// Handles a refused turn: asks again if the session's actor stopped, and fails the run if the session
+    /// cannot be read.
+    fn turn_refused(&mut self, asked: &str, why: Option<String>, metadata: &Metadata) -> Result<(), Error> {
+        if self.requested_turn.as_deref() != Some(asked) {
+            return Ok(());
+        }
+        self.requested_turn = None;
+        match why {
+            Some(why) if !self.is_at_rest() => {
+                let error = format!("the conversation cannot be used: {why}");
+                self.entity.decide(TaskCommand::Fail { error }, metadata)
+            }
+            _ => Ok(()),
+        }
+    }
+}

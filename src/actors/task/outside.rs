@@ -1,0 +1,30 @@
+//! Work outside the log for a task's open calls: permits for concurrent calls, open probes, and the run's
+//! deadline. All of it is lost with the process, and restored by planning.
+
+use std::collections::HashMap;
+
+use proto_events::envelope::Timestamp;
+
+use crate::actors::shared::permits::CallPermit;
+use crate::run::question::OutsideWork;
+
+/// Work outside the log for one task, as its actor knows it.
+#[derive(Default)]
+pub(crate) struct Outside {
+    pub(crate) known: OutsideWork,
+    pub(crate) permits: HashMap<String, CallPermit>,
+    /// The number of the run whose deadline was computed, and the deadline.
+    pub(crate) run: Option<(u32, Option<Timestamp>)>,
+}
+
+impl Outside {
+    /// Returns the permit of a call.
+    pub(crate) fn permit(&self, call_id: &str) -> Option<CallPermit> {
+        self.permits.get(call_id).cloned()
+    }
+
+    /// Returns the deadline of the run.
+    pub(crate) fn run_until(&self) -> Option<Timestamp> {
+        self.run.and_then(|(_, until)| until)
+    }
+}

@@ -1,0 +1,101 @@
+//! The work outside the log for a task's open calls: permits, probes, deadlines and recovery of the run.
+
+use crate::actors::shared::messages::ProbeOrder;
+use crate::actors::shared::parts::Shared;
+use crate::actors::shared::permits::CallPermit;
+use crate::actors::task::core::TaskCore;
+use crate::actors::task::effect::Effect;
+use crate::actors::task::outside::Outside;
+use crate::error::Error;
+use crate::run::deadline;
+use proto_events::call::{CallCommand, CallRequested};
+use proto_events::call::{CallEvent, CallStatus, CancelStage, Recovery, Verdict, VerdictBy};
+use proto_events::envelope::Metadata;
+use proto_events::task::TaskCommand;
+
+impl TaskCore {
+    /// Notes the run's deadline and requests a wake-up then, once for each run.
+    pub(crate) fn note_run(&mut self) {
+        let number = self.task().runs();
+        if self.is_at_rest() || self.outside.run.is_some_and(|(known, _)| known == number) {
+            return;
+        }
+        let until = deadline::of_run(self.task());
+        self.outside.run = Some((number, until));
+        self.outbox.extend(until.map(|at| Effect::Wake { at, run: number }));
+    }
+
+    /// Takes a permit for a call, or requests a wait for one.
+    pub(crate) fn acquire_permit(&mut self, shared: &Shared, call_id: String, target: String) {
+        if let Some(permit) = shared.permits.try_acquire(&target) {
+            return self.hold_permit(call_id, permit);
+        }
+        self.outside.known.awaiting_permit.insert(call_id.clone());
+        self.outbox.push(Effect::AwaitPermit { call_id, target });
+    }
+
+    /// Accepts a permit. A permit for a call that is closed by now is given back.
+    pub(crate) fn hold_permit(&mut self, call_id: String, permit: CallPermit) {
+        self.outside.known.awaiting_permit.remove(&call_id);
+        let call = self.task().calls().get(&call_id);
+        if call.is_some_and(|call| call.status.is_open()) {
+            self.outside.known.permits.insert(call_id.clone());
+            self.outside.permits.insert(call_id, permit);
+        }
+    }
+
+    /// Gives back the permits of calls that are closed on disk.
+    pub(crate) fn release_permits(&mut self) {
+        let Outside { known, permits, .. } = &mut self.outside;
+        if permits.is_empty() {
+            return;
+        }
+        let calls = self.entity.state().calls();
+        let is_open = |call_id: &str| calls.get(call_id).is_some_and(|call| call.status.is_open());
+        permits.retain(|call_id, _| is_open(call_id));
+        known.permits.retain(|call_id| is_open(call_id));
+    }
+
+    /// Requests a probe whether the last attempt took effect, unless one is open.
+    pub(crate) fn probe(&mut self, call_id: &str) {
+        let order = self.task().calls().get(call_id).map(|call| (call.request.clone(), call.attempts));
+        let Some((request, attempt)) = order else { return };
+        if self.outside.known.probing.insert(call_id.to_owned()) {
+            self.outbox.push(Effect::Probe(Box::new(self.probe_order(request, attempt, false))));
+        }
+    }
+
+    fn probe_order(&self, request: CallRequested, attempt: u32, interrupted: bool) -> ProbeOrder {
+        let (stream, task_id) = (self.entity.stream().clone(), self.task().id().to_owned());
+        ProbeOrder { stream, task_id, request, attempt, interrupted }
+    }
+
+    /// Returns a probe for evidence, if the call was given up in flight and its tool can be asked.
+    pub(crate) fn evidence(&self, event: &CallEvent) -> Option<Effect> {
+        let CallEvent::Canceled { call_id, stage: CancelStage::InFlight } = event else { return None };
+        let call = self.task().calls().get(call_id)?;
+        let asked = call.request.recovery == Recovery::Reconcile;
+        let order = || self.probe_order(call.request.clone(), call.attempts, true);
+        asked.then(|| Effect::Probe(Box::new(order())))
+    }
+
+    /// Applies a probe's verdict. It is ignored for a call that has gone on without it.
+    pub(crate) fn probed(
+        &mut self,
+        call_id: String,
+        attempt: u32,
+        verdict: Verdict,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        self.outside.known.probing.remove(&call_id);
+        let call = self.task().calls().get(&call_id).filter(|call| call.attempts == attempt);
+        let waits = |status: &CallStatus| {
+            matches!(status, CallStatus::Dispatched | CallStatus::TimedOut | CallStatus::Canceled)
+        };
+        if !call.is_some_and(|call| waits(&call.status)) {
+            return Ok(());
+        }
+        let command = CallCommand::Reconcile { call_id, verdict, by: VerdictBy::Probe };
+        self.entity.decide(TaskCommand::Call(command), metadata)
+    }
+}

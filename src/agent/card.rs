@@ -1,0 +1,70 @@
+//! The agent: its name, tools, model, peers, and what it may do.
+
+use crate::agent::approval::Approvals;
+use crate::agent::capability::CapabilityPolicy;
+use crate::agent::peer::Peers;
+use crate::limits::APPROVAL_TIMEOUT;
+use crate::models::backend::InferBackend;
+use crate::models::policy::InferPolicy;
+use crate::tools::registry::Tools;
+use proto_events::call::{CallKind, CallRequested};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// An agent: its name, its tools and model, and the other agents that it may ask.
+#[derive(Clone)]
+pub(crate) struct Agent {
+    /// The name, which is part of the name of each of the agent's streams.
+    pub name: String,
+    /// The tools.
+    pub tools: Tools,
+    /// The model that carries out the `infer` parts.
+    pub backend: Option<Arc<dyn InferBackend>>,
+    /// The other agents that the model may ask.
+    pub peers: Peers,
+    /// The instructions for the model that follow our own in the system prompt.
+    pub system_prompt: Option<String>,
+    /// Whether the agent keeps conversations.
+    pub conversation: bool,
+    /// The largest number of calls in flight at once, of tools and of the model.
+    pub max_concurrency: Option<usize>,
+    /// The timeout, retries and circuit breaker of the model's calls.
+    pub infer_policy: InferPolicy,
+    /// The capabilities that the tools may use.
+    pub capability_policy: CapabilityPolicy,
+    /// The party that decides where the policy requires approval.
+    pub approvals: Approvals,
+    /// The longest time for a handler's decision; after that a person is asked.
+    pub approval_timeout: Duration,
+}
+
+impl std::fmt::Debug for Agent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Agent").field("name", &self.name).field("tools", &self.tools).finish_non_exhaustive()
+    }
+}
+
+impl Agent {
+    /// Whether a call may have to wait until other calls have ended.
+    pub(crate) fn is_limited(&self, request: &CallRequested) -> bool {
+        let of_tool = || self.tools.get(&request.target)?.spec().policy.get_concurrency();
+        self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some())
+    }
+
+    /// Creates an agent without tools and model, which keeps conversations.
+    pub(crate) fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            tools: Tools::new(),
+            backend: None,
+            peers: Peers::default(),
+            system_prompt: None,
+            conversation: true,
+            max_concurrency: None,
+            infer_policy: InferPolicy::default(),
+            capability_policy: CapabilityPolicy::default(),
+            approvals: Approvals::default(),
+            approval_timeout: APPROVAL_TIMEOUT,
+        }
+    }
+}

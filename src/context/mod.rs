@@ -1,3 +1,0 @@
-//! What a model is shown, measured: floor 2, pure functions over messages.
-
-pub mod tokens;

@@ -1,0 +1,61 @@
+//! HTTP clients with TLS by rustls and `ring`, for models, MCP servers and OpenTelemetry. Each client is
+//! given its TLS settings; the process's default cryptography provider is neither needed nor changed.
+
+use std::sync::{Arc, OnceLock};
+
+use reqwest::{Client, ClientBuilder};
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use rustls_platform_verifier::BuilderVerifierExt;
+
+/// Returns the builder of a client that verifies servers by the operating system's certificates.
+pub(crate) fn client() -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("taskreel/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(tls().clone())
+}
+
+/// Formats an error with its causes.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |error| error.source());
+    causes.fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+    })
+}
+
+/// Returns the TLS settings of all clients. Reading the system's certificates takes milliseconds, so they are
+/// read once.
+fn tls() -> &'static ClientConfig {
+    static TLS: OnceLock<ClientConfig> = OnceLock::new();
+    TLS.get_or_init(|| {
+        let verified = with_protocols().with_platform_verifier().unwrap_or_else(|error| {
+            // Plain `http:` needs no certificate, so local models and collectors still work.
+            tracing::warn!(%error, "no certificates of the system can be read, so no https server will be trusted");
+            with_protocols().with_root_certificates(RootCertStore::empty())
+        });
+        let mut settings = verified.with_no_client_auth();
+        settings.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        settings
+    })
+}
+
+fn with_protocols() -> ConfigBuilder<ClientConfig, WantsVerifier> {
+    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
+    let provider = Arc::clone(PROVIDER.get_or_init(|| Arc::new(ring::default_provider())));
+    ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has cipher suites for TLS 1.2 and 1.3")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_made_without_a_default_provider_of_the_process() {
+        assert!(client().build().is_ok());
+        assert!(CryptoProvider::get_default().is_none(), "the host's choice is its own");
+        assert_eq!(tls().alpn_protocols, [b"h2".to_vec(), b"http/1.1".to_vec()]);
+    }
+}

@@ -1,0 +1,304 @@
+//! Model backends: the request to a model, its reply, its errors, and the delays before retries.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::call::TokenUsage;
+use proto_events::id::Digest;
+use proto_events::json::{JsonObject, JsonText};
+
+use crate::models::shown_messages::Messages;
+use crate::tools::future::BoxFuture;
+use crate::tools::registry::ToolSpec;
+
+/// A request to a model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InferRequest {
+    /// The conversation, the system prompt first.
+    pub messages: Messages,
+    /// The tools that the model may call. They are in the system prompt too.
+    pub tools: Vec<ToolSpec>,
+    /// The task on whose behalf the model is asked.
+    pub task_id: String,
+    /// The session, if the agent keeps conversations.
+    pub session_id: Option<String>,
+    /// The call's id, the same for every attempt.
+    pub call_id: String,
+    /// The call's key, the same for every attempt. Few providers honour one.
+    pub idempotency_key: String,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    /// JSON Schema that the final answer must satisfy, if the part asked for one.
+    pub output_schema: Option<JsonText>,
+    /// The digest of all that the model is shown, as recorded in the call's intent.
+    pub prompt_digest: Digest,
+    /// The receiver of the answer's pieces as they arrive.
+    pub deltas: Deltas,
+}
+
+/// The receiver of a streaming backend's partial answers. They are hints for observers: pieces may be
+/// dropped, and only the whole answer is stored.
+#[derive(Clone, Default)]
+pub struct Deltas(Option<Listener>);
+
+/// A receiver of the pieces of an answer.
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
+impl Deltas {
+    /// Passes the pieces to a listener. For code that calls backends.
+    pub fn to(listener: Arc<dyn Fn(&str) + Send + Sync>) -> Self {
+        Self(Some(listener))
+    }
+
+    /// Whether a listener is attached; without one, a backend need not stream.
+    pub fn is_heard(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Passes on the next piece of the answer's text.
+    pub fn say(&self, piece: &str) {
+        if let Some(listener) = &self.0 {
+            listener(piece);
+        }
+    }
+}
+
+impl fmt::Debug for Deltas {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Deltas").field(&self.is_heard()).finish()
+    }
+}
+
+/// All values are equal: the listener is not part of the request.
+impl PartialEq for Deltas {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A model's reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InferReply {
+    /// The reply's text: an action in JSON if the model follows its instructions.
+    pub content: String,
+    /// The token usage, if the provider reports it.
+    pub usage: Option<TokenUsage>,
+    /// The model that answered, which may differ from the requested model.
+    pub model: String,
+}
+
+impl InferReply {
+    /// Returns the reply as an event stores it: the text and the model. The usage is stored separately.
+    pub fn to_json(&self) -> JsonText {
+        let fields: JsonObject = [
+            ("content".to_owned(), JsonText::string(&self.content)),
+            ("model".to_owned(), JsonText::string(&self.model)),
+        ]
+        .into_iter()
+        .collect();
+        fields.to_text()
+    }
+
+    /// Reads a reply that [`Self::to_json`] wrote.
+    ///
+    /// # Errors
+    /// A text that names the missing field.
+    pub fn from_json(json: &JsonText) -> Result<Self, String> {
+        let fields: JsonObject = json.read().map_err(|error| error.to_string())?;
+        let field = |name: &str| {
+            fields
+                .get(name)
+                .and_then(JsonText::to_str)
+                .ok_or_else(|| format!("the reply has no text `{name}`"))
+        };
+        Ok(Self { content: field("content")?, usage: None, model: field("model")? })
+    }
+}
+
+/// The kind of a backend's failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InferErrorKind {
+    /// The call may work a moment later: rate limits, overload, timeouts, connections.
+    Transient {
+        /// The delay that the provider asked for, if any.
+        retry_after: Option<Duration>,
+    },
+    /// The answer is unusable. It counts as a reply that could not be parsed and is reported to the model.
+    Malformed,
+    /// The call failed, and a retry would not help.
+    Failed,
+}
+
+/// A backend's failure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InferError {
+    /// The kind of failure.
+    pub kind: InferErrorKind,
+    /// The error's type, for example `TimeoutError`.
+    pub type_name: String,
+    /// The error message.
+    pub message: String,
+}
+
+impl InferError {
+    /// Creates an error of a known kind.
+    pub fn new(kind: InferErrorKind, type_name: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { kind, type_name: type_name.into(), message: message.into() }
+    }
+
+    /// Creates an error of which only type and text are known. Texts of rate limits, overload, timeouts and
+    /// connections are transient, `ValueError` is a malformed answer, everything else has failed.
+    pub fn classify(type_name: impl Into<String>, message: impl Into<String>) -> Self {
+        let (type_name, message) = (type_name.into(), message.into());
+        let kind = if is_transient_type(&type_name) || is_transient_text(&message) {
+            InferErrorKind::Transient { retry_after: None }
+        } else if type_name == "ValueError" {
+            InferErrorKind::Malformed
+        } else {
+            InferErrorKind::Failed
+        };
+        Self::new(kind, type_name, message)
+    }
+
+    /// Creates an error for an HTTP status: 429 and 5xx are transient, and so are the texts of
+    /// [`Self::classify`].
+    pub fn from_status(status: u16, message: impl Into<String>) -> Self {
+        let error = Self::classify("HttpStatusError", message);
+        if status == 429 || (500..600).contains(&status) {
+            let kind = InferErrorKind::Transient { retry_after: None };
+            return Self { kind, ..error };
+        }
+        error
+    }
+
+    /// Whether a retry may succeed a moment later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self.kind, InferErrorKind::Transient { .. })
+    }
+}
+
+fn is_transient_text(message: &str) -> bool {
+    const SIGNS: [&str; 6] = ["rate limit", "429", "overloaded", "timeout", "timed out", "connection"];
+    let message = message.to_lowercase();
+    SIGNS.iter().any(|sign| message.contains(sign))
+}
+
+fn is_transient_type(type_name: &str) -> bool {
+    let name = type_name.to_lowercase();
+    ["timeout", "ratelimit", "overloaded"].iter().any(|sign| name.contains(sign))
+        || name.starts_with("connection")
+}
+
+impl fmt::Display for InferError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.message.trim().is_empty() { &self.type_name } else { &self.message })
+    }
+}
+
+impl std::error::Error for InferError {}
+
+/// The first delay before a retry.
+const RETRY_FIRST: Duration = Duration::from_secs(1);
+
+/// The longest delay before a retry, jitter included.
+const RETRY_LONGEST: Duration = Duration::from_secs(30);
+
+/// Returns the delay before retry `retry` (0 is the first): one second, doubled each time, and up to half of
+/// that on top, so that many tasks do not retry at the same moment; 30 s at most. `jitter` is from 0 to 1 and
+/// is passed in, because it must be recorded.
+pub(crate) fn retry_delay(retry: u32, jitter: f64) -> Duration {
+    let doubled = RETRY_FIRST.saturating_mul(2_u32.saturating_pow(retry.min(16)));
+    let jitter = if jitter.is_finite() { jitter.clamp(0.0, 1.0) } else { 0.0 };
+    doubled.min(RETRY_LONGEST).mul_f64(1.0 + jitter / 2.0).min(RETRY_LONGEST)
+}
+
+/// Returns the delay for a provider that asked for one: the requested time and up to a quarter more, so that
+/// many tasks do not retry at the same moment. The added share is derived from the call, not from chance.
+#[cfg(any(test, feature = "genai", feature = "openai"))]
+pub(crate) fn spread_wait(asked: Duration, call_id: &str, attempt: u32) -> Duration {
+    let digest = Digest::of_parts(&[call_id.as_bytes(), &attempt.to_be_bytes()]);
+    let share = f64::from(digest.0.first().copied().unwrap_or(0)) / 255.0;
+    Duration::try_from_secs_f64(asked.as_secs_f64() * (1.0 + share / 4.0)).unwrap_or(asked)
+}
+
+/// A model, or a substitute for one.
+pub trait InferBackend: Send + Sync + 'static {
+    /// Returns the kind of backend, for logs: `scripted`, `openai-compatible`.
+    fn backend(&self) -> &str;
+
+    /// Returns the requested model.
+    fn model(&self) -> &str;
+
+    /// Returns the other parameters that shape answers, such as a temperature. They are kept in the intent of
+    /// each inference under these names, and are part of the prompt's digest. They are constant and never
+    /// contain a secret. The names `backend`, `model` and `output_schema` are taken.
+    fn parameters(&self) -> JsonObject {
+        JsonObject::new()
+    }
+
+    /// Checks, without sending a request, whether the backend is usable; if not, the system does not start.
+    ///
+    /// # Errors
+    /// A description of the fault, for the person who configured the backend.
+    fn check(&self) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Sends a request to the model. One call is one attempt: the router makes the retries, so that each is
+    /// in the log. The future is dropped when the task is canceled or the attempt takes too long; dropping it
+    /// must end the exchange.
+    fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_and_statuses_tell_what_passes() {
+        for text in
+            ["Rate Limit hit", "error 429", "overloaded_error", "Timed Out", "connection refused", "timeout"]
+        {
+            assert!(InferError::classify("RuntimeError", text).is_transient(), "{text}");
+        }
+        for text in ["model down", "RATE-LIMIT", "status 500", "too many requests", ""] {
+            assert_eq!(InferError::classify("RuntimeError", text).kind, InferErrorKind::Failed, "{text}");
+        }
+        assert_eq!(InferError::classify("ValueError", "odd").kind, InferErrorKind::Malformed);
+        assert!(InferError::classify("TimeoutError", "x").is_transient());
+        for (status, passes) in
+            [(400, false), (408, false), (429, true), (500, true), (529, true), (600, false)]
+        {
+            assert_eq!(InferError::from_status(status, "x").is_transient(), passes, "{status}");
+        }
+    }
+
+    #[test]
+    fn waits_double_and_end_at_thirty_seconds() {
+        let seconds = |retry, jitter| retry_delay(retry, jitter).as_secs_f64();
+        assert!((seconds(0, 0.0) - 1.0).abs() < 1e-9);
+        assert!((seconds(2, 1.0) - 6.0).abs() < 1e-9);
+        assert!((seconds(4, 1.0) - 24.0).abs() < 1e-9);
+        for (retry, jitter) in [(5, 0.0), (40, 1.0), (u32::MAX, f64::INFINITY)] {
+            assert!((seconds(retry, jitter) - 30.0).abs() < 1e-9);
+        }
+        assert!((seconds(0, f64::NAN) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_wait_that_was_asked_for_is_kept_and_spread() {
+        let asked = Duration::from_secs(4);
+        let waits: Vec<_> = (1..=20).map(|attempt| spread_wait(asked, "call", attempt)).collect();
+        assert!(waits.iter().all(|wait| (asked..=asked * 5 / 4).contains(wait)), "{waits:?}");
+        assert!(waits.iter().any(|wait| *wait != spread_wait(asked, "call", 1)), "{waits:?}");
+        assert_eq!(spread_wait(asked, "call", 7), spread_wait(asked, "call", 7));
+        assert_eq!(spread_wait(Duration::MAX, "call", 1), Duration::MAX);
+    }
+
+    #[test]
+    fn an_error_without_words_shows_its_type() {
+        assert_eq!(InferError::classify("KeyError", " ").to_string(), "KeyError");
+    }
+}

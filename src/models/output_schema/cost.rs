@@ -1,0 +1,150 @@
+//! The cost of checking a value against a schema, computed before the check. Each pair of schema and value is
+//! computed once and remembered, while the check itself visits a pair as often as the schema refers to it.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::tools::schema::check::DEPTH_MAX;
+
+/// The limit on schema steps for one answer, in addition to 64 for each value in it. A schema whose
+/// alternatives multiply exceeds it.
+const STEPS_MAX: u64 = 100_000;
+
+/// Keywords whose text is a reference to a schema.
+pub(crate) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
+
+/// Keywords that apply one schema, or a list of them, to the same value.
+const IN_PLACE: [&str; 7] = ["allOf", "anyOf", "oneOf", "not", "if", "then", "else"];
+
+/// Keywords that map names to schemas for the same value.
+const IN_PLACE_BY_NAME: [&str; 2] = ["dependentSchemas", "dependencies"];
+
+/// Keywords that apply one schema to the fields of an object.
+const OF_FIELDS: [&str; 2] = ["additionalProperties", "unevaluatedProperties"];
+
+/// Keywords that apply one schema, or a list of them, to the items of an array.
+const OF_ITEMS: [&str; 4] = ["items", "additionalItems", "contains", "unevaluatedItems"];
+
+/// Resolves a reference within the schema.
+pub(crate) fn target<'s>(root: &'s Value, reference: &str) -> Option<&'s Value> {
+    reference.strip_prefix('#').and_then(|pointer| root.pointer(pointer))
+}
+
+/// Whether the check of the value stays within the limit on steps.
+pub(crate) fn is_bounded(schema: &Value, value: &Value) -> bool {
+    let most = STEPS_MAX.saturating_add(64_u64.saturating_mul(values_in(value)));
+    let mut cost = Cost { root: schema, known: HashMap::new(), most, depth: 0 };
+    cost.of(schema, value) <= most
+}
+
+struct Cost<'s> {
+    root: &'s Value,
+    /// Costs by the addresses of schema and value; [`u64::MAX`] during the computation, so that a circular
+    /// schema exceeds the limit.
+    known: HashMap<(*const Value, *const Value), u64>,
+    most: u64,
+    depth: usize,
+}
+
+impl<'s> Cost<'s> {
+    fn of(&mut self, schema: &'s Value, value: &Value) -> u64 {
+        let Value::Object(fields) = schema else { return 1 };
+        let pair = (std::ptr::from_ref(schema), std::ptr::from_ref(value));
+        if let Some(known) = self.known.get(&pair) {
+            return *known;
+        }
+        if self.depth >= DEPTH_MAX || self.known.len() as u64 > self.most {
+            return u64::MAX;
+        }
+        self.known.insert(pair, u64::MAX);
+        self.depth += 1;
+        let cost = self.in_place(fields, value).saturating_add(self.of_children(fields, value));
+        self.depth -= 1;
+        self.known.insert(pair, cost.saturating_add(1));
+        cost.saturating_add(1)
+    }
+
+    fn in_place(&mut self, schema: &'s Map<String, Value>, value: &Value) -> u64 {
+        let mut cost = 0_u64;
+        for key in REFERENCES {
+            let reference = schema.get(key).and_then(Value::as_str);
+            if let Some(target) = reference.and_then(|reference| target(self.root, reference)) {
+                cost = cost.saturating_add(self.of(target, value));
+            }
+        }
+        for applied in IN_PLACE.into_iter().filter_map(|key| schema.get(key)) {
+            cost = cost.saturating_add(self.of_each(applied, value));
+        }
+        for applied in IN_PLACE_BY_NAME.into_iter().filter_map(|key| schema.get(key)) {
+            cost = cost.saturating_add(self.of_named(applied, value));
+        }
+        // To find unevaluated values, the check visits the same schemas a second time.
+        let again = schema.contains_key("unevaluatedProperties") || schema.contains_key("unevaluatedItems");
+        cost.saturating_mul(if again { 2 } else { 1 })
+    }
+
+    fn of_children(&mut self, schema: &'s Map<String, Value>, value: &Value) -> u64 {
+        let mut cost = 0_u64;
+        match value {
+            Value::Object(fields) => {
+                let properties = schema.get("properties").and_then(Value::as_object);
+                for (name, field) in fields {
+                    for applied in OF_FIELDS.into_iter().filter_map(|key| schema.get(key)) {
+                        cost = cost.saturating_add(self.of_each(applied, field));
+                    }
+                    if let Some(by_pattern) = schema.get("patternProperties") {
+                        cost = cost.saturating_add(self.of_named(by_pattern, field));
+                    }
+                    if let Some(property) = properties.and_then(|properties| properties.get(name)) {
+                        cost = cost.saturating_add(self.of(property, field));
+                    }
+                    if let Some(names) = schema.get("propertyNames") {
+                        cost = cost.saturating_add(self.of(names, &NAME));
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let first = schema.get("prefixItems").and_then(Value::as_array);
+                for (at, item) in items.iter().enumerate() {
+                    for applied in OF_ITEMS.into_iter().filter_map(|key| schema.get(key)) {
+                        cost = cost.saturating_add(self.of_each(applied, item));
+                    }
+                    if let Some(own) = first.and_then(|first| first.get(at)) {
+                        cost = cost.saturating_add(self.of(own, item));
+                    }
+                }
+            }
+            _ => {}
+        }
+        cost
+    }
+
+    /// Returns the cost of a schema, or of all schemas of a list.
+    fn of_each(&mut self, applied: &'s Value, value: &Value) -> u64 {
+        match applied {
+            Value::Array(schemas) => self.sum(schemas.iter(), value),
+            schema => self.of(schema, value),
+        }
+    }
+
+    /// Returns the cost of all schemas that a keyword maps from names or patterns.
+    fn of_named(&mut self, applied: &'s Value, value: &Value) -> u64 {
+        self.sum(applied.as_object().into_iter().flat_map(Map::values), value)
+    }
+
+    fn sum(&mut self, schemas: impl Iterator<Item = &'s Value>, value: &Value) -> u64 {
+        schemas.fold(0, |cost, schema| cost.saturating_add(self.of(schema, value)))
+    }
+}
+
+/// A placeholder for a field's name: a value without children.
+static NAME: Value = Value::Null;
+
+fn values_in(value: &Value) -> u64 {
+    1 + match value {
+        Value::Array(items) => items.iter().map(values_in).sum::<u64>(),
+        Value::Object(fields) => fields.values().map(values_in).sum::<u64>(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,61 @@
+//! The policy of inferences: timeout, retries.
+
+use crate::limits::{CALL_TIMEOUT, INFERENCE_RETRIES};
+use crate::tools::breaker::Breaker;
+use std::time::Duration;
+
+/// The policy of an agent's inferences. An inference changes nothing outside, so it may always be repeated;
+/// each attempt has its cost and is in the log.
+///
+/// Getters are named as those of [`ToolPolicy`](crate::tools::policy::ToolPolicy).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct InferPolicy {
+    timeout: Duration,
+    retries: u32,
+    breaker: Option<Breaker>,
+}
+
+impl Default for InferPolicy {
+    fn default() -> Self {
+        Self { timeout: CALL_TIMEOUT, retries: INFERENCE_RETRIES, breaker: None }
+    }
+}
+
+impl InferPolicy {
+    /// Sets the longest time for one attempt; 120 s by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets how many times a transient failure, or an attempt lost to a crash or a timeout, is retried; 3 by
+    /// default.
+    #[must_use]
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retries = retries;
+        self
+    }
+
+    /// Sets the circuit breaker of the model.
+    #[must_use]
+    pub fn breaker(mut self, failures: u32, cooldown: Duration) -> Self {
+        self.breaker = Some(Breaker { failures: failures.max(1), cooldown });
+        self
+    }
+
+    /// Returns the longest time for one attempt.
+    pub fn get_timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Returns the largest number of attempts.
+    pub fn attempts_max(&self) -> u32 {
+        self.retries.saturating_add(1)
+    }
+
+    /// Returns the circuit breaker of the model.
+    pub fn get_breaker(&self) -> Option<Breaker> {
+        self.breaker
+    }
+}

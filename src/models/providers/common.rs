@@ -1,0 +1,200 @@
+//! Code shared by the backends of different providers: tool names that their APIs accept, native calls as
+//! actions, and the delay that a busy server asks for.
+
+use std::time::Duration;
+
+use proto_events::json::{JsonObject, JsonText};
+
+use crate::models::backend::{InferError, InferErrorKind};
+use crate::tools::registry::ToolSpec;
+use taskreel_log::ports::{Clock, SystemClock};
+
+/// The longest name of a tool or speaker that the APIs accept, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// The offered names of tools with their own names, in the order of the tools.
+#[derive(Debug, Default)]
+pub(crate) struct Names(Vec<(String, String)>);
+
+impl Names {
+    pub(crate) fn of(tools: &[ToolSpec]) -> Self {
+        let mut names = Self::default();
+        // Valid names are reserved first, so that no generated name takes one of them.
+        let mut taken: Vec<String> =
+            tools.iter().map(|tool| tool.name.clone()).filter(|name| is_plain(name)).collect();
+        for tool in tools {
+            let alias = if is_plain(&tool.name) { tool.name.clone() } else { alias(&tool.name, &taken) };
+            taken.push(alias.clone());
+            names.0.push((alias, tool.name.clone()));
+        }
+        names
+    }
+
+    /// Whether no tool is offered.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the offered names, in the order of the tools.
+    pub(crate) fn offered(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(alias, _)| alias.as_str())
+    }
+
+    /// Returns the tool for a name in an answer; an unknown name is returned unchanged.
+    pub(crate) fn tool<'a>(&'a self, name: &'a str) -> &'a str {
+        self.0.iter().find(|(alias, _)| alias == name).map_or(name, |(_, tool)| tool)
+    }
+}
+
+pub(crate) fn is_plain(name: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain_byte)
+}
+
+fn is_plain_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-')
+}
+
+/// Returns the name with other characters replaced by `_`, and with a number at the end if it is taken.
+fn alias(name: &str, taken: &[String]) -> String {
+    let plain: String = name
+        .chars()
+        .map(|char| if u8::try_from(char).is_ok_and(is_plain_byte) { char } else { '_' })
+        .take(NAME_BYTES_MAX)
+        .collect();
+    let plain = if plain.is_empty() { "tool".to_owned() } else { plain };
+    let numbered = (2_usize..).map(|number| {
+        let end = format!("_{number}");
+        let start: String = plain.chars().take(NAME_BYTES_MAX - end.len()).collect();
+        start + &end
+    });
+    std::iter::once(plain.clone()).chain(numbered).find(|alias| !taken.contains(alias)).unwrap_or(plain)
+}
+
+/// Returns a native call in the grammar of actions. The text of the arguments is unchanged; text that is not
+/// JSON becomes a string, which the parser of actions refuses with an error for the model.
+pub(crate) fn action(tool: &str, arguments: &str, content: &str) -> String {
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    let args = JsonText::parse(arguments).unwrap_or_else(|_| JsonText::string(arguments));
+    let thought = match content.trim() {
+        "" => String::new(),
+        thought => format!("\"thought\":{},", JsonText::string(thought).as_str()),
+    };
+    let tool = JsonText::string(tool);
+    format!("{{\"type\":\"tool_call\",{thought}\"tool\":{},\"args\":{}}}", tool.as_str(), args.as_str())
+}
+
+/// Returns the model settings that an inference's intent records: the address, the form of tool calls and
+/// notes where they differ from the default, the parameters. The order of the fields affects the intent's
+/// digest.
+pub(crate) fn described(
+    base_url: Option<&str>,
+    native_tools: bool,
+    notes: Option<&str>,
+    parameters: &JsonObject,
+) -> JsonObject {
+    let mut said = JsonObject::new();
+    let texts =
+        [("base_url", base_url), ("tools", (!native_tools).then_some("json-actions")), ("notes", notes)];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            said.set(name, JsonText::string(text));
+        }
+    }
+    if !parameters.is_empty() {
+        said.set("parameters", parameters.to_text());
+    }
+    said
+}
+
+/// Returns a permanent error.
+pub(crate) fn failed(type_name: &str, message: String) -> InferError {
+    InferError::new(InferErrorKind::Failed, type_name, message)
+}
+
+/// Returns an error that a retry may resolve, after the delay that the server asks for.
+pub(crate) fn passing(type_name: &str, message: String, retry_after: Option<Duration>) -> InferError {
+    InferError::new(InferErrorKind::Transient { retry_after }, type_name, message)
+}
+
+/// Returns the error for an unusable answer.
+pub(crate) fn malformed(type_name: &str, message: String) -> InferError {
+    InferError::new(InferErrorKind::Malformed, type_name, message)
+}
+
+/// Returns the delay that the server asks for: in seconds, as a date, or in milliseconds. `header` returns a
+/// header by its name.
+pub(crate) fn retry_after<'h>(header: impl Fn(&'static str) -> Option<&'h str>) -> Option<Duration> {
+    if let Some(millis) = header("retry-after-ms").and_then(|text| text.trim().parse::<f64>().ok()) {
+        return seconds(millis / 1_000.0);
+    }
+    let wait = header("retry-after")?.trim();
+    if let Ok(given) = wait.parse::<f64>() {
+        return seconds(given);
+    }
+    let micros = |text: &str| {
+        let parser = jiff::fmt::rfc2822::DateTimeParser::new().relaxed_weekday(true);
+        parser.parse_timestamp(text).ok().map(jiff::Timestamp::as_microsecond)
+    };
+    // The server's own clock, if it sends the time: ours may be wrong.
+    let now = header("date").and_then(|date| micros(date.trim())).unwrap_or_else(|| SystemClock.now().0);
+    let wait = micros(wait)?.saturating_sub(now);
+    Some(Duration::from_micros(u64::try_from(wait).unwrap_or(0)))
+}
+
+fn seconds(given: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(given.max(0.0)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::tools::policy::ToolPolicy;
+
+    fn tool(name: &str) -> ToolSpec {
+        ToolSpec {
+            name: name.to_owned(),
+            description: String::new(),
+            input_schema: Arc::new(Value::Null),
+            policy: ToolPolicy::read_only(),
+        }
+    }
+
+    #[test]
+    fn names_that_the_api_refuses_are_exchanged_and_found_again() {
+        let long = "x".repeat(70);
+        let tools: Vec<_> = ["a.b", "a_b", "a b", "", &long, &(long.clone() + "y")].map(tool).into();
+        let names = Names::of(&tools);
+        let offered: Vec<_> = names.0.iter().map(|(alias, _)| alias.as_str()).collect();
+        assert_eq!(offered.get(..4).unwrap(), ["a_b_2", "a_b", "a_b_3", "tool"]);
+        for (alias, own) in &names.0 {
+            assert!(is_plain(alias), "{alias}");
+            assert_eq!(names.tool(alias), own);
+        }
+        assert_eq!(names.tool("other"), "other");
+    }
+
+    fn waits(headers: &[(&'static str, &str)]) -> Option<f64> {
+        let header = |asked: &str| headers.iter().find(|(name, _)| *name == asked).map(|(_, value)| *value);
+        retry_after(header).map(|wait| wait.as_secs_f64())
+    }
+
+    #[test]
+    fn a_wait_is_read_in_each_of_its_forms() {
+        assert_eq!(waits(&[("retry-after", "7")]), Some(7.0));
+        assert_eq!(waits(&[("retry-after", "0.5")]), Some(0.5));
+        assert_eq!(waits(&[("retry-after", "-3")]), Some(0.0));
+        assert_eq!(waits(&[("retry-after", "9"), ("retry-after-ms", "250")]), Some(0.25));
+        let date = ("date", "Wed, 21 Oct 2015 07:28:00 GMT");
+        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT"), date]), Some(30.0));
+        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:27:00 GMT"), date]), Some(0.0));
+        assert_eq!(waits(&[("retry-after", "Wed, 21 Oct 2015 07:28:30 GMT")]), Some(0.0));
+        for odd in ["soon", "", "NaN", "inf", "1e300"] {
+            assert_eq!(waits(&[("retry-after", odd)]).filter(|wait| *wait > 0.0), None, "{odd}");
+        }
+        assert_eq!(waits(&[]), None);
+    }
+}

@@ -1,0 +1,312 @@
+//! Providers other than `OpenAI`, through the crate `genai`: Anthropic, Gemini, Ollama's own API, Bedrock and
+//! others.
+
+pub(crate) mod errors;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use genai::adapter::AdapterKind;
+use genai::chat::{
+    ChatMessage as Said, ChatOptions, ChatRequest, ChatStreamEvent, JsonSpec, StopReason, StreamEnd, Tool,
+};
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, ModelIden, ServiceTarget};
+use proto_events::call::TokenUsage;
+use proto_events::json::JsonObject;
+use proto_events::model::LlmRole;
+use serde_json::Value;
+
+use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};
+use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest};
+use crate::models::providers::client::ModelClient;
+use crate::models::providers::common::{Names, action, described, failed, malformed, passing};
+use crate::models::providers::genai::errors::told;
+use crate::models::providers::key::{KeySource, Secrets, key_setters};
+use crate::tools::future::BoxFuture;
+
+/// A model of one of the providers that the crate `genai` supports, streamed.
+///
+/// Notes that follow the system prompt are sent with the role of the user: most of these APIs accept one
+/// system text, at the beginning. Parameters are recorded in the intent of each inference, keys nowhere.
+#[derive(Clone)]
+pub struct Genai {
+    settings: Arc<Settings>,
+    http: ModelClient,
+}
+
+#[derive(Debug, Clone)]
+struct Settings {
+    provider: String,
+    pub(crate) model: String,
+    base_url: Option<String>,
+    pub(crate) key: KeySource,
+    temperature: Option<f64>,
+    max_tokens: Option<u32>,
+    seed: Option<u64>,
+    pub(crate) native_tools: bool,
+    pub(crate) idle_timeout: Duration,
+}
+
+impl fmt::Debug for Genai {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Settings { provider, model, base_url, key, .. } = &*self.settings;
+        f.debug_struct("Genai")
+            .field("provider", provider)
+            .field("model", model)
+            .field("base_url", base_url)
+            .field("key", key)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Genai {
+    /// Creates a backend for a model of a provider, by the names that `genai` knows: `anthropic`, `gemini`,
+    /// `ollama`, `groq`, `cohere`, … `start` refuses an unknown provider. If no key is set, it is read from
+    /// the provider's usual environment variable, for example `ANTHROPIC_API_KEY`.
+    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
+        let settings = Settings {
+            provider: provider.into(),
+            model: model.into(),
+            base_url: None,
+            key: KeySource::None,
+            temperature: None,
+            max_tokens: None,
+            seed: None,
+            native_tools: true,
+            idle_timeout: INFER_IDLE_TIMEOUT,
+        };
+        Self { settings: Arc::new(settings), http: ModelClient::default() }
+    }
+
+    fn with(mut self, set: impl FnOnce(&mut Settings)) -> Self {
+        set(Arc::make_mut(&mut self.settings));
+        self
+    }
+
+    /// Sets the address that replaces the provider's own, for example `http://127.0.0.1:11434/`. It is
+    /// recorded in the log: do not put a password in it.
+    #[must_use]
+    pub fn base_url(self, url: impl Into<String>) -> Self {
+        self.with(|settings| {
+            let url: String = url.into();
+            settings.base_url = Some(if url.ends_with('/') { url } else { url + "/" });
+        })
+    }
+
+    key_setters!();
+
+    /// Sets the sampling temperature.
+    #[must_use]
+    pub fn temperature(self, temperature: f64) -> Self {
+        self.with(|settings| settings.temperature = Some(temperature))
+    }
+
+    /// Sets the most tokens of an answer.
+    #[must_use]
+    pub fn max_tokens(self, tokens: u32) -> Self {
+        self.with(|settings| settings.max_tokens = Some(tokens))
+    }
+
+    /// Sets the seed of the sampling, so that answers are repeatable where the provider supports it.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        self.with(|settings| settings.seed = Some(seed))
+    }
+
+    /// Offers no native tools: the model calls tools by JSON actions only, as the system prompt says.
+    #[must_use]
+    pub fn json_actions(self) -> Self {
+        self.with(|settings| settings.native_tools = false)
+    }
+
+    /// Sets the longest silence of the provider in the middle of an answer; 60 s by default.
+    #[must_use]
+    pub fn idle_timeout(self, timeout: Duration) -> Self {
+        self.with(|settings| settings.idle_timeout = timeout)
+    }
+}
+
+impl Settings {
+    fn kind(&self) -> Result<AdapterKind, String> {
+        AdapterKind::from_lower_str(&self.provider)
+            .ok_or_else(|| format!("`{}` is no provider that genai knows", self.provider))
+    }
+
+    fn options(&self, request: &InferRequest) -> ChatOptions {
+        let mut options = ChatOptions::default()
+            .with_capture_usage(true)
+            .with_capture_content(true)
+            .with_capture_tool_calls(true);
+        options.temperature = self.temperature;
+        options.max_tokens = self.max_tokens;
+        options.seed = self.seed;
+        // The schema would forbid the JSON actions that call tools.
+        let free = request.tools.is_empty() || self.native_tools;
+        if let Some(schema) = request.output_schema.as_ref().filter(|_| free) {
+            options = options.with_response_format(JsonSpec::new("answer", schema.to_value()));
+        }
+        options
+    }
+
+    fn question(request: &InferRequest, names: &Names) -> ChatRequest {
+        let mut said = request.messages.iter().peekable();
+        let mut system = Vec::new();
+        while let Some(leading) = said.next_if(|message| message.role == LlmRole::System) {
+            system.push(leading.content.clone());
+        }
+        let messages = said.map(|message| match message.role {
+            LlmRole::Assistant => Said::assistant(message.content.clone()),
+            LlmRole::User | LlmRole::System | LlmRole::Tool => Said::user(message.content.clone()),
+        });
+        let mut question = ChatRequest::new(messages.collect());
+        if !system.is_empty() {
+            question = question.with_system(system.join("\n\n"));
+        }
+        if names.is_empty() {
+            return question;
+        }
+        let tools = names.offered().zip(&request.tools).map(|(name, spec)| {
+            let schema = spec.schema().cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
+            Tool::new(name).with_description(spec.description.clone()).with_schema(schema)
+        });
+        question.with_tools(tools)
+    }
+}
+
+/// Sends the request and assembles the answer.
+async fn exchange(
+    settings: &Settings,
+    client: &Client,
+    model: ModelIden,
+    request: &InferRequest,
+    secrets: &Secrets,
+) -> Result<InferReply, InferError> {
+    let names = if settings.native_tools { Names::of(&request.tools) } else { Names::default() };
+    let question = Settings::question(request, &names);
+    let options = settings.options(request);
+    let asked = client.exec_chat_stream(model, question, Some(&options)).await;
+    let mut stream = asked.map_err(|error| told(&error, request))?.stream;
+    let mut heard = 0_usize;
+    loop {
+        let next = tokio::time::timeout(settings.idle_timeout, stream.next()).await;
+        let Ok(next) = next else {
+            let why = format!("timed out: the provider was silent for {:?}", settings.idle_timeout);
+            return Err(passing("TimeoutError", why, None));
+        };
+        match next {
+            Some(Ok(ChatStreamEvent::Chunk(chunk))) => {
+                heard = heard.saturating_add(chunk.content.len());
+                request.deltas.say(&secrets.redact(chunk.content));
+            }
+            Some(Ok(ChatStreamEvent::End(end))) => return reply(settings, &end, &names),
+            Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => heard = heard.max(chunk.tool_call.size()),
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Err(told(&error, request)),
+            None => {
+                let why = "the connection ended in the middle of the answer".to_owned();
+                return Err(passing("ConnectionError", why, None));
+            }
+        }
+        if heard > INFER_ANSWER_BYTES_MAX {
+            let why = format!("the answer is longer than {INFER_ANSWER_BYTES_MAX} bytes; make it shorter");
+            return Err(malformed("AnswerTooLarge", why));
+        }
+    }
+}
+
+fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferReply, InferError> {
+    match &end.captured_stop_reason {
+        Some(StopReason::MaxTokens(_)) => {
+            let why = "the reply was cut off at the token limit; make it shorter".to_owned();
+            return Err(malformed("LengthLimit", why));
+        }
+        Some(StopReason::ContentFilter(why)) => {
+            return Err(failed("ContentFilter", format!("the provider stopped the answer: {why}")));
+        }
+        _ => {}
+    }
+    let usage = end.captured_usage.as_ref().and_then(|usage| {
+        let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
+        let (input_tokens, output_tokens) = (count(usage.prompt_tokens)?, count(usage.completion_tokens)?);
+        Some(TokenUsage { input_tokens, output_tokens })
+    });
+    let text = end.captured_texts().unwrap_or_default().concat();
+    let calls = end.captured_tool_calls().unwrap_or_default();
+    let content = match calls.first() {
+        None => text,
+        Some(call) => {
+            let arguments = match &call.fn_arguments {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            action(names.tool(&call.fn_name), &arguments, &text)
+        }
+    };
+    Ok(InferReply { content, usage, model: settings.model.clone() })
+}
+
+impl InferBackend for Genai {
+    fn backend(&self) -> &str {
+        &self.settings.provider
+    }
+
+    fn model(&self) -> &str {
+        &self.settings.model
+    }
+
+    fn parameters(&self) -> JsonObject {
+        let settings = &self.settings;
+        let mut parameters = JsonObject::new();
+        let given = [
+            ("temperature", settings.temperature.map(Value::from)),
+            ("max_tokens", settings.max_tokens.map(Value::from)),
+            ("seed", settings.seed.map(Value::from)),
+        ];
+        for (name, value) in given {
+            if let Some(value) = value {
+                parameters.set(name, value.into());
+            }
+        }
+        described(settings.base_url.as_deref(), settings.native_tools, None, &parameters)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.settings.kind()?;
+        self.settings.key.check()
+    }
+
+    fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        let this = self.clone();
+        Box::pin(async move {
+            let settings = &this.settings;
+            let kind = settings.kind().map_err(|why| failed("ConfigurationError", why))?;
+            let usual = || kind.default_key_env_name().and_then(|name| std::env::var(name).ok());
+            let key = settings.key.load().await?.map(|key| key.to_string()).or_else(usual);
+            let mut secrets = Secrets::default();
+            if let Some(key) = &key {
+                secrets.add(key);
+            }
+            let base_url = settings.base_url.clone();
+            let target = move |mut target: ServiceTarget| {
+                if let Some(url) = &base_url {
+                    target.endpoint = Endpoint::from_owned(url.as_str());
+                }
+                if let Some(key) = &key {
+                    target.auth = AuthData::from_single(key.clone());
+                }
+                Ok(target)
+            };
+            let client = Client::builder()
+                .with_reqwest(this.http.get(INFER_CONNECT_TIMEOUT)?)
+                .with_service_target_resolver_fn(target)
+                .build()
+                .map_err(|error| failed("ConfigurationError", error.to_string()))?;
+            let model = ModelIden::new(kind, settings.model.clone());
+            secrets.redact_outcome(exchange(settings, &client, model, &request, &secrets).await)
+        })
+    }
+}

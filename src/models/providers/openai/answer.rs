@@ -1,0 +1,306 @@
+//! Answers: assembled from one JSON document or from the pieces of a stream, then interpreted.
+
+use proto_events::call::TokenUsage;
+use serde_json::{Map, Value};
+
+use crate::models::backend::{InferError, InferErrorKind, InferReply};
+use crate::models::providers::common::{Names, action};
+
+/// The parts of an answer received so far.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    content: String,
+    refusal: String,
+    calls: Vec<NativeCall>,
+    finish: Option<String>,
+    usage: Option<TokenUsage>,
+    model: Option<String>,
+    has_choice: bool,
+}
+
+/// A native tool call. Calls after the first only hold their index.
+#[derive(Debug, Default)]
+struct NativeCall {
+    index: Option<u64>,
+    name: String,
+    arguments: String,
+}
+
+impl Answer {
+    /// Adds a whole answer or a piece of one. Returns the text in it.
+    pub(crate) fn take(&mut self, json: &Value) -> Result<String, InferError> {
+        if let Some(error) = json.get("error").filter(|error| !error.is_null()) {
+            return Err(read_error(error));
+        }
+        if let Some(usage) = json.get("usage").and_then(usage) {
+            self.usage = Some(usage);
+        }
+        let model = json.get("model").and_then(Value::as_str).filter(|model| !model.is_empty());
+        if let (None, Some(model)) = (&self.model, model) {
+            self.model = Some(model.to_owned());
+        }
+        let choices = json.get("choices").and_then(Value::as_array);
+        let Some(choice) = choices.into_iter().flatten().find(|choice| is_first(choice)) else {
+            return Ok(String::new());
+        };
+        let message = ["delta", "message"].into_iter().find_map(|key| choice.get(key)?.as_object());
+        let mut said = String::new();
+        if let Some(message) = message {
+            self.has_choice = true;
+            said = text_of(message.get("content"));
+            self.content.push_str(&said);
+            self.refusal.push_str(&text_of(message.get("refusal")));
+            self.take_calls(message);
+        }
+        if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
+            self.finish = Some(finish.to_owned());
+        }
+        Ok(said)
+    }
+
+    /// Returns the number of bytes kept so far.
+    pub(crate) fn len(&self) -> usize {
+        let calls = self.calls.first().map_or(0, |call| call.name.len() + call.arguments.len());
+        self.content.len() + self.refusal.len() + calls + self.calls.len()
+    }
+
+    /// Whether the server reported the end of the answer.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.finish.is_some()
+    }
+
+    fn take_calls(&mut self, message: &Map<String, Value>) {
+        let calls = message.get("tool_calls").and_then(Value::as_array);
+        for call in calls.into_iter().flatten() {
+            if let Some(function) = call.get("function") {
+                self.take_call(call.get("index").and_then(Value::as_u64), function);
+            }
+        }
+        // The older form, for a single call.
+        if let Some(function) = message.get("function_call").filter(|function| function.is_object()) {
+            self.take_call(Some(0), function);
+        }
+    }
+
+    fn take_call(&mut self, index: Option<u64>, function: &Value) {
+        let text = |key: &str| function.get(key).and_then(Value::as_str);
+        let begins = text("name").is_some_and(|name| !name.is_empty());
+        let known = match index {
+            Some(index) => self.calls.iter().position(|call| call.index == Some(index)),
+            // A server without indices: an entry with a tool's name begins a call, one without continues the
+            // last.
+            None if begins => None,
+            None => self.calls.len().checked_sub(1),
+        };
+        let at = known.unwrap_or_else(|| {
+            self.calls.push(NativeCall { index, ..NativeCall::default() });
+            self.calls.len() - 1
+        });
+        let Some(call) = self.calls.get_mut(at).filter(|_| at == 0) else {
+            return;
+        };
+        if call.name.is_empty() {
+            text("name").unwrap_or_default().clone_into(&mut call.name);
+        }
+        match function.get("arguments") {
+            Some(Value::String(piece)) => call.arguments.push_str(piece),
+            None | Some(Value::Null) => {}
+            // Some servers send the object itself instead of its text.
+            Some(object) => call.arguments.push_str(&object.to_string()),
+        }
+    }
+
+    /// Returns the reply, or the reason why there is none.
+    pub(crate) fn reply(self, names: &Names, model: &str) -> Result<InferReply, InferError> {
+        let malformed = |name: &str, why: String| Err(InferError::new(InferErrorKind::Malformed, name, why));
+        let failed = |name: &str, why: String| Err(InferError::new(InferErrorKind::Failed, name, why));
+        if !self.has_choice {
+            return malformed("EmptyAnswer", "the answer of the model's server holds no choice".to_owned());
+        }
+        if !self.refusal.trim().is_empty() {
+            return failed("Refusal", format!("the model refused: {}", self.refusal.trim()));
+        }
+        match self.finish.as_deref() {
+            Some("content_filter") => {
+                return failed(
+                    "ContentFilter",
+                    "the provider's content filter stopped the answer".to_owned(),
+                );
+            }
+            Some("length") => return malformed("LengthLimit", too_long(self.usage)),
+            _ => {}
+        }
+        if self.calls.len() > 1 {
+            tracing::warn!(
+                calls = self.calls.len(),
+                "the model asked for several calls at once; the first is taken"
+            );
+        }
+        let content = match self.calls.into_iter().next() {
+            None => self.content,
+            Some(call) if call.name.is_empty() => {
+                return malformed("UnnamedCall", "the model called a tool without naming it".to_owned());
+            }
+            Some(call) => action(names.tool(&call.name), &call.arguments, &self.content),
+        };
+        Ok(InferReply { content, usage: self.usage, model: self.model.unwrap_or_else(|| model.to_owned()) })
+    }
+}
+
+fn too_long(usage: Option<TokenUsage>) -> String {
+    let spent = usage.map_or_else(String::new, |usage| format!(" after {} tokens", usage.output_tokens));
+    format!("the reply was cut off at the token limit{spent}; make it shorter")
+}
+
+/// Whether this is the first choice. Several are not requested; if they come anyway, index 0 counts.
+fn is_first(choice: &Value) -> bool {
+    choice.get("index").and_then(Value::as_u64).unwrap_or(0) == 0
+}
+
+/// Returns a text, or the joined texts of a list of content parts.
+fn text_of(content: Option<&Value>) -> String {
+    match content {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns the token counts, if both are exact.
+fn usage(usage: &Value) -> Option<TokenUsage> {
+    let count = |name: &str| usage.get(name).and_then(Value::as_u64);
+    Some(TokenUsage { input_tokens: count("prompt_tokens")?, output_tokens: count("completion_tokens")? })
+}
+
+/// Converts an error that a server reports in an answer of status 200, or in the middle of a stream.
+pub(crate) fn read_error(error: &Value) -> InferError {
+    let text = |key: &str| error.get(key).and_then(Value::as_str);
+    let message = error.as_str().or_else(|| text("message")).map_or_else(|| error.to_string(), str::to_owned);
+    let message = format!("the model's server says: {message}");
+    let status = ["code", "status", "status_code"].into_iter().find_map(|key| error.get(key)?.as_u64());
+    if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
+        return InferError::from_status(status, message);
+    }
+    let kind = text("type").or_else(|| text("code")).unwrap_or("ServerError");
+    let passing = ["rate_limit", "overloaded", "server_error", "unavailable", "timeout"];
+    if passing.iter().any(|word| kind.contains(word)) {
+        return InferError::new(InferErrorKind::Transient { retry_after: None }, kind, message);
+    }
+    // A `ValueError` of the server does not mean that the model's reply was malformed.
+    let told = InferError::classify("ServerError", message);
+    InferError { type_name: kind.to_owned(), ..told }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(pieces: &[Value]) -> Result<InferReply, InferError> {
+        let mut answer = Answer::default();
+        for piece in pieces {
+            answer.take(piece)?;
+        }
+        answer.reply(&Names::default(), "asked")
+    }
+
+    fn delta(delta: &Value) -> Value {
+        json!({"choices": [{"index": 0, "delta": delta}]})
+    }
+
+    fn call(index: Option<u64>, name: Option<&str>, arguments: &str) -> Value {
+        json!({"index": index, "function": {"name": name, "arguments": arguments}})
+    }
+
+    #[test]
+    fn a_native_call_is_an_action_whose_arguments_keep_their_text() {
+        let big = r#"{"n": 1180591620717411303424, "x":1.0,"e":1e16 , "z":-0.0}"#;
+        let (left, right) = big.split_at(20);
+        let reply = read(&[
+            delta(&json!({"content": "let me\nsee"})),
+            delta(&json!({"tool_calls": [call(Some(0), Some("add"), left)]})),
+            delta(&json!({"tool_calls": [call(Some(1), Some("other"), "{}")]})),
+            delta(&json!({"tool_calls": [call(Some(0), None, right)]})),
+            json!({"choices": [], "usage": {"prompt_tokens": 9_007_199_254_740_993_u64, "completion_tokens": 2}}),
+        ])
+        .unwrap();
+        assert_eq!(
+            reply.content,
+            format!(r#"{{"type":"tool_call","thought":"let me\nsee","tool":"add","args":{big}}}"#)
+        );
+        assert_eq!(reply.usage.unwrap().input_tokens, 9_007_199_254_740_993);
+        assert_eq!(reply.model, "asked");
+    }
+
+    #[test]
+    fn calls_are_told_apart_where_a_server_numbers_none() {
+        let reply = read(&[
+            delta(&json!({"tool_calls": [call(None, Some("a"), "{\"n\":")]})),
+            delta(&json!({"tool_calls": [call(None, None, "1}")]})),
+            delta(&json!({"tool_calls": [call(None, Some("b"), "{}")]})),
+            delta(&json!({"tool_calls": [call(None, None, " ")]})),
+        ]);
+        assert_eq!(reply.unwrap().content, r#"{"type":"tool_call","tool":"a","args":{"n":1}}"#);
+    }
+
+    #[test]
+    fn odd_arguments_reach_the_reader_of_actions_as_they_are() {
+        for (arguments, expected) in [
+            ("", "{}"),
+            ("[1]", "[1]"),
+            ("{\"a\":", r#""{\"a\":""#),
+            ("{},\"type\":\"final\"", r#""{},\"type\":\"final\"""#),
+        ] {
+            assert_eq!(
+                action("t\"", arguments, " "),
+                format!(r#"{{"type":"tool_call","tool":"t\"","args":{expected}}}"#)
+            );
+        }
+        let object = json!({"choices": [{"message": {"tool_calls": [{"function": {"name": "t", "arguments": {"a": 1}}}]}}]});
+        assert_eq!(read(&[object]).unwrap().content, r#"{"type":"tool_call","tool":"t","args":{"a":1}}"#);
+        let old = json!({"choices": [{"message": {"content": null, "function_call": {"name": "t", "arguments": "{}"}}}]});
+        assert_eq!(read(&[old]).unwrap().content, r#"{"type":"tool_call","tool":"t","args":{}}"#);
+    }
+
+    #[test]
+    fn what_is_no_answer_says_why() {
+        let kind = |pieces: &[Value]| {
+            let error = read(pieces).unwrap_err();
+            (error.type_name.clone(), error.kind)
+        };
+        let end = |reason: &str| json!({"choices": [{"delta": {"content": "{"}, "finish_reason": reason}]});
+        assert_eq!(kind(&[]), ("EmptyAnswer".to_owned(), InferErrorKind::Malformed));
+        assert_eq!(kind(&[json!({"choices": []})]), ("EmptyAnswer".to_owned(), InferErrorKind::Malformed));
+        assert_eq!(kind(&[end("length")]), ("LengthLimit".to_owned(), InferErrorKind::Malformed));
+        assert_eq!(kind(&[end("content_filter")]), ("ContentFilter".to_owned(), InferErrorKind::Failed));
+        let refused = delta(&json!({"refusal": "I can't"}));
+        assert_eq!(read(&[refused]).unwrap_err().message, "the model refused: I can't");
+        assert_eq!(read(&[end("stop")]).unwrap().content, "{");
+    }
+
+    #[test]
+    fn an_error_in_an_answer_is_classified_by_what_it_says() {
+        let kind = |error: Value| read(&[json!({ "error": error })]).unwrap_err().kind;
+        let passing = InferErrorKind::Transient { retry_after: None };
+        assert_eq!(kind(json!({"message": "x", "code": 503})), passing);
+        assert_eq!(kind(json!({"message": "x", "type": "server_error"})), passing);
+        assert_eq!(kind(json!("Overloaded")), passing);
+        assert_eq!(
+            kind(json!({"message": "no such model", "code": "model_not_found"})),
+            InferErrorKind::Failed
+        );
+        assert_eq!(kind(json!({"odd": 1})), InferErrorKind::Failed);
+        assert_eq!(kind(json!({"message": "x", "type": "ValueError"})), InferErrorKind::Failed);
+    }
+
+    #[test]
+    fn content_may_come_in_parts_and_counts_only_as_exact_integers() {
+        let parts = json!({"model": "m", "choices": [{"message": {"content": [{"type": "text", "text": "a"}, {"text": "b"}, {}]}}],
+            "usage": {"prompt_tokens": 1.5, "completion_tokens": 2}});
+        let reply = read(&[parts]).unwrap();
+        assert_eq!((reply.content.as_str(), reply.model.as_str(), reply.usage), ("ab", "m", None));
+    }
+}

@@ -1,0 +1,324 @@
+//! A model that replays the answers of a log and refuses requests that are not in it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use taskreel_log::shown::RENDERER_VERSION;
+
+use proto_events::call::{CallEvent, CallFailure, CallKind, CallRequested, FailureClass, TokenUsage};
+use proto_events::id::{Category, Digest, Position};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::task::TaskEvent;
+
+use crate::models::backend::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
+use crate::tools::future::BoxFuture;
+use crate::tools::registry::tools_digest;
+use taskreel_log::api::{EventReader, ReadError, StoredRecord};
+use taskreel_log::limits::READ_PAGE_RECORDS;
+use taskreel_log::read::decode_record;
+
+/// The reason why a log cannot be played back.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordedError {
+    /// The log cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The log holds no answer of a model, or none of the named model.
+    #[error("the log holds no replies of {asked}; it holds replies of {found}")]
+    NoAnswers {
+        /// The model that was looked for.
+        asked: String,
+        /// The models in the log.
+        found: String,
+    },
+    /// The log holds answers of several models: name one with [`Recorded::read_model`].
+    #[error("the log holds replies of several models: {found}; select one")]
+    Several {
+        /// The models in the log.
+        found: String,
+    },
+}
+
+/// The end of an attempt in the log.
+#[derive(Debug, Clone)]
+enum End {
+    Reply(InferReply),
+    Error(InferError),
+    /// No outcome that could be repeated, with the reason.
+    Nothing(&'static str),
+}
+
+/// An inference in the log.
+#[derive(Debug)]
+struct RecordedInference {
+    request: CallRequested,
+    /// The ends of the attempts that got an answer or an error, in order.
+    ends: Vec<End>,
+    timed_out: bool,
+    epoch: u64,
+}
+
+/// The recorded inferences and the progress of the playback.
+#[derive(Debug, Default)]
+struct Tape {
+    asked: Vec<RecordedInference>,
+    by_prompt: HashMap<Digest, Vec<usize>>,
+    /// The number of recorded inferences already used, by the digest of their prompt.
+    given: HashMap<Digest, usize>,
+    /// The recorded inference that answers each call of the present process, by call id.
+    answering: HashMap<String, usize>,
+}
+
+/// A model that gives the answers of a log. An answer is found by the digest of all that the model was shown,
+/// in the order of the requests. A failed attempt fails again, after the same wait. A request that is not in
+/// the log is refused with an error that names the difference.
+///
+/// The name and the parameters are those of the recorded model, since they are part of the digest: the same
+/// tasks on a new log produce the same events, except for ids and times. Clones share their progress; a
+/// restarted process begins at the first answer.
+#[derive(Clone)]
+pub struct Recorded {
+    backend: Arc<str>,
+    model: Arc<str>,
+    parameters: Arc<JsonObject>,
+    tape: Arc<Mutex<Tape>>,
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recorded")
+            .field("backend", &self.backend)
+            .field("model", &self.model)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Recorded {
+    /// Reads the answers of the only model in the log. Reads the whole log: call it where blocking is
+    /// allowed.
+    ///
+    /// # Errors
+    /// [`RecordedError`] if the log holds answers of no model or of several.
+    pub fn read(reader: &dyn EventReader) -> Result<Self, RecordedError> {
+        let mut models = inferences(reader)?;
+        if models.len() > 1 {
+            return Err(RecordedError::Several { found: names(&models) });
+        }
+        let only = models.pop_first().map(|(_, asked)| asked);
+        Self::of(only.unwrap_or_default()).ok_or_else(|| RecordedError::NoAnswers {
+            asked: "any model".to_owned(),
+            found: "none".to_owned(),
+        })
+    }
+
+    /// Reads the answers of one model, named as in the log: `openai-compatible/qwen3`. If its parameters
+    /// changed over time, those of its newest inference count, and requests that were made with others are
+    /// refused.
+    ///
+    /// # Errors
+    /// [`RecordedError`] if the log holds no answer of the model.
+    pub fn read_model(reader: &dyn EventReader, name: &str) -> Result<Self, RecordedError> {
+        let mut models = inferences(reader)?;
+        let found = names(&models);
+        let asked = models.remove(name).unwrap_or_default();
+        Self::of(asked).ok_or_else(|| RecordedError::NoAnswers { asked: name.to_owned(), found })
+    }
+
+    fn of(asked: Vec<RecordedInference>) -> Option<Self> {
+        let mut parameters: JsonObject = asked.last()?.request.args.read().unwrap_or_default();
+        let mut named = |key: &str| parameters.remove(key).and_then(|text| text.to_str()).unwrap_or_default();
+        let (backend, model) = (named("backend"), named("model"));
+        parameters.remove("output_schema");
+        let mut tape = Tape { asked, ..Tape::default() };
+        for (at, asked) in tape.asked.iter().enumerate() {
+            if let Some(prompt) = &asked.request.prompt {
+                tape.by_prompt.entry(prompt.digest).or_default().push(at);
+            }
+        }
+        Some(Self {
+            backend: backend.into(),
+            model: model.into(),
+            parameters: Arc::new(parameters),
+            tape: Arc::new(Mutex::new(tape)),
+        })
+    }
+
+    /// Returns the number of recorded inferences that have not been repeated.
+    pub fn left(&self) -> usize {
+        let tape = self.lock();
+        tape.asked.len().saturating_sub(tape.answering.len())
+    }
+
+    /// Locks the tape. A poisoned lock stays usable: no code panics while it holds the lock.
+    fn lock(&self) -> MutexGuard<'_, Tape> {
+        self.tape.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, request: &InferRequest) -> Result<InferReply, InferError> {
+        let mut tape = self.lock();
+        let at = match tape.answering.get(&request.call_id) {
+            Some(at) => *at,
+            None => tape.next(request).map_err(|why| refused(&self.backend, &self.model, request, &why))?,
+        };
+        let ends = tape.asked.get(at).map_or(&[][..], |asked| &asked.ends);
+        let attempt = usize::try_from(request.attempt.saturating_sub(1)).unwrap_or(usize::MAX);
+        match ends.get(attempt).or_else(|| ends.last()) {
+            Some(End::Reply(reply)) => Ok(reply.clone()),
+            Some(End::Error(error)) => Err(error.clone()),
+            Some(End::Nothing(why)) => Err(refused(&self.backend, &self.model, request, why)),
+            None => {
+                Err(refused(&self.backend, &self.model, request, "the recorded inference has no outcome"))
+            }
+        }
+    }
+}
+
+impl InferBackend for Recorded {
+    fn backend(&self) -> &str {
+        &self.backend
+    }
+
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn parameters(&self) -> JsonObject {
+        JsonObject::clone(&self.parameters)
+    }
+
+    fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        let answer = self.answer(&request);
+        if let Ok(reply) = &answer {
+            request.deltas.say(&reply.content);
+        }
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Tape {
+    /// Returns the recorded inference that matches the request, or a description of the difference.
+    fn next(&mut self, request: &InferRequest) -> Result<usize, String> {
+        let given = self.given.entry(request.prompt_digest).or_default();
+        let recorded = self.by_prompt.get(&request.prompt_digest).map_or(&[][..], Vec::as_slice);
+        if let Some(at) = recorded.get(*given).copied() {
+            *given += 1;
+            self.answering.insert(request.call_id.clone(), at);
+            return Ok(at);
+        }
+        if !recorded.is_empty() {
+            return Err(format!(
+                "the recording holds {} inferences of this prompt, and one more is requested",
+                recorded.len()
+            ));
+        }
+        let prompts = || self.asked.iter().filter_map(|asked| asked.request.prompt.as_ref());
+        if !prompts().any(|prompt| prompt.tools == tools_digest(&request.tools)) {
+            return Err("the tools offered to the model differ from those of the recording".to_owned());
+        }
+        if !prompts().any(|prompt| prompt.renderer == RENDERER_VERSION) {
+            return Err("the recording was made with another version of the system prompt".to_owned());
+        }
+        let count = u32::try_from(request.messages.len()).unwrap_or(u32::MAX);
+        let same = prompts().filter(|prompt| prompt.messages == count).count();
+        Err(format!(
+            "the recording holds {} inferences, {same} of them with the same number of messages, and none with the same prompt",
+            self.asked.len()
+        ))
+    }
+}
+
+fn refused(backend: &str, model: &str, request: &InferRequest, why: &str) -> InferError {
+    let count = request.messages.len();
+    let message = format!("not recorded: {backend}/{model}, request of {count} messages: {why}");
+    InferError::new(InferErrorKind::Failed, "NotRecorded", message)
+}
+
+fn names(models: &BTreeMap<String, Vec<RecordedInference>>) -> String {
+    let names: Vec<&str> = models.keys().map(String::as_str).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// Returns all inferences of a log by model, each model's in the order of their intents.
+fn inferences(reader: &dyn EventReader) -> Result<BTreeMap<String, Vec<RecordedInference>>, ReadError> {
+    let mut models: BTreeMap<String, Vec<RecordedInference>> = BTreeMap::new();
+    // Maps a stream and a call id to a model and the index of its inference.
+    let mut places: HashMap<(String, String), (String, usize)> = HashMap::new();
+    let mut next = Position(1);
+    loop {
+        let page = reader.read_all(next, READ_PAGE_RECORDS)?;
+        let Some(last) = page.last() else { return Ok(models) };
+        next = Position(last.last_position().0.saturating_add(1));
+        for stored in page.iter().filter(|stored| stored.record.stream.category() == Some(Category::Task)) {
+            for event in call_events(stored)? {
+                let place = (stored.record.stream.as_str().to_owned(), event.call_id().to_owned());
+                if let CallEvent::Requested(request) = event {
+                    if request.kind == CallKind::Infer {
+                        let known = models.entry(request.target.clone()).or_default();
+                        places.insert(place, (request.target.clone(), known.len()));
+                        known.push(RecordedInference {
+                            request: *request,
+                            ends: Vec::new(),
+                            timed_out: false,
+                            epoch: 0,
+                        });
+                    }
+                } else if let Some((model, at)) = places.get(&place)
+                    && let Some(asked) = models.get_mut(model).and_then(|asked| asked.get_mut(*at))
+                {
+                    asked.take(event);
+                }
+            }
+        }
+    }
+}
+
+fn call_events(stored: &StoredRecord) -> Result<Vec<CallEvent>, ReadError> {
+    let events = decode_record::<TaskEvent>(stored)?;
+    let calls = events.into_iter().filter_map(|recorded| match recorded.event {
+        TaskEvent::Call(event) => Some(event),
+        _ => None,
+    });
+    Ok(calls.collect())
+}
+
+impl RecordedInference {
+    fn take(&mut self, event: CallEvent) {
+        match event {
+            CallEvent::Dispatched { attempt, epoch, delay_ms, cause, .. } => {
+                // A lost attempt (a timeout, or the end of the process) has no answer and no error.
+                let told = attempt > 1 && epoch == self.epoch && !self.timed_out;
+                if told {
+                    let kind =
+                        InferErrorKind::Transient { retry_after: Some(Duration::from_millis(delay_ms)) };
+                    self.ends.push(End::Error(InferError::new(kind, "RecordedError", cause)));
+                }
+                (self.epoch, self.timed_out) = (epoch, false);
+            }
+            CallEvent::TimedOut { .. } => self.timed_out = true,
+            CallEvent::Succeeded { result, usage, .. } => self.ends.push(reply(&result, usage)),
+            CallEvent::Failed { failure, .. } => self.ends.push(End::Error(error(failure))),
+            CallEvent::Canceled { .. } => self.ends.push(End::Nothing("the recorded inference was canceled")),
+            CallEvent::OutcomeUnknown { .. } | CallEvent::Abandoned { .. } => {
+                self.ends.push(End::Nothing("the outcome of the recorded inference is unknown"));
+            }
+            CallEvent::Requested(_) | CallEvent::Reconciled { .. } | CallEvent::LateResultIgnored { .. } => {}
+        }
+    }
+}
+
+fn reply(result: &JsonText, usage: Option<TokenUsage>) -> End {
+    match InferReply::from_json(result) {
+        Ok(reply) => End::Reply(InferReply { usage, ..reply }),
+        Err(_) => End::Nothing("its recorded reply cannot be read"),
+    }
+}
+
+fn error(failure: CallFailure) -> InferError {
+    let kind = match failure.class {
+        FailureClass::Rejected => InferErrorKind::Malformed,
+        _ => InferErrorKind::Failed,
+    };
+    InferError::new(kind, failure.error_type, failure.message)
+}

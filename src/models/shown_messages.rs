@@ -1,0 +1,140 @@
+//! The messages that a model is shown. A request refers to them; they are copied when its backend reads them,
+//! on the backend's own thread, so the cost of a turn here does not grow with its conversation.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use proto_events::model::ConversationHistory;
+use taskreel_log::shown::without_system;
+
+use crate::models::message::ChatMessage;
+
+/// The conversation that a backend gets; it dereferences to a slice of [`ChatMessage`]. The first access
+/// builds the messages from the shared history and releases it.
+pub struct Messages {
+    source: Mutex<Option<Source>>,
+    made: OnceLock<Vec<ChatMessage>>,
+}
+
+/// The parts that the messages are built from.
+#[derive(Clone)]
+struct Source {
+    system: ChatMessage,
+    history: Option<Arc<ConversationHistory>>,
+    turn: Vec<ChatMessage>,
+}
+
+impl Messages {
+    /// Creates the messages: a system message, a history without its own, then the messages of the turn.
+    pub(crate) fn of(
+        system: ChatMessage,
+        history: Option<Arc<ConversationHistory>>,
+        turn: Vec<ChatMessage>,
+    ) -> Self {
+        let source = Mutex::new(Some(Source { system, history, turn }));
+        Self { source, made: OnceLock::new() }
+    }
+}
+
+impl Source {
+    fn make(self) -> Vec<ChatMessage> {
+        let history = self.history.as_deref().map_or(&[][..], ConversationHistory::as_slice);
+        let history = without_system(history);
+        let mut messages = Vec::with_capacity(1 + history.len() + self.turn.len());
+        messages.push(self.system);
+        messages.extend(history.iter().map(ChatMessage::of));
+        messages.extend(self.turn);
+        messages
+    }
+}
+
+impl Deref for Messages {
+    type Target = [ChatMessage];
+
+    fn deref(&self) -> &[ChatMessage] {
+        self.made.get_or_init(|| {
+            let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).take();
+            source.map(Source::make).unwrap_or_default()
+        })
+    }
+}
+
+impl From<Vec<ChatMessage>> for Messages {
+    fn from(messages: Vec<ChatMessage>) -> Self {
+        Self { source: Mutex::new(None), made: OnceLock::from(messages) }
+    }
+}
+
+impl FromIterator<ChatMessage> for Messages {
+    fn from_iter<I: IntoIterator<Item = ChatMessage>>(messages: I) -> Self {
+        Self::from(messages.into_iter().collect::<Vec<_>>())
+    }
+}
+
+impl<'a> IntoIterator for &'a Messages {
+    type Item = &'a ChatMessage;
+    type IntoIter = std::slice::Iter<'a, ChatMessage>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl IntoIterator for Messages {
+    type Item = ChatMessage;
+    type IntoIter = std::vec::IntoIter<ChatMessage>;
+
+    fn into_iter(mut self) -> Self::IntoIter {
+        let made = self.made.take().unwrap_or_else(|| self.to_vec());
+        made.into_iter()
+    }
+}
+
+impl Clone for Messages {
+    fn clone(&self) -> Self {
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match source {
+            Some(source) => Self { source: Mutex::new(Some(source)), made: OnceLock::new() },
+            None => Self::from(self.to_vec()),
+        }
+    }
+}
+
+impl PartialEq for Messages {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl fmt::Debug for Messages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto_events::json::JsonObject;
+
+    use super::*;
+    use proto_events::model::LlmRole;
+    use taskreel_log::ports::Ports;
+
+    #[test]
+    fn a_look_makes_the_messages_and_lets_go_of_the_history() {
+        let mut history = ConversationHistory::with_system("old", &mut Ports::default());
+        history.add_user("a", JsonObject::new(), &mut Ports::default());
+        let history = Arc::new(history);
+        let message = |role, text: &str| ChatMessage::new(role, text);
+        let turn = vec![message(LlmRole::User, "b")];
+        let messages = Messages::of(message(LlmRole::System, "new"), Some(Arc::clone(&history)), turn);
+        let copy = messages.clone();
+        assert_eq!(Arc::strong_count(&history), 3, "nothing is copied until somebody looks");
+        let said: Vec<_> = messages.iter().map(|message| message.content.as_str()).collect();
+        assert_eq!(said, ["new", "a", "b"]);
+        assert_eq!(Arc::strong_count(&history), 2);
+        assert_eq!(copy, messages);
+        assert_eq!((Arc::strong_count(&history), messages.clone().len()), (1, 3));
+    }
+}

@@ -1,0 +1,25 @@
+//! The planner: the next step of a run, as a pure function of the task's fold, the session's turn and the
+//! agent. Above [`agent`](crate::agent), below [`actors`](crate::actors), which carry out its steps.
+//!
+//! No state is kept between two questions. After a crash the planner answers the same question about the
+//! replayed state, so recovery and normal progress are the same code. Each answer is a list of ordinary
+//! commands; the caller decides them and asks again, until the answer is to wait.
+//!
+//! The rules follow Protolink 0.6.4's `execute_task` and infer loop.
+
+pub(crate) mod deadline;
+pub(crate) mod decided;
+pub(crate) mod infer;
+pub(crate) mod infer_request;
+pub(crate) mod next;
+pub(crate) mod notes;
+pub(crate) mod permit;
+pub(crate) mod prompt;
+pub(crate) mod question;
+pub(crate) mod resolved;
+pub(crate) mod shown;
+pub(crate) mod steps;
+pub(crate) mod tool;
+
+pub(crate) use crate::run::infer_request::infer_request;
+pub(crate) use proto_events::call::recovery::{after_failure, after_loss};

@@ -1,0 +1,80 @@
+//! Deadlines of runs and calls. A run's deadline is a point in time, not a figure compared between two steps.
+
+use std::time::Duration;
+
+use proto_events::envelope::Timestamp;
+use proto_events::json::JsonObject;
+use proto_events::model::{BudgetUsage, LimitUse, ModelError, RunBudget};
+use proto_events::task::Task;
+
+use crate::run::question::Question;
+
+/// Returns the deadline of the run, if its budget names one. An unreadable budget is refused by the budget
+/// check.
+pub(crate) fn of_run(task: &Task) -> Option<Timestamp> {
+    let run = task.run()?;
+    if !names_a_limit(task.metadata().get("run_context")?.as_str()) {
+        return None;
+    }
+    let seconds = budget(task)?.max_runtime_seconds?;
+    // A duration too large to represent means no limit.
+    let limit = Duration::try_from_secs_f64(seconds.max(0.0)).ok()?;
+    Some(run.began.plus(limit))
+}
+
+/// Returns the last moment at which an attempt of a call may start: the earlier of the call's own deadline
+/// and the run's.
+pub(crate) fn of_call(question: &Question<'_>, after: Option<Duration>) -> Option<Timestamp> {
+    let own = after.map(|after| question.now.plus(after));
+    own.into_iter().chain(question.run_until).min()
+}
+
+/// Returns the time limit if the run has exceeded it.
+pub(crate) fn exceeded(question: &Question<'_>) -> Option<LimitUse> {
+    let (run, until) = (question.task.run()?, question.run_until?);
+    if question.now <= until {
+        return None;
+    }
+    let used = BudgetUsage {
+        runtime_seconds: question.now.since(run.began).as_secs_f64(),
+        ..BudgetUsage::default()
+    };
+    budget(question.task)?.check(&used).err()
+}
+
+/// Whether the text sets a limit of time anywhere. This is a cheap check: it is made for each run, and almost
+/// none has one.
+fn names_a_limit(context: &str) -> bool {
+    const KEY: &str = "\"max_runtime_seconds\"";
+    let is_set = |(at, _): (usize, &str)| {
+        let value = context.get(at + KEY.len()..).unwrap_or_default();
+        let value = value.trim_start().strip_prefix(':').map(str::trim_start);
+        value.is_none_or(|value| !value.starts_with("null"))
+    };
+    context.match_indices(KEY).any(is_set)
+}
+
+fn budget(task: &Task) -> Option<RunBudget> {
+    of_task(task)?.ok()
+}
+
+/// The budget that the task's run context names.
+pub(crate) fn of_task(task: &Task) -> Option<Result<RunBudget, ModelError>> {
+    let context: JsonObject = task.metadata().get("run_context")?.read().ok()?;
+    Some(RunBudget::from_json(context.get("budget")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names_a_limit;
+
+    #[test]
+    fn a_limit_that_is_null_is_none_and_any_other_is_looked_at() {
+        assert!(!names_a_limit(r#"{"budget": {"max_steps": 2}}"#));
+        assert!(!names_a_limit(r#"{"budget": {"max_runtime_seconds": null}}"#));
+        assert!(names_a_limit(r#"{"budget": {"max_runtime_seconds" : 2.5}}"#));
+        assert!(names_a_limit(
+            r#"{"x": {"max_runtime_seconds":null}, "budget": {"max_runtime_seconds": "3"}}"#
+        ));
+    }
+}

@@ -1,0 +1,118 @@
+//! Steps after a person's decision on an approval: the waiting run continues as a new run with a turn of its
+//! own. A run that is still active finds the decision by itself.
+
+use crate::run::notes;
+use proto_events::call::CallStatus;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::Part;
+use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand};
+
+use crate::run::notes::denied;
+use crate::run::permit::is_agent_call;
+use crate::run::question::{Act, Question};
+use crate::run::resolved::start_next_run;
+
+/// The key in an infer part's metadata that names the call whose result completes its prompt.
+const RESULT_OF: &str = "taskreel.result_of";
+
+/// Returns the commands that resume the task, if it waits for this approval.
+pub(crate) fn after_decision(question: &mut Question<'_>, approval_id: &str) -> Vec<Act> {
+    let task = question.task;
+    let Some(paused) = task.paused() else { return Vec::new() };
+    let decided = task
+        .approvals()
+        .get(approval_id)
+        .and_then(|approval| Some((&approval.request, approval.verdict()?)))
+        .filter(|(asked, _)| asked.origin.run == task.runs());
+    let Some((asked, decided)) = decided else { return Vec::new() };
+    let parts = paused.item.map_or(&[][..], |item| task.parts(item));
+    let at = usize::try_from(asked.origin.part).unwrap_or(usize::MAX);
+    let Some(part) = parts.get(at) else { return Vec::new() };
+    let rest = parts.get(at.saturating_add(1)..).unwrap_or_default();
+    let in_loop = asked.origin.step > 0;
+    let first = match (decided.approved, in_loop) {
+        (true, true) if is_agent_call(asked) => {
+            let told = notes::note_approved(&asked.tool);
+            vec![infer_part(question, part, &told)]
+        }
+        (true, false) => vec![call(asked)],
+        (true, true) => vec![call(asked), with_result(question, asked, part)],
+        (false, true) => vec![denial(question, asked, decided, part)],
+        (false, false) => {
+            let error = denied(&asked.tool, &denial_reason(asked, decided));
+            return vec![Act::Task(TaskCommand::Fail { error })];
+        }
+    };
+    start_next_run(question, first.into_iter().chain(rest.iter().cloned()).collect())
+}
+
+/// Returns the approved call, with exactly the arguments that were approved.
+fn call(asked: &ApprovalRequested) -> Part {
+    let output_id = asked.origin.part_call_id.as_deref().unwrap_or(&asked.call_id);
+    Part::tool_call_of(&asked.tool, asked.args.clone(), Some(output_id))
+}
+
+/// Returns the infer part that asked for the call, to go on with its result.
+fn with_result(question: &Question<'_>, asked: &ApprovalRequested, part: &Part) -> Part {
+    let mut content: JsonObject = part.content().read().unwrap_or_default();
+    let mut metadata: JsonObject =
+        content.get("metadata").and_then(|metadata| metadata.read().ok()).unwrap_or_default();
+    metadata.set(RESULT_OF, JsonText::string(&asked.call_id));
+    content.set("metadata", metadata.to_text());
+    content.set("prompt", JsonText::string(&original_prompt(question, part).unwrap_or_default()));
+    Part::new("infer", content.to_text())
+}
+
+/// Returns the infer part that asked for the call, to go on without it.
+fn denial(
+    question: &Question<'_>,
+    asked: &ApprovalRequested,
+    decided: &ApprovalDecided,
+    part: &Part,
+) -> Part {
+    infer_part(question, part, &notes::note_denied(&asked.tool, &denial_reason(asked, decided)))
+}
+
+/// Returns the infer part that asked, with this text at the start of its prompt.
+fn infer_part(question: &Question<'_>, part: &Part, told: &str) -> Part {
+    let mut content: JsonObject = part.content().read().unwrap_or_default();
+    content.set("prompt", JsonText::string(&joined(told, original_prompt(question, part).as_deref())));
+    Part::new("infer", content.to_text())
+}
+
+/// Returns the original prompt if the model must be sent it again. A conversation already holds it.
+fn original_prompt(question: &Question<'_>, part: &Part) -> Option<String> {
+    let asked = part.as_infer().map(|asked| asked.prompt).ok().filter(|prompt| !prompt.is_empty());
+    asked.filter(|_| !question.agent.conversation)
+}
+
+fn joined(told: &str, asked: Option<&str>) -> String {
+    asked.map_or_else(|| told.to_owned(), |asked| format!("{told}\n\n{asked}"))
+}
+
+fn denial_reason(asked: &ApprovalRequested, decided: &ApprovalDecided) -> String {
+    let reason = decided.reason.clone().filter(|reason| !reason.is_empty());
+    let needed = || format!("Approval required for capabilities: {}", asked.capabilities.join(", "));
+    reason.unwrap_or_else(needed)
+}
+
+/// Returns the prompt of an infer part: its own, after the result of the call that it continues from, if it
+/// names one.
+///
+/// # Errors
+/// The text with which the run fails, if that call failed.
+pub(crate) fn prompt_of(task: &Task, part: &Part) -> Result<String, String> {
+    let Ok(asked) = part.as_infer() else { return Ok(String::new()) };
+    let named = asked.metadata.read::<JsonObject>().ok();
+    let named = named.and_then(|metadata| metadata.get(RESULT_OF).and_then(JsonText::to_str));
+    let Some(call) = named.and_then(|call_id| task.calls().get(&call_id)) else { return Ok(asked.prompt) };
+    let target = &call.request.target;
+    match &call.status {
+        CallStatus::Succeeded(result) => {
+            let own = Some(asked.prompt.as_str()).filter(|own| !own.is_empty());
+            Ok(joined(&notes::note_result(target, result), own))
+        }
+        CallStatus::Failed(failure) => Err(notes::fatal_tool(target, &failure.message)),
+        _ => Ok(asked.prompt),
+    }
+}

@@ -1,0 +1,197 @@
+//! An `infer` part: the loop that calls the model, carries out the action it requests, and reports the result
+//! to it.
+//!
+//! The progress of the loop is derived from the part's inferences and the turn's messages: an inference is
+//! handled once a message names it. [`ask`] calls the model, [`reading`] interprets the replies,
+//! [`tool_call`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages, [`spent`] checks
+//! the budget.
+
+use crate::run::notes;
+pub(crate) mod agent_call;
+pub(crate) mod append_message;
+pub(crate) mod ask;
+pub(crate) mod reading;
+pub(crate) mod spent;
+pub(crate) mod tool_call;
+
+use crate::run::infer::append_message::append_message;
+use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
+use crate::run::shown;
+
+use proto_events::call::{Call, CallOrigin, CallStatus};
+use proto_events::limits::INFER_STEPS_MAX;
+use proto_events::model::{LlmMessage, LlmRole, Part};
+use proto_events::session::SessionCommand;
+use proto_events::turn::TurnMessage;
+
+use crate::grammar::action::Action;
+use crate::models::output_schema::OutputSchema;
+use crate::run::decided::prompt_of;
+use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::steps::{part_messages, session_id};
+
+pub(crate) use crate::run::infer::reading::{Reading, ReplyReading};
+use crate::run::infer::spent::{About, over_budget};
+
+/// Returns the progress of this part.
+pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
+    let agent = question.agent;
+    if agent.backend.is_none() {
+        return Progress::Output(Part::error("no_llm", NO_MODEL, false));
+    }
+    let schema = shown::output_schema(part).map(|schema| OutputSchema::new(schema.to_value()));
+    let calls = inferences(question, at);
+    let Some(last) = calls.last().copied() else {
+        return match schema.as_ref().map_or(Ok(()), OutputSchema::usable) {
+            Ok(()) => first(question, at, part),
+            Err(error) => Progress::Fatal(notes::fatal_schema(&error)),
+        };
+    };
+    let reading = Reading::of(agent, &calls, schema.as_ref());
+    let recorded = is_reply_recorded(question, at, last);
+    if let ReplyReading::Answer { output, .. } = &reading.last
+        && recorded
+    {
+        return Progress::Output(Part::infer_output(output.clone()));
+    }
+    // A resumed run needs the turn that it held.
+    if agent.conversation && question.turn_view.is_none() {
+        return Progress::Next(Step::AwaitTurn { session_id: session_id(question.task) });
+    }
+    if recorded {
+        if reading.steps >= INFER_STEPS_MAX {
+            return Progress::Fatal(notes::fatal_steps());
+        }
+        return ask::model(question, at, part, &calls);
+    }
+    let replied = matches!(last.status, CallStatus::Succeeded(_));
+    if let Some(end) = over_budget(question, at, About::Reply).filter(|_| replied) {
+        return end;
+    }
+    handle(question, at, part, last, reading)
+}
+
+/// Returns the first steps of the part, before any inference: the turn, the prompt, the first inference.
+fn first(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
+    if question.agent.conversation && question.turn_view.is_none() {
+        return Progress::Next(Step::AwaitTurn { session_id: session_id(question.task) });
+    }
+    match prompt_first(question, at, part) {
+        Err(error) => Progress::Fatal(error),
+        Ok(Some(acts)) => Progress::Next(Step::Do(acts)),
+        Ok(None) => ask::model(question, at, part, &[]),
+    }
+}
+
+/// Returns the part's inferences, oldest first.
+fn inferences<'a>(question: &Question<'a>, at: At) -> Vec<&'a Call> {
+    let runs = question.task.runs();
+    let ours = move |call: &&Call| {
+        let origin = &call.request.origin;
+        origin.run == runs && origin.part == at && call.request.prompt.is_some()
+    };
+    question.task.calls().iter().filter(ours).collect()
+}
+
+/// Returns the commands that open the turn and add the prompt to it, as far as they are missing.
+fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Result<Option<Vec<Act>>, String> {
+    let mut acts = Vec::new();
+    if let Some(turn_view) = question.turn_view {
+        let open = turn_view.session.open_turn().is_some_and(|open| open.turn_id == turn_view.turn_id);
+        if !open {
+            let text = shown::system_prompt(question.agent, question.task);
+            acts.push(Act::Session(SessionCommand::StartTurn {
+                session_id: session_id(question.task),
+                turn_id: turn_view.turn_id.to_owned(),
+                task: question.stream.to_string(),
+                system_prompt: LlmMessage::new(LlmRole::System, text, question.mint),
+            }));
+        }
+    }
+    if part_messages(question, at).next().is_none() {
+        let text = prompt_of(question.task, part)?;
+        let message = LlmMessage::new(LlmRole::User, text, question.mint);
+        acts.push(append_message(
+            question,
+            TurnMessage { message, part: at, infer_call: None, origin: None },
+        ));
+    }
+    Ok((!acts.is_empty()).then_some(acts))
+}
+
+/// Whether an inference is handled: it has led to a message that does not wait for a call's result.
+fn is_reply_recorded(question: &Question<'_>, at: At, inference: &Call) -> bool {
+    let id = inference.request.call_id.as_str();
+    let mut brought = part_messages(question, at).filter(|message| message.infer_call.as_deref() == Some(id));
+    match brought.next().map(|first| first.origin.is_some()) {
+        None => false,
+        Some(false) => true,
+        Some(true) => brought.next().is_some(),
+    }
+}
+
+/// Handles the last inference.
+fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, reading: Reading) -> Progress {
+    let id = inference.request.call_id.clone();
+    match reading.last {
+        ReplyReading::Broken(error) => Progress::Fatal(notes::fatal_model(reading.steps, &error)),
+        ReplyReading::Malformed(error) if reading.malformed_in_a_row >= PARSE_ATTEMPTS_MAX => {
+            Progress::Fatal(notes::fatal_unreadable(&error))
+        }
+        ReplyReading::Malformed(error) => note(question, at, id, notes::unreadable_reply(&error)),
+        ReplyReading::Repeated(action) => note(question, at, id, notes::already_done(action)),
+        ReplyReading::Action { action: Action::AgentCall { .. }, .. } if !question.agent.peers.is_on() => {
+            note(question, at, id, notes::delegation_off().to_owned())
+        }
+        ReplyReading::Unfit(error) if reading.unfit > 1 => Progress::Fatal(notes::fatal_output(&error)),
+        ReplyReading::Unfit(error) => {
+            let schema = shown::output_schema(part).unwrap_or_default();
+            note(question, at, id, notes::output_refused(&error, &schema))
+        }
+        // A final action is an answer; no other reading holds one.
+        ReplyReading::Action { action: Action::Final { .. }, raw } | ReplyReading::Answer { raw, .. } => {
+            let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
+            let said = TurnMessage { message, part: at, infer_call: Some(id), origin: None };
+            Progress::Next(Step::Do(vec![append_message(question, said)]))
+        }
+        ReplyReading::Action { action, raw } => {
+            let asked = part_messages(question, at)
+                .find(|message| message.infer_call.as_deref() == Some(id.as_str()))
+                .and_then(|message| message.origin.clone());
+            match asked {
+                None => {
+                    let origin = Some(question.mint.id("call_"));
+                    let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
+                    let asking = TurnMessage { message, part: at, infer_call: Some(id), origin };
+                    Progress::Next(Step::Do(vec![append_message(question, asking)]))
+                }
+                Some(call_id) => {
+                    let origin = CallOrigin {
+                        run: question.task.runs(),
+                        part: at,
+                        step: reading.steps,
+                        infer_call: Some(id),
+                        part_call_id: None,
+                    };
+                    match action {
+                        Action::ToolCall { tool, args } => {
+                            tool_call::progress(question, call_id, &tool, &args, origin)
+                        }
+                        Action::AgentCall { agent, what } => {
+                            agent_call::progress(question, call_id, &agent, &what, origin)
+                        }
+                        // A final answer asks for no call.
+                        Action::Final { .. } => Progress::Next(Step::Wait),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds a system note to the model about one of its replies.
+fn note(question: &mut Question<'_>, at: At, infer_call: String, text: String) -> Progress {
+    let message = LlmMessage::new(LlmRole::System, text, question.mint);
+    let note = TurnMessage { message, part: at, infer_call: Some(infer_call), origin: None };
+    Progress::Next(Step::Do(vec![append_message(question, note)]))
+}

@@ -1,0 +1,66 @@
+//! Calls of the model: the intent, which names what the model is shown, and the request itself.
+
+use crate::run::shown::{output_schema, prompt_ref};
+
+use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, NewCall, Recovery};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::Part;
+
+use crate::models::backend::InferBackend;
+use crate::run::infer::spent::{About, over_budget};
+use crate::run::question::{At, Progress, Question, Step};
+use crate::run::steps::{idempotency_key, millis, start};
+
+/// Returns the next inference: the budget check first, then intent and dispatch in one append.
+pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[&Call]) -> Progress {
+    if let Some(end) = over_budget(question, at, About::Inference(part)) {
+        return end;
+    }
+    let step = u32::try_from(before.len()).unwrap_or(u32::MAX).saturating_add(1);
+    let Some(backend) = &question.agent.backend else {
+        return Progress::Next(Step::Wait);
+    };
+    let args = parameters(backend.as_ref(), part);
+    let call_id = question.mint.id("call_");
+    let request = CallRequested {
+        prompt: Some(prompt_ref(question, at, &args)),
+        deadline: question.run_until,
+        origin: CallOrigin {
+            run: question.task.runs(),
+            part: at,
+            step,
+            infer_call: None,
+            part_call_id: None,
+        },
+        ..CallRequested::of(NewCall {
+            idempotency_key: idempotency_key(question.stream, &call_id),
+            call_id: call_id.clone(),
+            kind: CallKind::Infer,
+            target: format!("{}/{}", backend.backend(), backend.model()),
+            args,
+            recovery: Recovery::Reissue,
+            recovery_source: "inference".to_owned(),
+            timeout_ms: millis(question.agent.infer_policy.get_timeout()),
+            max_attempts: question.agent.infer_policy.attempts_max(),
+        })
+    };
+    Progress::Next(Step::Do(start(question, request)))
+}
+
+/// Returns what an intent records of the question besides its messages: backend, model, parameters and
+/// schema.
+pub(crate) fn parameters(backend: &dyn InferBackend, part: &Part) -> JsonText {
+    let mut said = JsonObject::new();
+    said.set("backend", JsonText::string(backend.backend()));
+    said.set("model", JsonText::string(backend.model()));
+    for (name, value) in backend.parameters().iter().filter(|(name, _)| !OWN_PARAMETERS.contains(name)) {
+        said.set(name, value.clone());
+    }
+    if let Some(schema) = output_schema(part) {
+        said.set("output_schema", schema);
+    }
+    said.to_text()
+}
+
+/// Parameter names that the intent sets itself.
+const OWN_PARAMETERS: [&str; 3] = ["backend", "model", "output_schema"];

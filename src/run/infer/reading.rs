@@ -1,0 +1,154 @@
+//! Interpretation of a part's inferences, from their outcomes alone.
+
+use std::collections::VecDeque;
+
+use proto_events::call::{Call, CallStatus, FailureClass};
+use proto_events::json::JsonText;
+use serde_json::Value;
+
+use crate::agent::card::Agent;
+use crate::grammar::action::{Action, ActionError, parse_action, signature};
+use crate::grammar::decode::decode;
+use crate::models::backend::InferReply;
+use crate::models::output_schema::OutputSchema;
+
+/// The number of newest actions that an action is compared with, as in Protolink.
+const REMEMBERED_ACTIONS: usize = 5;
+
+/// The action that one reply asks for, or why it is none.
+#[derive(Debug)]
+pub(crate) enum ReplyReading {
+    /// The model could not be reached, or failed.
+    Broken(String),
+    /// The reply is not an action.
+    Malformed(String),
+    /// The action was done before; holds its kind.
+    Repeated(&'static str),
+    /// The answer does not fit the requested schema.
+    Unfit(String),
+    /// An action other than the answer, with the raw reply.
+    Action { action: Action, raw: String },
+    /// The answer, as the part outputs it, with the raw reply.
+    Answer { output: JsonText, raw: String },
+}
+
+/// All replies of a part, read in order.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// The reading of the last reply.
+    pub(crate) last: ReplyReading,
+    /// The number of consecutive malformed replies at the end.
+    pub(crate) malformed_in_a_row: u32,
+    /// The number of answers that did not fit the schema.
+    pub(crate) unfit: u32,
+    /// The number of inferences.
+    pub(crate) steps: u32,
+}
+
+impl Reading {
+    /// Reads the calls as [`Reading::of`] does, with the schema that their own intents name.
+    pub(crate) fn of_calls(agent: &Agent, calls: &[&Call]) -> Self {
+        let schema = calls.last().and_then(|call| crate::run::shown::schema_in(&call.request.args));
+        let schema = schema.map(|schema| OutputSchema::new(schema.to_value()));
+        Self::of(agent, calls, schema.as_ref())
+    }
+
+    pub(crate) fn of(agent: &Agent, calls: &[&Call], schema: Option<&OutputSchema>) -> Self {
+        let last = ReplyReading::Broken("no inference yet".to_owned());
+        let mut reading = Self { last, malformed_in_a_row: 0, unfit: 0, steps: 0 };
+        let mut done: VecDeque<String> = VecDeque::with_capacity(REMEMBERED_ACTIONS);
+        for call in calls {
+            reading.steps += 1;
+            reading.last = read_outcome(agent, call, schema);
+            match &reading.last {
+                ReplyReading::Malformed(_) => reading.malformed_in_a_row += 1,
+                ReplyReading::Action { action, .. } => {
+                    reading.malformed_in_a_row = 0;
+                    let signature = signature(action);
+                    if done.contains(&signature) {
+                        reading.last = ReplyReading::Repeated(action.kind());
+                        continue;
+                    }
+                    if done.len() == REMEMBERED_ACTIONS {
+                        done.pop_front();
+                    }
+                    done.push_back(signature);
+                }
+                ReplyReading::Unfit(_) => {
+                    reading.malformed_in_a_row = 0;
+                    reading.unfit += 1;
+                }
+                // Only the last reply can be an answer, since an answer ends the part.
+                ReplyReading::Answer { .. } | ReplyReading::Broken(_) | ReplyReading::Repeated(_) => {}
+            }
+        }
+        reading
+    }
+}
+
+fn read_outcome(agent: &Agent, call: &Call, schema: Option<&OutputSchema>) -> ReplyReading {
+    match &call.status {
+        CallStatus::Succeeded(reply) => match InferReply::from_json(reply) {
+            Ok(reply) => read_reply(agent, reply.content, schema),
+            Err(error) => ReplyReading::Malformed(error),
+        },
+        CallStatus::Failed(failure) if failure.class == FailureClass::Rejected => {
+            ReplyReading::Malformed(failure.message.clone())
+        }
+        CallStatus::Failed(failure) => ReplyReading::Broken(failure.message.clone()),
+        CallStatus::Unknown(why) | CallStatus::Abandoned(why) => ReplyReading::Broken(why.clone()),
+        CallStatus::Requested
+        | CallStatus::Dispatched
+        | CallStatus::TimedOut
+        | CallStatus::Unsent
+        | CallStatus::Reconciled(_)
+        | CallStatus::Canceled => ReplyReading::Broken("the inference has no outcome".to_owned()),
+    }
+}
+
+/// Returns the reading of a reply's text.
+fn read_reply(agent: &Agent, raw: String, schema: Option<&OutputSchema>) -> ReplyReading {
+    let action = parse_action(&raw, &agent.tools.names(), &agent.peers.skills());
+    match (action, schema) {
+        (Ok(Action::Final { content }), None) => {
+            ReplyReading::Answer { output: JsonText::string(&content), raw }
+        }
+        (Ok(Action::Final { content }), Some(schema)) => match text_fits(schema, &content) {
+            Ok(()) => ReplyReading::Answer { output: JsonText::string(&content), raw },
+            Err(error) => ReplyReading::Unfit(error),
+        },
+        (Ok(action), _) => ReplyReading::Action { action, raw },
+        (Err(error), None) => ReplyReading::Malformed(error.to_string()),
+        (Err(error), Some(schema)) => bare_answer(schema, raw, &error),
+    }
+}
+
+/// Checks a text against the schema: as the value it holds if it is JSON, else as a string.
+fn text_fits(schema: &OutputSchema, content: &str) -> Result<(), String> {
+    let as_text = || schema.check(&Value::String(content.to_owned()));
+    match JsonText::parse(content) {
+        Ok(json) => schema.check(&json.to_value()).or_else(|error| as_text().map_err(|_| error)),
+        Err(error) => as_text().map_err(|refusal| format!("{refusal}; as JSON: {error}")),
+    }
+}
+
+/// Returns the reading of an answer given as bare JSON where a schema is requested: as the content of a final
+/// action, or alone, as a server writes it that was given the schema.
+fn bare_answer(schema: &OutputSchema, raw: String, no_action: &ActionError) -> ReplyReading {
+    let Ok(value) = decode(&raw) else {
+        return ReplyReading::Malformed(no_action.to_string());
+    };
+    let tag = value.get("type").and_then(Value::as_str);
+    let content = value.get("content").filter(|content| tag == Some("final") && !content.is_string());
+    let checked = match content {
+        Some(content) => schema.check(content).map(|()| content.clone()),
+        None => schema.check(&value).map(|()| value.clone()),
+    };
+    match checked {
+        Ok(output) => ReplyReading::Answer { output: JsonText::from(output), raw },
+        Err(_) if content.is_none() && matches!(tag, Some("final" | "tool_call" | "agent_call")) => {
+            ReplyReading::Malformed(no_action.to_string())
+        }
+        Err(error) => ReplyReading::Unfit(error),
+    }
+}

@@ -1,0 +1,94 @@
+//! A tool call that the model asked for: start it, or report its result to the model.
+
+use crate::run::notes;
+use proto_events::call::{CallOrigin, CallStatus, FailureClass};
+use proto_events::json::JsonText;
+use proto_events::model::{LlmMessage, LlmRole};
+use proto_events::turn::TurnMessage;
+
+use crate::run::infer::append_message::append_message;
+use crate::run::infer::spent::{About, over_budget};
+use crate::run::permit;
+use crate::run::permit::{Permission, PermissionRequest};
+use crate::run::question::{Act, Progress, Question, Step};
+use crate::run::tool;
+
+/// Returns the progress of the call. The turn already holds the message that asks for it.
+pub(crate) fn progress(
+    question: &mut Question<'_>,
+    call_id: String,
+    name: &str,
+    args: &JsonText,
+    origin: CallOrigin,
+) -> Progress {
+    let call = question.task.calls().get(&call_id);
+    match call.map(|call| (call, &call.status)) {
+        None => begin(question, call_id, name, args, origin),
+        Some((_, CallStatus::Succeeded(result))) => {
+            tell(question, &call_id, &origin, notes::tool_result(name, result))
+        }
+        Some((_, CallStatus::Failed(failure))) if failure.class == FailureClass::Rejected => {
+            tell(question, &call_id, &origin, notes::argument_error(name, &failure.message))
+        }
+        Some((_, CallStatus::Failed(failure))) => Progress::Fatal(notes::fatal_tool(name, &failure.message)),
+        Some((call, CallStatus::Unknown(why))) => {
+            let say = vec![answer(question, &call_id, &origin, notes::outcome_unknown(name))];
+            Progress::Unknown { say, call: Box::new(call.clone()), why: why.clone() }
+        }
+        Some(_) => Progress::Next(Step::Wait),
+    }
+}
+
+fn begin(
+    question: &mut Question<'_>,
+    call_id: String,
+    name: &str,
+    args: &JsonText,
+    origin: CallOrigin,
+) -> Progress {
+    let Some(registered) = question.agent.tools.get(name) else {
+        let text = notes::unknown_tool(name, &question.agent.tools.names());
+        return tell(question, &call_id, &origin, text);
+    };
+    if let Some(end) = over_budget(question, origin.part, About::ToolCall) {
+        return end;
+    }
+    let spec = registered.spec();
+    let args = match spec.check(args) {
+        Ok(args) => args,
+        Err(error) => {
+            let text = notes::argument_error(name, &error.to_string());
+            return tell(question, &call_id, &origin, text);
+        }
+    };
+    let wanted = PermissionRequest {
+        name,
+        needs: spec.policy.get_capabilities(),
+        args: &args,
+        origin: &origin,
+        call_id: Some(&call_id),
+    };
+    let approval = match permit::permission_for(question, &wanted) {
+        Permission::Granted(approval) => approval.map(|approval| approval.request.approval_id),
+        Permission::Unreadable(error) => return Progress::Fatal(notes::fatal_tool(name, &error)),
+        permission => {
+            let say = || vec![answer(question, &call_id, &origin, notes::waiting(name))];
+            return permission.into_progress(say).unwrap_or(Progress::Next(Step::Wait));
+        }
+    };
+    Progress::Next(Step::Do(tool::request(question, spec, call_id, args, origin, approval)))
+}
+
+fn tell(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Progress {
+    Progress::Next(Step::Do(vec![answer(question, call_id, origin, text)]))
+}
+
+/// Returns the one answer that the asking message waits for.
+fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Act {
+    let message = LlmMessage::new(LlmRole::System, text, question.mint);
+    let infer_call = origin.infer_call.clone();
+    append_message(
+        question,
+        TurnMessage { message, part: origin.part, infer_call, origin: Some(call_id.to_owned()) },
+    )
+}

@@ -1,0 +1,171 @@
+//! The next step of a run.
+
+use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::steps::{attach, end_turn, executable, session_id};
+use crate::run::{deadline, infer, permit, tool};
+use proto_events::call::recovery::{Moment, Next, resume};
+use proto_events::call::{Call, CallCommand, CallRequested};
+use proto_events::model::{FinalState, LimitUse, Message, Part, final_state};
+use proto_events::task::TaskCommand;
+
+/// Returns the next step.
+pub(crate) fn next(question: &mut Question<'_>) -> Step {
+    let task = question.task;
+    let Some(run) = task.run().copied() else {
+        return Step::Wait;
+    };
+    if let Some(over) = deadline::exceeded(question) {
+        return ending(question, |question| {
+            let outputs = ended(question);
+            over_budget(question, outputs, over)
+        });
+    }
+    if let Some(step) = unfinished(question) {
+        return step;
+    }
+    let parts = run.item.map_or(&[][..], |item| task.parts(item));
+    let mut outputs = Vec::new();
+    for (at, part) in executable(parts).filter(|(at, _)| *at >= run.next_part) {
+        match progress(question, at, part) {
+            Progress::Output(output) => outputs.push((at, output)),
+            Progress::Next(step) => return step,
+            Progress::Fatal(error) => return ending(question, |question| fatal(question, outputs, error)),
+            Progress::OverBudget(over) => {
+                return ending(question, |question| over_budget(question, outputs, over));
+            }
+            Progress::Unknown { say, call, why } => {
+                return ending(question, |question| ask_person(question, outputs, say, &call, &why));
+            }
+            // Any decision may end the run.
+            Progress::Approver(approval_id) => {
+                return ending(question, |_| Step::AskApprover { approval_id });
+            }
+            Progress::Approval { say, approval } => {
+                return ending(question, |question| permit::ask_person(question, outputs, say, &approval));
+            }
+        }
+    }
+    if outputs.is_empty() {
+        return ending(question, |question| finish(question));
+    }
+    Step::Do(attach(question, outputs))
+}
+
+/// Returns the outputs of the finished parts, up to the first that is not finished.
+fn ended(question: &mut Question<'_>) -> Vec<(At, Part)> {
+    let task = question.task;
+    let Some(run) = task.run() else { return Vec::new() };
+    let parts = run.item.map_or(&[][..], |item| task.parts(item));
+    let mut outputs = Vec::new();
+    for (at, part) in executable(parts).filter(|(at, _)| *at >= run.next_part) {
+        match progress(question, at, part) {
+            Progress::Output(output) => outputs.push((at, output)),
+            _ => break,
+        }
+    }
+    outputs
+}
+
+fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
+    match part.kind() {
+        "tool_call" => tool::progress(question, at, part),
+        _ => infer::progress(question, at, part),
+    }
+}
+
+/// Ends the run by `end`. The end of a run ends its turn as well, so a resumed run must hold the turn first.
+fn ending(question: &mut Question<'_>, end: impl FnOnce(&mut Question<'_>) -> Step) -> Step {
+    let task = question.task;
+    let opened = |call: &Call| {
+        let request = &call.request;
+        request.origin.run == task.runs()
+            && request.prompt.as_ref().is_some_and(|prompt| prompt.session.is_some())
+    };
+    if question.agent.conversation && question.turn_view.is_none() && task.calls().iter().any(opened) {
+        return Step::AwaitTurn { session_id: session_id(task) };
+    }
+    end(question)
+}
+
+/// Returns the step for open calls, which come before everything else; `None` if none is open. A call that
+/// was never sent is sent; one whose process has ended or whose deadline has passed is handled by its
+/// recovery mode (R7); any other is waited for.
+fn unfinished(question: &Question<'_>) -> Option<Step> {
+    let moment = Moment { epoch: question.epoch, at: question.now };
+    let mut open = question.task.calls().open().peekable();
+    open.peek()?;
+    let step = open.find_map(|call| match resume(call, moment)? {
+        Next::Probe { .. } => {
+            let call_id = call.request.call_id.clone();
+            (!question.outside.probing.contains(&call_id)).then_some(Step::Probe { call_id })
+        }
+        Next::Write(command) => continue_call(question, call, command),
+    });
+    Some(step.unwrap_or(Step::Wait))
+}
+
+/// Returns the step that records what follows for an open call; `None` if it is already waited for.
+fn continue_call(question: &Question<'_>, call: &Call, command: CallCommand) -> Option<Step> {
+    let CallRequested { call_id, target, .. } = &call.request;
+    let sends = matches!(command, CallCommand::Dispatch { .. });
+    // The prompt is part of the session, so an inference needs the run's turn before it is sent.
+    if sends && call.request.prompt.is_some() && question.agent.conversation && question.turn_view.is_none() {
+        return Some(Step::AwaitTurn { session_id: session_id(question.task) });
+    }
+    if sends && question.agent.is_limited(&call.request) && !question.outside.permits.contains(call_id) {
+        let waits = question.outside.awaiting_permit.contains(call_id);
+        return (!waits).then(|| Step::AwaitPermit { call_id: call_id.clone(), target: target.clone() });
+    }
+    Some(Step::Do(vec![Act::Task(TaskCommand::Call(command))]))
+}
+
+/// Ends a run whose parts all have their output: outputs, end of turn and final state are one append.
+fn finish(question: &Question<'_>) -> Step {
+    let outputs: Vec<Part> = question.task.outputs().cloned().collect();
+    let end = match final_state(&outputs) {
+        FinalState::Completed => TaskCommand::Complete(None),
+        FinalState::InputRequired => TaskCommand::RequireInput(None),
+        FinalState::Failed { error } => TaskCommand::Fail { error },
+    };
+    let mut acts = end_turn(question, None);
+    acts.push(Act::Task(end));
+    Step::Do(acts)
+}
+
+/// Fails the run: earlier outputs are kept, the turn is aborted, the task fails with this text.
+fn fatal(question: &mut Question<'_>, outputs: Vec<(At, Part)>, error: String) -> Step {
+    broken_off(question, outputs, &error.clone(), TaskCommand::Fail { error })
+}
+
+/// Ends a run that exceeds its budget: as [`fatal`], and the limit is recorded in the log.
+fn over_budget(question: &mut Question<'_>, outputs: Vec<(At, Part)>, over: LimitUse) -> Step {
+    broken_off(question, outputs, &over.to_string(), TaskCommand::ExceedBudget(over))
+}
+
+fn broken_off(question: &mut Question<'_>, outputs: Vec<(At, Part)>, why: &str, end: TaskCommand) -> Step {
+    let mut acts = attach(question, outputs);
+    acts.extend(end_turn(question, Some(why)));
+    acts.push(Act::Task(end));
+    Step::Do(acts)
+}
+
+/// Ends the run at a call whose outcome is unknown: the turn is committed as it is, the task waits for a
+/// person.
+fn ask_person(
+    question: &mut Question<'_>,
+    outputs: Vec<(At, Part)>,
+    say: Vec<Act>,
+    call: &Call,
+    why: &str,
+) -> Step {
+    let text = format!(
+        "The outcome of the call to {} ({}) is unknown: {why}. It was not repeated. Find out whether it took \
+         effect before you ask for it again.",
+        call.request.target, call.request.call_id
+    );
+    let mut acts = attach(question, outputs);
+    acts.extend(say);
+    acts.extend(end_turn(question, None));
+    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
+    Step::Do(acts)
+}

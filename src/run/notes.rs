@@ -1,0 +1,313 @@
+//! Every sentence that the loop says to a model or a person besides the system prompt. A change of any text here
+//! raises [`RENDERER_VERSION`](taskreel_log::shown::RENDERER_VERSION).
+
+use crate::python::{list_repr, python_json};
+use proto_events::json::JsonText;
+use proto_events::limits::INFER_STEPS_MAX;
+use proto_events::task::ApprovalRequested;
+use serde_json::{Value, json};
+
+/// The most of a call's arguments that the question to a person contains, in characters.
+const ARGS_SHOWN: usize = 400;
+
+/// Returns the note that a call of unknown outcome took effect, as a person found out.
+pub(crate) fn landed(tool: &str, result: &JsonText) -> String {
+    format!(
+        "The call to '{tool}' whose outcome was unknown has been looked into: it took effect. Do not make it again. {}",
+        tool_result(tool, result)
+    )
+}
+
+/// Returns the note that a call of unknown outcome did not take effect.
+pub(crate) fn did_not_happen(tool: &str) -> String {
+    format!(
+        "The call to '{tool}' whose outcome was unknown has been looked into: it did not happen. Make it again if it is \
+         still needed."
+    )
+}
+
+/// Returns the note that the outcome of a call stays unknown and is no longer investigated.
+pub(crate) fn abandoned(tool: &str, reason: &str) -> String {
+    format!(
+        "The outcome of the call to '{tool}' stays unknown ({reason}). Do not make it again, and do not rely on it."
+    )
+}
+
+/// The number of unreadable replies in a row that ends the run.
+pub(crate) const PARSE_ATTEMPTS_MAX: u32 = 3;
+
+const OUTCOME_UNKNOWN: &str =
+    "outcome unknown: the call may or may not have had its effect; do not repeat it";
+
+/// The error of a task with an `infer` part whose agent has no model.
+pub(crate) const NO_MODEL: &str = "Agent has no LLM but received a infer instruction";
+
+/// Returns the note with a tool's result.
+pub(crate) fn tool_result(tool: &str, result: &JsonText) -> String {
+    python_json(&json!({"type": "tool_result", "tool": tool, "result": result.to_value()}))
+}
+
+/// Returns the note that the model named an unknown tool.
+pub(crate) fn unknown_tool(tool: &str, available: &[&str]) -> String {
+    format!("Unknown tool: '{tool}'. Available tools: {}", list_repr(available))
+}
+
+/// Returns the note that the arguments were refused: by the schema, by the tool's type, or by the tool
+/// itself.
+pub(crate) fn argument_error(tool: &str, error: &str) -> String {
+    format!(
+        "Tool '{tool}' call failed due to argument error: {error}. Please check the tool's input_schema and try again."
+    )
+}
+
+/// Returns the note that the model repeated an action. `kind` is the action's type.
+pub(crate) fn already_done(kind: &str) -> String {
+    format!(
+        "You have already performed this action: {kind}. The result is in your context. Please proceed with your \
+         task - either produce a 'final' response or take a different action."
+    )
+}
+
+/// Returns the note that the reply was not an action.
+pub(crate) fn unreadable_reply(error: &str) -> String {
+    format!(
+        "Your previous response could not be parsed or validated. Error:\n{error}\n\
+         Return exactly one JSON action object, for example:\n\
+         {{\"type\":\"final\",\"content\":\"...\"}}\n\
+         {{\"type\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{{}}}}\n\
+         {{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"infer\",\"prompt\":\"...\"}}\n\
+         {{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{{}}}}"
+    )
+}
+
+/// Returns the note that the answer does not fit the requested schema.
+pub fn output_refused(error: &str, schema: &JsonText) -> String {
+    format!(
+        "Your previous response does not fit the output schema. Error:\n{error}\n\
+         Answer once more, with content that is JSON and fits this JSON Schema:\n{}",
+        schema.as_str()
+    )
+}
+
+/// Returns the error of a run whose answer did not fit the schema, even after the note about it.
+pub fn fatal_output(error: &str) -> String {
+    format!("The final answer does not fit the output schema, after it was asked for once more: {error}")
+}
+
+/// Returns the error of a run whose output schema is unusable; the model is not asked.
+pub(crate) fn fatal_schema(error: &str) -> String {
+    format!("The output schema cannot be used: {error}")
+}
+
+/// Returns the note that the model called another agent although delegation is off.
+pub(crate) fn delegation_off() -> &'static str {
+    "agent_call is not available in this context. Please use 'tool_call' for local tools or produce a 'final' response."
+}
+
+/// Returns the note with another agent's answer. `action` is what it was asked for: `infer` or `tool_call`.
+pub(crate) fn agent_result(agent: &str, action: &str, result: &JsonText) -> String {
+    let result = result.to_value();
+    python_json(&json!({"type": "agent_result", "agent": agent, "action": action, "result": result}))
+}
+
+/// Returns the note that a call of another agent failed; the model may try another action.
+pub(crate) fn agent_failed(error: &str) -> String {
+    format!("Agent call failed: {error}")
+}
+
+/// Returns the note that the model called an unknown agent.
+pub(crate) fn agent_not_found(agent: &str) -> String {
+    format!("Agent '{agent}' not found in registry.")
+}
+
+/// Returns the note that the model called its own agent.
+pub(crate) fn self_delegation(own: &str) -> String {
+    format!("Self-delegation is not allowed. You are '{own}' and cannot delegate tasks to yourself.")
+}
+
+/// Returns the note that the model called an agent whose own run waits for this one. Our own text: Protolink
+/// would wait forever.
+pub(crate) fn circular_delegation(agent: &str, chain: &[String]) -> String {
+    let chain = chain.join(" > ");
+    format!("Agent '{agent}' waits for this run itself ({chain}) and cannot be asked within it.")
+}
+
+/// Returns the conversation's entry for an agent call of unknown outcome, until a person decides.
+pub(crate) fn agent_outcome_unknown(agent: &str, action: &str) -> String {
+    let result = json!({"type": "agent_result", "agent": agent, "action": action, "result": Value::Null,
+        "error": OUTCOME_UNKNOWN});
+    python_json(&result)
+}
+
+/// Returns the conversation's entry for a tool call of unknown outcome, until a person decides.
+pub(crate) fn outcome_unknown(tool: &str) -> String {
+    let error = OUTCOME_UNKNOWN;
+    python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
+}
+
+/// Returns the error of a run in which a tool failed inside the loop.
+pub(crate) fn fatal_tool(tool: &str, error: &str) -> String {
+    format!("Tool '{tool}' execution failed: {error}")
+}
+
+/// Returns the error of a run in which another agent failed or could not be reached.
+pub(crate) fn fatal_agent(agent: &str, error: &str) -> String {
+    format!("Agent call to '{agent}' failed: {error}")
+}
+
+/// Returns the error of a run in which the model failed. Steps count from 1.
+pub(crate) fn fatal_model(step: u32, error: &str) -> String {
+    format!("LLM call failed at step {step}: {error}")
+}
+
+/// Returns the error of a run in which [`PARSE_ATTEMPTS_MAX`] replies in a row were not actions.
+pub(crate) fn fatal_unreadable(last_error: &str) -> String {
+    format!(
+        "Failed to parse LLM output after {PARSE_ATTEMPTS_MAX} consecutive attempts. Last error: {last_error}"
+    )
+}
+
+/// Returns the error of a run without an answer within the step limit.
+pub(crate) fn fatal_steps() -> String {
+    format!(
+        "Maximum inference steps ({INFER_STEPS_MAX}) exceeded without producing final response. The LLM may be \
+         stuck in a loop. Consider simplifying the task or checking prompts."
+    )
+}
+
+/// Returns the error of an explicit `tool_call` part whose tool is unknown.
+///
+pub(crate) fn tool_not_found(tool: &str) -> String {
+    format!("Tool '{tool}' not found")
+}
+
+/// Returns Protolink's text for a denied action.
+pub(crate) fn denied(action: &str, reason: &str) -> String {
+    format!("Action '{action}' denied: {reason}")
+}
+
+/// Returns Protolink's text for an action that requires approval where no one can be asked.
+pub(crate) fn approval_missing(action: &str) -> String {
+    format!("Action '{action}' requires approval")
+}
+
+/// Returns the question to the person, which is the task's last message.
+pub(crate) fn for_person(task_id: &str, asked: &ApprovalRequested) -> String {
+    let ApprovalRequested { approval_id, tool, args, capabilities, .. } = asked;
+    let mut shown: String = args.as_str().chars().take(ARGS_SHOWN).collect();
+    if shown.len() < args.as_str().len() {
+        shown.push('…');
+    }
+    let needed = capabilities.join(", ");
+    let typed = format!("{} {}", shell_word(task_id), shell_word(approval_id));
+    format!(
+        "The call of {tool} with {shown} needs approval ({needed}). It has not been made. Approve it with `taskreel approve \
+         {typed}`, or refuse it with `taskreel deny {typed} --reason WHY`."
+    )
+}
+
+/// Returns the conversation's entry for a call that waits for a person.
+pub(crate) fn waiting(tool: &str) -> String {
+    let error = "waiting for approval: the call has not been made; it will be made if it is approved";
+    python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
+}
+
+/// Returns the message that a call of the model was approved, with its result.
+pub(crate) fn note_result(tool: &str, result: &JsonText) -> String {
+    format!(
+        "The call to '{tool}' that waited for approval was approved and made. Do not make it again. {}",
+        tool_result(tool, result)
+    )
+}
+
+/// Returns the message that a call of another agent was approved and may be made now.
+pub(crate) fn note_approved(agent: &str) -> String {
+    format!(
+        "The call to agent '{agent}' that waited for approval was approved. It was not made yet: make it again now,          exactly as before."
+    )
+}
+
+/// Returns the message that a call of the model was denied.
+pub(crate) fn note_denied(tool: &str, reason: &str) -> String {
+    format!(
+        "The call to '{tool}' that waited for approval was denied ({reason}). It was not made. Do not ask for it again; \
+         go on without it."
+    )
+}
+
+/// Quotes a word for a shell, if necessary.
+fn shell_word(word: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:@%+=,".contains(letter);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proto_events::call::CallOrigin;
+
+    use super::*;
+    use crate::grammar::action::Action;
+    use proto_events::id::Digest;
+    use proto_events::json::JsonText;
+    use proto_events::task::ApprovalRequested;
+
+    #[test]
+    fn a_result_is_json_as_python_writes_it_with_its_numbers_as_they_were() {
+        let result =
+            JsonText::parse(r#"{"city":"Zürich","temp":20.50,"big":1180591620717411303424}"#).unwrap();
+        assert_eq!(
+            tool_result("lookup", &result),
+            r#"{"type": "tool_result", "tool": "lookup", "result": {"city": "Z\u00fcrich", "temp": 20.50, "big": 1180591620717411303424}}"#
+        );
+    }
+
+    #[test]
+    fn the_notes_say_what_protolink_says() {
+        assert_eq!(unknown_tool("nope", &["add"]), "Unknown tool: 'nope'. Available tools: ['add']");
+        assert_eq!(
+            argument_error("typefail", "bad arg"),
+            "Tool 'typefail' call failed due to argument error: bad arg. Please check the tool's input_schema and try again."
+        );
+        let action = Action::Final { content: "x".to_owned() };
+        assert_eq!(
+            already_done(action.kind()),
+            "You have already performed this action: final. The result is in your context. Please proceed with your task - either produce a 'final' response or take a different action."
+        );
+        assert_eq!(
+            unreadable_reply("odd"),
+            "Your previous response could not be parsed or validated. Error:\nodd\nReturn exactly one JSON action object, for example:\n{\"type\":\"final\",\"content\":\"...\"}\n{\"type\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{}}\n{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"infer\",\"prompt\":\"...\"}\n{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{}}"
+        );
+        assert_eq!(fatal_model(1, "model down"), "LLM call failed at step 1: model down");
+        assert_eq!(
+            fatal_unreadable("e"),
+            "Failed to parse LLM output after 3 consecutive attempts. Last error: e"
+        );
+        assert_eq!(
+            fatal_steps(),
+            "Maximum inference steps (10) exceeded without producing final response. The LLM may be stuck in a loop. Consider simplifying the task or checking prompts."
+        );
+    }
+
+    #[test]
+    fn a_person_is_shown_what_is_asked_for_and_what_to_type() {
+        let asked = |args: &str| ApprovalRequested {
+            approval_id: "approval_1".to_owned(),
+            call_id: "c".to_owned(),
+            tool: "pay".to_owned(),
+            args: JsonText::parse(args).unwrap(),
+            args_digest: Digest::default(),
+            capabilities: vec!["a".to_owned(), "b".to_owned()],
+            origin: CallOrigin::default(),
+        };
+        assert_eq!(
+            for_person("it's", &asked(r#"{"cents":1}"#)),
+            "The call of pay with {\"cents\":1} needs approval (a, b). It has not been made. Approve it with `taskreel \
+             approve 'it'\\''s' approval_1`, or refuse it with `taskreel deny 'it'\\''s' approval_1 --reason WHY`."
+        );
+        let long = for_person("t", &asked(&format!("\"{}\"", "ü".repeat(1_000))));
+        assert!(long.contains("ü…") && long.chars().count() < 700, "{long}");
+    }
+}

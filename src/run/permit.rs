@@ -1,0 +1,159 @@
+//! The check whether a call may be made: policy and approval, before the call's intent is recorded (R11).
+
+use crate::run::notes;
+use proto_events::call::CallOrigin;
+use proto_events::id::Digest;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Message, Part};
+use proto_events::task::{Approval, ApprovalRequested, Task, TaskCommand};
+
+use crate::agent::approval::Approvals;
+use crate::agent::capability::{PolicyEffect, RunPermissions};
+use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::steps::{attach, end_turn};
+
+/// A call whose intent is about to be recorded.
+pub(crate) struct PermissionRequest<'a> {
+    /// The tool or agent that is to be called.
+    pub(crate) name: &'a str,
+    /// The capabilities that the call needs.
+    pub(crate) needs: &'a [String],
+    pub(crate) args: &'a JsonText,
+    pub(crate) origin: &'a CallOrigin,
+    /// The id that the call is to have, if that is fixed already.
+    pub(crate) call_id: Option<&'a str>,
+}
+
+/// The result of the check.
+pub(crate) enum Permission {
+    /// The call may be made, under this approval if one was needed; the call has that approval's call id.
+    Granted(Option<Box<Approval>>),
+    /// Another step comes first.
+    First(Step),
+    /// The embedder's code must be asked first.
+    Handler(String),
+    /// A person must be asked first.
+    Person(Box<Approval>),
+    /// The call may not be made; holds the text with which the task fails.
+    Denied(String),
+    /// The run's permissions cannot be read.
+    Unreadable(String),
+}
+
+impl Permission {
+    /// Returns what the result means for the part that wants to make the call; `say` answers a model that
+    /// asked for it.
+    pub(crate) fn into_progress(self, say: impl FnOnce() -> Vec<Act>) -> Option<Progress> {
+        Some(match self {
+            Self::Granted(_) => return None,
+            Self::First(step) => Progress::Next(step),
+            Self::Handler(approval_id) => Progress::Approver(approval_id),
+            Self::Person(approval) => Progress::Approval { say: say(), approval },
+            Self::Denied(error) | Self::Unreadable(error) => Progress::Fatal(error),
+        })
+    }
+}
+
+/// Checks policy, permissions and earlier decisions.
+pub(crate) fn permission_for(question: &mut Question<'_>, wanted: &PermissionRequest<'_>) -> Permission {
+    let name = wanted.name;
+    let ruling = RunPermissions::of(question.task.metadata())
+        .and_then(|run| question.agent.capability_policy.rule_on(wanted.needs, &run));
+    let ruling = match ruling {
+        Ok(ruling) => ruling,
+        Err(error) => return Permission::Unreadable(error.to_string()),
+    };
+    let denied = |reason: &str| Permission::Denied(notes::denied(name, reason));
+    if ruling.effect == PolicyEffect::Deny {
+        return denied(&ruling.reason);
+    }
+    let digest = Digest::of(wanted.args.as_str().as_bytes());
+    let known = known(question.task, name, digest, wanted.origin);
+    let verdict = known.and_then(Approval::verdict);
+    match (known, verdict) {
+        (Some(approval), Some(decided)) if decided.approved => {
+            Permission::Granted(Some(Box::new(approval.clone())))
+        }
+        _ if ruling.effect == PolicyEffect::Allow => Permission::Granted(None),
+        (_, Some(decided)) => {
+            let reason = decided.reason.as_deref().filter(|reason| !reason.is_empty());
+            denied(reason.unwrap_or(&ruling.reason))
+        }
+        (_, None) if matches!(question.agent.approvals, Approvals::Nobody) => {
+            Permission::Denied(notes::approval_missing(name))
+        }
+        (Some(approval), None) => pending(question, approval),
+        (None, None) => {
+            let call_id = wanted.call_id.map_or_else(|| question.mint.id("call_"), str::to_owned);
+            let asked = ApprovalRequested {
+                approval_id: question.mint.id("approval_"),
+                call_id,
+                tool: name.to_owned(),
+                args: wanted.args.clone(),
+                args_digest: digest,
+                capabilities: ruling.capabilities,
+                origin: wanted.origin.clone(),
+            };
+            let ask = TaskCommand::RequestApproval(Box::new(asked));
+            Permission::First(Step::Do(vec![Act::Task(ask)]))
+        }
+    }
+}
+
+/// Returns the approval asked for at this point of the run, or one that a person gave for the same call after
+/// the run that asked had ended. An approval under which a call was made is used up.
+fn known<'a>(task: &'a Task, tool: &str, digest: Digest, origin: &CallOrigin) -> Option<&'a Approval> {
+    let fits = |approval: &&Approval| {
+        let asked = &approval.request;
+        asked.tool == tool && asked.args_digest == digest && !task.is_used(approval)
+    };
+    let place = |origin: &CallOrigin| (origin.run, origin.part, origin.step);
+    let here = task.approvals().iter().filter(fits).rev();
+    let here = { here }.find(|approval| place(&approval.request.origin) == place(origin));
+    let before = || {
+        let given = |approval: &&Approval| {
+            approval.request.origin.run < origin.run
+                && approval.verdict().is_some_and(|decided| decided.approved)
+        };
+        // A model's tool call has an id of its own already, so it needs an approval of its own. A call to
+        // another agent is repeated by the model alone, after a message that permits it.
+        let asks_anew = |approval: &&Approval| origin.step == 0 || is_agent_call(&approval.request);
+        task.approvals().iter().filter(fits).filter(asks_anew).find(given)
+    };
+    here.or_else(before)
+}
+
+/// Whether the approval is for a call to another agent: its arguments are the model's action then.
+pub(crate) fn is_agent_call(asked: &ApprovalRequested) -> bool {
+    let fields: JsonObject = asked.args.read().unwrap_or_default();
+    fields.get("type").and_then(JsonText::to_str).as_deref() == Some("agent_call")
+}
+
+/// Returns the result for an approval that is not decided yet.
+fn pending(question: &Question<'_>, approval: &Approval) -> Permission {
+    let id = &approval.request.approval_id;
+    let by_person = matches!(question.agent.approvals, Approvals::Person);
+    if by_person || question.outside.with_person.contains(id) {
+        return Permission::Person(Box::new(approval.clone()));
+    }
+    if question.outside.with_handler.contains(id) {
+        return Permission::First(Step::Wait);
+    }
+    Permission::Handler(id.clone())
+}
+
+/// Ends the run for a person's approval: the turn is committed as it is, the task waits, and no session waits
+/// with it.
+pub(crate) fn ask_person(
+    question: &mut Question<'_>,
+    outputs: Vec<(At, Part)>,
+    say: Vec<Act>,
+    waits: &Approval,
+) -> Step {
+    let text = notes::for_person(question.task.id(), &waits.request);
+    let mut acts = attach(question, outputs);
+    acts.extend(say);
+    acts.extend(end_turn(question, None));
+    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
+    Step::Do(acts)
+}

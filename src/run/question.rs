@@ -1,0 +1,127 @@
+//! The planner's input ([`Question`]) and its answers ([`Step`], [`Act`], [`Progress`]).
+
+use crate::agent::card::Agent;
+use proto_events::call::Call;
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Mint, StreamId, Version};
+use proto_events::model::{LimitUse, Part};
+use proto_events::session::{Session, SessionCommand};
+use proto_events::task::{Approval, Task, TaskCommand};
+use std::collections::BTreeSet;
+
+/// The answer to the question for the next step.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Decide these commands, then ask again.
+    Do(Vec<Act>),
+    /// A turn of this session is needed first.
+    AwaitTurn {
+        /// The caller's id of the session.
+        session_id: String,
+    },
+    /// The tool must be asked whether the last attempt of this call took effect.
+    Probe {
+        /// The call.
+        call_id: String,
+    },
+    /// The embedder's code must decide about this approval.
+    AskApprover {
+        /// The approval.
+        approval_id: String,
+    },
+    /// A permit for a concurrent call is needed first.
+    AwaitPermit {
+        /// The call.
+        call_id: String,
+        /// The target of the call.
+        target: String,
+    },
+    /// Wait until a call ends or a command arrives.
+    Wait,
+}
+
+/// A command of a step.
+#[derive(Debug)]
+pub(crate) enum Act {
+    /// A command for the task itself.
+    Task(TaskCommand),
+    /// A command for the session whose turn the task holds.
+    Session(SessionCommand),
+}
+
+/// The session's turn that a run holds, and what is known of the session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TurnView<'a> {
+    /// The turn's id.
+    pub turn_id: &'a str,
+    /// The session's stream.
+    pub stream: &'a StreamId,
+    /// The session, including what this run has added.
+    pub session: &'a Session,
+    /// The version of the session on disk.
+    pub version: Version,
+}
+
+/// The input of the planner.
+pub(crate) struct Question<'a> {
+    /// Tools, model, settings.
+    pub agent: &'a Agent,
+    /// The task's stream.
+    pub stream: &'a StreamId,
+    /// The task.
+    pub task: &'a Task,
+    /// The session's turn, if the run holds one.
+    pub turn_view: Option<TurnView<'a>>,
+    /// The log's epoch, noted with every attempt.
+    pub epoch: u64,
+    /// The moment of the decision.
+    pub now: Timestamp,
+    /// The deadline of the run, if its task has one.
+    pub run_until: Option<Timestamp>,
+    /// Work outside the log for the task's open calls.
+    pub outside: &'a OutsideWork,
+    /// The source of new ids and times.
+    pub mint: &'a mut dyn Mint,
+}
+
+/// Work outside the log for a task's open calls, by call id. Its actor knows it; it is lost with the process.
+#[derive(Debug, Default)]
+pub(crate) struct OutsideWork {
+    /// Calls whose tools are being asked whether they took effect.
+    pub probing: BTreeSet<String>,
+    /// Calls that hold a permit.
+    pub permits: BTreeSet<String>,
+    /// Calls that wait for a permit.
+    pub awaiting_permit: BTreeSet<String>,
+    /// Approvals about which the embedder's code is being asked, by their own ids.
+    pub with_handler: BTreeSet<String>,
+    /// Approvals that this code passed on to a person.
+    pub with_person: BTreeSet<String>,
+}
+
+/// The index of a part in the run's item.
+pub(crate) type At = u32;
+
+/// The progress of a part.
+pub(crate) enum Progress {
+    /// The part has its output.
+    Output(Part),
+    /// The next step of the part.
+    Next(Step),
+    /// Neither the part nor the run can be carried out.
+    Fatal(String),
+    /// The part would exceed the run's budget: the run ends.
+    OverBudget(LimitUse),
+    /// The outcome of this call is unknown: the messages left to add, the call and the reason.
+    Unknown { say: Vec<Act>, call: Box<Call>, why: String },
+    /// The embedder's code must decide about this approval first.
+    Approver(String),
+    /// A person must decide first: the messages left to add, and the approval.
+    Approval { say: Vec<Act>, approval: Box<Approval> },
+}
+
+impl std::fmt::Debug for Question<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Question").field("stream", self.stream).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,93 @@
+//! Steps after a person has settled a call whose outcome was unknown: the waiting run continues as a new run,
+//! with a turn of its own (R7). Earlier messages stay as they are.
+
+use crate::run::notes;
+use proto_events::call::{Call, CallStatus, Verdict};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Artifact, Message, Part};
+use proto_events::task::TaskCommand;
+
+use crate::run::question::{Act, Question};
+use crate::run::steps::executable;
+
+/// Returns the commands that resume the task, if it waits for this call. Otherwise there are none: the
+/// resolution is evidence only.
+pub(crate) fn after_resolution(question: &mut Question<'_>, call_id: &str) -> Vec<Act> {
+    let task = question.task;
+    let Some(paused) = task.paused() else { return Vec::new() };
+    let Some(call) = task.calls().get(call_id).filter(|call| call.request.origin.run == task.runs()) else {
+        return Vec::new();
+    };
+    let parts = paused.item.map_or(&[][..], |item| task.parts(item));
+    let at = usize::try_from(call.request.origin.part).unwrap_or(usize::MAX);
+    let Some(part) = parts.get(at) else { return Vec::new() };
+    let rest = parts.get(at.saturating_add(1)..).unwrap_or_default();
+    if call.request.origin.step > 0 {
+        in_loop(question, call, part, rest)
+    } else {
+        as_part(question, call, part, rest)
+    }
+}
+
+/// Resumes a run whose model asked for the call: the model receives the result in a turn of its own.
+fn in_loop(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part]) -> Vec<Act> {
+    let target = &call.request.target;
+    let told = match &call.status {
+        CallStatus::Reconciled(Verdict::Landed(result)) => notes::landed(target, result),
+        CallStatus::Reconciled(Verdict::DidNotHappen) => notes::did_not_happen(target),
+        CallStatus::Abandoned(reason) => notes::abandoned(target, reason),
+        _ => return Vec::new(),
+    };
+    // A conversation holds the prompt; without one it must be sent again.
+    let asked = part.as_infer().map(|asked| asked.prompt).unwrap_or_default();
+    let told = if question.agent.conversation { told } else { format!("{told}\n\n{asked}") };
+    let mut content: JsonObject = part.content().read().unwrap_or_default();
+    content.set("prompt", JsonText::string(&told));
+    let infer = Part::new("infer", content.to_text());
+    start_next_run(question, std::iter::once(infer).chain(rest.iter().cloned()).collect())
+}
+
+/// Resumes a run in which a part of the message asked for the call: its output is attached, or the call is
+/// repeated.
+fn as_part(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part]) -> Vec<Act> {
+    let output_id = call.request.origin.part_call_id.clone();
+    let output_id = output_id.unwrap_or_else(|| question.mint.id("tool_output_"));
+    match &call.status {
+        CallStatus::Reconciled(Verdict::Landed(result)) => {
+            let output = attach(question, Part::tool_output(&output_id, result.clone()));
+            let then = if executable(rest).next().is_some() {
+                start_next_run(question, rest.to_vec())
+            } else {
+                vec![Act::Task(TaskCommand::Complete(None))]
+            };
+            std::iter::once(output).chain(then).collect()
+        }
+        CallStatus::Reconciled(Verdict::DidNotHappen) => {
+            start_next_run(question, std::iter::once(part.clone()).chain(rest.iter().cloned()).collect())
+        }
+        CallStatus::Abandoned(reason) => {
+            let error = notes::abandoned(&call.request.target, reason);
+            let message: JsonObject =
+                [("message".to_owned(), JsonText::string(&error))].into_iter().collect();
+            let output = attach(question, Part::tool_failure(&output_id, message.to_text()));
+            vec![output, Act::Task(TaskCommand::Fail { error })]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn attach(question: &mut Question<'_>, output: Part) -> Act {
+    let artifact = Artifact::new(vec![output], question.mint);
+    Act::Task(TaskCommand::AppendArtifact { artifact, part: None })
+}
+
+/// Begins a new run on these parts.
+pub(crate) fn start_next_run(question: &mut Question<'_>, parts: Vec<Part>) -> Vec<Act> {
+    let message = Message {
+        id: Some(question.mint.id("msg_")),
+        role: Some("user".to_owned()),
+        parts,
+        timestamp: Some(question.mint.timestamp()),
+    };
+    vec![Act::Task(TaskCommand::AppendMessage(message)), Act::Task(TaskCommand::Begin)]
+}

@@ -1,0 +1,82 @@
+//! Pieces that every kind of part shares: intents, outputs, ends of turns.
+
+use crate::run::question::{Act, At, Question};
+use proto_events::call::recovery::first_attempt;
+use proto_events::call::{CallCommand, CallRequested};
+use proto_events::id::{Digest, StreamId};
+use proto_events::json::JsonText;
+use proto_events::model::{Artifact, Part};
+use proto_events::session::SessionCommand;
+use proto_events::task::{Task, TaskCommand};
+use proto_events::turn::TurnMessage;
+use std::time::Duration;
+
+/// Whether the part is carried out; all other parts are for readers.
+fn is_executable(part: &Part) -> bool {
+    matches!(part.kind(), "tool_call" | "infer")
+}
+
+/// Returns the executable parts with their indexes.
+pub(crate) fn executable(parts: &[Part]) -> impl Iterator<Item = (At, &Part)> {
+    (0..).zip(parts).filter(|(_, part)| is_executable(part))
+}
+
+/// Returns the intent, and the dispatch in the same append where the call needs no permit.
+pub(crate) fn start(question: &Question<'_>, request: CallRequested) -> Vec<Act> {
+    let dispatch = (!question.agent.is_limited(&request))
+        .then(|| Act::Task(TaskCommand::Call(first_attempt(request.call_id.clone(), question.epoch))));
+    let intent = Act::Task(TaskCommand::Call(CallCommand::Request(Box::new(request))));
+    std::iter::once(intent).chain(dispatch).collect()
+}
+
+pub(crate) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Commits the open turn, or aborts it for a reason.
+pub(crate) fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act> {
+    let open = question
+        .turn_view
+        .and_then(|turn_view| turn_view.session.open_turn().filter(|open| open.turn_id == turn_view.turn_id));
+    let Some(open) = open else { return Vec::new() };
+    let turn_id = open.turn_id.clone();
+    vec![Act::Session(match abort {
+        None => SessionCommand::CommitTurn { turn_id },
+        Some(reason) => SessionCommand::AbortTurn { turn_id, reason: reason.to_owned() },
+    })]
+}
+
+/// Attaches outputs in the order of their parts. This happens when the run ends: a canceled run attaches
+/// none.
+pub(crate) fn attach(question: &mut Question<'_>, outputs: Vec<(At, Part)>) -> Vec<Act> {
+    let mut append = |(at, output): (At, Part)| {
+        let artifact = Artifact::new(vec![output], question.mint);
+        Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(at) })
+    };
+    outputs.into_iter().map(&mut append).collect()
+}
+
+/// Returns the key under which each attempt of a call is sent. It depends on the stream and the call id,
+/// never on what a model wrote.
+pub(crate) fn idempotency_key(stream: &StreamId, call_id: &str) -> String {
+    Digest::of_parts(&[b"taskreel.call.v1\0", stream.as_str().as_bytes(), b"\0", call_id.as_bytes()])
+        .to_string()
+}
+
+/// Returns the id of the task's session: the one named in its run context, else the task's own id.
+pub(crate) fn session_id(task: &Task) -> String {
+    let named = task.metadata().get("session_id").filter(|id| !id.is_null());
+    named.and_then(JsonText::to_str).filter(|id| !id.is_empty()).unwrap_or_else(|| task.id().to_owned())
+}
+
+/// Returns the messages of the turn that belong to this part, kept by the session or the task.
+pub(crate) fn part_messages<'a>(
+    question: &Question<'a>,
+    at: At,
+) -> impl Iterator<Item = &'a TurnMessage> + use<'a> {
+    let all = match question.turn_view {
+        Some(turn_view) => turn_view.session.open_turn().map_or(&[][..], |open| open.turn.messages()),
+        None => question.task.turn().messages(),
+    };
+    all.iter().filter(move |message| message.part == at)
+}

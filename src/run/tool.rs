@@ -1,0 +1,185 @@
+//! A `tool_call` part: check, call and output.
+
+use crate::run::notes;
+use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, NewCall};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Part, ToolCallView};
+
+use crate::run::deadline;
+use crate::run::permit;
+use crate::run::permit::{Permission, PermissionRequest};
+use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::steps::{executable, idempotency_key, millis, start};
+use crate::tools::registry::ToolSpec;
+
+/// Returns the progress of this part.
+pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
+    let asked = match part.as_tool_call() {
+        Ok(asked) => asked,
+        Err(error) => return Progress::Fatal(format!("part {at} cannot be carried out: {error}")),
+    };
+    let (task, runs) = (question.task, question.task.runs());
+    let call = task.calls().iter().rev().find(|call| {
+        let origin = &call.request.origin;
+        origin.run == runs && origin.part == at && origin.step == 0
+    });
+    match call.map(|call| (call, &call.status)) {
+        None => begin(question, at, &asked),
+        // A person's verdict on the call leads to a run of its own.
+        Some((call, CallStatus::Reconciled(_))) => {
+            let why = "it was unknown when the run ended".to_owned();
+            Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why }
+        }
+        Some((_, CallStatus::Succeeded(result))) => {
+            let call_id = output_id(question, &asked);
+            Progress::Output(Part::tool_output(&call_id, result.clone()))
+        }
+        Some((_, CallStatus::Failed(failure))) => refusal(question, &asked, &failure.message),
+        Some((call, CallStatus::Unknown(why) | CallStatus::Abandoned(why))) => {
+            Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why: why.clone() }
+        }
+        Some(_) => Progress::Next(Step::Wait),
+    }
+}
+
+fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {
+    match intent_of(question, at, asked) {
+        Err(Hindrance::Refused(message)) => refusal(question, asked, &message),
+        Err(Hindrance::Permission(permission)) => {
+            permission.into_progress(Vec::new).unwrap_or(Progress::Next(Step::Wait))
+        }
+        Ok(first) => match side_by_side(question, at, asked) {
+            Err(permission) => permission.into_progress(Vec::new).unwrap_or(Progress::Next(Step::Wait)),
+            Ok(others) => {
+                let all = std::iter::once(first).chain(others);
+                Progress::Next(Step::Do(all.flat_map(|intent| start(question, intent)).collect()))
+            }
+        },
+    }
+}
+
+/// Returns the intents of the following parts that are called in parallel with this one: those up to the
+/// first whose tool is not a parallel read-only tool. A part that cannot be called at all has its output
+/// without a call; if one of them is denied, none starts.
+fn side_by_side(
+    question: &mut Question<'_>,
+    at: At,
+    first: &ToolCallView,
+) -> Result<Vec<CallRequested>, Permission> {
+    let (task, agent) = (question.task, question.agent);
+    let parallel = |asked: &ToolCallView| {
+        let tool = agent.tools.get(&asked.tool_name);
+        tool.is_some_and(|tool| tool.spec().policy.is_parallel())
+    };
+    let Some(item) = task.run().and_then(|run| run.item).filter(|_| parallel(first)) else {
+        return Ok(Vec::new());
+    };
+    let behind = executable(task.parts(item)).filter(|(other, _)| *other > at);
+    let group: Vec<(At, ToolCallView)> = behind
+        .map_while(|(other, part)| Some((other, part.as_tool_call().ok().filter(|asked| parallel(asked))?)))
+        .collect();
+    let mut intents = Vec::new();
+    for (other, asked) in &group {
+        match intent_of(question, *other, asked) {
+            Ok(intent) => intents.push(intent),
+            Err(Hindrance::Refused(_)) => {}
+            Err(Hindrance::Permission(denied @ Permission::Denied(_))) => return Err(denied),
+            // A call that needs more than permission, and each part after it, is left to its turn.
+            Err(Hindrance::Permission(_)) => break,
+        }
+    }
+    Ok(intents)
+}
+
+/// The reason why a part's call gets no intent.
+enum Hindrance {
+    /// The call cannot be made: the part's output says why.
+    Refused(String),
+    /// The call may not be made, or not yet.
+    Permission(Permission),
+}
+
+/// Returns the intent of a part's call, checked and permitted, or the reason why there is none.
+fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Result<CallRequested, Hindrance> {
+    let agent = question.agent;
+    let missing = || Hindrance::Refused(notes::tool_not_found(&asked.tool_name));
+    let tool = agent.tools.get(&asked.tool_name).ok_or_else(missing)?;
+    let args = tool.spec().check(&asked.args).map_err(|error| Hindrance::Refused(error.to_string()))?;
+    let origin = CallOrigin {
+        run: question.task.runs(),
+        part: at,
+        step: 0,
+        infer_call: None,
+        part_call_id: asked.call_id.clone(),
+    };
+    let wanted = PermissionRequest {
+        name: &tool.spec().name,
+        needs: tool.spec().policy.get_capabilities(),
+        args: &args,
+        origin: &origin,
+        call_id: None,
+    };
+    match permit::permission_for(question, &wanted) {
+        Permission::Granted(approval) => {
+            let given = approval.as_ref().map(|approval| approval.request.call_id.clone());
+            let call_id = given.unwrap_or_else(|| question.mint.id("call_"));
+            let approval = approval.map(|approval| approval.request.approval_id);
+            Ok(intent(question, tool.spec(), call_id, args, origin, approval))
+        }
+        Permission::Unreadable(error) => Err(Hindrance::Refused(error)),
+        permission => Err(Hindrance::Permission(permission)),
+    }
+}
+
+/// Returns the intent, and the dispatch where the call can start at once.
+pub(crate) fn request(
+    question: &Question<'_>,
+    spec: &ToolSpec,
+    call_id: String,
+    args: JsonText,
+    origin: CallOrigin,
+    approval: Option<String>,
+) -> Vec<Act> {
+    start(question, intent(question, spec, call_id, args, origin, approval))
+}
+
+/// Returns the intent recorded before a tool call is sent.
+fn intent(
+    question: &Question<'_>,
+    spec: &ToolSpec,
+    call_id: String,
+    args: JsonText,
+    origin: CallOrigin,
+    approval: Option<String>,
+) -> CallRequested {
+    CallRequested {
+        retry_errors: spec.policy.retries_errors(),
+        window_ms: spec.policy.window().map(millis),
+        deadline: deadline::of_call(question, spec.policy.get_deadline()),
+        capabilities: spec.policy.get_capabilities().to_vec(),
+        approval,
+        origin,
+        ..CallRequested::of(NewCall {
+            idempotency_key: idempotency_key(question.stream, &call_id),
+            call_id,
+            kind: CallKind::Tool,
+            target: spec.name.clone(),
+            args,
+            recovery: spec.policy.recovery(),
+            recovery_source: spec.policy.get_declared_by().to_owned(),
+            timeout_ms: millis(spec.policy.get_timeout()),
+            max_attempts: spec.policy.attempts_max(),
+        })
+    }
+}
+
+fn refusal(question: &mut Question<'_>, asked: &ToolCallView, message: &str) -> Progress {
+    let error: JsonObject = [("message".to_owned(), JsonText::string(message))].into_iter().collect();
+    let call_id = output_id(question, asked);
+    Progress::Output(Part::tool_failure(&call_id, error.to_text()))
+}
+
+/// Returns the id that the output carries: the part's own, or a new one.
+fn output_id(question: &mut Question<'_>, asked: &ToolCallView) -> String {
+    asked.call_id.clone().unwrap_or_else(|| question.mint.id("tool_output_"))
+}

@@ -1,0 +1,238 @@
+//! The handle that embedders hold on a running system.
+
+use crate::actors::router::Drain;
+use crate::actors::shared::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask, Within};
+use crate::actors::supervisor::{CountLive, DrainMailboxes};
+use crate::error::Error;
+use crate::limits::SUPERVISOR_MAILBOX;
+use crate::system::running::{Actors, Running};
+use actix::prelude::SendError;
+use proto_events::id::{Mint, Position, StreamId, Version};
+use proto_events::session::Session;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use taskreel_log::api::EventStore;
+use taskreel_log::read::Subscription;
+use tokio::sync::oneshot;
+
+/// A running system over one log. Cheap to clone; all clones are the same system.
+///
+/// Dropping the last clone without [`System::shutdown`] loses nothing that was acknowledged; calls in flight
+/// are then handled at the next start, as after a crash.
+#[derive(Clone)]
+pub struct System {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) agent: String,
+    pub(crate) ports: taskreel_log::ports::Ports,
+    pub(crate) running: RwLock<Arc<Running>>,
+    /// Held for reading while something is sent, for writing while the log is reopened.
+    pub(crate) gate: tokio::sync::RwLock<()>,
+    /// Held while the system is reopened or shut down.
+    pub(crate) changing: tokio::sync::Mutex<()>,
+    pub(crate) stopping: Arc<AtomicBool>,
+    pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl std::fmt::Debug for System {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("System").field("agent", &self.inner.agent).finish_non_exhaustive()
+    }
+}
+
+impl System {
+    /// Follows the whole log from a position: 1 is the first event.
+    pub fn subscribe(&self, from: Position) -> Subscription {
+        Subscription::all(self.log(), from)
+    }
+
+    /// Follows one task from a version: 1 is its first event.
+    ///
+    /// # Errors
+    /// [`Error::Id`] if this cannot be an id.
+    pub fn subscribe_task(&self, id: &str, from: Version) -> Result<Subscription, Error> {
+        let stream = StreamId::task(&self.inner.agent, id)?;
+        Ok(Subscription::stream(self.log(), stream, from))
+    }
+
+    /// Returns the log under this system, for readers such as [`audit`](taskreel_log::audit).
+    /// [`System::reopen`] replaces it.
+    pub fn log(&self) -> Arc<dyn EventStore> {
+        self.inner.running().store()
+    }
+
+    /// Refuses new work, lets calls in flight end or reach their deadline, stops the actors, makes everything
+    /// queued durable and releases the log. Work interrupted between two calls continues at the next start.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if something could not be finished; nothing acknowledged is lost then either.
+    pub async fn shutdown(self) -> Result<(), Error> {
+        if self.inner.stopping.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let _nobody_reopens_meanwhile = self.inner.changing.lock().await;
+        let running = self.inner.running();
+        if let Ok(actors) = running.actors() {
+            // An append in progress when commands were first refused may send calls; their outcomes must be
+            // written too.
+            drain_mailboxes(actors).await;
+            let (reply, drained) = oneshot::channel();
+            actors.router.do_send(Drain { reply });
+            let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
+            drain_mailboxes(actors).await;
+        }
+        running.parts.live.close();
+        let store = running.store();
+        let closed = blocking(move || store.close()).await?;
+        if let Ok(actors) = running.actors() {
+            actors.thread.stop();
+        }
+        let _without_actors_there_is_no_thread =
+            blocking(move || running.actors().map(|actors| actors.thread.join())).await?;
+        closed.map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Returns the number of live tasks: at work, or used a moment ago. Passivated ones cost no memory but
+    /// the log's index.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] after a shutdown.
+    pub async fn live_tasks(&self) -> Result<usize, Error> {
+        Ok(self.count_live().await?.0)
+    }
+
+    /// Returns the number of live sessions: a task has the turn or waits for it, or had it a moment ago.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] after a shutdown.
+    pub async fn live_sessions(&self) -> Result<usize, Error> {
+        Ok(self.count_live().await?.1)
+    }
+
+    async fn count_live(&self) -> Result<(usize, usize), Error> {
+        let running = self.inner.running();
+        running.actors()?.supervisor.send(CountLive).await.map_err(|_| Error::Stopped)
+    }
+
+    /// Sends an operation to a task's actor and waits for its reply. A caller that goes away cancels nothing.
+    pub(crate) async fn ask(
+        &self,
+        stream: StreamId,
+        op: TaskOp,
+        mut cause: Cause,
+    ) -> Result<TaskView, Error> {
+        let mut mint = self.inner.ports.clone();
+        if cause.command_id.is_empty() {
+            cause.command_id = mint.uuid();
+        }
+        if cause.correlation_id.is_empty() {
+            cause.correlation_id.clone_from(&cause.command_id);
+        }
+        cause.caller = Within(tracing::Span::current());
+        let is_query = op.is_query();
+        let mut kept = Some((op, cause));
+        let send = |actors: &Actors, reply| {
+            let said = if is_query { kept.clone() } else { kept.take() };
+            let (op, cause) = said.ok_or_else(|| {
+                Error::Internal("the command was already taken from its message".to_owned())
+            })?;
+            let message = ToTask { stream: stream.clone(), op, cause, reply: Some(reply) };
+            actors.supervisor.try_send(message).map_err(|refused| match refused {
+                SendError::Full(_) => Error::Overloaded { waiting: SUPERVISOR_MAILBOX },
+                SendError::Closed(_) => Error::Stopped,
+            })
+        };
+        self.exchange(&stream, is_query, send).await
+    }
+
+    pub(crate) async fn look_at_session(&self, id: &str) -> Result<Session, Error> {
+        let stream = StreamId::session(&self.inner.agent, id)?;
+        let send = |actors: &Actors, reply| {
+            actors.supervisor.do_send(LookAtSession { stream: stream.clone(), reply });
+            Ok(())
+        };
+        let (session, _) = self.exchange(&stream, true, send).await?;
+        Ok(session)
+    }
+
+    /// Sends a message to the current actors and waits for the reply. A query is sent again if the log was
+    /// reopened before the reply.
+    async fn exchange<T>(
+        &self,
+        stream: &StreamId,
+        is_query: bool,
+        mut send: impl FnMut(&Actors, oneshot::Sender<Result<T, Error>>) -> Result<(), Error>,
+    ) -> Result<T, Error> {
+        loop {
+            let (reply, answer) = oneshot::channel();
+            let asked = {
+                self.refuse_if_stopping()?;
+                let _not_while_reopening = self.inner.gate.read().await;
+                self.refuse_if_stopping()?;
+                let running = self.inner.running();
+                send(running.actors()?, reply)?;
+                running
+            };
+            if let Ok(answer) = answer.await {
+                return answer;
+            }
+            let _reopening_is_over = self.inner.gate.read().await;
+            if !is_query || Arc::ptr_eq(&asked, &self.inner.running()) {
+                return Err(Error::Interrupted { stream: stream.to_string() });
+            }
+        }
+    }
+
+    /// Ends the actors' thread at once, as a crash would: work in progress is dropped, and no reply is sent.
+    #[cfg(feature = "testing")]
+    pub(crate) async fn kill(self) -> Result<(), Error> {
+        let running = self.inner.running();
+        running.actors()?.thread.stop();
+        blocking(move || running.actors().map(|actors| actors.thread.join())).await?
+    }
+
+    pub(crate) fn refuse_if_stopping(&self) -> Result<(), Error> {
+        if self.inner.stopping.load(Ordering::Acquire) { Err(Error::Stopped) } else { Ok(()) }
+    }
+}
+
+impl Inner {
+    /// Returns the current store and actors.
+    pub(crate) fn running(&self) -> Arc<Running> {
+        Arc::clone(&self.running.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces the current store and actors.
+    pub(crate) fn put(&self, running: Running) {
+        *self.running.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(running);
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        self.running().parts.live.close();
+        if let Ok(actors) = self.running().actors() {
+            actors.thread.stop();
+        }
+        if let Some(runtime) = self.own_runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Waits until each task's actor has carried out the messages now in its mailbox.
+async fn drain_mailboxes(actors: &Actors) {
+    let (reply, drained) = oneshot::channel();
+    actors.supervisor.do_send(DrainMailboxes { reply });
+    let _an_ended_arbiter_has_drained = drained.await;
+}
+
+/// Runs blocking work on the blocking pool.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|panic| Error::Internal(panic.to_string()))
+}

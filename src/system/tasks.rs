@@ -1,0 +1,132 @@
+//! Tasks and sessions of a system: submitting, handles, cancellation, approvals, states of the past.
+
+use crate::actors::shared::messages::{Cause, TaskOp};
+use crate::error::Error;
+use crate::system::handle::{System, blocking};
+use crate::system::handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
+use proto_events::id::{StreamId, Version, check_id};
+use proto_events::model::PostedTask;
+use proto_events::task::{Approval, Task, TaskRejection};
+use std::sync::Arc;
+use taskreel_log::read::fold_stream;
+
+/// The number of ids made for one task before the source of ids is considered broken.
+const ID_TRIES: usize = 8;
+
+impl System {
+    /// Accepts a task and works on it. A part or message becomes a task of its own; of a task with a known
+    /// id, only what is new is added. Returns when the task is on disk.
+    ///
+    /// # Errors
+    /// [`Error::Task`] if a task with this id has other content or is running, [`Error::Overloaded`] if too
+    /// much is queued, or an error of the log.
+    pub async fn submit(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
+        self.submit_new(input.into(), None).await
+    }
+
+    /// Submits as [`System::submit`], under a command id: the same id with the same task gets the first
+    /// answer again, also after a crash.
+    ///
+    /// # Errors
+    /// As [`System::submit`], and [`Error::CommandIdReused`].
+    pub async fn submit_once(&self, command_id: &str, task: PostedTask) -> Result<TaskHandle, Error> {
+        check_id(command_id)?;
+        let cause = Cause { command_id: command_id.to_owned(), may_repeat: true, ..Cause::default() };
+        self.submit_as(task, cause).await
+    }
+
+    /// Submits under an id of our own. Such ids are short enough to collide by chance, so a collision gets
+    /// another id.
+    pub(crate) async fn submit_new(
+        &self,
+        input: TaskInput,
+        session: Option<&str>,
+    ) -> Result<TaskHandle, Error> {
+        let ours = !matches!(input, TaskInput::Task(_));
+        for _ in 0..ID_TRIES {
+            let posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
+            match self.submit_as(posted, Cause::default()).await {
+                Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_)))
+                    if ours => {}
+                answer => return answer,
+            }
+        }
+        Err(Error::Internal("no unused task id was generated; the id source repeats itself".to_owned()))
+    }
+
+    pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
+        let handle = self.task(&posted.id)?;
+        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
+        Ok(handle)
+    }
+
+    /// Returns a handle on a task, whether it exists yet or not.
+    ///
+    /// # Errors
+    /// [`Error::Id`] if this cannot be an id.
+    pub fn task(&self, id: &str) -> Result<TaskHandle, Error> {
+        let stream = StreamId::task(&self.inner.agent, id)?;
+        Ok(TaskHandle::new(self.clone(), id.to_owned(), stream))
+    }
+
+    /// Returns a handle on a conversation, which opens with its first turn.
+    pub fn session(&self, id: &str) -> SessionHandle {
+        SessionHandle::new(self.clone(), id.to_owned())
+    }
+
+    /// Cancels a task: its open calls are closed and it is canceled, on disk, before this returns.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
+    pub async fn cancel(&self, id: &str, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
+        self.task(id)?.cancel(reason).await
+    }
+
+    /// Returns the approvals that a task waits for, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], or an error of the log.
+    pub async fn approvals(&self, id: &str) -> Result<Vec<Approval>, Error> {
+        self.task(id)?.approvals().await
+    }
+
+    /// Approves a call that a task waits to make, see [`TaskHandle::approve`].
+    ///
+    /// # Errors
+    /// As [`TaskHandle::approve`].
+    pub async fn approve(&self, id: &str, approval_id: &str, by: &str) -> Result<TaskSnapshot, Error> {
+        self.task(id)?.approve(approval_id, by).await
+    }
+
+    /// Denies a call that a task waits to make, see [`TaskHandle::deny`].
+    ///
+    /// # Errors
+    /// As [`TaskHandle::approve`].
+    pub async fn deny(
+        &self,
+        id: &str,
+        approval_id: &str,
+        reason: Option<&str>,
+        by: &str,
+    ) -> Result<TaskSnapshot, Error> {
+        self.task(id)?.deny(approval_id, reason, by).await
+    }
+
+    /// Returns a task as it was after its first `version` events, from the log alone.
+    ///
+    /// # Errors
+    /// [`Error::TaskNotFound`], [`Error::NoSuchVersion`], or an error of reading the log.
+    pub async fn state_at(&self, id: &str, version: Version) -> Result<TaskSnapshot, Error> {
+        let stream = StreamId::task(&self.inner.agent, id)?;
+        let store = self.log();
+        let read = move || fold_stream::<Task>(store.as_ref(), &stream, Some(version));
+        let folded = blocking(read).await??;
+        if !folded.state.exists() {
+            return Err(Error::TaskNotFound(id.to_owned()));
+        }
+        if folded.version < version {
+            return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
+        }
+        Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
+    }
+}

@@ -1,0 +1,27 @@
+//! Tools: the trait, functions as tools, policies, argument schemas, state between calls, and MCP servers.
+//! Below [`models`](crate::models) and [`agent`](crate::agent); a tool knows neither.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`tool`], [`into_tool`], [`blocking`], [`future`] | the trait, and functions (async or blocking) as tools |
+//! | [`why_not`] | diagnosis of functions that are not tools |
+//! | [`registry`] | the tools of one agent |
+//! | [`policy`], [`breaker`], [`probe`], [`error`] | recovery, timeouts, retries; circuit breakers; probes; errors |
+//! | [`schema`] | JSON Schema of arguments and the check against it |
+//! | [`state`] | values that a tool keeps between its calls |
+//! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
+
+pub(crate) mod blocking;
+pub(crate) mod breaker;
+pub(crate) mod error;
+pub(crate) mod future;
+pub(crate) mod into_tool;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
+pub(crate) mod policy;
+pub(crate) mod probe;
+pub(crate) mod registry;
+pub(crate) mod schema;
+pub(crate) mod state;
+pub(crate) mod tool;
+pub mod why_not;

@@ -1,0 +1,21 @@
+//! Tools of other programs: servers that speak the Model Context Protocol, over the standard streams of a
+//! child process or over HTTP. The tools are listed at the start and then are like any other tool: checked,
+//! called, timed out, recorded, replayed.
+//!
+//! A server's statements about its tools (that one only reads, that one may be called twice) are hints, and
+//! not every server is trustworthy. They are ignored unless [`McpServer::trust_hints`] is set; without it a
+//! tool's recovery mode is Manual, or the one set with [`McpServer::policy`]. An intent records who declared
+//! it.
+//!
+//! | file | holds |
+//! |---|---|
+//! | [`server`] | the description of a server, and the policies of its tools |
+//! | `connection` | the connection: opened on first use, reopened when it is lost |
+//! | `call` | one call: its progress, its cancel |
+//! | `answer` | the answer as a tool's result or failure |
+
+pub(crate) mod answer;
+pub(crate) mod call;
+pub(crate) mod connection;
+pub(crate) mod server;
+pub(crate) mod transport;

@@ -1,0 +1,208 @@
+//! A call of an MCP tool: sent with our idempotency key, with its progress passed on and with any cancel
+//! reported to the server.
+
+use rmcp::service::RunningService;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use proto_events::json::JsonText;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientConfig, ClientRequest,
+    ProgressNotificationParam, ProgressToken, RequestId, RequestMetaObject, ServerResult,
+};
+use rmcp::service::{NotificationContext, PeerRequestOptions, ServiceError};
+use rmcp::{ClientHandler, Peer, RoleClient};
+
+use crate::tools::mcp::answer::answer;
+
+use crate::tools::error::ToolError;
+use crate::tools::tool::ToolContext;
+
+/// The name of the metadata field with the key that is the same for every attempt of a call.
+const IDEMPOTENCY_KEY: &str = "taskreel/idempotencyKey";
+
+/// The number of progress texts kept for calls that are not registered yet, as a server may be quick. Older
+/// ones are dropped.
+const UNCLAIMED_MAX: usize = 64;
+
+/// The receiver of a server's notifications, which passes progress on to the call that it belongs to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listener(Arc<Mutex<ListenerState>>);
+
+#[derive(Debug, Default)]
+struct ListenerState {
+    calls: HashMap<ProgressToken, ToolContext>,
+    unclaimed: Vec<(ProgressToken, String)>,
+}
+
+impl Listener {
+    fn claim(&self, token: &ProgressToken, cx: &ToolContext) {
+        let early: Vec<_> = {
+            let mut heard = self.state();
+            heard.calls.insert(token.clone(), cx.clone());
+            heard.unclaimed.extract_if(.., |(known, _)| known == token).collect()
+        };
+        for (_, text) in &early {
+            cx.progress(text);
+        }
+    }
+
+    fn forget(&self, token: &ProgressToken) {
+        self.state().calls.remove(token);
+    }
+
+    fn tell(&self, progress: ProgressNotificationParam) {
+        let text = in_words(&progress);
+        let cx = {
+            let mut heard = self.state();
+            let cx = heard.calls.get(&progress.progress_token).cloned();
+            if cx.is_none() {
+                if heard.unclaimed.len() == UNCLAIMED_MAX {
+                    heard.unclaimed.remove(0);
+                }
+                heard.unclaimed.push((progress.progress_token, text.clone()));
+            }
+            cx
+        };
+        if let Some(cx) = cx {
+            cx.progress(&text);
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, ListenerState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Formats progress as `3 of 10: copying`.
+fn in_words(progress: &ProgressNotificationParam) -> String {
+    let count = match progress.total {
+        Some(total) => format!("{} of {total}", progress.progress),
+        None => progress.progress.to_string(),
+    };
+    match &progress.message {
+        Some(message) => format!("{count}: {message}"),
+        None => count,
+    }
+}
+
+impl ClientHandler for Listener {
+    fn on_progress(
+        &self,
+        params: ProgressNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) -> impl Future<Output = ()> + Send + '_ {
+        self.tell(params);
+        std::future::ready(())
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let mut info = ClientConfig::default();
+        info.client_info = rmcp::model::Implementation::new("taskreel", env!("CARGO_PKG_VERSION"));
+        info
+    }
+}
+
+/// A request in flight. If it is dropped before it is answered, the server is notified of the cancel.
+struct InFlightCall<'a> {
+    listener: &'a Listener,
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+    token: ProgressToken,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Drop for InFlightCall<'_> {
+    fn drop(&mut self) {
+        self.listener.forget(&self.token);
+        let Some(id) = self.id.take() else { return };
+        let peer = self.peer.clone();
+        let told = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".to_owned()));
+        self.runtime.spawn(async move {
+            let _a_server_that_is_gone_needs_no_telling = peer.notify_cancelled(told).await;
+        });
+    }
+}
+
+/// Calls a tool. The outer result is the connection's, the inner one the tool's.
+pub(crate) async fn call(
+    live: &Live,
+    tool: &str,
+    cx: &ToolContext,
+    args: &JsonText,
+) -> Result<Result<JsonText, ToolError>, ServiceError> {
+    let mut params = CallToolRequestParams::new(tool.to_owned());
+    params.arguments = args.read().ok();
+    let mut meta = RequestMetaObject::new();
+    meta.0.insert(IDEMPOTENCY_KEY.to_owned(), cx.idempotency_key().into());
+    params.meta = Some(meta);
+    let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
+    let handle = live.peer().send_cancellable_request(request, PeerRequestOptions::no_options()).await?;
+    let mut in_flight = InFlightCall {
+        listener: live.service(),
+        peer: handle.peer.clone(),
+        id: Some(handle.id.clone()),
+        token: handle.progress_token.clone(),
+        runtime: tokio::runtime::Handle::current(),
+    };
+    live.service().claim(&in_flight.token, cx);
+    let answered = tokio::select! {
+        answered = handle.await_response() => answered,
+        () = cx.cancellation().canceled() => {
+            return Ok(Err(ToolError::failed("the call was given up").with_type("Canceled")));
+        }
+    };
+    in_flight.id = None;
+    Ok(match answered? {
+        ServerResult::CallToolResult(result) => answer(&result),
+        ServerResult::InputRequiredResult(_) => {
+            Err(ToolError::failed("the server asks a person for input, which a tool's call cannot give")
+                .with_type("McpInputRequired"))
+        }
+        _ => return Err(ServiceError::UnexpectedResponse),
+    })
+}
+
+/// An open connection.
+pub(crate) type Live = RunningService<RoleClient, Listener>;
+
+#[cfg(test)]
+mod tests {
+    use crate::tools::tool::ToolContextParts;
+
+    use super::*;
+
+    fn progress(json: serde_json::Value) -> ProgressNotificationParam {
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn progress_reaches_the_call_that_it_is_about_even_if_it_is_quicker_than_we_are() {
+        let listener = Listener::default();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&told);
+        let cx = ToolContext::new(ToolContextParts {
+            progress: Some(Arc::new(move |text: &str| sink.lock().unwrap().push(text.to_owned()))),
+            ..ToolContextParts::default()
+        });
+        listener.tell(progress(serde_json::json!({"progressToken": 7, "progress": 1, "total": 3})));
+        listener.tell(progress(serde_json::json!({"progressToken": 8, "progress": 9})));
+        let token = progress(serde_json::json!({"progressToken": 7, "progress": 0})).progress_token;
+        listener.claim(&token, &cx);
+        let last = serde_json::json!({"progressToken": 7, "progress": 2.5, "total": 3, "message": "copying"});
+        listener.tell(progress(last.clone()));
+        listener.forget(&token);
+        listener.tell(progress(last));
+        assert_eq!(*told.lock().unwrap(), ["1 of 3", "2.5 of 3: copying"]);
+    }
+
+    #[test]
+    fn progress_that_nobody_claims_does_not_pile_up() {
+        let listener = Listener::default();
+        for token in 0..2 * UNCLAIMED_MAX {
+            listener.tell(progress(serde_json::json!({"progressToken": token, "progress": 1})));
+        }
+        assert_eq!(listener.state().unclaimed.len(), UNCLAIMED_MAX);
+    }
+}

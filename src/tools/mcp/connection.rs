@@ -1,0 +1,225 @@
+//! The connection to an MCP server: opened on first use, kept, reopened when it is lost.
+
+use crate::tools::mcp::call::Live;
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use proto_events::json::JsonText;
+use reqwest::StatusCode;
+use reqwest::redirect::Policy;
+use rmcp::ServiceExt;
+use rmcp::model;
+use rmcp::service::ServiceError;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use tokio::sync::Mutex;
+
+use crate::http;
+use crate::limits::MCP_CONNECT_TIMEOUT;
+use crate::tools::error::ToolError;
+use crate::tools::future::BoxFuture;
+use crate::tools::mcp::call::{Listener, call};
+use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::transport::Transport;
+use crate::tools::registry::RegisteredTool;
+use crate::tools::tool::{Tool, ToolContext};
+
+/// The variables of this process's environment that a program needs to run.
+const ENV_KEPT: [&str; 11] =
+    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TMPDIR", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP"];
+
+/// The number of redirects that one request follows.
+const REDIRECTS_MAX: usize = 10;
+
+impl McpServer {
+    /// Connects and lists the tools, which hold the connection.
+    ///
+    /// # Errors
+    /// A description of the failure.
+    pub(crate) async fn tools(self) -> Result<Vec<RegisteredTool>, String> {
+        let named = |error: String| format!("MCP server `{}`: {error}", self.name);
+        let connection = Arc::new(Connection::new(self.clone()));
+        let listed = connection.list().await.map_err(named)?;
+        for (tool, _) in &self.policies {
+            if !listed.iter().any(|known| known.name == tool.as_str()) {
+                return Err(named(format!("a policy is set for `{tool}`, but the server has no such tool")));
+            }
+        }
+        let register = |tool: model::Tool| {
+            let spec = self.spec(&tool);
+            RegisteredTool::of_parts(spec, connection.tool(tool.name.into_owned()))
+        };
+        Ok(listed.into_iter().map(register).collect())
+    }
+}
+
+/// The connection to one server.
+pub(crate) struct Connection {
+    server: McpServer,
+    live: Mutex<Option<Arc<Live>>>,
+}
+
+/// A tool of the server.
+struct McpTool {
+    connection: Arc<Connection>,
+    name: String,
+}
+
+impl Connection {
+    pub(crate) fn new(server: McpServer) -> Self {
+        Self { server, live: Mutex::default() }
+    }
+
+    /// Returns the server's tools.
+    pub(crate) async fn list(&self) -> Result<Vec<model::Tool>, String> {
+        let live = self.live().await?;
+        let listed = tokio::time::timeout(MCP_CONNECT_TIMEOUT, live.list_all_tools()).await;
+        let listed = listed.map_err(|_| too_slow("list its tools"))?;
+        listed.map_err(|error| self.server.transport.redact(&format!("listing its tools failed: {error}")))
+    }
+
+    /// Returns the tool of this name on the server.
+    pub(crate) fn tool(self: &Arc<Self>, name: String) -> Arc<dyn Tool> {
+        Arc::new(McpTool { connection: Arc::clone(self), name })
+    }
+
+    /// Returns the open connection, or a new one. Concurrent callers wait for it.
+    async fn live(&self) -> Result<Arc<Live>, String> {
+        let mut held = self.live.lock().await;
+        if let Some(live) = held.as_ref().filter(|live| !is_gone(live)) {
+            return Ok(Arc::clone(live));
+        }
+        *held = None;
+        let connecting = tokio::time::timeout(MCP_CONNECT_TIMEOUT, self.connect());
+        let live = Arc::new(connecting.await.map_err(|_| too_slow("connect"))??);
+        *held = Some(Arc::clone(&live));
+        Ok(live)
+    }
+
+    async fn connect(&self) -> Result<Live, String> {
+        let listener = Listener::default();
+        let connected = match &self.server.transport {
+            Transport::Stdio { program, args, env, dir } => {
+                let mut command = tokio::process::Command::new(program);
+                command.args(args).env_clear().kill_on_drop(true);
+                let kept = ENV_KEPT.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+                command.envs(kept).envs(env.iter().map(|(name, value)| (name, value)));
+                if let Some(dir) = dir {
+                    command.current_dir(dir);
+                }
+                let stderr = if self.server.show_stderr { Stdio::inherit() } else { Stdio::null() };
+                let started = TokioChildProcess::builder(command).stderr(stderr).spawn();
+                let (child, _no_stderr) =
+                    started.map_err(|error| self.describe("cannot be started", &error))?;
+                listener.serve(child).await
+            }
+            Transport::Http { url, headers } => {
+                let mut config = StreamableHttpClientTransportConfig::with_uri(url.as_str());
+                for (name, value) in headers {
+                    let wrong = |what: &str| format!("invalid header `{name}`: its {what} is malformed");
+                    let header = name.parse().map_err(|_| wrong("name"))?;
+                    config.custom_headers.insert(header, value.parse().map_err(|_| wrong("value"))?);
+                }
+                config.custom_headers.values_mut().for_each(|value| value.set_sensitive(true));
+                let client = http_client().map_err(|error| self.describe("cannot be reached", &error))?;
+                listener.serve(StreamableHttpClientTransport::with_client(client, config)).await
+            }
+        };
+        connected.map_err(|error| self.describe("does not answer as an MCP server", &error))
+    }
+
+    fn describe(&self, what: &str, error: &dyn std::error::Error) -> String {
+        self.server.transport.redact(&format!("{} {what}: {error}", self.server.transport.shown()))
+    }
+
+    async fn call(&self, tool: &str, cx: ToolContext, args: &JsonText) -> Result<JsonText, ToolError> {
+        let live = match self.live().await {
+            Ok(live) => live,
+            Err(why) => {
+                let words = format!("MCP server `{}`: {why}", self.server.name);
+                return Err(ToolError::failed(words).with_type("McpUnavailable"));
+            }
+        };
+        match call(&live, tool, &cx, args).await {
+            Ok(answer) => answer.map_err(|error| self.redacted(&error)),
+            Err(error) => {
+                if matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)) {
+                    self.let_go(&live).await;
+                }
+                Err(self.broken(&error))
+            }
+        }
+    }
+
+    /// Drops a lost connection; the next call opens another.
+    async fn let_go(&self, gone: &Arc<Live>) {
+        let mut held = self.live.lock().await;
+        held.take_if(|live| Arc::ptr_eq(live, gone));
+    }
+
+    fn broken(&self, error: &ServiceError) -> ToolError {
+        let name = &self.server.name;
+        match error {
+            ServiceError::McpError(error) => {
+                let words = self.server.transport.redact(&error.message);
+                if error.code == model::ErrorCode::INVALID_PARAMS {
+                    return ToolError::arguments(words).with_type("InvalidParams");
+                }
+                ToolError::failed(format!("MCP server `{name}`: {words} (code {})", error.code.0))
+                    .with_type("McpError")
+            }
+            ServiceError::TransportClosed => ToolError::failed(format!(
+                "MCP server `{name}` went away while the call was in flight; it is started again for the next call"
+            ))
+            .with_type("McpGone"),
+            error => {
+                let words = self.server.transport.redact(&format!("MCP server `{name}`: {error}"));
+                ToolError::failed(words).with_type("McpError")
+            }
+        }
+    }
+
+    fn redacted(&self, error: &ToolError) -> ToolError {
+        error.reworded(self.server.transport.redact(error.message()))
+    }
+}
+
+/// The client of a server's address, as `rmcp` makes its own but for the TLS provider.
+fn http_client() -> reqwest::Result<reqwest::Client> {
+    // Reusing a connection whose last answer was not read to its end stalls for 40 ms on Linux.
+    http::client().pool_max_idle_per_host(0).redirect(redirects()).build()
+}
+
+/// Redirects that keep the message and lead to the same server are followed, for example from `/mcp` to
+/// `/mcp/`. Others would lose the message, or send the headers to a stranger.
+fn redirects() -> Policy {
+    Policy::custom(|attempt| {
+        let keeps_message =
+            matches!(attempt.status(), StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        let same_server =
+            attempt.previous().last().is_some_and(|from| from.origin() == attempt.url().origin());
+        if !keeps_message || !same_server {
+            attempt.stop()
+        } else if attempt.previous().len() > REDIRECTS_MAX {
+            attempt.error("too many redirects")
+        } else {
+            attempt.follow()
+        }
+    })
+}
+
+fn is_gone(live: &Live) -> bool {
+    live.is_closed() || live.peer().is_transport_closed()
+}
+
+fn too_slow(what: &str) -> String {
+    format!("it did not {what} within {} s", MCP_CONNECT_TIMEOUT.as_secs())
+}
+
+impl Tool for McpTool {
+    fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>> {
+        let (connection, name) = (Arc::clone(&self.connection), self.name.clone());
+        Box::pin(async move { connection.call(&name, cx, &args).await })
+    }
+}

@@ -1,0 +1,241 @@
+//! The policies of tool calls and inferences: repetition after a crash, retries, timeouts, concurrency.
+
+use crate::tools::breaker::Breaker;
+
+use std::future::Future;
+use std::time::Duration;
+
+use proto_events::call::{Recovery, Verdict};
+use serde::de::DeserializeOwned;
+
+use crate::limits::{CALL_TIMEOUT, REPEATS_AFTER_LOSS};
+use crate::tools::into_tool::IntoToolError;
+use crate::tools::probe::ProbeRef;
+use crate::tools::tool::ToolContext;
+
+/// The policy of one tool. The default is the most careful: `Manual`, which is never repeated.
+///
+/// A setter takes `self` and has the plain name. Its getter has the same name with the prefix `get_`, as in
+/// [`std::process::Command`]. A setting that a constructor alone determines has a getter of the plain name,
+/// and a boolean getter reads as a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolPolicy {
+    recovery: Recovery,
+    declared_by: &'static str,
+    timeout: Duration,
+    attempts_max: u32,
+    retry_errors: bool,
+    window: Option<Duration>,
+    deadline: Option<Duration>,
+    probe: Option<ProbeRef>,
+    parallel: bool,
+    concurrency: Option<usize>,
+    breaker: Option<Breaker>,
+    capabilities: Vec<String>,
+}
+
+impl Default for ToolPolicy {
+    fn default() -> Self {
+        Self::manual()
+    }
+}
+
+impl ToolPolicy {
+    /// Creates the policy of a tool that changes nothing outside: a lost attempt is repeated.
+    pub fn read_only() -> Self {
+        Self::with(Recovery::ReadOnly, 1 + REPEATS_AFTER_LOSS)
+    }
+
+    /// Creates the policy of a tool that honours
+    /// [`idempotency_key`](crate::tools::tool::ToolContext::idempotency_key): using a key twice has the
+    /// effect of using it once, so a lost attempt is repeated with the same key.
+    pub fn idempotent() -> Self {
+        Self::with(Recovery::Idempotent, 1 + REPEATS_AFTER_LOSS)
+    }
+
+    /// Creates the policy of a tool whose target can be queried: after a lost attempt the probe reports
+    /// whether it took effect. If it did, the call succeeds with the result that the probe returns; if it did
+    /// not and no longer can, the call is sent again; if the probe fails or cannot decide, the outcome is
+    /// unknown. The probe gets the context and the arguments of the attempt, and the call's own timeout.
+    pub fn reconcile<F, A, Fut, E>(probe: F) -> Self
+    where
+        F: Fn(ToolContext, A) -> Fut + Send + Sync + 'static,
+        A: DeserializeOwned + 'static,
+        Fut: Future<Output = Result<Verdict, E>> + Send + 'static,
+        E: IntoToolError + 'static,
+    {
+        let probe = Some(ProbeRef::of(probe));
+        Self { probe, ..Self::with(Recovery::Reconcile, 1 + REPEATS_AFTER_LOSS) }
+    }
+
+    /// Creates the policy of a tool that must not be called again when its outcome is unknown.
+    pub fn manual() -> Self {
+        Self::with(Recovery::Manual, 1)
+    }
+
+    fn with(recovery: Recovery, attempts_max: u32) -> Self {
+        Self {
+            recovery,
+            declared_by: "tool",
+            timeout: CALL_TIMEOUT,
+            attempts_max,
+            retry_errors: false,
+            window: None,
+            deadline: None,
+            probe: None,
+            parallel: false,
+            concurrency: None,
+            breaker: None,
+            capabilities: Vec::new(),
+        }
+    }
+
+    /// Sets the longest time for one attempt; 120 s by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Creates the policy of an idempotent tool (see [`ToolPolicy::idempotent`]) whose target forgets keys:
+    /// once this time has passed since the first attempt, a lost attempt is not repeated and its outcome is
+    /// unknown.
+    pub fn idempotent_within(window: Duration) -> Self {
+        Self { window: Some(window), ..Self::idempotent() }
+    }
+
+    /// Sets how many times an error of the tool itself is retried, with a growing back-off. Only a tool that
+    /// may be repeated at all can be retried: `start` refuses other modes. Attempts lost to a crash or a
+    /// timeout count as well.
+    #[must_use]
+    pub fn retries(mut self, retries: u32) -> Self {
+        self.retry_errors = retries > 0;
+        self.attempts_max = retries.saturating_add(1);
+        self
+    }
+
+    /// Sets the longest time after the intent in which an attempt may start. Without it only the single
+    /// attempts are bounded, each by its own timeout.
+    #[must_use]
+    pub fn deadline(mut self, after: Duration) -> Self {
+        self.deadline = Some(after);
+        self
+    }
+
+    /// Lets neighbouring parts of one message that call such tools run in parallel. Only `ReadOnly` tools
+    /// can: `start` refuses other modes.
+    #[must_use]
+    pub fn parallel(mut self) -> Self {
+        self.parallel = true;
+        self
+    }
+
+    /// Limits how many calls of the tool are in flight at once; others wait with their intent on disk. A
+    /// retry keeps its permit. Zero counts as one.
+    #[must_use]
+    pub fn concurrency(mut self, calls: usize) -> Self {
+        self.concurrency = Some(calls.max(1));
+        self
+    }
+
+    /// Sets the circuit breaker of the tool.
+    #[must_use]
+    pub fn breaker(mut self, failures: u32, cooldown: Duration) -> Self {
+        self.breaker = Some(Breaker { failures: failures.max(1), cooldown });
+        self
+    }
+
+    /// Sets the capabilities that a call of the tool needs, such as `money.spend`. The agent's
+    /// [`CapabilityPolicy`](crate::agent::capability::CapabilityPolicy) and the run's permissions rule on
+    /// them before each call.
+    #[must_use]
+    pub fn capabilities<N: Into<String>>(mut self, needed: impl IntoIterator<Item = N>) -> Self {
+        self.capabilities = needed.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Returns the capabilities that a call of the tool needs.
+    pub fn get_capabilities(&self) -> &[String] {
+        &self.capabilities
+    }
+
+    /// Sets the source that declared the recovery mode, if not the registration; it is recorded in the
+    /// intent.
+    #[must_use]
+    pub fn declared_by(mut self, declared_by: &'static str) -> Self {
+        self.declared_by = declared_by;
+        self
+    }
+
+    /// Returns the source that declared the recovery mode.
+    pub fn get_declared_by(&self) -> &'static str {
+        self.declared_by
+    }
+
+    /// Whether an error of the tool itself is retried.
+    pub fn retries_errors(&self) -> bool {
+        self.retry_errors
+    }
+
+    /// Returns how long the target remembers an idempotency key.
+    pub fn window(&self) -> Option<Duration> {
+        self.window
+    }
+
+    /// Returns the longest time after the intent in which an attempt may start.
+    pub fn get_deadline(&self) -> Option<Duration> {
+        self.deadline
+    }
+
+    /// Returns the probe that reports whether a lost attempt took effect.
+    pub(crate) fn probe(&self) -> Option<&ProbeRef> {
+        self.probe.as_ref()
+    }
+
+    /// Whether neighbouring parts may run in parallel.
+    pub fn is_parallel(&self) -> bool {
+        self.parallel
+    }
+
+    /// Returns the largest number of calls in flight at once.
+    pub fn get_concurrency(&self) -> Option<usize> {
+        self.concurrency
+    }
+
+    /// Returns the circuit breaker of the tool.
+    pub fn get_breaker(&self) -> Option<Breaker> {
+        self.breaker
+    }
+
+    /// Returns why these rules cannot be combined, as a text for the author of the policy.
+    pub fn contradiction(&self) -> Option<String> {
+        if self.retry_errors && !self.recovery.may_repeat() {
+            return Some(format!(
+                "retries are enabled, but its recovery mode is {}; only read-only and idempotent tools may be retried",
+                self.recovery.as_str()
+            ));
+        }
+        if self.parallel && self.recovery != Recovery::ReadOnly {
+            return Some(format!(
+                "it is marked as parallel, but its recovery mode is {}; only read-only tools may run in parallel",
+                self.recovery.as_str()
+            ));
+        }
+        None
+    }
+
+    /// Returns the recovery mode, which decides what may be done when the outcome is lost.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Returns the longest time for one attempt.
+    pub fn get_timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Returns the largest number of attempts, including those lost to a crash or a timeout.
+    pub fn attempts_max(&self) -> u32 {
+        self.attempts_max
+    }
+}

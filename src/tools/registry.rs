@@ -1,0 +1,236 @@
+//! An agent's tools: the description and the code of each.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proto_events::id::Digest;
+use proto_events::json::JsonText;
+use serde_json::Value;
+
+use crate::tools::into_tool::{IntoTool, ToolParts};
+use crate::tools::policy::ToolPolicy;
+use crate::tools::schema::{ArgsError, check_args};
+use crate::tools::tool::Tool;
+
+/// The description of a tool, for the model and the runtime.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolSpec {
+    /// The name by which the tool is called.
+    pub name: String,
+    /// The description for the model.
+    pub description: String,
+    /// The JSON Schema of the arguments; `Null` accepts any object.
+    pub input_schema: Arc<Value>,
+    /// The recovery, retries, timeouts and capabilities of the tool's calls.
+    pub policy: ToolPolicy,
+}
+
+impl ToolSpec {
+    /// Returns the schema, if the tool has one.
+    pub fn schema(&self) -> Option<&Value> {
+        Some(&*self.input_schema).filter(|schema| !schema.is_null())
+    }
+
+    /// Returns the arguments as the tool gets them and as they are recorded: coerced, with defaults filled
+    /// in.
+    ///
+    /// # Errors
+    /// `ArgsError` with the text for the model.
+    pub(crate) fn check(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
+        check_args(self.schema(), &args.to_value()).map(JsonText::from)
+    }
+}
+
+/// Returns the digest of a list of tools, over everything that a model is shown of them.
+pub(crate) fn tools_digest<'a>(specs: impl IntoIterator<Item = &'a ToolSpec>) -> Digest {
+    specs.into_iter().fold(Digest::default(), |digest, spec| {
+        let schema = spec.input_schema.to_string();
+        let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
+        Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
+    })
+}
+
+/// A tool and its description.
+#[derive(Clone)]
+pub(crate) struct RegisteredTool {
+    spec: ToolSpec,
+    tool: Arc<dyn Tool>,
+}
+
+impl RegisteredTool {
+    /// Creates a tool with a name.
+    pub(crate) fn new<M>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+        policy: ToolPolicy,
+        tool: impl IntoTool<M>,
+    ) -> Self {
+        let ToolParts { input_schema, tool } = tool.into_tool();
+        let spec = ToolSpec {
+            name: name.into(),
+            description: description.into(),
+            input_schema: Arc::new(input_schema),
+            policy,
+        };
+        Self { spec, tool }
+    }
+
+    /// Creates a tool from a complete description and its code.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn of_parts(spec: ToolSpec, tool: Arc<dyn Tool>) -> Self {
+        Self { spec, tool }
+    }
+
+    /// Returns the tool's description.
+    pub(crate) fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    /// Returns the tool's code.
+    pub(crate) fn tool(&self) -> &Arc<dyn Tool> {
+        &self.tool
+    }
+}
+
+impl fmt::Debug for RegisteredTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegisteredTool").field("spec", &self.spec).finish_non_exhaustive()
+    }
+}
+
+/// An agent's tools, in the order of their registration.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tools(Vec<RegisteredTool>);
+
+impl Tools {
+    /// Creates an empty registry.
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool. A tool of the same name is replaced and keeps its place in the order.
+    pub(crate) fn register(&mut self, tool: RegisteredTool) {
+        match self.0.iter_mut().find(|other| other.spec.name == tool.spec.name) {
+            Some(other) => *other = tool,
+            None => self.0.push(tool),
+        }
+    }
+
+    /// Wraps the code of each tool.
+    #[cfg(feature = "testing")]
+    pub(crate) fn wrap_each(&mut self, wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
+        for registered in &mut self.0 {
+            registered.tool = wrap(Arc::clone(&registered.tool));
+        }
+    }
+
+    /// Returns the tool of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&RegisteredTool> {
+        self.0.iter().find(|tool| tool.spec.name == name)
+    }
+
+    /// Returns the names, in order.
+    pub(crate) fn names(&self) -> Vec<&str> {
+        self.0.iter().map(|tool| tool.spec.name.as_str()).collect()
+    }
+
+    /// Returns the descriptions, in order.
+    pub(crate) fn specs(&self) -> Vec<&ToolSpec> {
+        self.0.iter().map(RegisteredTool::spec).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::tools::error::{ToolError, ToolErrorKind};
+    use crate::tools::into_tool::DynTool;
+    use crate::tools::tool::{ToolContext, ToolContextParts};
+
+    #[derive(Deserialize, JsonSchema)]
+    struct Forecast {
+        /// City, as a person would say it.
+        city: String,
+        days: Option<u8>,
+    }
+
+    async fn forecast(ask: Forecast) -> Result<String, std::io::Error> {
+        Ok(format!("{} {:?}", ask.city, ask.days))
+    }
+
+    async fn who(cx: ToolContext, _ask: Forecast) -> Result<String, ToolError> {
+        Ok(cx.call_id().to_owned())
+    }
+
+    async fn run(tool: &RegisteredTool, args: &str) -> Result<JsonText, ToolError> {
+        let cx =
+            ToolContext::new(ToolContextParts { call_id: "c1".to_owned(), ..ToolContextParts::default() });
+        tool.tool().call(cx, JsonText::parse(args).unwrap()).await
+    }
+
+    fn register<M>(tool: impl IntoTool<M>) -> RegisteredTool {
+        RegisteredTool::new("t", "d", ToolPolicy::default(), tool)
+    }
+
+    #[tokio::test]
+    async fn functions_and_closures_of_both_shapes_are_tools() {
+        let args = r#"{"city":"Oslo"}"#;
+        assert_eq!(run(&register(forecast), args).await.unwrap().as_str(), r#""Oslo None""#);
+        assert_eq!(run(&register(who), args).await.unwrap().as_str(), r#""c1""#);
+        let closure = |ask: Forecast| async move { Ok::<_, String>(ask.city.len()) };
+        assert_eq!(run(&register(closure), args).await.unwrap().as_str(), "4");
+        let both = |cx: ToolContext, ask: Forecast| async move { Ok::<_, String>((cx.attempt(), ask.days)) };
+        assert_eq!(run(&register(both), args).await.unwrap().as_str(), "[0,null]");
+        let dynamic = DynTool::new(Value::Null, |_cx, args| async move { Ok(args) });
+        assert_eq!(run(&register(dynamic), args).await.unwrap().as_str(), args);
+    }
+
+    #[tokio::test]
+    async fn arguments_that_the_type_refuses_are_an_argument_error() {
+        let error = run(&register(forecast), r#"{"city":"Oslo","days":-1}"#).await.unwrap_err();
+        assert_eq!(error.kind(), ToolErrorKind::Arguments);
+        assert!(error.message().starts_with("tool args: "), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_tool_error_passes_through_and_others_keep_their_type_and_words() {
+        let own = |_: Forecast| async { Err::<(), _>(ToolError::arguments("no such city")) };
+        let error = run(&register(own), r#"{"city":"x"}"#).await.unwrap_err();
+        assert_eq!(error, ToolError::arguments("no such city"));
+        let other = |ask: Forecast| async move { ask.city.parse::<u8>() };
+        let error = run(&register(other), r#"{"city":"x"}"#).await.unwrap_err();
+        assert_eq!((error.kind(), error.type_name()), (ToolErrorKind::Failed, "ParseIntError"));
+        assert_eq!(error.message(), "invalid digit found in string");
+        let words = |_: Forecast| async { Err::<(), _>(String::new()) };
+        assert_eq!(run(&register(words), r#"{"city":"x"}"#).await.unwrap_err().message(), "Error");
+    }
+
+    #[test]
+    fn a_registry_keeps_its_order_and_a_later_tool_replaces_one_of_its_name() {
+        let named = |name: &str, text: &str| RegisteredTool::new(name, text, ToolPolicy::default(), forecast);
+        let mut tools = Tools::new();
+        for tool in [named("b", "1"), named("a", "2"), named("b", "3")] {
+            tools.register(tool);
+        }
+        assert_eq!(tools.names(), ["b", "a"]);
+        assert_eq!(tools.get("b").unwrap().spec().description, "3");
+        assert!(tools.get("c").is_none());
+    }
+
+    #[test]
+    fn optional_arguments_may_be_absent_or_null_and_the_schema_says_what_they_are() {
+        let tool = register(forecast);
+        let check = |args: &str| {
+            let checked = tool.spec().check(&JsonText::parse(args).unwrap());
+            checked.map(|args| args.to_string()).map_err(|error| error.to_string())
+        };
+        assert_eq!(check(r#"{"city":"Oslo"}"#).unwrap(), r#"{"city":"Oslo"}"#);
+        assert_eq!(check(r#"{"days":"3","city":"Oslo"}"#).unwrap(), r#"{"city":"Oslo","days":3}"#);
+        assert_eq!(check(r#"{"city":"Oslo","days":null}"#).unwrap(), r#"{"city":"Oslo","days":null}"#);
+        assert_eq!(check("{}").unwrap_err(), "tool args.city is required");
+        assert!(tool.spec().input_schema.to_string().contains("as a person would say it"));
+    }
+}

@@ -1,0 +1,320 @@
+//! JSON Schema of a tool's arguments: derived from a Rust type, or given (older tools use a flat form), and
+//! the check of arguments against it.
+//!
+//! The check is Protolink's subset: `type` (also a list), `properties`, `required`, `additionalProperties`,
+//! `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf`, `default`, and a `$ref` into the same schema. Bounds,
+//! patterns and formats are shown to the model but not enforced; a typed tool refuses values that its type
+//! cannot hold.
+
+pub(crate) mod check;
+pub(crate) mod coerce;
+
+use schemars::JsonSchema;
+use serde_json::{Map, Value, json};
+
+use crate::python::type_name;
+use crate::tools::schema::check::{Checker, DEPTH_MAX, resolve};
+
+/// The reason why arguments do not suit a tool. The text names the path, the expected and the actual type or
+/// value, and is written for the model that has to correct them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ArgsError(pub String);
+
+/// The path with which every error text begins.
+const ROOT: &str = "tool args";
+
+/// Returns the arguments as the tool gets them: coerced to the types of the schema, defaults filled in,
+/// properties in the schema's order. Numbers that need no change keep their text. Without a schema any object
+/// passes.
+///
+/// # Errors
+/// `ArgsError` with Protolink's words for the first error.
+pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsError> {
+    let args = object_of(args)?;
+    let Some(schema) = schema.filter(|schema| !schema.is_null()) else {
+        return Ok(args);
+    };
+    let schema = normalize(schema, 0);
+    let root = root_of(&schema);
+    Checker::new(&schema, &args).check(&root, &args, ROOT).map_err(ArgsError)
+}
+
+/// Returns the arguments as an object. Absent arguments, and values that are false in Python, become an empty
+/// object.
+fn object_of(args: &Value) -> Result<Value, ArgsError> {
+    let nothing = match args {
+        Value::Object(_) => return Ok(args.clone()),
+        Value::Null | Value::Bool(false) => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::Bool(true) => false,
+    };
+    if nothing {
+        Ok(json!({}))
+    } else {
+        Err(ArgsError(format!("{ROOT} must be an object, got {}", type_name(args))))
+    }
+}
+
+/// Returns the JSON Schema (draft 2020-12) of a Rust type.
+pub(crate) fn schema_of<A: JsonSchema>() -> Value {
+    let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value();
+    if let Some(fields) = schema.as_object_mut() {
+        // The dialect's URL is useless to a model and costs tokens in every prompt.
+        fields.remove("$schema");
+    }
+    schema
+}
+
+/// The keys that mark an object as a JSON Schema and not a flat list of properties, whatever their values.
+const KEYWORDS: [&str; 17] = [
+    "$ref",
+    "$defs",
+    "$schema",
+    "title",
+    "description",
+    "default",
+    "required",
+    "additionalProperties",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "const",
+    "enum",
+    "items",
+    "format",
+    "examples",
+    "properties",
+];
+
+const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
+
+fn looks_like_schema(fields: &Map<String, Value>) -> bool {
+    let typed = match fields.get("type") {
+        Some(Value::String(name)) => TYPES.contains(&name.as_str()),
+        Some(Value::Array(_)) => true,
+        _ => false,
+    };
+    typed || KEYWORDS.iter().any(|word| fields.contains_key(*word))
+}
+
+/// Returns the schema of the arguments as a whole: with its `$ref` followed, and closed to unnamed properties
+/// unless it says otherwise.
+fn root_of(schema: &Value) -> Value {
+    let mut root = follow(schema).clone();
+    if let Some(fields) = root.as_object_mut() {
+        let untyped = !fields.contains_key("type");
+        let object = fields.get("type").and_then(Value::as_str) == Some("object");
+        if object || (untyped && fields.contains_key("properties")) {
+            fields.entry("additionalProperties").or_insert(Value::Bool(false));
+        }
+    }
+    root
+}
+
+/// Returns the target of a schema's own `$ref`. A schema whose reference is circular or leads nowhere is
+/// returned unchanged.
+fn follow(schema: &Value) -> &Value {
+    let mut target = schema;
+    for _ in 0..DEPTH_MAX {
+        let reference = target.get("$ref").and_then(Value::as_str);
+        match reference.map(|reference| resolve(schema, reference)) {
+            None => return target,
+            Some(None) => break,
+            Some(Some(next)) => target = next,
+        }
+    }
+    schema
+}
+
+/// The deepest nesting of a flat schema. Flat schemas are written by hand, so deeper ones are not flat
+/// schemas.
+const FLAT_DEPTH_MAX: usize = 32;
+
+fn normalize(schema: &Value, depth: usize) -> Value {
+    match schema {
+        Value::String(name) => alias(name),
+        Value::Null => json!({"type": "null"}),
+        Value::Object(fields) if depth < FLAT_DEPTH_MAX && !looks_like_schema(fields) => flat(fields, depth),
+        Value::Object(_) => schema.clone(),
+        _ => Value::Bool(true),
+    }
+}
+
+/// Converts `{"city": {"type": "string"}, "n": "int"}` into an object schema. A property is required unless
+/// it says otherwise or has a default.
+fn flat(fields: &Map<String, Value>, depth: usize) -> Value {
+    let required: Vec<&String> =
+        fields.iter().filter(|(_, property)| is_required(property)).map(|(name, _)| name).collect();
+    let properties: Map<String, Value> = fields
+        .iter()
+        .map(|(name, property)| (name.clone(), normalize(&without_flag(property), depth + 1)))
+        .collect();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn is_required(property: &Value) -> bool {
+    match property.get("required") {
+        Some(Value::Bool(flag)) => *flag,
+        _ => property.get("default").is_none(),
+    }
+}
+
+/// Removes a boolean `required`, which belongs to the flat form; in a JSON Schema it would be a list.
+fn without_flag(property: &Value) -> Value {
+    let mut property = property.clone();
+    if let Some(fields) = property.as_object_mut()
+        && matches!(fields.get("required"), Some(Value::Bool(_)))
+    {
+        fields.remove("required");
+    }
+    property
+}
+
+/// Returns the schema for one of Python's or JSON's names of a type.
+fn alias(name: &str) -> Value {
+    let name = match name.trim().to_lowercase().as_str() {
+        "str" | "string" => "string",
+        "int" | "integer" => "integer",
+        "float" | "number" => "number",
+        "bool" | "boolean" => "boolean",
+        "list" | "array" => "array",
+        "dict" | "object" => "object",
+        "none" | "null" => "null",
+        _ => return Value::Bool(true),
+    };
+    json!({ "type": name })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(schema: &str, args: &str) -> Result<String, String> {
+        let schema: Value = serde_json::from_str(schema).unwrap();
+        let args: Value = serde_json::from_str(args).unwrap();
+        check_args(Some(&schema), &args).map(|args| args.to_string()).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn numbers_that_need_no_change_keep_their_text() {
+        let args = r#"{"a":1180591620717411303424,"b":[1.0,1e+16,-0.0]}"#;
+        assert_eq!(
+            checked(r#"{"properties":{"a":{"type":"integer"},"b":{"items":{"type":"number"}}}}"#, args)
+                .unwrap(),
+            args
+        );
+    }
+
+    #[test]
+    fn only_the_root_is_closed_to_unnamed_fields_unless_a_schema_says_so() {
+        let schema = r#"{"type":"object","properties":{"a":{"type":"object","properties":{}}}}"#;
+        assert_eq!(checked(schema, r#"{"a":{"q":1}}"#).unwrap(), r#"{"a":{"q":1}}"#);
+        assert_eq!(
+            checked(schema, r#"{"é":1,"z":1,"Z":2}"#).unwrap_err(),
+            "tool args received unexpected field(s): Z, z, é"
+        );
+        let schema = r#"{"properties":{"a":{"additionalProperties":false,"type":"object"}}}"#;
+        assert_eq!(
+            checked(schema, r#"{"a":{"z":1,"y":2}}"#).unwrap_err(),
+            "tool args.a received unexpected field(s): y, z"
+        );
+    }
+
+    #[test]
+    fn a_type_list_tries_each_type_in_order() {
+        let schema = r#"{"properties":{"a":{"type":["integer","null"]}}}"#;
+        assert_eq!(checked(schema, r#"{"a":"5"}"#).unwrap(), r#"{"a":5}"#);
+        assert_eq!(
+            checked(schema, r#"{"a":"x"}"#).unwrap_err(),
+            "tool args.a did not match any allowed type: tool args.a must be an integer, got str; tool args.a must be null"
+        );
+    }
+
+    #[test]
+    fn required_comes_before_types_and_types_before_unexpected_fields() {
+        let schema = r#"{"properties":{"a":{"type":"integer"},"b":{"default":7}},"required":["b"]}"#;
+        assert_eq!(checked(schema, r#"{"a":"x"}"#).unwrap_err(), "tool args.b is required");
+        assert_eq!(
+            checked(schema, r#"{"z":1,"a":"x","b":1}"#).unwrap_err(),
+            "tool args.a must be an integer, got str"
+        );
+    }
+
+    #[test]
+    fn a_constant_is_checked_before_a_choice_and_beside_a_reference_nothing_counts() {
+        let schema = r#"{"properties":{"a":{"const":3,"enum":[1]}}}"#;
+        assert_eq!(checked(schema, r#"{"a":2}"#).unwrap_err(), "tool args.a must equal 3");
+        let schema = r##"{"properties":{"a":{"$ref":"#/$defs/A","default":4}},"$defs":{"A":{}}}"##;
+        assert_eq!(checked(schema, "{}").unwrap(), "{}");
+    }
+
+    #[test]
+    fn a_local_reference_is_followed_and_a_dead_one_says_nothing() {
+        let schema = r##"{"$ref":"#/$defs/A","$defs":{"A":{"type":"object","properties":{"b":{"$ref":"#/$defs/B"},"c":{"$ref":"#/$defs/None"}}},"B":{"type":"integer"}}}"##;
+        assert_eq!(checked(schema, r#"{"b":"1","c":"x"}"#).unwrap(), r#"{"b":1,"c":"x"}"#);
+        assert_eq!(checked(schema, r#"{"d":1}"#).unwrap_err(), "tool args received unexpected field(s): d");
+    }
+
+    #[test]
+    fn a_schema_that_refers_to_itself_ends_in_words() {
+        for schema in [
+            r##"{"properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"$ref":"#/$defs/A"}}}"##,
+            r##"{"properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"oneOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}]}}}"##,
+            r##"{"properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"anyOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/A"}]}}}"##,
+        ] {
+            let error = checked(schema, r#"{"a":1}"#).unwrap_err();
+            assert!(error.contains("cannot be checked") || error.contains("matched 0"), "{error}");
+            assert!(error.len() < 3_000, "{}", error.len());
+        }
+        assert!(checked(r##"{"$ref":"#/$defs/A","$defs":{"A":{"$ref":"#/$defs/A"}}}"##, "{}").is_err());
+    }
+
+    #[test]
+    fn a_recursive_schema_takes_a_tree() {
+        let schema = r##"{"$ref":"#/$defs/T","$defs":{"T":{"type":"object","properties":{"v":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/T"},{"type":"null"}]}},"required":["v"]}}}"##;
+        assert_eq!(
+            checked(schema, r#"{"v":1,"next":{"v":"2","next":null}}"#).unwrap(),
+            r#"{"v":1,"next":{"v":2,"next":null}}"#
+        );
+    }
+
+    #[test]
+    fn the_deepest_arguments_that_are_read_can_be_checked() {
+        let args = format!(r#"{{"a":{}{}}}"#, "[".repeat(126), "]".repeat(126));
+        let schema = r##"{"properties":{"a":{"$ref":"#/$defs/L"}},"$defs":{"L":{"type":"array","items":{"type":"array","items":{"$ref":"#/$defs/L"}}}}}"##;
+        assert_eq!(checked(schema, &args).unwrap(), args);
+    }
+
+    #[test]
+    fn flat_schemas_may_name_python_types_and_nest() {
+        let schema = r#"{"a":"int","b":{"x":"str","y":{"type":"number","required":false}},"c":null,"d":[1]}"#;
+        assert_eq!(
+            checked(schema, r#"{"a":"1","b":{"x":"q"},"c":null,"d":"any"}"#).unwrap(),
+            r#"{"a":1,"b":{"x":"q"},"c":null,"d":"any"}"#
+        );
+        assert_eq!(
+            checked(schema, r#"{"a":"1","b":{"x":"q","w":1},"c":null,"d":1}"#).unwrap_err(),
+            "tool args.b received unexpected field(s): w"
+        );
+        assert_eq!(
+            checked(r#"{"b":{"type":"string","required":true,"default":"k"}}"#, "{}").unwrap_err(),
+            "tool args.b is required"
+        );
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_refused_and_nothing_is_an_empty_object() {
+        assert_eq!(check_args(None, &Value::Null).unwrap(), json!({}));
+        assert_eq!(check_args(None, &json!([])).unwrap(), json!({}));
+        assert_eq!(check_args(None, &json!("x")).unwrap_err().0, "tool args must be an object, got str");
+        assert_eq!(check_args(None, &json!({"b": 1, "a": 2})).unwrap().to_string(), r#"{"b":1,"a":2}"#);
+    }
+}

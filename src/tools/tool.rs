@@ -1,0 +1,208 @@
+//! The tool trait: the code of a tool, the context of a call, and errors.
+
+use crate::tools::error::ToolError;
+use crate::tools::future::BoxFuture;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::envelope::Timestamp;
+use proto_events::json::JsonText;
+use tokio_util::sync::CancellationToken;
+
+use crate::tools::state::ToolState;
+use taskreel_log::ports::{Clock, SystemClock};
+
+/// Code that carries out a call. Usually made from an `async fn`, see
+/// [`IntoTool`](crate::tools::into_tool::IntoTool).
+pub trait Tool: Send + Sync + 'static {
+    /// Starts the call. `args` is an object that was checked against the tool's schema.
+    fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>>;
+
+    /// Whether the work occupies a thread, so that dropping the future does not end it. A cancel or a timeout
+    /// then ends the attempt while the work continues, and a later result is recorded as evidence only.
+    fn is_blocking(&self) -> bool {
+        false
+    }
+}
+
+/// A signal to a running tool that its result is no longer wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Cancellation(CancellationToken);
+
+impl Cancellation {
+    /// Creates the signal of a call that is not canceled.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels the call; each clone sees it. For code that calls tools.
+    pub fn cancel(&self) {
+        self.0.cancel();
+    }
+
+    /// Whether the call was canceled.
+    pub fn is_canceled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+
+    /// Waits until the call is canceled; otherwise it never returns.
+    pub async fn canceled(&self) {
+        self.0.cancelled().await;
+    }
+}
+
+/// A receiver of progress texts.
+pub type ProgressSink = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The parts of a [`ToolContext`]. For code that calls tools, and for tests of tools.
+#[derive(Clone)]
+pub struct ToolContextParts {
+    /// The task on whose behalf the call is made.
+    pub task_id: String,
+    /// The call's id, the same for every attempt.
+    pub call_id: String,
+    /// The key that an idempotent tool passes on, the same for every attempt.
+    pub idempotency_key: String,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    /// The moment at which this attempt times out, by `clock`.
+    pub deadline: Option<Timestamp>,
+    /// The clock by which attempts are timed out; the machine's by default.
+    pub clock: Arc<dyn Clock>,
+    /// The signal of a cancel.
+    pub cancellation: Cancellation,
+    /// The receiver of progress texts; without it they are dropped.
+    pub progress: Option<ProgressSink>,
+    /// The values that the tool keeps between its calls.
+    pub state: ToolState,
+}
+
+impl Default for ToolContextParts {
+    fn default() -> Self {
+        Self {
+            task_id: String::new(),
+            call_id: String::new(),
+            idempotency_key: String::new(),
+            attempt: 0,
+            deadline: None,
+            clock: Arc::new(SystemClock),
+            cancellation: Cancellation::default(),
+            progress: None,
+            state: ToolState::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ToolContextParts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolContextParts")
+            .field("task_id", &self.task_id)
+            .field("call_id", &self.call_id)
+            .field("attempt", &self.attempt)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The information that a tool gets about its call.
+#[derive(Debug, Clone)]
+pub struct ToolContext(Arc<ToolContextParts>);
+
+impl ToolContext {
+    /// Creates a context from its parts.
+    pub fn new(parts: ToolContextParts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// Returns the task on whose behalf the call is made.
+    pub fn task_id(&self) -> &str {
+        &self.0.task_id
+    }
+
+    /// Returns the call's id, the same for every attempt.
+    pub fn call_id(&self) -> &str {
+        &self.0.call_id
+    }
+
+    /// Returns the key to pass to a service that honours such keys: every attempt of this call has the same
+    /// key, and no other call has it.
+    pub fn idempotency_key(&self) -> &str {
+        &self.0.idempotency_key
+    }
+
+    /// Returns the number of the attempt, from 1.
+    pub fn attempt(&self) -> u32 {
+        self.0.attempt
+    }
+
+    /// Returns the moment at which this attempt times out, by the system's clock.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.0.deadline
+    }
+
+    /// Returns the time until this attempt times out, by the system's clock; zero after that moment.
+    pub fn remaining(&self) -> Option<Duration> {
+        self.0.deadline.map(|deadline| deadline.since(self.0.clock.now()))
+    }
+
+    /// Returns the signal of a cancel.
+    pub fn cancellation(&self) -> &Cancellation {
+        &self.0.cancellation
+    }
+
+    /// Returns the values that the tool keeps between its calls: `get`, `put`, `list`, `delete`, written with
+    /// the success of this call.
+    pub fn state(&self) -> &ToolState {
+        &self.0.state
+    }
+
+    /// Reports progress to observers. A hint: it may be dropped, and it is not stored.
+    pub fn progress(&self, text: &str) {
+        if let Some(sink) = &self.0.progress {
+            sink(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn an_error_without_words_shows_its_type() {
+        let error = ToolError::failed("  ").with_type("TimedOut");
+        assert_eq!(error.to_string(), "TimedOut");
+        assert_eq!(ToolError::failed("boom").message(), "boom");
+    }
+
+    #[test]
+    fn progress_reaches_a_listener_and_is_dropped_without_one() {
+        ToolContext::new(ToolContextParts::default()).progress("nobody hears");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&heard);
+        let cx = ToolContext::new(ToolContextParts {
+            progress: Some(Arc::new(move |text: &str| {
+                sink.lock().unwrap().push(text.to_owned());
+            })),
+            ..ToolContextParts::default()
+        });
+        cx.progress("half");
+        assert_eq!(*heard.lock().unwrap(), ["half"]);
+    }
+
+    #[tokio::test]
+    async fn a_cancel_is_seen_by_every_clone() {
+        let cancellation = Cancellation::new();
+        let cx = ToolContext::new(ToolContextParts {
+            cancellation: cancellation.clone(),
+            ..ToolContextParts::default()
+        });
+        assert!(!cx.cancellation().is_canceled());
+        cancellation.cancel();
+        cx.clone().cancellation().canceled().await;
+        assert!(cx.cancellation().is_canceled());
+    }
+}
