@@ -12,9 +12,7 @@ use taskreel::proto_events::id::Version;
 use taskreel::proto_events::task::Task;
 use taskreel::{JsonSchema, Part, System};
 use taskreel_log::api::{EventReader, EventStore};
-use taskreel_log::audit::diff_tasks;
-use taskreel_log::audit::replay_all;
-use taskreel_log::audit::{Scope, verify_within};
+use taskreel_log::audit::{Scope, diff_tasks, replay_all, verify_within};
 use taskreel_log::read::fold_stream;
 use taskreel_log::sled::{Head, SledOptions, SledStore};
 

@@ -15,8 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
 use taskreel::proto_events::call::TokenUsage;
-use taskreel::tool::BoxFuture;
-use taskreel::tool::ToolPolicy;
+use taskreel::tool::{BoxFuture, ToolPolicy};
 use taskreel::{JsonSchema, Part, System};
 
 /// A model that calls for a sum when asked for one, and reports the result.

@@ -13,8 +13,7 @@ use taskreel::tool::ToolContext;
 use taskreel::{JsonSchema, PostedTask, System};
 use taskreel_log::ports::Ports;
 use taskreel_log::read::{Delivery, Subscription};
-use taskreel_log::views::Summaries;
-use taskreel_log::views::event_rows;
+use taskreel_log::views::{Summaries, event_rows};
 
 #[derive(Deserialize, JsonSchema)]
 struct Forecast {

@@ -89,7 +89,7 @@ pub mod store {
 
     #[cfg(feature = "testing")]
     pub mod faulty {
-        pub use taskreel_log::testing::{AppendFault, Faults, FaultyStore, ReadFault, Struck};
+        pub use taskreel_log::testing::{AppendFault, Faults, FaultyStore, InjectedFault, ReadFault};
     }
     pub mod fold {
         pub use taskreel_log::read::{Answered, Folded, decode_record, fold_stream};

@@ -9,7 +9,6 @@ use proto_events::model::ModelError;
 use proto_events::session::SessionRejection;
 use proto_events::task::TaskRejection;
 use proto_events::tool_store::ToolStoreRejection;
-
 use taskreel_log::api::{AppendError, OpenError, ReadError};
 
 /// An error or refusal that an operation can return instead of a result.

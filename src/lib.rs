@@ -37,15 +37,10 @@ pub mod system;
 pub mod testing;
 pub(crate) mod tools;
 
+#[doc(hidden)]
+pub use earlier::{audit, context, inspect, ports, store};
 #[doc(inline)]
 pub use error::Error;
-#[doc(inline)]
-pub use system::{
-    Builder, Decided, Live, LiveFeed, Operator, Reopened, SessionHandle, System, TaskEvents, TaskHandle,
-    TaskInput, TaskSnapshot, TaskStreamEvent, TaskStreamPayload,
-};
-pub use tools::future::BoxFuture;
-
 // The vocabulary of the signatures here; all of it is in `proto_events`.
 pub use proto_events;
 pub use proto_events::envelope::Timestamp;
@@ -56,13 +51,19 @@ pub use proto_events::model::{
 };
 pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
+#[doc(inline)]
+pub use system::{
+    Builder, Decided, Live, LiveFeed, Operator, Reopened, SessionHandle, System, TaskEvents, TaskHandle,
+    TaskInput, TaskSnapshot, TaskStreamEvent, TaskStreamPayload,
+};
 pub use taskreel_log as log;
-
-#[doc(hidden)]
-pub use earlier::{audit, context, inspect, ports, store};
+pub use tools::future::BoxFuture;
 
 /// Models: the trait of a backend, and the backends that are shipped.
 pub mod infer {
+    pub use proto_events::call::TokenUsage;
+    pub use proto_events::model::{LlmMessage, LlmRole};
+
     pub use crate::models::backend::{
         Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
     };
@@ -77,8 +78,6 @@ pub mod infer {
     pub use crate::models::shown_messages::Messages;
     #[doc(hidden)]
     pub use crate::tools::future::BoxFuture;
-    pub use proto_events::call::TokenUsage;
-    pub use proto_events::model::{LlmMessage, LlmRole};
 }
 
 /// Other agents that an agent may ask.
@@ -90,13 +89,19 @@ pub mod peer {
 
 /// Approvals and capabilities: what a run may do, and who is asked where that is not settled.
 pub mod approval {
+    pub use proto_events::task::{Approval, ApprovalDecided, ApprovalRequested};
+
     pub use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, Approver};
     pub use crate::agent::capability::{CapabilityPolicy, PolicyEffect, PolicyEffectError};
-    pub use proto_events::task::{Approval, ApprovalDecided, ApprovalRequested};
 }
 
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
+    pub use proto_events::call::{Recovery, Verdict};
+    #[doc(hidden)]
+    pub use proto_events::id::Version;
+    pub use proto_events::tool_store::{ToolEntry, ToolStore, ToolWrite};
+
     pub use crate::tools::breaker::Breaker;
     pub use crate::tools::error::{ToolError, ToolErrorKind};
     #[doc(hidden)]
@@ -109,8 +114,4 @@ pub mod tool {
     pub use crate::tools::state::ToolState;
     pub use crate::tools::tool::{Cancellation, ProgressSink, Tool, ToolContext, ToolContextParts};
     pub use crate::tools::why_not;
-    pub use proto_events::call::{Recovery, Verdict};
-    #[doc(hidden)]
-    pub use proto_events::id::Version;
-    pub use proto_events::tool_store::{ToolEntry, ToolStore, ToolWrite};
 }

@@ -4,10 +4,10 @@
 //! `proto_events::limits`, those of the log in `taskreel_log::limits`.
 
 // Paths of earlier releases.
+use std::time::Duration;
+
 #[doc(hidden)]
 pub use taskreel_log::limits::*;
-
-use std::time::Duration;
 
 /// Commands that wait at one actor. More are refused as `Overloaded`: a caller must feel back-pressure.
 pub const MAILBOX_COMMANDS: usize = 256;
@@ -40,7 +40,7 @@ pub const DELEGATION_TIMEOUT: Duration = Duration::from_secs(600);
 pub const RECALL_TRIES: u32 = 5;
 
 /// Wait between two such requests.
-pub const RECALL_AGAIN_AFTER: Duration = Duration::from_millis(200);
+pub const RECALL_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Longest wait for another agent to give up a task. Only a shutdown waits for its reply.
 pub const RECALL_WITHIN: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
 //! Texts that must look as Python prints them, because a model or a Protolink client reads them: `repr`,
 //! `json.dumps`, type names. Numbers keep their original text where Python would not change it.
 
-pub(crate) use proto_events::model::python::{repr, repr_float as float_repr, repr_str as str_repr};
 use std::fmt::Write as _;
 
+pub(crate) use proto_events::model::python::{repr, repr_float as float_repr, repr_str as str_repr};
 use serde_json::{Number, Value};
 
 /// Whether Python reads a number as a float, since it has a point or an exponent.

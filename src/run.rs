@@ -21,5 +21,6 @@ pub(crate) mod shown;
 pub(crate) mod steps;
 pub(crate) mod tool;
 
-pub(crate) use crate::run::infer_request::infer_request;
 pub(crate) use proto_events::call::recovery::{after_failure, after_loss};
+
+pub(crate) use crate::run::infer_request::infer_request;

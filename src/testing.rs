@@ -57,6 +57,12 @@ pub(crate) mod ledger;
 pub(crate) mod matrix;
 pub(crate) mod system;
 
+#[doc(hidden)]
+pub use proto_events::scenario;
+
+// Paths of earlier releases.
+#[doc(hidden)]
+pub use crate::models::scripted::{Entry, Scripted};
 pub use crate::testing::assert::{assert_well_formed, ill_formed};
 pub use crate::testing::clock::{VirtualClock, sleep};
 pub use crate::testing::cut::{appends, cut_after};
@@ -65,8 +71,3 @@ pub use crate::testing::judge::row::{Cells, Row};
 pub use crate::testing::ledger::{Execution, Ledger};
 pub use crate::testing::matrix::{Broken, CrashMatrix, CrashReport};
 pub use crate::testing::system::{Driver, TestSystem, system, system_over};
-// Paths of earlier releases.
-#[doc(hidden)]
-pub use crate::models::scripted::{Entry, Scripted};
-#[doc(hidden)]
-pub use proto_events::scenario;

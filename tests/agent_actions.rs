@@ -8,8 +8,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use taskreel::fidelity::extract_summary;
-use taskreel::fidelity::{Action, AgentAction, parse_action, parse_reply, signature};
+use taskreel::fidelity::{Action, AgentAction, extract_summary, parse_action, parse_reply, signature};
 
 fn cases(area: &str) -> Vec<Value> {
     let folder = std::env::var("TASKREEL_FIXTURES")

@@ -13,13 +13,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use call_support::{Nothing, call, call_events, memory, soon};
 use proto_events::call::{CallEvent, CallStatus};
 use proto_events::id::Version;
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{System, TaskState};
 use tokio::sync::Notify;
-
-use call_support::{Nothing, call, call_events, memory, soon};
 
 #[tokio::test]
 async fn a_canceled_tool_is_told_and_what_it_still_answers_is_late_evidence() {

@@ -13,18 +13,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use call_support::{Nothing, call, call_events, memory, soon};
 use proto_events::call::{CallEvent, CallStatus};
 use proto_events::model::PostedTask;
 use serde_json::json;
 use taskreel::approval::CapabilityPolicy;
-use taskreel::tool::BoxFuture;
-use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::tool::{BoxFuture, ToolContext, ToolError, ToolPolicy};
 use taskreel::{Message, Part, System, TaskState};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use tokio::sync::{Barrier, Notify, Semaphore};
-
-use call_support::{Nothing, call, call_events, memory, soon};
 
 fn message(tools: &[&str]) -> Message {
     Message {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use call_support::{Nothing, call, call_events, memory, soon};
 use proto_events::call::CallEvent;
 use proto_events::id::Version;
 use proto_events::json::JsonText;
@@ -21,8 +22,6 @@ use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
 use taskreel::{Error, Part, System, TaskHandle, TaskState};
 use taskreel_log::memory::MemoryStore;
 use tokio::sync::Notify;
-
-use call_support::{Nothing, call, call_events, memory, soon};
 
 fn words(events: &[CallEvent]) -> Vec<String> {
     let word = |event: &CallEvent| match event {

@@ -27,14 +27,13 @@ use proto_events::id::{Category, Position};
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::task::TaskEvent;
+use run::{Care, Run};
 use serde_json::json;
 use taskreel::testing::{Broken, Cells, CrashMatrix, CrashReport, Driver, Row};
 use taskreel::{Error, Message, TaskHandle, TaskState};
 use taskreel_log::api::EventReader as _;
 use taskreel_log::ports::Ports;
 use taskreel_log::read::decode_record;
-
-use run::{Care, Run};
 
 /// The number of runs without `TASKREEL_MATRIX_RUNS`.
 const RUNS: u64 = 200;

@@ -29,8 +29,7 @@ use taskreel::system::Builder;
 use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::read::Delivery;
-use taskreel_log::read::decode_record;
+use taskreel_log::read::{Delivery, decode_record};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]

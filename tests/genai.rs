@@ -18,8 +18,7 @@ use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
 use serde_json::{Value, json};
 use taskreel::infer::{ChatMessage, Deltas, Genai, InferBackend, InferErrorKind, InferRequest};
-use taskreel::tool::ToolPolicy;
-use taskreel::tool::ToolSpec;
+use taskreel::tool::{ToolPolicy, ToolSpec};
 use taskreel::{Part, System};
 use taskreel_log::memory::MemoryStore;
 

@@ -21,8 +21,7 @@ use proto_events::task::{Task, TaskCommand};
 use serde::Deserialize;
 use serde_json::json;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest, Scripted};
-use taskreel::tool::BoxFuture;
-use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::tool::{BoxFuture, ToolContext, ToolError, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, System, TaskState};
 use taskreel_log::api::{
     Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,

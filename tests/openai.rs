@@ -21,8 +21,7 @@ use serde_json::{Value, json};
 use taskreel::infer::{
     ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, OpenAiCompatible,
 };
-use taskreel::tool::ToolPolicy;
-use taskreel::tool::ToolSpec;
+use taskreel::tool::{ToolPolicy, ToolSpec};
 
 fn request() -> InferRequest {
     InferRequest {

@@ -19,8 +19,7 @@ use serde::Deserialize;
 use serde_json::json;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::system::Builder;
-use taskreel::tool::BoxFuture;
-use taskreel::tool::ToolContext;
+use taskreel::tool::{BoxFuture, ToolContext};
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
 use taskreel_log::memory::MemoryStore;
 

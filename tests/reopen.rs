@@ -19,8 +19,7 @@ use proto_events::model::LlmRole;
 use serde::Deserialize;
 use serde_json::json;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
-use taskreel::tool::BoxFuture;
-use taskreel::tool::{ToolContext, ToolPolicy};
+use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};
 use taskreel_log::api::{AppendError, EventReader, EventStore};
 use taskreel_log::memory::MemoryStore;
@@ -321,7 +320,7 @@ async fn under_load_nothing_is_lost_or_done_twice_however_often_the_log_is_opene
                     tokio::task::yield_now().await;
                 }
                 faults.at_next_append(if n % 2 == 0 { IS_LOST } else { LANDS });
-                while faults.struck().len() <= n {
+                while faults.injected().len() <= n {
                     tokio::task::yield_now().await;
                 }
                 system.reopen().await.unwrap();

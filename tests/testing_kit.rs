@@ -13,10 +13,9 @@ use proto_events::id::Position;
 use serde::Deserialize;
 use serde_json::json;
 use taskreel::system::Builder;
-use taskreel::testing;
 use taskreel::testing::{CrashMatrix, Driver, Entry, Row, Scripted, TestSystem, appends, sleep};
 use taskreel::tool::{ToolContext, ToolPolicy};
-use taskreel::{Error, JsonSchema, Message, Part, TaskState};
+use taskreel::{Error, JsonSchema, Message, Part, TaskState, testing};
 use taskreel_log::api::{EventReader as _, EventStore as _};
 use taskreel_log::ports::Clock as _;
 

@@ -4,17 +4,17 @@ pub(crate) mod deciding;
 pub(crate) mod reading;
 pub(crate) mod source;
 
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use taskreel_log::api::Durability;
+
 pub(crate) use crate::args::deciding::{AbandonArgs, ApproveArgs, DenyArgs, ReconcileArgs};
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
 use crate::args::source::ReadFrom;
-
-use std::path::PathBuf;
-
-use crate::print::screen::ColorWish;
-use clap::{Args, Parser, Subcommand, ValueEnum};
-use taskreel_log::api::Durability;
+use crate::print::screen::ColorChoice;
 
 /// Durable, replayable AI-agent tasks: run them, kill and resume them, replay and verify their log.
 #[derive(Debug, Parser)]
@@ -79,7 +79,7 @@ pub(crate) enum Color {
     Never,
 }
 
-impl From<Color> for ColorWish {
+impl From<Color> for ColorChoice {
     fn from(color: Color) -> Self {
         match color {
             Color::Auto => Self::Auto,

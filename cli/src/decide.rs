@@ -1,13 +1,8 @@
 //! The decisions of a person while no process has the log open: `approve`, `deny`, `reconcile`, `abandon`.
-//! Each makes one append and closes the log; the task resumes when its host starts again.
+//! Each makes one append and closes the log; the task resumes when the program that runs the system starts again.
 
 use std::sync::Arc;
 
-use crate::print::answer::Answer;
-use crate::print::problem::EXIT_USAGE;
-use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::note;
 use proto_events::id::{Category, StreamId};
 use proto_events::json::JsonText;
 use taskreel::system::{Decided, Operator};
@@ -20,6 +15,9 @@ use taskreel_log::views::{FindError, find, find_call};
 use crate::args::Global;
 use crate::args::deciding::{AbandonArgs, ApproveArgs, Decider, DenyArgs, ReconcileArgs};
 use crate::dirs;
+use crate::print::answer::Answer;
+use crate::print::problem::{EXIT_USAGE, Problem};
+use crate::print::screen::{Screen, note};
 use crate::running::runtime;
 
 /// A decision and its subject.
@@ -182,7 +180,7 @@ fn print_decision(
     }
     screen.flush()?;
     if done.is_new && state == TaskState::Working {
-        note("the task continues when its host starts again");
+        note("the task continues when the program that runs its agent starts again");
     }
     Ok(Answer::Yes)
 }

@@ -7,31 +7,27 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::print::answer::Answer;
-use crate::print::events::EventLines;
-use crate::print::list::task_table;
-use crate::print::problem::Problem;
-use crate::print::problem::{EXIT_LOG, EXIT_USAGE};
-use crate::print::screen::Screen;
-use crate::print::screen::note;
 use futures_util::FutureExt as _;
 use proto_events::id::{Position, StreamId};
 use proto_events::model::TaskState;
 use proto_events::task::Task;
 use taskreel::System;
 use taskreel_log::api::{EventReader, EventStore, StoredRecord, StreamInfo};
-use taskreel_log::read::Delivery;
-use taskreel_log::read::fold_stream;
+use taskreel_log::read::{Delivery, fold_stream};
 use taskreel_log::sled::SledStore;
 use taskreel_log::views::{TaskRow, event_rows, task_row};
 
 use crate::args::{DemoArgs, Global};
 use crate::demo::plan::{DemoTask, Plan};
-use crate::dirs;
 use crate::dirs::DEMO_DIR;
+use crate::print::answer::Answer;
+use crate::print::events::EventLines;
+use crate::print::list::task_table;
+use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
+use crate::print::screen::{Screen, note};
 use crate::running::{interrupted, interruption, runtime, stop};
-use crate::tools;
 use crate::tools::{LEDGER_FILE, Paced};
+use crate::{dirs, tools};
 
 /// The agent of the demo's streams.
 const AGENT: &str = "demo";

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::print::problem::Problem;
-use crate::print::screen::note;
 use taskreel_log::api::Durability;
 use taskreel_log::sled::{SledOptions, SledStore};
 use taskreel_log::views::shell_word;
 
 use crate::args::Global;
+use crate::print::problem::Problem;
+use crate::print::screen::note;
 
 /// The default log directory of `run`.
 pub(crate) const LOG_DIR: &str = "taskreel-log";

@@ -1,13 +1,12 @@
 //! `doctor`: the condition of the log, with advice.
 
-use crate::print;
-use crate::print::answer::Answer;
-use crate::print::problem::Problem;
-use crate::print::screen::Screen;
 use taskreel_log::doctor::examine;
 
 use crate::args::Global;
-use crate::dirs;
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::screen::Screen;
+use crate::{dirs, print};
 
 pub(crate) fn doctor(global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let dir = dirs::to_read(global);

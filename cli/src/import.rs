@@ -1,16 +1,9 @@
 //! `import`: makes a new log from an export.
 
-use crate::dirs::LOG_DIR;
-
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use crate::print::answer::Answer;
-use crate::print::problem::EXIT_LOG;
-use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::{count, note};
 use taskreel_log::api::{AppendError, Durability};
 use taskreel_log::audit;
 use taskreel_log::audit::json::{number, object, text};
@@ -20,6 +13,10 @@ use taskreel_log::sled::SledImport;
 
 use crate::args::{Global, ImportArgs};
 use crate::dirs;
+use crate::dirs::LOG_DIR;
+use crate::print::answer::Answer;
+use crate::print::problem::{EXIT_LOG, Problem};
+use crate::print::screen::{Screen, count, note};
 
 pub(crate) fn import(args: &ImportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let dir = dirs::to_write(global, LOG_DIR);

@@ -1,11 +1,10 @@
 //! Output of the library's spans and their errors to stderr, on request.
 
-use crate::print::problem::EXIT_USAGE;
-use crate::print::problem::Problem;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::args::{Global, LogFormat};
+use crate::print::problem::{EXIT_USAGE, Problem};
 
 /// Installs the process's subscriber; none if neither a level nor a format is given.
 ///

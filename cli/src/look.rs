@@ -1,24 +1,12 @@
 //! The commands that only read: they open the log, find the stream, print it and close the log.
 
-use crate::dirs::{DEMO_DIR, LOG_DIR};
-use crate::print::{audit, compare, list};
-
 use std::path::{Path, PathBuf};
 
-use crate::print;
-use crate::print::answer::Answer;
-use crate::print::events::EventsOf;
-use crate::print::list::ListOptions;
-use crate::print::problem::EXIT_LOG;
-use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::note;
 use proto_events::id::{StreamId, Version};
 use taskreel_log::api::{EventReader, EventStore};
 use taskreel_log::audit::Scope;
 use taskreel_log::jsonl::JsonLines;
-use taskreel_log::sled::Head;
-use taskreel_log::sled::{SledDamaged, SledStore};
+use taskreel_log::sled::{Head, SledDamaged, SledStore};
 use taskreel_log::views::find;
 
 use crate::args::reading::{
@@ -26,9 +14,16 @@ use crate::args::reading::{
 };
 use crate::args::source::ReadFrom;
 use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};
-use crate::dirs;
+use crate::dirs::{DEMO_DIR, LOG_DIR};
+use crate::print::answer::Answer;
+use crate::print::events::EventsOf;
+use crate::print::list::ListOptions;
+use crate::print::problem::{EXIT_LOG, Problem};
+use crate::print::screen::{Screen, note};
+use crate::print::{audit, compare, list};
+use crate::{dirs, print};
 
-/// A log that is open for one log.
+/// A log that is open for one command.
 enum OpenLog {
     Dir { dir: PathBuf, store: Box<SledStore> },
     File { path: PathBuf, log: JsonLines },

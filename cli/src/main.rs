@@ -24,16 +24,14 @@ pub(crate) mod tools;
 
 use std::process::ExitCode;
 
-use crate::print::answer::Answer;
-use crate::print::problem::Problem;
-use crate::print::problem::{EXIT_NO, EXIT_USAGE};
-use crate::print::screen::Screen;
-use crate::print::screen::note;
 use clap::parser::ValueSource;
 use clap::{CommandFactory as _, FromArgMatches as _};
 
 use crate::args::source::FROM_FILE;
 use crate::args::{Cli, Command};
+use crate::print::answer::Answer;
+use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
+use crate::print::screen::{Screen, note};
 
 fn main() -> ExitCode {
     let cli = match parse() {

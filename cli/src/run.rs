@@ -7,22 +7,19 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::print::answer::Answer;
-use crate::print::problem::Problem;
-use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE};
-use crate::print::screen::Screen;
-use crate::print::screen::note;
 use proto_events::model::{PostedTask, TaskState};
 use taskreel::infer::Scripted;
 use taskreel::{Error, System, TaskHandle, TaskSnapshot};
 use taskreel_log::api::{Durability, EventStore};
 
 use crate::args::{Global, RunArgs};
-use crate::dirs;
 use crate::dirs::LOG_DIR;
+use crate::print::answer::Answer;
+use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
+use crate::print::screen::{Screen, note};
 use crate::run::input::read_tasks;
 use crate::running::{interrupted, interruption, runtime, stop};
-use crate::tools;
+use crate::{dirs, tools};
 
 /// The advice after an interrupted run.
 const GO_ON: &str = "run the same command again: tasks with an id continue, and nothing is done twice";

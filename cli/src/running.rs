@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::print::problem::Problem;
-use crate::print::problem::{EXIT_INTERRUPTED, EXIT_NO};
 use taskreel::System;
+
+use crate::print::problem::{EXIT_INTERRUPTED, EXIT_NO, Problem};
 
 /// The time that an interrupted command waits for calls in flight before it leaves them to the next start.
 const STOP_WITHIN: Duration = Duration::from_millis(500);

@@ -1,5 +1,5 @@
 //! `calls`, `approve`, `deny`, `reconcile`, `abandon`, as people and scripts use them: on a log that no
-//! process has open, whose tasks resume when their host starts again.
+//! process has open, whose tasks resume when their program starts again.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
 mod binary;
@@ -114,7 +114,7 @@ async fn what_waits_for_approval_is_listed_with_what_to_type_and_is_made_once_it
         let done = place.run(&format!("{command} --by ada --json")).ended(0);
         assert_eq!(done.json()[0]["decision"], "approved");
         assert_eq!((&done.json()[0]["state"], &done.json()[0]["new"]), (&json!("working"), &json!(true)));
-        assert!(done.err().contains("its host starts again"), "{}", done.err());
+        assert!(done.err().contains("starts again"), "{}", done.err());
         // Repeating the verdict adds nothing; the other one is refused.
         let again = place.run(&format!("{command} --json")).ended(0).json();
         assert_eq!((&again[0]["new"], &again[0]["version"]), (&json!(false), &done.json()[0]["version"]));

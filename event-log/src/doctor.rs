@@ -3,8 +3,6 @@
 
 pub(crate) mod disk;
 
-use crate::audit::verify::verifier;
-
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -13,13 +11,13 @@ use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::api::store::EventStore;
 use crate::audit::verify::report::{Scope, Verified};
+use crate::audit::verify::verifier;
+pub use crate::doctor::disk::{PartSize, SyncCost};
 use crate::engine::head::Head;
 use crate::sled::dir::{LogHeader, blob_files, log_header};
 use crate::sled::options::SledOptions;
 use crate::sled::sizes::TreeSize;
 use crate::sled::store::SledStore;
-
-pub use crate::doctor::disk::{PartSize, SyncCost};
 
 /// A finding: what is wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]

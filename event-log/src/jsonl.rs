@@ -24,7 +24,6 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
-
 pub use crate::jsonl::error::{DamagedLine, ExportError};
 pub use crate::jsonl::line::{ExportHeader, LineRecord, hex};
 pub use crate::jsonl::lines::{ExportLine, ExportLines};

@@ -6,8 +6,6 @@ use std::sync::{Arc, PoisonError};
 
 use proto_events::id::{Digest, Position, StreamId, Version};
 
-use crate::limits::SUBSCRIBER_BUFFER;
-
 use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::check;
 use crate::api::check::WrittenPart;
@@ -16,6 +14,7 @@ use crate::api::feed::Feed;
 use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::store::EventStore;
+use crate::limits::SUBSCRIBER_BUFFER;
 use crate::sync::{Mutex, MutexGuard, broadcast};
 
 /// A log in memory.

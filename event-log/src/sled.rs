@@ -16,10 +16,11 @@ pub(crate) mod sink;
 pub(crate) mod sizes;
 pub(crate) mod store;
 
-pub use crate::engine::head::{Frontier, Head};
 pub use damaged::SledDamaged;
 pub use dir::{LogHeader, blob_files, log_header};
 pub use import::SledImport;
 pub use options::SledOptions;
 pub use sizes::TreeSize;
 pub use store::SledStore;
+
+pub use crate::engine::head::{Frontier, Head};

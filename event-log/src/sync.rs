@@ -8,14 +8,15 @@ pub(crate) mod modelled;
 #[cfg(all(test, shuttle))]
 pub(crate) mod trying;
 
-#[cfg(shuttle)]
-pub(crate) use crate::sync::modelled::*;
-
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard};
+
 #[cfg(not(shuttle))]
 pub(crate) use tokio::sync::{Notify, broadcast, mpsc, oneshot};
 #[cfg(not(shuttle))]
 pub(crate) use tokio::task::spawn_blocking;
 #[cfg(not(shuttle))]
 pub(crate) use tokio::time::{Instant, sleep_until};
+
+#[cfg(shuttle)]
+pub(crate) use crate::sync::modelled::*;

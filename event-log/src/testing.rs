@@ -5,4 +5,4 @@ pub mod conformance;
 pub(crate) mod faulty;
 
 pub use crate::testing::faulty::FaultyStore;
-pub use crate::testing::faulty::plan::{AppendFault, Faults, ReadFault, Struck};
+pub use crate::testing::faulty::plan::{AppendFault, Faults, InjectedFault, ReadFault};

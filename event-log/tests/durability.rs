@@ -19,7 +19,6 @@ use store_support::runtime;
 use taskreel_log::api::{Append, Durability, EventStore as _};
 use taskreel_log::sled::{SledOptions, SledStore, blob_files};
 use taskreel_log::testing::conformance::{Author, stream};
-
 use traced::{Call, Deed};
 
 /// The size of a body that just fits its record, in bytes.

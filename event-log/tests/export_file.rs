@@ -18,8 +18,7 @@ use proto_events::id::Position;
 use taskreel_log::api::{AppendError, Durability, EventReader as _, EventStore as _, OpenError};
 use taskreel_log::audit;
 use taskreel_log::audit::{FindingKind, ImportError, Imported, Scope, Verified, verify_within};
-use taskreel_log::jsonl::JsonLines;
-use taskreel_log::jsonl::{ExportError, ExportLines};
+use taskreel_log::jsonl::{ExportError, ExportLines, JsonLines};
 use taskreel_log::sled::{Frontier, Head, SledImport, SledStore, blob_files};
 use taskreel_log::testing::conformance::{check_log, stream};
 

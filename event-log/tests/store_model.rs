@@ -15,13 +15,12 @@ mod subject;
 use std::path::Path;
 use std::sync::Arc;
 
+use model::{Model, Step};
 use proptest::test_runner::Config;
 use proptest_state_machine::{StateMachineTest, prop_state_machine};
+use subject::Subject;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::sled::SledStore;
-
-use model::{Model, Step};
-use subject::Subject;
 
 fn cases() -> Config {
     let cases = std::env::var("TASKREEL_MODEL_CASES").ok().and_then(|cases| cases.parse().ok());

@@ -13,11 +13,11 @@ use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
-
-use crate::error::Error;
 use taskreel_log::api::{AppendPart, EventReader, EventStore, Fence, ReadError};
 use taskreel_log::limits::{READ_PAGE_RECORDS, RECORD_BYTES_MAX};
 use taskreel_log::read::{Folded, fold_stream};
+
+use crate::error::Error;
 
 /// The state of one stream, and the decisions that are not written yet.
 pub(crate) struct Entity<D: Decider> {

@@ -14,23 +14,22 @@ pub(crate) mod probe;
 pub(crate) mod tool_attempt;
 pub(crate) mod watch;
 
-use crate::actors::router::attempt::attempt;
-use crate::actors::router::context::{AttemptContext, failure};
-use crate::actors::router::watch::{Key, Watch, Watched};
-
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
-
 use proto_events::call::{CallKind, FailureClass};
+use taskreel_log::ports::Ports;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use crate::actors::shared::messages::Within;
-use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask};
+use crate::actors::router::attempt::attempt;
+use crate::actors::router::breakers::Breakers;
+use crate::actors::router::context::{AttemptContext, failure};
+use crate::actors::router::watch::{Key, Watch, Watched};
+use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask, Within};
 use crate::actors::shared::parts::Parts;
 use crate::actors::shared::spans;
 use crate::actors::shared::tool_stores::ToolStores;
@@ -38,9 +37,6 @@ use crate::agent::card::Agent;
 use crate::limits::{CANCEL_GRACE, HALT_WITHIN, SUPERVISOR_MAILBOX};
 use crate::live::LiveHub;
 use crate::tools::tool::Cancellation;
-use taskreel_log::ports::Ports;
-
-use crate::actors::router::breakers::Breakers;
 
 /// A request to reply when no call is in flight any more.
 #[derive(Message)]

@@ -12,6 +12,7 @@ use actix::{
 };
 use proto_events::id::{Digest, StreamId};
 use proto_events::session::{Session, SessionCommand, SessionRejection};
+use taskreel_log::api::Append;
 use tokio::sync::oneshot;
 
 use crate::actors::entity::{Entity, Seed, SetPart};
@@ -23,7 +24,6 @@ use crate::actors::shared::messages::{
 use crate::actors::shared::parts::Shared;
 use crate::error::Error;
 use crate::limits::{MAILBOX_COMMANDS, TURN_OWNER_RECHECK};
-use taskreel_log::api::Append;
 
 /// A task's request for the turn.
 struct TurnRequest {

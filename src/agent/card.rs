@@ -1,5 +1,10 @@
 //! The agent: its name, tools, model, peers, and what it may do.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::call::{CallKind, CallRequested};
+
 use crate::agent::approval::Approvals;
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::peer::Peers;
@@ -7,9 +12,6 @@ use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::InferBackend;
 use crate::models::policy::InferPolicy;
 use crate::tools::registry::Tools;
-use proto_events::call::{CallKind, CallRequested};
-use std::sync::Arc;
-use std::time::Duration;
 
 /// An agent: its name, its tools and model, and the other agents that it may ask.
 #[derive(Clone)]

@@ -13,9 +13,8 @@ use proto_events::id::check_id;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, FinalState, LastItem, Part, PostedTask, TaskState, final_state};
 
-use crate::tools::policy::ToolPolicy;
-
 use crate::tools::future::BoxFuture;
+use crate::tools::policy::ToolPolicy;
 
 /// Another agent, which this agent's model may ask.
 pub trait Peer: Send + Sync + 'static {

@@ -7,14 +7,13 @@
 
 pub(crate) mod cost;
 
-use crate::models::output_schema::cost::REFERENCES;
-
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::LocationSegment;
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 
 use crate::grammar::decode::cut;
+use crate::models::output_schema::cost::REFERENCES;
 use crate::python::repr;
 
 /// The limit on backtracking steps of one pattern on one text.

@@ -1,8 +1,9 @@
 //! The policy of inferences: timeout, retries.
 
+use std::time::Duration;
+
 use crate::limits::{CALL_TIMEOUT, INFERENCE_RETRIES};
 use crate::tools::breaker::Breaker;
-use std::time::Duration;
 
 /// The policy of an agent's inferences. An inference changes nothing outside, so it may always be repeated;
 /// each attempt has its cost and is in the log.

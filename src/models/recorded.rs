@@ -4,19 +4,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use taskreel_log::shown::RENDERER_VERSION;
 
 use proto_events::call::{CallEvent, CallFailure, CallKind, CallRequested, FailureClass, TokenUsage};
 use proto_events::id::{Category, Digest, Position};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::task::TaskEvent;
+use taskreel_log::api::{EventReader, ReadError, StoredRecord};
+use taskreel_log::limits::READ_PAGE_RECORDS;
+use taskreel_log::read::decode_record;
+use taskreel_log::shown::RENDERER_VERSION;
 
 use crate::models::backend::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
 use crate::tools::future::BoxFuture;
 use crate::tools::registry::tools_digest;
-use taskreel_log::api::{EventReader, ReadError, StoredRecord};
-use taskreel_log::limits::READ_PAGE_RECORDS;
-use taskreel_log::read::decode_record;
 
 /// The reason why a log cannot be played back.
 #[derive(Debug, thiserror::Error)]

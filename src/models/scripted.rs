@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use proto_events::model::LlmRole;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
-
-use proto_events::model::LlmRole;
 
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest};
 use crate::models::message::ChatMessage;
@@ -248,8 +247,7 @@ mod tests {
     use proto_events::id::Digest;
 
     use super::*;
-    use crate::models::backend::Deltas;
-    use crate::models::backend::InferErrorKind;
+    use crate::models::backend::{Deltas, InferErrorKind};
 
     fn request(said: &[(LlmRole, &str)]) -> InferRequest {
         InferRequest {

@@ -116,10 +116,10 @@ impl fmt::Debug for Messages {
 #[cfg(test)]
 mod tests {
     use proto_events::json::JsonObject;
-
-    use super::*;
     use proto_events::model::LlmRole;
     use taskreel_log::ports::Ports;
+
+    use super::*;
 
     #[test]
     fn a_look_makes_the_messages_and_lets_go_of_the_history() {

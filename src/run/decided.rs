@@ -1,12 +1,12 @@
 //! Steps after a person's decision on an approval: the waiting run continues as a new run with a turn of its
 //! own. A run that is still active finds the decision by itself.
 
-use crate::run::notes;
 use proto_events::call::CallStatus;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand};
 
+use crate::run::notes;
 use crate::run::notes::denied;
 use crate::run::permit::is_agent_call;
 use crate::run::question::{Act, Question};

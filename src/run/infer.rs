@@ -14,10 +14,6 @@ pub(crate) mod reading;
 pub(crate) mod spent;
 pub(crate) mod tool_call;
 
-use crate::run::infer::append_message::append_message;
-use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
-use crate::run::shown;
-
 use proto_events::call::{Call, CallOrigin, CallStatus};
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::{LlmMessage, LlmRole, Part};
@@ -27,11 +23,13 @@ use proto_events::turn::TurnMessage;
 use crate::grammar::action::Action;
 use crate::models::output_schema::OutputSchema;
 use crate::run::decided::prompt_of;
-use crate::run::question::{Act, At, Progress, Question, Step};
-use crate::run::steps::{part_messages, session_id};
-
+use crate::run::infer::append_message::append_message;
 pub(crate) use crate::run::infer::reading::{Reading, ReplyReading};
 use crate::run::infer::spent::{About, over_budget};
+use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
+use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::shown;
+use crate::run::steps::{part_messages, session_id};
 
 /// Returns the progress of this part.
 pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {

@@ -1,16 +1,18 @@
 //! The request that a backend is sent for an attempt.
 
+use std::sync::Arc;
+
+use proto_events::call::CallRequested;
+use proto_events::id::Digest;
+use proto_events::model::LlmRole;
+use proto_events::task::Task;
+
 use crate::agent::card::Agent;
 use crate::models::backend::{Deltas, InferRequest};
 use crate::models::message::ChatMessage;
 use crate::models::shown_messages::Messages;
 use crate::run::question::TurnView;
 use crate::run::shown::{schema_in, shown};
-use proto_events::call::CallRequested;
-use proto_events::id::Digest;
-use proto_events::model::LlmRole;
-use proto_events::task::Task;
-use std::sync::Arc;
 
 /// Returns the request sent to the backend for an attempt of this inference.
 pub(crate) fn infer_request(

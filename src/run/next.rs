@@ -1,12 +1,13 @@
 //! The next step of a run.
 
-use crate::run::question::{Act, At, Progress, Question, Step};
-use crate::run::steps::{attach, end_turn, executable, session_id};
-use crate::run::{deadline, infer, permit, tool};
 use proto_events::call::recovery::{Moment, Next, resume};
 use proto_events::call::{Call, CallCommand, CallRequested};
 use proto_events::model::{FinalState, LimitUse, Message, Part, final_state};
 use proto_events::task::TaskCommand;
+
+use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::steps::{attach, end_turn, executable, session_id};
+use crate::run::{deadline, infer, permit, tool};
 
 /// Returns the next step.
 pub(crate) fn next(question: &mut Question<'_>) -> Step {

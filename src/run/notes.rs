@@ -1,11 +1,12 @@
 //! Every sentence that the loop says to a model or a person besides the system prompt. A change of any text here
 //! raises [`RENDERER_VERSION`](taskreel_log::shown::RENDERER_VERSION).
 
-use crate::python::{list_repr, python_json};
 use proto_events::json::JsonText;
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::task::ApprovalRequested;
 use serde_json::{Value, json};
+
+use crate::python::{list_repr, python_json};
 
 /// The most of a call's arguments that the question to a person contains, in characters.
 const ARGS_SHOWN: usize = 400;
@@ -247,12 +248,12 @@ fn shell_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proto_events::call::CallOrigin;
-
-    use super::*;
-    use crate::grammar::action::Action;
     use proto_events::id::Digest;
     use proto_events::json::JsonText;
     use proto_events::task::ApprovalRequested;
+
+    use super::*;
+    use crate::grammar::action::Action;
 
     #[test]
     fn a_result_is_json_as_python_writes_it_with_its_numbers_as_they_were() {

@@ -1,6 +1,5 @@
 //! The check whether a call may be made: policy and approval, before the call's intent is recorded (R11).
 
-use crate::run::notes;
 use proto_events::call::CallOrigin;
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
@@ -9,6 +8,7 @@ use proto_events::task::{Approval, ApprovalRequested, Task, TaskCommand};
 
 use crate::agent::approval::Approvals;
 use crate::agent::capability::{PolicyEffect, RunPermissions};
+use crate::run::notes;
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, end_turn};
 

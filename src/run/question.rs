@@ -1,13 +1,15 @@
 //! The planner's input ([`Question`]) and its answers ([`Step`], [`Act`], [`Progress`]).
 
-use crate::agent::card::Agent;
+use std::collections::BTreeSet;
+
 use proto_events::call::Call;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Mint, StreamId, Version};
 use proto_events::model::{LimitUse, Part};
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Approval, Task, TaskCommand};
-use std::collections::BTreeSet;
+
+use crate::agent::card::Agent;
 
 /// The answer to the question for the next step.
 #[derive(Debug)]

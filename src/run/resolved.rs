@@ -1,12 +1,12 @@
 //! Steps after a person has settled a call whose outcome was unknown: the waiting run continues as a new run,
 //! with a turn of its own (R7). Earlier messages stay as they are.
 
-use crate::run::notes;
 use proto_events::call::{Call, CallStatus, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, Message, Part};
 use proto_events::task::TaskCommand;
 
+use crate::run::notes;
 use crate::run::question::{Act, Question};
 use crate::run::steps::executable;
 

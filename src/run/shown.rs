@@ -1,16 +1,17 @@
 //! The messages that a model is shown in a run.
 
-use crate::agent::card::Agent;
-use crate::run::prompt;
-use crate::run::prompt::PromptParts;
-use crate::run::question::{At, Question, TurnView};
-use crate::tools::registry::tools_digest;
 use proto_events::call::PromptRef;
 use proto_events::id::{Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::task::Task;
 use taskreel_log::shown::{RENDERER_VERSION, Shown, system_of};
+
+use crate::agent::card::Agent;
+use crate::run::prompt;
+use crate::run::prompt::PromptParts;
+use crate::run::question::{At, Question, TurnView};
+use crate::tools::registry::tools_digest;
 
 /// Returns the output schema that a part asks for; `None` where it is null.
 pub(crate) fn output_schema(part: &Part) -> Option<JsonText> {

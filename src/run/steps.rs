@@ -1,6 +1,7 @@
 //! Pieces that every kind of part shares: intents, outputs, ends of turns.
 
-use crate::run::question::{Act, At, Question};
+use std::time::Duration;
+
 use proto_events::call::recovery::first_attempt;
 use proto_events::call::{CallCommand, CallRequested};
 use proto_events::id::{Digest, StreamId};
@@ -9,7 +10,8 @@ use proto_events::model::{Artifact, Part};
 use proto_events::session::SessionCommand;
 use proto_events::task::{Task, TaskCommand};
 use proto_events::turn::TurnMessage;
-use std::time::Duration;
+
+use crate::run::question::{Act, At, Question};
 
 /// Whether the part is carried out; all other parts are for readers.
 fn is_executable(part: &Part) -> bool {

@@ -1,15 +1,13 @@
 //! A `tool_call` part: check, call and output.
 
-use crate::run::notes;
 use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, NewCall};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, ToolCallView};
 
-use crate::run::deadline;
-use crate::run::permit;
 use crate::run::permit::{Permission, PermissionRequest};
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{executable, idempotency_key, millis, start};
+use crate::run::{deadline, notes, permit};
 use crate::tools::registry::ToolSpec;
 
 /// Returns the progress of this part.

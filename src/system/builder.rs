@@ -1,15 +1,14 @@
 //! The builder of a system.
 
-use crate::system::handle::Inner;
-use crate::system::running::Running;
-use std::sync::RwLock;
-
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use proto_events::id::{StreamId, check_id};
+use taskreel_log::api::{Durability, EventStore};
+use taskreel_log::ports::Ports;
+use taskreel_log::sled::{SledOptions, SledStore};
 
 use crate::actors::shared::parts::Parts;
 use crate::actors::shared::tool_stores::ToolStores;
@@ -21,6 +20,9 @@ use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::models::backend::InferBackend;
 use crate::models::policy::InferPolicy;
+use crate::system::handle::{Inner, System, blocking};
+use crate::system::reopen::own_open_work;
+use crate::system::running::Running;
 use crate::tools::into_tool::IntoTool;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::server::McpServer;
@@ -28,12 +30,6 @@ use crate::tools::policy::ToolPolicy;
 use crate::tools::registry::RegisteredTool;
 #[cfg(feature = "testing")]
 use crate::tools::tool::Tool;
-use taskreel_log::api::{Durability, EventStore};
-use taskreel_log::ports::Ports;
-use taskreel_log::sled::{SledOptions, SledStore};
-
-use crate::system::handle::{System, blocking};
-use crate::system::reopen::own_open_work;
 
 /// The runtime of calls.
 enum Calls {

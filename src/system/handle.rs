@@ -1,19 +1,21 @@
 //! The handle that embedders hold on a running system.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use actix::prelude::SendError;
+use proto_events::id::{Mint, Position, StreamId, Version};
+use proto_events::session::Session;
+use taskreel_log::api::EventStore;
+use taskreel_log::read::Subscription;
+use tokio::sync::oneshot;
+
 use crate::actors::router::Drain;
 use crate::actors::shared::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask, Within};
 use crate::actors::supervisor::{CountLive, DrainMailboxes};
 use crate::error::Error;
 use crate::limits::SUPERVISOR_MAILBOX;
 use crate::system::running::{Actors, Running};
-use actix::prelude::SendError;
-use proto_events::id::{Mint, Position, StreamId, Version};
-use proto_events::session::Session;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
-use taskreel_log::api::EventStore;
-use taskreel_log::read::Subscription;
-use tokio::sync::oneshot;
 
 /// A running system over one log. Cheap to clone; all clones are the same system.
 ///

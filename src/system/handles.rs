@@ -8,13 +8,13 @@ use proto_events::id::{Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
+use taskreel_log::ports::Ports;
 
 use crate::actors::shared::messages::{CallResolution, Cause, TaskOp};
 use crate::error::Error;
 use crate::live::LiveFeed;
 use crate::system::handle::{System, blocking};
 use crate::system::task_events::{TaskEvents, before_last_run};
-use taskreel_log::ports::Ports;
 
 /// The input of which a task is made.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 //! Decisions of a person while no system has the log open: approvals, and calls whose outcome is unknown.
 //! They use the same functions as a running system, with one append for each decision. The task continues
-//! when its host starts again: no call is made here, and no tool needs to be known.
+//! when the program that runs the system starts again: no call is made here, and no tool needs to be known.
 
 use std::sync::Arc;
 
@@ -8,6 +8,8 @@ use proto_events::call::Verdict;
 use proto_events::envelope::{Basis, Metadata, Principal};
 use proto_events::id::{Mint, StreamId};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
+use taskreel_log::api::{Append, EventStore};
+use taskreel_log::ports::Ports;
 
 use crate::actors::entity::{Entity, Seed, SetPart};
 use crate::actors::shared::messages::CallResolution;
@@ -16,9 +18,6 @@ use crate::error::Error;
 use crate::run::decided::after_decision;
 use crate::run::question::{Act, OutsideWork, Question};
 use crate::run::resolved::after_resolution;
-use taskreel_log::api::{Append, EventStore};
-use taskreel_log::ports::Ports;
-
 use crate::system::handles::TaskSnapshot;
 
 /// A person's decisions in a log that no system has open.

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use proto_events::id::StreamId;
+use taskreel_log::api::{EventStore, ReadError};
 use tokio::sync::oneshot;
 
 use crate::actors::router::Halt;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::unresolved::UnresolvedAppend;
 use crate::error::Error;
-use taskreel_log::api::{EventStore, ReadError};
-
 use crate::system::handle::{System, blocking};
 use crate::system::running::Running;
 

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use actix::Addr;
 use proto_events::id::StreamId;
+use taskreel_log::api::{AppendError, EventStore};
 
 use crate::actors::router::Router;
 use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
 use crate::actors::shared::parts::Parts;
 use crate::actors::supervisor::Supervisor;
 use crate::error::Error;
-use taskreel_log::api::{AppendError, EventStore};
-
 use crate::system::thread;
 use crate::system::thread::ActorThread;
 

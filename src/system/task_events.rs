@@ -4,8 +4,6 @@
 //! which is in the log, supplies what is missing. So there is no gap and no repetition, even for slow
 //! subscribers.
 
-pub(crate) use crate::protolink::stream::event::TaskStreamEvent;
-
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
@@ -13,18 +11,18 @@ use std::sync::Arc;
 use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
+use taskreel_log::api::{EventReader, EventStore, ReadError, StoredRecord};
+use taskreel_log::limits::READ_PAGE_RECORDS;
+use taskreel_log::ports::Ports;
+use taskreel_log::read::{Delivery, Subscription, decode_record};
 
 use crate::agent::card::Agent;
 use crate::error::Error;
 use crate::limits::LIVE_BUFFER;
 use crate::live::{Live, LiveFeed};
+pub(crate) use crate::protolink::stream::event::TaskStreamEvent;
 use crate::protolink::stream::fold::{Fold, LiveOutcome};
 use crate::system::handle::System;
-use taskreel_log::api::{EventReader, EventStore, ReadError, StoredRecord};
-use taskreel_log::limits::READ_PAGE_RECORDS;
-use taskreel_log::ports::Ports;
-use taskreel_log::read::decode_record;
-use taskreel_log::read::{Delivery, Subscription};
 
 /// The events of a task's run, up to its final status.
 pub struct TaskEvents {

@@ -1,14 +1,16 @@
 //! Tasks and sessions of a system: submitting, handles, cancellation, approvals, states of the past.
 
+use std::sync::Arc;
+
+use proto_events::id::{StreamId, Version, check_id};
+use proto_events::model::PostedTask;
+use proto_events::task::{Approval, Task, TaskRejection};
+use taskreel_log::read::fold_stream;
+
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::error::Error;
 use crate::system::handle::{System, blocking};
 use crate::system::handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
-use proto_events::id::{StreamId, Version, check_id};
-use proto_events::model::PostedTask;
-use proto_events::task::{Approval, Task, TaskRejection};
-use std::sync::Arc;
-use taskreel_log::read::fold_stream;
 
 /// The number of ids made for one task before the source of ids is considered broken.
 const ID_TRIES: usize = 8;

@@ -2,10 +2,9 @@
 
 use proto_events::id::StreamId;
 use proto_events::tool_store::ToolStore;
-
-use crate::error::Error;
 use taskreel_log::read::fold_stream;
 
+use crate::error::Error;
 use crate::system::handle::{System, blocking};
 
 impl System {

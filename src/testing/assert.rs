@@ -8,12 +8,11 @@ use proto_events::id::{Category, Position, StreamId};
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
 use proto_events::turn::Turn;
-
-use crate::error::Error;
 use taskreel_log::api::{EventReader, StoredRecord};
 use taskreel_log::audit::verify;
-use taskreel_log::read::decode_record;
-use taskreel_log::read::for_each_record;
+use taskreel_log::read::{decode_record, for_each_record};
+
+use crate::error::Error;
 
 /// The states of all streams of a log at one position.
 #[derive(Default)]

@@ -9,7 +9,6 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
-
 use taskreel_log::ports::{Clock, Sleep};
 
 /// The default start of a virtual clock: 1 January 2026, midnight UTC, in microseconds.

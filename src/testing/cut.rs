@@ -2,10 +2,10 @@
 
 use proto_events::codec::record::EncodedRecord;
 use proto_events::id::{ExpectedVersion, Position, Version};
-
-use crate::error::Error;
 use taskreel_log::api::{Append, AppendPart, EventReader, EventStore, StoredRecord};
 use taskreel_log::memory::MemoryStore;
+
+use crate::error::Error;
 
 /// Returns the appends of a log, in order: the records of each. An append is in the log completely or not at
 /// all, so a process may have died after each of them, and at no other point.

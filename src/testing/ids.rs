@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proto_events::id::Digest;
-
 use taskreel_log::ports::IdSource;
 
 /// A source of ids that look random and are derived from a seed.

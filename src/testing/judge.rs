@@ -6,8 +6,6 @@ pub(crate) mod row;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::testing::judge::row::{Cells, Row, same_append};
-
 use std::collections::BTreeMap;
 
 use proto_events::call::{CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy};
@@ -16,13 +14,13 @@ use proto_events::envelope::Recorded;
 use proto_events::id::{Category, Position, StreamId};
 use proto_events::model::TaskState;
 use proto_events::task::{Task, TaskEvent};
+use taskreel_log::api::EventReader;
+use taskreel_log::read::{decode_record, for_each_record};
 
 use crate::error::Error;
 use crate::testing::judge::follows::Follows;
+use crate::testing::judge::row::{Cells, Row, same_append};
 use crate::testing::ledger::Execution;
-use taskreel_log::api::EventReader;
-use taskreel_log::read::decode_record;
-use taskreel_log::read::for_each_record;
 
 /// The events of all tasks, and the faults and cells found in them.
 pub(crate) struct Judge {

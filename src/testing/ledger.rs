@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use proto_events::envelope::Timestamp;
 use proto_events::id::Position;
 use proto_events::json::JsonText;
+use taskreel_log::api::EventReader;
+use taskreel_log::ports::Clock;
 
 use crate::actors::shared::observed_runtime::ObservedRuntime;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::tool::{Tool, ToolContext};
-use taskreel_log::api::EventReader;
-use taskreel_log::ports::Clock;
 
 /// An attempt of a tool, noted when it began.
 #[derive(Debug, Clone, PartialEq, Eq)]

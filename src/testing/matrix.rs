@@ -8,6 +8,9 @@ use std::time::Duration;
 
 use proto_events::codec::AnyEvent;
 use proto_events::id::Position;
+use taskreel_log::api::{EventReader, StoredRecord};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::for_each_record;
 
 use crate::error::Error;
 use crate::system::builder::Builder;
@@ -18,9 +21,6 @@ use crate::testing::judge::Judge;
 use crate::testing::judge::row::Cells;
 use crate::testing::ledger::{Execution, Ledger};
 use crate::testing::system::{Describe, Driver, TestSystem, newest};
-use taskreel_log::api::{EventReader, StoredRecord};
-use taskreel_log::memory::MemoryStore;
-use taskreel_log::read::for_each_record;
 
 /// The interval of second crashes: after every third cut, the recovered process is crashed as well.
 const RECRASH_EVERY: usize = 3;

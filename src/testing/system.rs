@@ -10,6 +10,9 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use proto_events::envelope::Timestamp;
 use proto_events::id::Position;
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::{Clock, Ports};
 
 use crate::actors::shared::observed_runtime::ObservedRuntime;
 use crate::error::Error;
@@ -21,9 +24,6 @@ use crate::testing::cut::cut_after;
 use crate::testing::ids::CountedIds;
 use crate::testing::ledger::{Ledger, Watched};
 use crate::tools::tool::Tool;
-use taskreel_log::api::{EventReader, EventStore};
-use taskreel_log::memory::MemoryStore;
-use taskreel_log::ports::{Clock, Ports};
 
 /// The number of time steps in one wait of a test before the wait is considered endless.
 const JUMPS_MAX: usize = 100_000;

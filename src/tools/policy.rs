@@ -1,7 +1,5 @@
 //! The policies of tool calls and inferences: repetition after a crash, retries, timeouts, concurrency.
 
-use crate::tools::breaker::Breaker;
-
 use std::future::Future;
 use std::time::Duration;
 
@@ -9,6 +7,7 @@ use proto_events::call::{Recovery, Verdict};
 use serde::de::DeserializeOwned;
 
 use crate::limits::{CALL_TIMEOUT, REPEATS_AFTER_LOSS};
+use crate::tools::breaker::Breaker;
 use crate::tools::into_tool::IntoToolError;
 use crate::tools::probe::ProbeRef;
 use crate::tools::tool::ToolContext;
@@ -211,7 +210,7 @@ impl ToolPolicy {
     pub fn contradiction(&self) -> Option<String> {
         if self.retry_errors && !self.recovery.may_repeat() {
             return Some(format!(
-                "retries are enabled, but its recovery mode is {}; only read-only and idempotent tools may be retried",
+                "retries are enabled, but its recovery mode is {}; only tools that are read-only, idempotent or reissued may be retried",
                 self.recovery.as_str()
             ));
         }

@@ -1,18 +1,17 @@
 //! The tool trait: the code of a tool, the context of a call, and errors.
 
-use crate::tools::error::ToolError;
-use crate::tools::future::BoxFuture;
-
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
+use taskreel_log::ports::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
+use crate::tools::error::ToolError;
+use crate::tools::future::BoxFuture;
 use crate::tools::state::ToolState;
-use taskreel_log::ports::{Clock, SystemClock};
 
 /// Code that carries out a call. Usually made from an `async fn`, see
 /// [`IntoTool`](crate::tools::into_tool::IntoTool).

@@ -8,12 +8,10 @@ use proto_events::json::JsonText;
 use serde::Deserialize;
 use serde_json::json;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
-use taskreel::infer::InferPolicy;
-use taskreel::infer::{Entry, InferBackend, InferError, InferReply, InferRequest, Scripted};
+use taskreel::infer::{Entry, InferBackend, InferError, InferPolicy, InferReply, InferRequest, Scripted};
 use taskreel::system::Builder;
 use taskreel::testing::sleep;
-use taskreel::tool::BoxFuture;
-use taskreel::tool::{DynTool, ToolContext, ToolError, ToolPolicy, Verdict};
+use taskreel::tool::{BoxFuture, DynTool, ToolContext, ToolError, ToolPolicy, Verdict};
 
 use crate::run::{PartPlan, Run, TOOLS};
 

@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 use taskreel::TaskState;
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError};
 use taskreel::proto_events::json::JsonText;
-use taskreel::tool::BoxFuture;
-use taskreel::tool::ToolPolicy;
+use taskreel::tool::{BoxFuture, ToolPolicy};
 use tokio::sync::Notify;
 
 /// The behaviour of a [`Noted`].

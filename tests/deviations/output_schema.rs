@@ -1,9 +1,7 @@
 //! Answers that do not fit the schema of their part.
 
 use serde_json::{Value, json};
-use taskreel::fidelity::OutputSchema;
-use taskreel::fidelity::python_json;
-use taskreel::fidelity::{fatal_output, output_refused};
+use taskreel::fidelity::{OutputSchema, fatal_output, output_refused, python_json};
 
 /// A case of one step and one part with a schema whose first answer does not fit: the note on it, and the
 /// second answer.

@@ -1,9 +1,7 @@
 //! Areas `tool_args`, `llm_action_parse` and `extract_summary`: the pure rules of the infer loop.
 
 use serde_json::{Value, json};
-use taskreel::fidelity::check_args;
-use taskreel::fidelity::extract_summary;
-use taskreel::fidelity::parse_reply;
+use taskreel::fidelity::{check_args, extract_summary, parse_reply};
 
 use super::{Case, Failure};
 

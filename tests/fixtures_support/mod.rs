@@ -16,9 +16,8 @@ mod token_estimate;
 use std::path::Path;
 
 use proto_events::model::ModelError;
-use serde_json::Value;
-
 pub(crate) use report::run;
+use serde_json::Value;
 
 /// The supported areas: the name in the fixture files, and the function that answers a case.
 pub(crate) const AREAS: &[(&str, Area)] = &[

@@ -1,9 +1,9 @@
 //! The arguments of the commands that list and show.
 
 use clap::Args;
+use taskreel::TaskState;
 
 use crate::args::source::ReadFrom;
-use taskreel::TaskState;
 
 #[derive(Debug, Args)]
 pub(crate) struct CallsArgs {

@@ -1,7 +1,6 @@
 //! The plan of a demo: tasks generated from a seed, and the model's replies. The same seed gives the same
 //! tasks, so a process can resume a demo from the log alone.
 
-use crate::print::problem::Problem;
 use proto_events::codec::Storable;
 use proto_events::id::{Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
@@ -14,6 +13,7 @@ use taskreel_log::api::EventReader;
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::views::streams;
 
+use crate::print::problem::Problem;
 use crate::tools::SILENT_BANK;
 
 /// The metadata key of a demo task that holds its plan.

@@ -2,16 +2,15 @@
 
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
-
-use crate::print::answer::Answer;
-use crate::print::problem::Problem;
-use crate::print::progress::{Bar, Speed};
-use crate::print::screen::Screen;
-use crate::print::screen::{count, note};
 use taskreel_log::api::EventReader;
 use taskreel_log::audit;
 use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::audit::{Finding, Mismatch, Replayed, Scope, Verified};
+
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::progress::{Bar, Speed};
+use crate::print::screen::{Screen, count, note};
 
 /// Replays one stream, or all, and compares with the live fold.
 ///

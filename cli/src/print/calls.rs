@@ -1,15 +1,15 @@
 //! `calls`: prints the calls that are not settled, why each waits, and the commands that settle it.
 
-use crate::print::answer::Answer;
-use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::{count, note};
-use crate::print::time;
 use proto_events::id::StreamId;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
 use taskreel_log::ports::{Clock as _, SystemClock};
 use taskreel_log::views::{CallRow, unsettled};
+
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::screen::{Screen, count, note};
+use crate::print::time;
 
 /// Lists the calls of one task, or of all, that are open, unknown or wait for approval, oldest first. `typed`
 /// turns a command's words into the full command line.

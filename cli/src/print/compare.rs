@@ -1,27 +1,24 @@
 //! `diff` and `explain`: compares two versions of a task, session or tool, and explains its recovery.
 
-use taskreel_log::audit::json;
-
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::session::Session;
 use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
-
-use crate::print::answer::Answer;
-use crate::print::problem::EXIT_UNKNOWN;
-use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::count;
-use crate::print::show::known_version;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit;
 use taskreel_log::audit::json::{call_kind, number, object, text, text_or_null, tool_store_json};
-use taskreel_log::audit::patch;
 use taskreel_log::audit::words::{call_name, status_text};
-use taskreel_log::audit::{CallRecovery, Explained, Explanation};
-use taskreel_log::audit::{Change, diff_sessions, diff_tasks, diff_tools, first_other_record};
+use taskreel_log::audit::{
+    CallRecovery, Change, Explained, Explanation, diff_sessions, diff_tasks, diff_tools, first_other_record,
+    json, patch,
+};
 use taskreel_log::read::fold_stream;
+
+use crate::print::answer::Answer;
+use crate::print::problem::{EXIT_UNKNOWN, Problem};
+use crate::print::screen::{Screen, count};
+use crate::print::show::known_version;
 
 /// Two states of a stream to compare.
 struct Compared {

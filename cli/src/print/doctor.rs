@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use proto_events::json::JsonText;
-
-use crate::print::answer::Answer;
-use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::count;
 use taskreel_log::api::Holder;
 use taskreel_log::audit::json::{number, object, text};
 use taskreel_log::doctor::{Advice, Examined, HeadState, PartSize};
 use taskreel_log::sled::TreeSize;
+
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::screen::{Screen, count};
 
 /// Prints the result of an examination.
 ///

@@ -2,24 +2,21 @@
 
 use std::ops::ControlFlow;
 
+use anstyle::AnsiColor;
 use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
-
-use anstyle::AnsiColor;
+use taskreel_log::api::{EventReader, StoredRecord};
+use taskreel_log::read::{for_each_page_of, for_each_record};
+use taskreel_log::views::{EventRow, Summaries, event_rows};
 
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::note;
+use crate::print::screen::{Screen, note};
 use crate::print::time;
-use taskreel_log::api::{EventReader, StoredRecord};
-use taskreel_log::read::{for_each_page_of, for_each_record};
-use taskreel_log::views::Summaries;
-use taskreel_log::views::{EventRow, event_rows};
 
 /// The streams whose events are printed.
 #[derive(Debug, Clone)]

@@ -4,15 +4,13 @@ use comfy_table::Cell;
 use proto_events::id::Position;
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
+use taskreel_log::api::{EventReader, ReadError, StreamInfo};
+use taskreel_log::views::{SessionRow, TaskRow, ToolRow, session_row, streams, task_row, tool_row};
 
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::note;
+use crate::print::screen::{Screen, note};
 use crate::print::time;
-use taskreel_log::api::{EventReader, ReadError, StreamInfo};
-use taskreel_log::views::streams;
-use taskreel_log::views::{SessionRow, TaskRow, ToolRow, session_row, task_row, tool_row};
 
 /// The default number of rows on a terminal.
 const ROWS_SHOWN: usize = 50;

@@ -1,21 +1,19 @@
 //! The command line's errors: what happened, why, what to do; and the exit code. Only this module turns the
 //! library's errors into these three lines.
 
-use std::fmt;
-use std::io;
 use std::path::Path;
+use std::{fmt, io};
 
 use proto_events::call::CallRejection;
 use proto_events::codec::CodecError;
 use proto_events::model::TaskState;
 use proto_events::task::{ApprovalRejection, TaskRejection};
-
-use crate::print::plain::strip_control_chars;
 use taskreel::Error;
-use taskreel_log::api::Holder;
-use taskreel_log::api::{AppendError, CloseError, OpenError, ReadError};
+use taskreel_log::api::{AppendError, CloseError, Holder, OpenError, ReadError};
 use taskreel_log::jsonl::ExportError;
 use taskreel_log::views::FindError;
+
+use crate::print::plain::strip_control_chars;
 
 /// The answer is "no".
 pub(crate) const EXIT_NO: u8 = 1;

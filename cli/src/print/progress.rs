@@ -1,12 +1,12 @@
 //! The progress of a long command, on stderr if that is a terminal, and its speed.
 
-use std::fmt;
-use std::io;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
+use std::{fmt, io};
+
+use taskreel_log::audit::Progress;
 
 use crate::print::screen::locale_is_utf8;
-use taskreel_log::audit::Progress;
 
 /// The interval at which the bar is redrawn.
 const DRAW_EVERY: Duration = Duration::from_millis(100);

@@ -1,7 +1,5 @@
 //! The output of the commands: colours, marks and widths that fit stdout.
 
-use crate::print::plain::strip_control_chars;
-
 use std::io;
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 
@@ -9,16 +7,17 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, TableStyle};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
-
-use crate::print::problem::Problem;
 use taskreel_log::audit::json::one_line;
+
+use crate::print::plain::strip_control_chars;
+use crate::print::problem::Problem;
 
 /// The longest text of a cell if the width is not known, in characters.
 const CELL_CHARS: usize = 100;
 
 /// The user's choice of colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum ColorWish {
+pub(crate) enum ColorChoice {
     /// Colours on a terminal, unless the environment forbids them.
     #[default]
     Auto,
@@ -55,13 +54,13 @@ impl std::fmt::Debug for Screen {
 
 impl Screen {
     /// Returns the screen of the process's own stdout.
-    pub(crate) fn stdout(json: bool, full: bool, wish: ColorWish) -> Self {
+    pub(crate) fn stdout(json: bool, full: bool, wish: ColorChoice) -> Self {
         let stdout = io::stdout();
         let terminal = stdout.is_terminal();
         let colour = match wish {
-            ColorWish::Always => true,
-            ColorWish::Never => false,
-            ColorWish::Auto => auto_colour(&stdout),
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => auto_colour(&stdout),
         };
         Self {
             out: BufWriter::new(Box::new(stdout)),

@@ -7,18 +7,16 @@ use proto_events::json::JsonText;
 use proto_events::session::Session;
 use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
-
-use crate::print::answer::Answer;
-use crate::print::problem::EXIT_UNKNOWN;
-use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::{count, note};
-use crate::print::time;
 use taskreel_log::api::{EventReader, StreamInfo};
 use taskreel_log::audit::json::{call_kind, number, object, one_line, text, tool_store_json};
 use taskreel_log::audit::words::{parts, result_text};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{call_json, session_row, task_row, tool_row, waiting_for};
+
+use crate::print::answer::Answer;
+use crate::print::problem::{EXIT_UNKNOWN, Problem};
+use crate::print::screen::{Screen, count, note};
+use crate::print::time;
 
 /// Shows one task or session. `events` is the command to type for its events.
 ///

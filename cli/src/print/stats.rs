@@ -1,13 +1,12 @@
 //! `stats`: prints sums over calls.
 
 use comfy_table::{Cell, CellAlignment};
+use taskreel_log::api::EventReader;
+use taskreel_log::views::{StatsGroup, stats as sums};
 
 use crate::print::answer::Answer;
 use crate::print::problem::Problem;
-use crate::print::screen::Screen;
-use crate::print::screen::note;
-use taskreel_log::api::EventReader;
-use taskreel_log::views::{StatsGroup, stats as sums};
+use crate::print::screen::{Screen, note};
 
 /// Prints sums over all calls of a log, by tool, model and session.
 ///

@@ -2,7 +2,6 @@
 
 use jiff::tz::TimeZone;
 use proto_events::envelope::Timestamp;
-
 use taskreel_log::ports::{Clock as _, SystemClock};
 
 /// Returns the local time.

@@ -3,13 +3,13 @@
 
 use std::collections::HashMap;
 
-use crate::print::problem::EXIT_USAGE;
-use crate::print::problem::Problem;
 use proto_events::id::{Digest, Mint, check_id};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::PostedTask;
 use serde_json::value::RawValue;
 use taskreel_log::ports::Ports;
+
+use crate::print::problem::{EXIT_USAGE, Problem};
 
 /// Returns all tasks in a text.
 ///

@@ -1,11 +1,13 @@
 //! An append: the records that are written together or not at all, and the answer to it.
 
-use crate::api::error::AppendError;
-use crate::api::record::Fence;
+use std::pin::Pin;
+
 use proto_events::codec::record::EncodedRecord;
 use proto_events::envelope::Committed;
 use proto_events::id::{ExpectedVersion, StreamId};
-use std::pin::Pin;
+
+use crate::api::error::AppendError;
+use crate::api::record::Fence;
 
 /// The part of an append that extends one stream.
 #[derive(Debug, Clone)]

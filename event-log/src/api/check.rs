@@ -7,11 +7,10 @@ use proto_events::codec::record::EncodedRecord;
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
 
-use crate::limits::RECORD_BYTES_MAX;
-
 use crate::api::append::{Append, AppendPart, Appended};
 use crate::api::error::AppendError;
 use crate::api::record::StoredRecord;
+use crate::limits::RECORD_BYTES_MAX;
 
 /// Checks an append by itself: it has parts, names each stream once, and each record has the append's stream,
 /// set id, part number, fence and version, and is no larger than a record may be. Every store calls this

@@ -1,9 +1,10 @@
 //! The live feed of a store: records as they become durable.
 
-use crate::api::record::StoredRecord;
-use crate::sync::broadcast;
 use std::fmt;
 use std::sync::Arc;
+
+use crate::api::record::StoredRecord;
+use crate::sync::broadcast;
 
 /// A live feed of the records that become durable, as the store publishes them. Most readers want a
 /// [`Subscription`](crate::read::Subscription) instead, which fills the gaps.

@@ -1,11 +1,12 @@
 //! Open work: whether a record leaves its stream with work that continues. The one rule that writer, index
 //! and readers share.
 
+use std::borrow::Cow;
+
 use proto_events::codec::record::{EventView, RecordView};
 use proto_events::codec::{kind, state_after};
 use proto_events::id::Category;
 use proto_events::model::TaskState;
-use std::borrow::Cow;
 
 /// The effect of a record on its stream's open work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,15 +1,17 @@
 //! The reading half of the log.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use proto_events::codec::record::{EventView, RecordView, StoredEvent};
+use proto_events::id::{Position, StreamId, Version};
+
 use crate::api::error::ReadError;
 use crate::api::open_work::{WorkChange, work_change};
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::limits::READ_PAGE_RECORDS;
-use proto_events::codec::record::{EventView, RecordView, StoredEvent};
-use proto_events::id::{Position, StreamId, Version};
-use std::borrow::Cow;
-use std::collections::HashSet;
-use std::ops::ControlFlow;
 
 /// Returns the task streams whose state is `working`, in order of their names. Makes one pass over the log;
 /// only the few events that change a task's state are decoded, and these are compared with their digests.

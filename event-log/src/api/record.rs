@@ -1,8 +1,9 @@
 //! Records as the log returns them, and the fence that separates one writer from the next.
 
+use std::sync::Arc;
+
 use proto_events::codec::record::{EncodedRecord, Record, RecordError};
 use proto_events::id::{Digest, Position, StreamId, Version};
-use std::sync::Arc;
 
 /// A record with its place in the log. A store makes one of an append's record with [`StoredRecord::new`]; a
 /// store that keeps bytes fills in the fields, after it has compared bytes and bodies with their hashes.

@@ -1,9 +1,11 @@
 //! Records shown in place, without copying the log.
 
-use crate::api::error::ReadError;
+use std::ops::ControlFlow;
+
 use proto_events::codec::record::RecordView;
 use proto_events::id::{Digest, Position, StreamId};
-use std::ops::ControlFlow;
+
+use crate::api::error::ReadError;
 
 /// The checks that a scan makes before it shows a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

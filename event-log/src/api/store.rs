@@ -1,5 +1,7 @@
 //! The whole log: reading, appending, following, closing.
 
+use std::sync::Arc;
+
 use crate::api::append::{Append, AppendFuture, Appended};
 #[cfg(doc)]
 use crate::api::error::AppendError;
@@ -7,7 +9,6 @@ use crate::api::error::{CloseError, OpenError, ReadError};
 use crate::api::feed::Feed;
 use crate::api::reader::EventReader;
 use crate::api::record::Fence;
-use std::sync::Arc;
 
 /// The whole log: what a store implements. Its rules of reading are [`EventReader`]'s.
 ///

@@ -56,8 +56,9 @@ fn shown(value: Option<&Value>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use serde_json::json;
+
+    use super::*;
 
     #[test]
     fn the_first_difference_is_named_by_its_path() {

@@ -171,12 +171,12 @@ impl BlockBuilder {
 
 #[cfg(test)]
 mod tests {
+    use proto_events::id::{Digest, Position, Version};
+
     use super::*;
     use crate::engine::index::Index;
     use crate::engine::index::load::load_block;
-    use crate::engine::slot::IndexedRecord;
-    use crate::engine::slot::Slot;
-    use proto_events::id::{Digest, Position, Version};
+    use crate::engine::slot::{IndexedRecord, Slot};
 
     /// Builds an index of many records over many values and groups, and its sorted blocks.
     fn built(records: u32) -> (Index, Vec<Vec<u8>>, Option<Watermark>) {

@@ -13,8 +13,6 @@ pub(crate) mod load;
 pub(crate) mod remembered;
 pub(crate) mod streams;
 
-use crate::engine::slot::{BlockRecord, IndexedRecord, NO_SLOT, Slot, StreamEnd};
-
 use std::collections::HashSet;
 
 use proto_events::id::{Position, StreamId, Version};
@@ -25,6 +23,7 @@ use crate::engine::blocks::BlockBuilder;
 use crate::engine::index::chunked::Chunked;
 use crate::engine::index::remembered::Remembered;
 use crate::engine::index::streams::{Stream, Streams};
+use crate::engine::slot::{BlockRecord, IndexedRecord, NO_SLOT, Slot, StreamEnd};
 
 /// Number of values between two whose first position is kept, so that a position is found with a few reads.
 const LANDMARK: u64 = 16;
@@ -230,8 +229,9 @@ impl Index {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proto_events::id::Digest;
+
+    use super::*;
 
     fn name(n: u32) -> String {
         format!("task-writer/task_20261121_{n:08x}")

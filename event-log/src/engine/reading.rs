@@ -4,8 +4,6 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::engine::values::Values;
-
 use std::sync::Arc;
 
 use proto_events::codec::record::{Record, RecordView};
@@ -18,6 +16,7 @@ use crate::api::record::StoredRecord;
 use crate::engine::chunks;
 use crate::engine::slot::Slot;
 use crate::engine::value::{Entries, Entry, Value, first_position};
+use crate::engine::values::Values;
 
 /// A record in its value, with its header decoded.
 pub(crate) struct Located<'a> {

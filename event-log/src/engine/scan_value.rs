@@ -1,12 +1,11 @@
 //! Scans of the log without copying: records are shown in place, in order of position.
 
-use crate::api::scan::{Compare, ScanStep, Scanned};
-
 use std::ops::ControlFlow;
 
 use proto_events::id::Position;
 
 use crate::api::error::ReadError;
+use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::engine::reading::{Located, located_records};
 
 /// Shows the records of one value that hold events from a position on. `whole` checks a record with chunks.

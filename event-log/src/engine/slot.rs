@@ -1,7 +1,8 @@
 //! The entries of the index: a stream's end, and the place of a record.
 
-use crate::api::open_work::WorkChange;
 use proto_events::id::{Digest, Version};
+
+use crate::api::open_work::WorkChange;
 
 /// The place of a record in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,12 +11,7 @@ pub(crate) mod sink;
 #[cfg(all(test, not(shuttle)))]
 pub(crate) mod tests;
 
-use crate::engine::writer::shared::{Job, Shared};
-use crate::engine::writer::sink::{Sink, Tail};
-
 use std::sync::{Arc, PoisonError};
-
-use crate::limits::{GROUP_APPENDS, HEAD_REWRITE_EVERY};
 
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
@@ -25,6 +20,9 @@ use crate::engine::head::Head;
 use crate::engine::value::ValueBuilder;
 pub(crate) use crate::engine::writer::ask::ask;
 use crate::engine::writer::group::{Admission, Group};
+use crate::engine::writer::shared::{Job, Shared};
+use crate::engine::writer::sink::{Sink, Tail};
+use crate::limits::{GROUP_APPENDS, HEAD_REWRITE_EVERY};
 use crate::sync::{Instant, broadcast, mpsc, sleep_until};
 
 /// A guard that poisons the store if the writer panics: the state of its last group is then unknown.

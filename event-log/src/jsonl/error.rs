@@ -1,7 +1,6 @@
 //! Errors of reading a file as an exported log.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use proto_events::id::{Position, StreamId, Version};
 

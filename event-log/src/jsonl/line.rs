@@ -1,7 +1,5 @@
 //! A line of an export: its fields, compared with its record's bytes.
 
-use crate::jsonl::schema::SCHEMA;
-
 use std::borrow::Cow;
 
 use proto_events::codec::record::{EncodedRecord, FORMAT};
@@ -10,6 +8,7 @@ use serde::Deserialize;
 
 use crate::api::record::StoredRecord;
 use crate::jsonl::error::{DamagedLine, ExportError};
+use crate::jsonl::schema::SCHEMA;
 
 /// The first line of an export, which describes the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -1,11 +1,13 @@
 //! Every record of a log in order of position, a page at a time.
 
+use std::ops::ControlFlow;
+
+use proto_events::id::{Position, StreamId};
+
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page};
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::limits::READ_PAGE_STREAMS;
-use proto_events::id::{Position, StreamId};
-use std::ops::ControlFlow;
 
 /// Shows every record of the log to `visit`, in order of position, until it answers with an error.
 ///

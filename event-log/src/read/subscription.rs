@@ -1,19 +1,17 @@
 //! Following the log: first the records that exist, then those that become durable, without gaps or repeats.
 //! A reader that is too slow for the live feed is notified and reads on from the log.
 
-use crate::api::feed::{Feed, FeedError};
-
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
 use proto_events::id::{Position, StreamId, Version};
 
-use crate::limits::READ_PAGE_RECORDS;
-
 use crate::api::error::ReadError;
+use crate::api::feed::{Feed, FeedError};
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
+use crate::limits::READ_PAGE_RECORDS;
 use crate::sync::spawn_blocking;
 
 /// An item that a subscription delivers.

@@ -15,7 +15,6 @@ use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::engine::keys::{Key, parse};
 use crate::engine::reading;
-
 use crate::sled::database::{damaged, open_database, sled_error};
 use crate::sled::dir;
 use crate::sled::guard::copy::Copy;

@@ -1,13 +1,15 @@
 //! sled's database: how it is opened, and its errors in our words.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use ::sled::{Db, Mode};
+
 use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::engine::head::HEAD_FILE;
 use crate::sled::dir::{blob_files, io_error};
 use crate::sled::options::SledOptions;
-use ::sled::{Db, Mode};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 
 /// Bytes of sled's segments: sled keeps data up to a quarter of one out of blob files, and 17 values together
 /// are smaller than that. Fixed when a log is created.

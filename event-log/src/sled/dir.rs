@@ -1,17 +1,15 @@
 //! The directory around the database: the marker file that identifies it as a log, its blob files, its lock.
 
-use crate::engine::files::NEW;
-
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::engine::files;
+use crate::engine::files::NEW;
 use crate::engine::head::HEAD_FILE;
-
-use crate::api::durability::Durability;
 use crate::sled::options::SledOptions;
 
 /// The only format of the log so far.

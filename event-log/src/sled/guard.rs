@@ -12,17 +12,15 @@ pub(crate) mod lock;
 pub(crate) mod segment;
 pub(crate) mod tear;
 
-use crate::sled::guard::lock::lock;
-
 use std::fs::{File, OpenOptions};
 use std::path::Path;
 
+use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::api::note::OpenNote;
 use crate::engine::head::Head;
-
-use crate::api::durability::Durability;
 use crate::sled::dir::{DATA_FILE, io_error};
+use crate::sled::guard::lock::lock;
 
 /// The result of the guard's checks.
 #[derive(Debug)]

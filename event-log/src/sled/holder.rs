@@ -4,10 +4,9 @@
 use std::io;
 use std::path::Path;
 
-use crate::ports::{Clock as _, SystemClock};
-
 pub(crate) use crate::api::holder::Holder;
 use crate::engine::files;
+use crate::ports::{Clock as _, SystemClock};
 
 /// Name of the file.
 const HOLDER_FILE: &str = "holder";

@@ -16,6 +16,7 @@ use proto_events::id::{ExpectedVersion, Version};
 
 use crate::api::append::{Append, AppendPart};
 use crate::api::check;
+use crate::api::durability::Durability;
 use crate::api::error::{AppendError, OpenError};
 use crate::api::record::Fence;
 use crate::engine::blocks::BlockBuilder;
@@ -26,8 +27,6 @@ use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::Tail;
 use crate::limits::{GROUP_APPENDS, IMPORT_GROUP_BYTES};
-
-use crate::api::durability::Durability;
 use crate::sled::database::{PARTITION, head_error, open_database, refuse_blobs, sled_error};
 use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, FORMAT, io_error};

@@ -1,7 +1,5 @@
 //! Opening a log: refusals, checks, and what is made durable before the first append.
 
-use crate::sled::database::{PARTITION, damaged, head_error, open_database, refuse_blobs, sled_error};
-
 use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -11,32 +9,29 @@ use ::sled::{Db, Tree};
 use proto_events::id::Position;
 use tokio::sync::mpsc;
 
+use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::api::record::Fence;
 use crate::engine::chunks::Chunk;
-use crate::engine::halt;
 use crate::engine::head::{HEAD_FILE, Head};
-use crate::engine::keys;
 use crate::engine::keys::{Key, value_key};
 use crate::engine::spacer::Spacer;
 use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::{Sink as _, Tail};
+use crate::engine::{halt, keys};
 use crate::limits::WRITER_QUEUE_APPENDS;
-
-use crate::api::durability::Durability;
-use crate::sled::dir;
+use crate::sled::database::{PARTITION, damaged, head_error, open_database, refuse_blobs, sled_error};
 use crate::sled::dir::{DATA_FILE, FORMAT, io_error};
-use crate::sled::guard;
 use crate::sled::guard::Guarded;
-use crate::sled::index;
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
 use crate::sled::options::SledOptions;
 use crate::sled::scan::{Scan, ScanError};
 use crate::sled::sink::{SledSink, Trees, catch_sled, sync_all};
 use crate::sled::store::SledStore;
+use crate::sled::{dir, guard, index};
 
 impl SledStore {
     /// Opens the log in `dir`, or creates one.

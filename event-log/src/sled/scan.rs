@@ -14,7 +14,6 @@ use crate::engine::keys::{Key, parse};
 use crate::engine::reading::{Located, located_records};
 use crate::engine::slot::{IndexedRecord, Slot, StreamEnd, tag};
 use crate::limits::APPENDS_REMEMBERED;
-
 use crate::sled::index::KeptIndex;
 
 /// The state of the scan.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use ::sled::{Db, IVec, Tree};
 
+use crate::api::durability::Durability;
 use crate::api::error::ReadError;
 use crate::engine::blocks::Watermark;
 use crate::engine::head::Head;
@@ -15,8 +16,6 @@ use crate::engine::spacer::Spacer;
 use crate::engine::values::Values;
 use crate::engine::writer::sink::Sink;
 use crate::engine::{files, halt};
-
-use crate::api::durability::Durability;
 use crate::sled::index::WATERMARK;
 
 /// The trees that readers use. While a handle is alive, the directory stays locked.

@@ -1,5 +1,13 @@
 //! The store over a log directory: [`EventReader`] and [`EventStore`] on sled's trees.
 
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use proto_events::id::{Position, StreamId, Version};
+use tokio::sync::mpsc;
+
 use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::check;
 use crate::api::durability::Durability;
@@ -18,12 +26,6 @@ use crate::engine::{reading, scan_value, writer};
 use crate::sled::dir;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::Trees;
-use proto_events::id::{Position, StreamId, Version};
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::JoinHandle;
-use tokio::sync::mpsc;
 
 /// A log in a directory. Dropping it closes it.
 pub struct SledStore {

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
-
 // For the tests of the store in a directory.
 #[doc(hidden)]
 pub use crate::engine::index::alone::{IndexAlone, index_alone};

@@ -15,7 +15,6 @@ use crate::api::error::{AppendError, CloseError, OpenError};
 use crate::api::feed::Feed;
 use crate::api::record::Fence;
 use crate::api::store::EventStore;
-
 pub(crate) use crate::testing::faulty::plan::{AppendFault, Faults};
 
 /// A store that wraps another and fails on demand, to test how agents behave on a bad disk.
@@ -66,12 +65,12 @@ struct State {
     /// The versions at which streams end once the appends passed on are written.
     ends: HashMap<StreamId, Version>,
     /// Appends that may have landed and are not shown to readers.
-    hidden: Vec<Hidden>,
+    hidden: Vec<HiddenAppend>,
 }
 
 /// An append that is not shown to readers.
 #[derive(Debug, Clone)]
-struct Hidden {
+struct HiddenAppend {
     set_id: [u8; 16],
     /// The append's streams, and the versions at which they ended before it.
     streams: Vec<(StreamId, Version)>,
@@ -142,7 +141,7 @@ impl FaultyStore {
     /// Lets the write land and returns `Ambiguous` to its caller. With `shown`, only the reply is lost.
     fn land(&self, state: &mut State, append: Append, why: &str, shown: bool) -> AppendFuture {
         if !shown {
-            state.hidden.push(Hidden::of(&append));
+            state.hidden.push(HiddenAppend::of(&append));
         }
         let answer = self.inner.append(append);
         let (shared, why) = (Arc::clone(&self.state), why.to_owned());
@@ -197,7 +196,7 @@ impl State {
     }
 }
 
-impl Hidden {
+impl HiddenAppend {
     fn of(append: &Append) -> Self {
         let streams = append.parts.iter().map(|part| (part.stream.clone(), part.expected.version()));
         Self { set_id: append.set_id, streams: streams.collect() }

@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::time::Duration;
 
 use proto_events::call::recovery::{Moment, Next, resume};
 use proto_events::call::{Call, CallStatus};
@@ -11,7 +12,6 @@ use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId};
 use proto_events::json::JsonText;
 use proto_events::task::{Approval, Task};
-use std::time::Duration;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
@@ -30,7 +30,7 @@ pub struct CallRow {
     pub call_id: String,
     /// The approval that the call waits for.
     pub approval_id: Option<String>,
-    /// `tool` or `infer`.
+    /// `tool`, `infer` or `delegate`.
     pub kind: &'static str,
     /// The tool, or backend and model.
     pub target: String,

@@ -10,8 +10,7 @@ use proto_events::task::TaskEvent;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StreamInfo;
-use crate::read::for_each::for_each_record;
-use crate::read::for_each::for_each_stream;
+use crate::read::for_each::{for_each_record, for_each_stream};
 
 /// The shortest prefix of an id that is looked up, in characters: a shorter one matches too much.
 const PREFIX_CHARS_MIN: usize = 4;

@@ -1,9 +1,8 @@
 //! Damages to a log, in a form that can be passed to another process and repeated.
 
-use std::fmt;
-use std::fs;
 use std::path::Path;
 use std::str::FromStr;
+use std::{fmt, fs};
 
 use crate::base::{Base, names};
 use crate::dice::Dice;

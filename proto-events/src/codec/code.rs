@@ -5,6 +5,7 @@ use crate::call::request::{CallKind, Recovery};
 use crate::codec::error::FieldError;
 use crate::envelope::Basis;
 use crate::model::llm_message::LlmRole;
+use crate::model::run_budget::BudgetLimit;
 use crate::model::task_state::TaskState;
 
 /// An enum that is stored as one byte.
@@ -54,6 +55,9 @@ codes! {
     FailureClass { BeforeEffect = 0, AfterEffect = 1, Rejected = 2, Exhausted = 3 }
     CancelStage { Requested = 0, InFlight = 1 }
     Basis { Asserted = 0, Authenticated = 1 }
+    BudgetLimit {
+        Steps = 0, LlmCalls = 1, ToolCalls = 2, InputTokens = 3, OutputTokens = 4, RuntimeSeconds = 5,
+    }
 }
 
 #[cfg(test)]
@@ -80,5 +84,6 @@ mod tests {
         round_trips::<FailureClass>();
         round_trips::<CancelStage>();
         round_trips::<Basis>();
+        round_trips::<BudgetLimit>();
     }
 }

@@ -256,7 +256,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
     })
 }
 
-/// A verdict as events and snapshots keep it.
+/// A verdict as events keep it.
 pub(super) fn verdict_of(verdict: &Verdict) -> (u8, String) {
     match verdict {
         Verdict::Landed(result) => (0, result.as_str().to_owned()),

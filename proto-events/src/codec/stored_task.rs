@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::codec::code::Coded;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::storable::{Payload, Storable};
 use crate::codec::stored_approval::{ApprovalDecidedV1, ApprovalRequestedV1};
@@ -11,7 +12,7 @@ use crate::codec::stored_model::{
 use crate::codec::upcast::{Schema, first_version, read, write};
 use crate::codec::{kind, payload, stored_call};
 use crate::id::Category;
-use crate::model::run_budget::{BudgetLimit, LimitUse};
+use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::event::TaskEvent;
 
@@ -47,24 +48,11 @@ struct LimitUseV1 {
 
 impl LimitUseV1 {
     fn of(over: &LimitUse) -> Self {
-        Self { limit: limit_code(over.limit), used: over.used, allowed: over.allowed }
+        Self { limit: over.limit.code(), used: over.used, allowed: over.allowed }
     }
 
     fn read(&self) -> Result<LimitUse, FieldError> {
-        let limit = BudgetLimit::ALL.into_iter().find(|limit| limit_code(*limit) == self.limit);
-        let limit = limit.ok_or(FieldError::Code(self.limit))?;
-        Ok(LimitUse { limit, used: self.used, allowed: self.allowed })
-    }
-}
-
-const fn limit_code(limit: BudgetLimit) -> u8 {
-    match limit {
-        BudgetLimit::Steps => 0,
-        BudgetLimit::LlmCalls => 1,
-        BudgetLimit::ToolCalls => 2,
-        BudgetLimit::InputTokens => 3,
-        BudgetLimit::OutputTokens => 4,
-        BudgetLimit::RuntimeSeconds => 5,
+        Ok(LimitUse { limit: Coded::of_code(self.limit)?, used: self.used, allowed: self.allowed })
     }
 }
 

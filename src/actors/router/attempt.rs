@@ -1,5 +1,10 @@
 //! An attempt of a call: runs the tool, the model or the request to another agent and reports its end.
 
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use proto_events::call::{CallFailure, CallKind, FailureClass};
+
 use crate::actors::router::context::{AttemptContext, failed, short};
 use crate::actors::router::delegate;
 use crate::actors::router::tool_attempt::tool;
@@ -7,9 +12,6 @@ use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::{InferError, InferErrorKind, InferRequest, retry_delay};
-use futures_util::FutureExt as _;
-use proto_events::call::{CallFailure, CallKind, FailureClass};
-use std::panic::AssertUnwindSafe;
 
 /// Carries out one attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
 pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {

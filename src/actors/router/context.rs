@@ -1,13 +1,15 @@
 //! The context of an attempt, and the failures that the router reports itself.
 
+use std::sync::Arc;
+
+use proto_events::call::{CallFailure, FailureClass};
+use taskreel_log::ports::Ports;
+
 use crate::actors::shared::messages::AttemptEnd;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::limits::ERROR_TEXT_BYTES;
 use crate::live::LiveSource;
 use crate::tools::tool::Cancellation;
-use proto_events::call::{CallFailure, FailureClass};
-use std::sync::Arc;
-use taskreel_log::ports::Ports;
 
 /// The input of an attempt besides its order.
 pub(crate) struct AttemptContext {

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use proto_events::call::{CallFailure, CallRequested, FailureClass};
 use proto_events::json::JsonObject;
 use proto_events::model::PostedTask;
+use taskreel_log::ports::{Clock, Ports};
 
 use crate::actors::shared::messages::{AttemptEnd, Recall};
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, Peers};
-use crate::limits::{RECALL_AGAIN_AFTER, RECALL_TRIES, RECALL_WITHIN};
-use taskreel_log::ports::{Clock, Ports};
+use crate::limits::{RECALL_RETRY_DELAY, RECALL_TRIES, RECALL_WITHIN};
 
 /// Carries out one attempt: sends the task that the intent holds, and waits for its end.
 pub(crate) async fn attempt(
@@ -71,7 +71,7 @@ pub(crate) async fn recall(peer: Arc<dyn Peer>, recall: Recall, clock: Arc<dyn C
             match peer.cancel(&task_id, &reason).await {
                 // The task we sent may not have arrived there yet.
                 Err(error) if error.kind() == PeerErrorKind::NotFound && again < RECALL_TRIES => {
-                    clock.sleep(RECALL_AGAIN_AFTER).await;
+                    clock.sleep(RECALL_RETRY_DELAY).await;
                 }
                 done => return done,
             }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use futures_util::FutureExt;
 use proto_events::call::Verdict;
+use taskreel_log::ports::Clock;
 
 use crate::actors::router::Router;
 use crate::actors::router::context::short;
@@ -16,7 +17,6 @@ use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
 use crate::limits::CANCEL_GRACE;
 use crate::tools::tool::{Cancellation, ToolContext, ToolContextParts};
-use taskreel_log::ports::Clock;
 
 impl Handler<ProbeOrder> for Router {
     type Result = ();

@@ -2,8 +2,6 @@
 //! A tool that is to stop is signaled, given a grace period, and then dropped; a model's answer is dropped at
 //! once.
 
-use proto_events::id::StreamId;
-
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +9,14 @@ use std::time::Duration;
 
 use actix::{Message, Recipient};
 use proto_events::call::FailureClass;
+use proto_events::id::StreamId;
+use taskreel_log::ports::Clock;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::actors::router::context::failed;
-use crate::actors::shared::messages::AttemptEnd;
-use crate::actors::shared::messages::Within;
+use crate::actors::shared::messages::{AttemptEnd, Within};
 use crate::actors::shared::permits::CallPermit;
 use crate::tools::tool::Cancellation;
-use taskreel_log::ports::Clock;
 
 /// A report about an attempt that was sent.
 #[derive(Message)]

@@ -1,10 +1,11 @@
 //! Appending on behalf of a command: the span, and the note of an append whose outcome is unknown.
 
+use taskreel_log::api::{Append, AppendError, Appended};
+use tracing::Instrument;
+
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans;
 use crate::actors::shared::unresolved::UnresolvedAppends;
-use taskreel_log::api::{Append, AppendError, Appended};
-use tracing::Instrument;
 
 /// A guard that notes its append unless it got a clear answer. An actor that ends before the answer drops it.
 struct AppendWatch<'a> {

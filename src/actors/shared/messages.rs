@@ -1,8 +1,6 @@
 //! Messages between the actors. Each operation on a task carries its reply channel, so that a caller can wait
 //! on any runtime and a caller that goes away cancels nothing.
 
-use tracing::Span;
-
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
@@ -17,9 +15,9 @@ use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use crate::actors::shared::permits::CallPermit;
-
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::models::backend::InferRequest;

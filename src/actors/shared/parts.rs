@@ -1,5 +1,13 @@
 //! The parts that every actor of a system is given.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix::Recipient;
+use taskreel_log::api::EventStore;
+use taskreel_log::ports::Ports;
+
 use crate::actors::shared::messages::{
     Abort, AcquireTurn, BecameIdle, Order, ProbeOrder, Recall, Stopped, ToTask,
 };
@@ -8,12 +16,6 @@ use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::unresolved::UnresolvedAppends;
 use crate::agent::card::Agent;
 use crate::live::LiveHub;
-use actix::Recipient;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-use taskreel_log::api::EventStore;
-use taskreel_log::ports::Ports;
 
 /// The parts of a system before it starts.
 #[derive(Clone)]

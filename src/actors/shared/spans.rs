@@ -3,19 +3,17 @@
 //! span lasts until its outcome is written, so that it contains the append. An error is recorded once, on its
 //! call.
 
-use crate::actors::shared::messages::Within;
-
 use proto_events::call::CallKind;
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
 use proto_events::task::Task;
+use taskreel_log::api::{Append, Appended};
 use tracing::Span;
 use tracing::field::{Empty, display};
 
-use crate::actors::shared::messages::{AttemptEnd, Order};
+use crate::actors::shared::messages::{AttemptEnd, Order, Within};
 use crate::models::backend::InferReply;
 use crate::run::steps::session_id;
-use taskreel_log::api::{Append, Appended};
 
 /// The span of one run of a task, from the first command until the task stops.
 #[derive(Debug, Default)]

@@ -10,12 +10,12 @@ use proto_events::decider::Decider;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Digest, StreamId};
 use proto_events::tool_store::{ToolStore, ToolStoreCommand};
+use taskreel_log::api::EventStore;
 use tokio::sync::OwnedMutexGuard;
 
 use crate::actors::entity::Entity;
 use crate::error::Error;
 use crate::tools::state::ToolState;
-use taskreel_log::api::EventStore;
 
 /// The stores of all tools of one agent that were used.
 pub(crate) struct ToolStores {

@@ -14,9 +14,8 @@ use tokio::task::AbortHandle;
 use tracing::Instrument;
 
 use crate::actors::shared::live_actors::{IdleState, Passivate};
-use crate::actors::shared::messages::Within;
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, BecameIdle, Cause, Stopped, TaskOp, TaskView, ToTask,
+    Abort, AcquireTurn, BecameIdle, Cause, Stopped, TaskOp, TaskView, ToTask, Within,
 };
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans::RunSpan;

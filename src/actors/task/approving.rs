@@ -1,7 +1,5 @@
 //! Approvals: the decisions of handlers and persons, and what follows.
 
-use crate::run::decided;
-
 use proto_events::envelope::Metadata;
 use proto_events::task::{ApprovalDecided, TaskCommand};
 
@@ -10,6 +8,7 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, BY_HANDLER};
 use crate::error::Error;
+use crate::run::decided;
 use crate::run::question::Act;
 
 impl TaskCore {

@@ -2,9 +2,6 @@
 //! return the effects to be performed now that their intents are on disk. `ops` decides the operation itself,
 //! `flush` writes, `decide` adds a call's writes to its tool's state.
 
-use crate::actors::task::effect::Effect;
-use crate::run::next;
-
 use std::sync::Arc;
 
 use proto_events::codec::CodecError;
@@ -13,16 +10,17 @@ use proto_events::id::{Mint, StreamId};
 use proto_events::limits::EVENTS_PER_APPEND_MAX;
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
+use taskreel_log::api::AppendError;
 
 use crate::actors::entity::Entity;
 use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp, TurnLease};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::tool_stores::HeldStore;
-use crate::error::Error;
-use crate::run::question::{Act, Question, Step, TurnView};
-use taskreel_log::api::AppendError;
-
+use crate::actors::task::effect::Effect;
 use crate::actors::task::outside::Outside;
+use crate::error::Error;
+use crate::run::next;
+use crate::run::question::{Act, Question, Step, TurnView};
 
 /// The number of times a decision is repeated after another writer extended a stream. Streams have one
 /// writer, so more than a few conflicts in a row are a fault.

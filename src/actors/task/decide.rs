@@ -1,5 +1,6 @@
-//! A call's writes to its tool's state: decided with the call's success, written in the same append. If the
-//! tool's state refuses them, the call has failed and none of them is kept.
+//! The decision of an operation together with a call's writes to its tool's state: the writes are decided with
+//! the call's success and written in the same append. If the tool's state refuses them, the call has failed
+//! and none of them is kept.
 
 use proto_events::call::{CallFailure, FailureClass};
 use proto_events::envelope::Metadata;

@@ -1,9 +1,10 @@
 //! The effects of a task: what it has the router do, once the intent is on disk.
 
-use crate::actors::shared::messages::{Order, ProbeOrder, Recall};
-use crate::agent::approval::ApprovalRequest;
 use proto_events::envelope::Timestamp;
 use proto_events::id::StreamId;
+
+use crate::actors::shared::messages::{Order, ProbeOrder, Recall};
+use crate::agent::approval::ApprovalRequest;
 
 /// An effect, performed in this order once the append is durable.
 pub(crate) enum Effect {

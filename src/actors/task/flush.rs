@@ -1,8 +1,6 @@
 //! The append of pending events of the task, the session and a tool's state, all at once, and the effects
 //! that follow.
 
-use crate::run::infer_request;
-
 use std::sync::Arc;
 
 use proto_events::call::{CallEvent, CallKind, FailureClass};
@@ -11,16 +9,16 @@ use proto_events::id::Digest;
 use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
+use taskreel_log::api::Append;
 
 use crate::actors::entity::{Entity, Seed, SetPart};
 use crate::actors::router::delegate;
-use crate::actors::shared::messages::Within;
-use crate::actors::shared::messages::{Order, Recall, SessionAppended};
+use crate::actors::shared::messages::{Order, Recall, SessionAppended, Within};
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::actors::task::effect::Effect;
 use crate::error::Error;
-use taskreel_log::api::Append;
+use crate::run::infer_request;
 
 impl TaskCore {
     /// Writes what is pending; its effects go to the outbox once it is durable.

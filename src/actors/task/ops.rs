@@ -1,7 +1,5 @@
 //! The operations of a task: the commands that each of them decides, before anything is planned.
 
-use crate::run::{resolved, steps};
-
 use proto_events::call::recovery::{Failed, Moment, Next};
 use proto_events::call::{CallCommand, CallRejection};
 use proto_events::envelope::Metadata;
@@ -18,6 +16,7 @@ use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::error::Error;
 use crate::run;
 use crate::run::question::Act;
+use crate::run::{resolved, steps};
 
 /// Returns the time and the epoch of a decision.
 fn moment(shared: &Shared, metadata: &Metadata) -> Moment {

@@ -1,5 +1,11 @@
 //! The work outside the log for a task's open calls: permits, probes, deadlines and recovery of the run.
 
+use proto_events::call::{
+    CallCommand, CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
+};
+use proto_events::envelope::Metadata;
+use proto_events::task::TaskCommand;
+
 use crate::actors::shared::messages::ProbeOrder;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::permits::CallPermit;
@@ -8,10 +14,6 @@ use crate::actors::task::effect::Effect;
 use crate::actors::task::outside::Outside;
 use crate::error::Error;
 use crate::run::deadline;
-use proto_events::call::{CallCommand, CallRequested};
-use proto_events::call::{CallEvent, CallStatus, CancelStage, Recovery, Verdict, VerdictBy};
-use proto_events::envelope::Metadata;
-use proto_events::task::TaskCommand;
 
 impl TaskCore {
     /// Notes the run's deadline and requests a wake-up then, once for each run.

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use proto_events::json::{JsonObject, JsonText};
+use taskreel_log::ports::{Clock, SystemClock};
 
 use crate::models::backend::{InferError, InferErrorKind};
 use crate::tools::registry::ToolSpec;
-use taskreel_log::ports::{Clock, SystemClock};
 
 /// The longest name of a tool or speaker that the APIs accept, in bytes.
 const NAME_BYTES_MAX: usize = 64;

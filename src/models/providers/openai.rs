@@ -14,9 +14,6 @@ pub(crate) mod sse;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::models::providers::openai::body::OWN_FIELDS;
-use crate::models::providers::openai::settings::{NativeTools, Settings, SystemNotes};
-
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +28,8 @@ use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest}
 use crate::models::providers::client::ModelClient;
 use crate::models::providers::common::{described, failed};
 use crate::models::providers::key::{KeySource, Secrets, key_setters};
+use crate::models::providers::openai::body::OWN_FIELDS;
+use crate::models::providers::openai::settings::{NativeTools, Settings, SystemNotes};
 use crate::tools::future::BoxFuture;
 
 /// A model on a server that speaks `OpenAI`'s chat completions.

@@ -3,7 +3,6 @@
 //! The other agent is given a task of its own. The intent holds that task in full: each attempt sends the
 //! same one, so that an agent that knows its id returns the first answer again.
 
-use crate::run::notes;
 use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, FailureClass, NewCall};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{LlmMessage, LlmRole, Message, ModelError, Part, PostedTask, RunContext};
@@ -11,12 +10,11 @@ use proto_events::turn::TurnMessage;
 
 use crate::agent::peer::{Peer, PeerAnswer};
 use crate::grammar::action::{Action, AgentAction, Reply};
-use crate::run::deadline;
 use crate::run::infer::append_message::append_message;
-use crate::run::permit;
 use crate::run::permit::{Permission, PermissionRequest};
 use crate::run::question::{Act, Progress, Question, Step};
 use crate::run::steps::{idempotency_key, millis, start};
+use crate::run::{deadline, notes, permit};
 
 /// The capability that a model needs in order to ask another agent, under Protolink's name.
 const CAPABILITY: &str = "agent.delegate";

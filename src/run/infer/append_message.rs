@@ -1,9 +1,10 @@
 //! Messages that the loop adds to the turn.
 
-use crate::run::question::{Act, Question};
 use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
 use proto_events::turn::TurnMessage;
+
+use crate::run::question::{Act, Question};
 
 /// Adds a message to the turn, which the session or the task keeps.
 pub(crate) fn append_message(question: &Question<'_>, message: TurnMessage) -> Act {

@@ -1,7 +1,5 @@
 //! Calls of the model: the intent, which names what the model is shown, and the request itself.
 
-use crate::run::shown::{output_schema, prompt_ref};
-
 use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, NewCall, Recovery};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
@@ -9,6 +7,7 @@ use proto_events::model::Part;
 use crate::models::backend::InferBackend;
 use crate::run::infer::spent::{About, over_budget};
 use crate::run::question::{At, Progress, Question, Step};
+use crate::run::shown::{output_schema, prompt_ref};
 use crate::run::steps::{idempotency_key, millis, start};
 
 /// Returns the next inference: the budget check first, then intent and dispatch in one append.

@@ -1,6 +1,5 @@
 //! A tool call that the model asked for: start it, or report its result to the model.
 
-use crate::run::notes;
 use proto_events::call::{CallOrigin, CallStatus, FailureClass};
 use proto_events::json::JsonText;
 use proto_events::model::{LlmMessage, LlmRole};
@@ -8,10 +7,9 @@ use proto_events::turn::TurnMessage;
 
 use crate::run::infer::append_message::append_message;
 use crate::run::infer::spent::{About, over_budget};
-use crate::run::permit;
 use crate::run::permit::{Permission, PermissionRequest};
 use crate::run::question::{Act, Progress, Question, Step};
-use crate::run::tool;
+use crate::run::{notes, permit, tool};
 
 /// Returns the progress of the call. The turn already holds the message that asks for it.
 pub(crate) fn progress(

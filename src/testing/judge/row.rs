@@ -1,8 +1,9 @@
 //! The rows of R7's table, and the cells that a run has met.
 
+use std::collections::BTreeMap;
+
 use proto_events::envelope::Recorded;
 use proto_events::task::TaskEvent;
-use std::collections::BTreeMap;
 
 /// A row of R7: the last event of a call in the log when its process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,6 @@
 //! A call of an MCP tool: sent with our idempotency key, with its progress passed on and with any cancel
 //! reported to the server.
 
-use rmcp::service::RunningService;
-
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,12 +9,11 @@ use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientConfig, ClientRequest,
     ProgressNotificationParam, ProgressToken, RequestId, RequestMetaObject, ServerResult,
 };
-use rmcp::service::{NotificationContext, PeerRequestOptions, ServiceError};
+use rmcp::service::{NotificationContext, PeerRequestOptions, RunningService, ServiceError};
 use rmcp::{ClientHandler, Peer, RoleClient};
 
-use crate::tools::mcp::answer::answer;
-
 use crate::tools::error::ToolError;
+use crate::tools::mcp::answer::answer;
 use crate::tools::tool::ToolContext;
 
 /// The name of the metadata field with the key that is the same for every attempt of a call.
@@ -169,9 +166,8 @@ pub(crate) type Live = RunningService<RoleClient, Listener>;
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::tool::ToolContextParts;
-
     use super::*;
+    use crate::tools::tool::ToolContextParts;
 
     fn progress(json: serde_json::Value) -> ProgressNotificationParam {
         serde_json::from_value(json).unwrap()

@@ -1,25 +1,22 @@
 //! The connection to an MCP server: opened on first use, kept, reopened when it is lost.
 
-use crate::tools::mcp::call::Live;
-
 use std::process::Stdio;
 use std::sync::Arc;
 
 use proto_events::json::JsonText;
 use reqwest::StatusCode;
 use reqwest::redirect::Policy;
-use rmcp::ServiceExt;
-use rmcp::model;
 use rmcp::service::ServiceError;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
+use rmcp::{ServiceExt, model};
 use tokio::sync::Mutex;
 
 use crate::http;
 use crate::limits::MCP_CONNECT_TIMEOUT;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
-use crate::tools::mcp::call::{Listener, call};
+use crate::tools::mcp::call::{Listener, Live, call};
 use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::transport::Transport;
 use crate::tools::registry::RegisteredTool;

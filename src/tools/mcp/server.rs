@@ -1,7 +1,5 @@
 //! The description of an MCP server, before it is connected.
 
-use crate::tools::mcp::transport::Transport;
-
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
@@ -10,6 +8,7 @@ use std::time::Duration;
 
 use rmcp::model;
 
+use crate::tools::mcp::transport::Transport;
 use crate::tools::policy::ToolPolicy;
 use crate::tools::registry::ToolSpec;
 

@@ -1,7 +1,8 @@
 //! A finding: one fault that verification found, with its kind and place.
 
-use proto_events::id::{Position, StreamId, Version};
 use std::fmt;
+
+use proto_events::id::{Position, StreamId, Version};
 
 /// The kind of fault that a finding reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

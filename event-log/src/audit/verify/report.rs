@@ -1,9 +1,10 @@
 //! The report of a verification, the scope it is asked for, and its progress.
 
+use proto_events::id::StreamId;
+
 use crate::audit::verify::finding::Finding;
 use crate::engine::head::Head;
 use crate::jsonl::JsonLines;
-use proto_events::id::StreamId;
 
 /// The number of findings kept: the first ones suffice for a log that is wrong everywhere.
 pub(crate) const FINDINGS_MAX: usize = 1_000;

@@ -1,5 +1,10 @@
 //! The verifier: every record of a log against every rule, in one pass.
 
+use std::collections::BTreeMap;
+
+use proto_events::codec::record::RecordView;
+use proto_events::id::{Position, StreamId};
+
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
@@ -9,9 +14,6 @@ use crate::audit::verify::head::HeadCheck;
 use crate::audit::verify::report::{Progress, Scope, Verified};
 use crate::audit::verify::stream::StreamCheck;
 use crate::audit::verify::writes::WritesCheck;
-use proto_events::codec::record::RecordView;
-use proto_events::id::{Position, StreamId};
-use std::collections::BTreeMap;
 
 /// The checks that no log can make about itself.
 pub(crate) const UNCHECKED: [&str; 2] = [

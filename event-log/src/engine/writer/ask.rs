@@ -5,9 +5,8 @@ use std::sync::Arc;
 use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::check;
 use crate::api::error::AppendError;
-use crate::sync::{mpsc, oneshot};
-
 use crate::engine::writer::shared::{Job, Shared};
+use crate::sync::{mpsc, oneshot};
 
 /// Sends an append to the writer. Its place in the queue is taken now, or once there is room.
 pub(crate) fn ask(shared: &Arc<Shared>, queue: &mpsc::Sender<Job>, append: Append) -> AppendFuture {

@@ -19,10 +19,9 @@ use crate::engine::reading;
 use crate::engine::slot::{IndexedRecord, Slot, StreamEnd, tag};
 use crate::engine::value::{CAPACITY, ValueBuilder, entry_bytes};
 use crate::engine::values::Values;
-use crate::sync::RwLockReadGuard;
-
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::Sink;
+use crate::sync::RwLockReadGuard;
 
 /// The decision about an append.
 #[derive(Debug)]

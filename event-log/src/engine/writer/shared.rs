@@ -1,5 +1,7 @@
 //! The state that the writer shares with readers, and the jobs it is given.
 
+use std::sync::{Arc, OnceLock, PoisonError};
+
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::feed::Feed;
@@ -7,7 +9,6 @@ use crate::api::record::{Fence, StoredRecord};
 use crate::engine::index::Index;
 use crate::limits::SUBSCRIBER_BUFFER;
 use crate::sync::{Mutex, Notify, RwLock, broadcast, oneshot};
-use std::sync::{Arc, OnceLock, PoisonError};
 
 /// An append in the queue.
 #[derive(Debug)]

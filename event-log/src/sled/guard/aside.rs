@@ -1,10 +1,9 @@
 //! Setting aside: data to be removed from a log is first kept in the folder `damaged`, durably.
 
-use std::fs;
 use std::fs::File;
-use std::io;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::engine::files;
 

@@ -7,7 +7,6 @@ use std::path::Path;
 
 use crate::api::error::OpenError;
 use crate::api::note::OpenNote;
-
 use crate::sled::dir::io_error;
 use crate::sled::guard::aside;
 

@@ -1,18 +1,15 @@
 //! A copy of a damaged log's database, for reading what is left of it: sled changes a damaged file when it
 //! opens it, and the original is the evidence.
 
-use crate::sled::guard::cache::SNAPSHOT;
-
-use std::fs;
 use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::api::error::OpenError;
 use crate::api::holder::Holder;
-
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::cache;
+use crate::sled::guard::cache::SNAPSHOT;
 use crate::sled::guard::lock::lock;
 
 /// A copy of a database. It is removed when this value is dropped.

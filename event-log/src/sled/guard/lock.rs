@@ -1,9 +1,10 @@
 //! The lock on the log's directory while the guard reads it.
 
-use crate::api::error::OpenError;
-use crate::sled::dir::io_error;
 use std::fs::{File, TryLockError};
 use std::path::Path;
+
+use crate::api::error::OpenError;
+use crate::sled::dir::io_error;
 
 /// Takes the lock that sled takes. Returns false if another process holds it.
 pub(crate) fn lock(db: &File, path: &Path) -> Result<bool, OpenError> {

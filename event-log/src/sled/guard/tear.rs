@@ -7,13 +7,12 @@ use std::path::Path;
 
 use proto_events::id::Position;
 
+use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::api::note::OpenNote;
 use crate::engine::head::Head;
 use crate::engine::reading::located_records;
 use crate::engine::value::Value;
-
-use crate::api::durability::Durability;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::aside;
 use crate::sled::guard::segment::{

@@ -1,6 +1,5 @@
 //! Rules of appending.
 
-use crate::testing::conformance::reading::check_log;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -12,7 +11,7 @@ use crate::api::error::AppendError;
 use crate::api::record::Fence;
 use crate::api::store::EventStore;
 use crate::limits::{APPENDS_REMEMBERED, RECORD_BYTES_MAX};
-
+use crate::testing::conformance::reading::check_log;
 use crate::testing::conformance::sketch::{Author, id, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {

@@ -1,7 +1,5 @@
 //! Rules of failing: what callers get, what readers are shown, and what a reopening finds.
 
-use crate::testing::conformance::paging::check_pages;
-use crate::testing::conformance::reading::check_log;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -10,10 +8,11 @@ use proto_events::id::{Position, Version};
 use crate::api::append::Append;
 use crate::api::error::{AppendError, CloseError, ReadError};
 use crate::api::store::EventStore;
+use crate::testing::conformance::paging::check_pages;
+use crate::testing::conformance::reading::check_log;
+use crate::testing::conformance::sketch::{Author, ok, stream};
 use crate::testing::faulty::FaultyStore;
 use crate::testing::faulty::plan::{AppendFault, Faults, ReadFault};
-
-use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
     for (fault, lands) in [

@@ -10,7 +10,6 @@ use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::limits::SUBSCRIBER_BUFFER;
 use crate::read::subscription::{Delivery, Subscription};
-
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {

@@ -11,7 +11,6 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::store::EventStore;
 use crate::limits::SUBSCRIBER_BUFFER;
 use crate::read::subscription::Subscription;
-
 use crate::testing::conformance::following::record;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 

@@ -1,6 +1,5 @@
 //! Rules of bodies that do not fit their records.
 
-use crate::testing::conformance::reading::check_log;
 use std::sync::Arc;
 
 use proto_events::id::{Position, Version};
@@ -9,7 +8,7 @@ use proto_events::limits::{CHUNK_BYTES, PAYLOAD_BYTES_MAX};
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::limits::RECORD_BYTES_MAX;
-
+use crate::testing::conformance::reading::check_log;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {

@@ -8,7 +8,6 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
-
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {

@@ -1,6 +1,5 @@
 //! Rules of concurrent appends. The writers race on real threads, each with a runtime of its own.
 
-use crate::testing::conformance::reading::check_log;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
@@ -9,7 +8,7 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::store::EventStore;
-
+use crate::testing::conformance::reading::check_log;
 use crate::testing::conformance::sketch::{Author, id, ok, stream};
 
 /// Number of threads that race.

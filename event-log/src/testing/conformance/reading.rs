@@ -13,7 +13,6 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::scan::{Compare, Scanned};
 use crate::api::store::EventStore;
-
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 /// Checks the rules, each on a store of its own, read through the reader that `open` creates once it is

@@ -8,7 +8,6 @@ use crate::api::error::{AppendError, ReadError};
 use crate::api::record::Fence;
 use crate::api::store::EventStore;
 use crate::read::subscription::Subscription;
-
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {

@@ -42,7 +42,7 @@ pub enum ReadFault {
 /// A fault that has occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Struck {
+pub enum InjectedFault {
     /// The append with this number.
     Append(u64, AppendFault),
     /// The read with this number.
@@ -64,7 +64,7 @@ struct Plan {
     drawn: Option<Drawn>,
     full: bool,
     refuse_opening: bool,
-    struck: Vec<Struck>,
+    injected: Vec<InjectedFault>,
 }
 
 /// Faults drawn from a seed.
@@ -140,8 +140,8 @@ impl Faults {
     }
 
     /// Returns the faults that have occurred, in order.
-    pub fn struck(&self) -> Vec<Struck> {
-        self.plan().struck.clone()
+    pub fn injected(&self) -> Vec<InjectedFault> {
+        self.plan().injected.clone()
     }
 
     /// Counts an append, and returns its fault, if any.
@@ -153,7 +153,7 @@ impl Faults {
         let drawn = plan.drawn.as_mut().and_then(Drawn::append);
         let fault = if plan.full { Some(AppendFault::OutOfSpace) } else { scripted.or(drawn) }?;
         plan.full |= fault == AppendFault::OutOfSpace;
-        plan.struck.push(Struck::Append(number, fault));
+        plan.injected.push(InjectedFault::Append(number, fault));
         Some(fault)
     }
 
@@ -165,7 +165,7 @@ impl Faults {
         let scripted = plan.at_read.remove(&number);
         let drawn = plan.drawn.as_mut().and_then(Drawn::read);
         let fault = scripted.or(drawn)?;
-        plan.struck.push(Struck::Read(number, fault));
+        plan.injected.push(InjectedFault::Read(number, fault));
         Some(fault)
     }
 

@@ -8,7 +8,6 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
-
 use crate::testing::faulty::plan::ReadFault;
 use crate::testing::faulty::{FaultyStore, State};
 

@@ -1,10 +1,12 @@
 //! The settings of an OpenAI-compatible server.
 
-use crate::models::providers::key::{KeySource, Secrets};
+use std::time::Duration;
+
 use proto_events::json::JsonObject;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use std::time::Duration;
+
+use crate::models::providers::key::{KeySource, Secrets};
 
 /// The way in which tools are offered to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
