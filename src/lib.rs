@@ -22,7 +22,7 @@ pub mod error;
 pub mod fidelity;
 pub(crate) mod grammar;
 #[cfg(feature = "_http")]
-pub(crate) mod http;
+pub(crate) mod http_client;
 pub mod limits;
 pub(crate) mod live;
 pub(crate) mod models;

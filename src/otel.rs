@@ -39,7 +39,7 @@ use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::http;
+use crate::http_client;
 
 /// The time limit for exporting queued spans at the end.
 const SHUTDOWN_WITHIN: Duration = Duration::from_secs(5);
@@ -86,9 +86,9 @@ impl Telemetry {
     /// # Errors
     /// [`TelemetryError`] if the endpoint is invalid, or no thread can be started.
     pub fn otlp(service: &str) -> Result<Self, TelemetryError> {
-        let wrong = |error: &dyn std::error::Error| TelemetryError::Exporter(http::with_causes(error));
+        let wrong = |error: &dyn std::error::Error| TelemetryError::Exporter(http_client::with_causes(error));
         let timeout = export_timeout();
-        let client = http::client().timeout(timeout).build().map_err(|error| wrong(&error))?;
+        let client = http_client::client().timeout(timeout).build().map_err(|error| wrong(&error))?;
         let exporter = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_http_client(client)

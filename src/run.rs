@@ -11,13 +11,13 @@ pub(crate) mod deadline;
 pub(crate) mod decided;
 pub(crate) mod infer;
 pub(crate) mod infer_request;
+pub(crate) mod model_input;
 pub(crate) mod next;
 pub(crate) mod notes;
-pub(crate) mod permit;
+pub(crate) mod permission;
 pub(crate) mod prompt;
 pub(crate) mod question;
 pub(crate) mod resolved;
-pub(crate) mod shown;
 pub(crate) mod steps;
 pub(crate) mod tool;
 

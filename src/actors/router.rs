@@ -7,8 +7,8 @@
 //! refuses targets that keep failing.
 
 pub(crate) mod attempt;
+pub(crate) mod attempt_context;
 pub(crate) mod breakers;
-pub(crate) mod context;
 pub(crate) mod delegate;
 pub(crate) mod probe;
 pub(crate) mod tool_attempt;
@@ -26,8 +26,8 @@ use tokio::task::AbortHandle;
 use tracing::Instrument;
 
 use crate::actors::router::attempt::attempt;
+use crate::actors::router::attempt_context::{AttemptContext, failure};
 use crate::actors::router::breakers::Breakers;
-use crate::actors::router::context::{AttemptContext, failure};
 use crate::actors::router::watch::{Key, Watch, Watched};
 use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask, Within};
 use crate::actors::shared::parts::Parts;

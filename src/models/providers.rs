@@ -1,5 +1,5 @@
 //! Clients of model providers: [`common`] and [`key`] are shared code, `openai` and `genai` the backends
-//! (features of the same names). The HTTP client is in `crate::http`.
+//! (features of the same names). The HTTP client is in `crate::http_client`.
 
 #[cfg(any(feature = "genai", feature = "openai"))]
 pub(crate) mod client;

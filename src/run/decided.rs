@@ -8,7 +8,7 @@ use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand};
 
 use crate::run::notes;
 use crate::run::notes::denied;
-use crate::run::permit::is_agent_call;
+use crate::run::permission::is_agent_call;
 use crate::run::question::{Act, Question};
 use crate::run::resolved::start_next_run;
 

@@ -26,9 +26,9 @@ use crate::run::decided::prompt_of;
 use crate::run::infer::append_message::append_message;
 pub(crate) use crate::run::infer::reading::{Reading, ReplyReading};
 use crate::run::infer::spent::{About, over_budget};
+use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
-use crate::run::shown;
 use crate::run::steps::{part_messages, session_id};
 
 /// Returns the progress of this part.
@@ -37,7 +37,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
     if agent.backend.is_none() {
         return Progress::Output(Part::error("no_llm", NO_MODEL, false));
     }
-    let schema = shown::output_schema(part).map(|schema| OutputSchema::new(schema.to_value()));
+    let schema = model_input::output_schema(part).map(|schema| OutputSchema::new(schema.to_value()));
     let calls = inferences(question, at);
     let Some(last) = calls.last().copied() else {
         return match schema.as_ref().map_or(Ok(()), OutputSchema::usable) {
@@ -97,7 +97,7 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Result<Opti
     if let Some(turn_view) = question.turn_view {
         let open = turn_view.session.open_turn().is_some_and(|open| open.turn_id == turn_view.turn_id);
         if !open {
-            let text = shown::system_prompt(question.agent, question.task);
+            let text = model_input::system_prompt(question.agent, question.task);
             acts.push(Act::Session(SessionCommand::StartTurn {
                 session_id: session_id(question.task),
                 turn_id: turn_view.turn_id.to_owned(),
@@ -143,7 +143,7 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
         }
         ReplyReading::Unfit(error) if reading.unfit > 1 => Progress::Fatal(notes::fatal_output(&error)),
         ReplyReading::Unfit(error) => {
-            let schema = shown::output_schema(part).unwrap_or_default();
+            let schema = model_input::output_schema(part).unwrap_or_default();
             note(question, at, id, notes::output_refused(&error, &schema))
         }
         // A final action is an answer; no other reading holds one.

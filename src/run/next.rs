@@ -7,7 +7,7 @@ use proto_events::task::TaskCommand;
 
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, end_turn, executable, session_id};
-use crate::run::{deadline, infer, permit, tool};
+use crate::run::{deadline, infer, permission, tool};
 
 /// Returns the next step.
 pub(crate) fn next(question: &mut Question<'_>) -> Step {
@@ -42,7 +42,9 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
                 return ending(question, |_| Step::AskApprover { approval_id });
             }
             Progress::Approval { say, approval } => {
-                return ending(question, |question| permit::ask_person(question, outputs, say, &approval));
+                return ending(question, |question| {
+                    permission::ask_person(question, outputs, say, &approval)
+                });
             }
         }
     }

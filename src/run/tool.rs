@@ -4,10 +4,10 @@ use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, NewCal
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, ToolCallView};
 
-use crate::run::permit::{Permission, PermissionRequest};
+use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{executable, idempotency_key, millis, start};
-use crate::run::{deadline, notes, permit};
+use crate::run::{deadline, notes, permission};
 use crate::tools::registry::ToolSpec;
 
 /// Returns the progress of this part.
@@ -117,7 +117,7 @@ fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Resul
         origin: &origin,
         call_id: None,
     };
-    match permit::permission_for(question, &wanted) {
+    match permission::permission_for(question, &wanted) {
         Permission::Granted(approval) => {
             let given = approval.as_ref().map(|approval| approval.request.call_id.clone());
             let call_id = given.unwrap_or_else(|| question.mint.id("call_"));

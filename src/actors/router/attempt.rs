@@ -5,7 +5,7 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt as _;
 use proto_events::call::{CallFailure, CallKind, FailureClass};
 
-use crate::actors::router::context::{AttemptContext, failed, short};
+use crate::actors::router::attempt_context::{AttemptContext, failed, short};
 use crate::actors::router::delegate;
 use crate::actors::router::tool_attempt::tool;
 use crate::actors::shared::messages::{AttemptEnd, Order};

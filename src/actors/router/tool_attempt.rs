@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proto_events::call::FailureClass;
 
-use crate::actors::router::context::{AttemptContext, failed, failure};
+use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
 use crate::models::backend::retry_delay;

@@ -13,7 +13,7 @@ use proto_events::id::StreamId;
 use taskreel_log::ports::Clock;
 use tokio::task::{JoinError, JoinHandle};
 
-use crate::actors::router::context::failed;
+use crate::actors::router::attempt_context::failed;
 use crate::actors::shared::messages::{AttemptEnd, Within};
 use crate::actors::shared::permits::CallPermit;
 use crate::tools::tool::Cancellation;

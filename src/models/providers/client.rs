@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 
-use crate::http;
+use crate::http_client;
 use crate::models::backend::InferError;
 use crate::models::providers::common;
 
@@ -18,9 +18,10 @@ impl ModelClient {
     /// The client; the first caller's timeout is the one that it has.
     pub(crate) fn get(&self, connect_timeout: Duration) -> Result<Client, InferError> {
         let made = self.0.get_or_init(|| {
-            let careful =
-                http::client().redirect(reqwest::redirect::Policy::none()).retry(reqwest::retry::never());
-            careful.connect_timeout(connect_timeout).build().map_err(|error| http::with_causes(&error))
+            let careful = http_client::client()
+                .redirect(reqwest::redirect::Policy::none())
+                .retry(reqwest::retry::never());
+            careful.connect_timeout(connect_timeout).build().map_err(|error| http_client::with_causes(&error))
         });
         made.clone().map_err(|why| common::failed("ClientError", format!("no HTTP client: {why}")))
     }

@@ -11,10 +11,10 @@ use proto_events::turn::TurnMessage;
 use crate::agent::peer::{Peer, PeerAnswer};
 use crate::grammar::action::{Action, AgentAction, Reply};
 use crate::run::infer::append_message::append_message;
-use crate::run::permit::{Permission, PermissionRequest};
+use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Act, Progress, Question, Step};
 use crate::run::steps::{idempotency_key, millis, start};
-use crate::run::{deadline, notes, permit};
+use crate::run::{deadline, notes, permission};
 
 /// The capability that a model needs in order to ask another agent, under Protolink's name.
 const CAPABILITY: &str = "agent.delegate";
@@ -69,7 +69,7 @@ fn begin(
         origin: &origin,
         call_id: Some(&call_id),
     };
-    let approval = match permit::permission_for(question, &wanted) {
+    let approval = match permission::permission_for(question, &wanted) {
         Permission::Granted(approval) => approval.map(|approval| approval.request.approval_id),
         Permission::Unreadable(error) => {
             return tell(question, &call_id, &origin, notes::agent_failed(&error));

@@ -6,8 +6,8 @@ use proto_events::model::Part;
 
 use crate::models::backend::InferBackend;
 use crate::run::infer::spent::{About, over_budget};
+use crate::run::model_input::{output_schema, prompt_ref};
 use crate::run::question::{At, Progress, Question, Step};
-use crate::run::shown::{output_schema, prompt_ref};
 use crate::run::steps::{idempotency_key, millis, start};
 
 /// Returns the next inference: the budget check first, then intent and dispatch in one append.

@@ -4,8 +4,8 @@ use proto_events::call::Call;
 use proto_events::model::{BudgetUsage, Part};
 
 use crate::run::deadline;
+use crate::run::model_input::{output_schema, shown};
 use crate::run::question::{At, Progress, Question};
-use crate::run::shown::{output_schema, shown};
 
 /// The step about to be taken.
 #[derive(Debug, Clone, Copy)]

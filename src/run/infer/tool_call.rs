@@ -7,9 +7,9 @@ use proto_events::turn::TurnMessage;
 
 use crate::run::infer::append_message::append_message;
 use crate::run::infer::spent::{About, over_budget};
-use crate::run::permit::{Permission, PermissionRequest};
+use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Act, Progress, Question, Step};
-use crate::run::{notes, permit, tool};
+use crate::run::{notes, permission, tool};
 
 /// Returns the progress of the call. The turn already holds the message that asks for it.
 pub(crate) fn progress(
@@ -66,7 +66,7 @@ fn begin(
         origin: &origin,
         call_id: Some(&call_id),
     };
-    let approval = match permit::permission_for(question, &wanted) {
+    let approval = match permission::permission_for(question, &wanted) {
         Permission::Granted(approval) => approval.map(|approval| approval.request.approval_id),
         Permission::Unreadable(error) => return Progress::Fatal(notes::fatal_tool(name, &error)),
         permission => {

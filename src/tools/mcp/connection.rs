@@ -12,7 +12,7 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ServiceExt, model};
 use tokio::sync::Mutex;
 
-use crate::http;
+use crate::http_client;
 use crate::limits::MCP_CONNECT_TIMEOUT;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
@@ -185,7 +185,7 @@ impl Connection {
 /// The client of a server's address, as `rmcp` makes its own but for the TLS provider.
 fn http_client() -> reqwest::Result<reqwest::Client> {
     // Reusing a connection whose last answer was not read to its end stalls for 40 ms on Linux.
-    http::client().pool_max_idle_per_host(0).redirect(redirects()).build()
+    http_client::client().pool_max_idle_per_host(0).redirect(redirects()).build()
 }
 
 /// Redirects that keep the message and lead to the same server are followed, for example from `/mcp` to

@@ -9,7 +9,7 @@ use reqwest::{Client, Response, Url};
 use serde_json::Value;
 
 use crate::grammar::decode::cut;
-use crate::http::with_causes;
+use crate::http_client::with_causes;
 use crate::limits::INFER_ERROR_BYTES_MAX;
 use crate::models::backend::{InferError, InferErrorKind, InferReply, InferRequest, spread_wait};
 use crate::models::providers::common::{failed, malformed, passing, retry_after};
