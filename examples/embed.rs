@@ -1,6 +1,9 @@
 //! The README's embedding example as a program: one tool, one scripted model, one question. It needs no key
 //! and no network. `cargo run --example embed` keeps its log in a temporary directory; `cargo run --example
 //! embed -- ./log` keeps it in `./log`, where a second run continues the same conversation.
+//!
+//! For a real model, add the feature `openai` and replace `Scripted` with
+//! `infer::OpenAiCompatible::new("http://127.0.0.1:11434/v1", "qwen3")`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;

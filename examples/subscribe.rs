@@ -6,9 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use taskreel::Live;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::proto_events::id::{Position, Version};
-use taskreel::system::Live;
 use taskreel::tool::ToolContext;
 use taskreel::{JsonSchema, PostedTask, System};
 use taskreel_log::ports::Ports;

@@ -1,6 +1,6 @@
 //! An agent: its card, the other agents that it may ask, and what it may do.
 //!
-//! The inline modules are paths of earlier releases, as in `earlier`.
+//! The inline modules are paths from before the split into crates, as in `earlier`.
 
 pub(crate) mod approval;
 pub(crate) mod capability;

@@ -1,4 +1,4 @@
-//! Paths of earlier releases: programs written against them compile. Each item has its documented path in
+//! Paths from before the split into crates: programs written against them compile. Each item has its documented path in
 //! [`crate::log`], which holds what these modules re-export; nothing new is added here.
 
 /// Replay, verification and comparison; now `log::audit`, without modules inside.

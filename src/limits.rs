@@ -3,9 +3,9 @@
 //! a model's own description sets its limits; the others are fixed so far. Bounds of the vocabulary are in
 //! `proto_events::limits`, those of the log in `taskreel_log::limits`.
 
-// Paths of earlier releases.
 use std::time::Duration;
 
+// Paths from before the split into crates.
 #[doc(hidden)]
 pub use taskreel_log::limits::*;
 

@@ -101,7 +101,7 @@ impl LiveHub {
 
     fn publish(&self, stream: &StreamId, live: Live) {
         if let Some(feed) = self.lock().feeds.get(stream) {
-            let _nobody_may_be_left = feed.send(live);
+            let _ = feed.send(live);
         }
     }
 

@@ -60,7 +60,7 @@ pub(crate) mod system;
 #[doc(hidden)]
 pub use proto_events::scenario;
 
-// Paths of earlier releases.
+// Paths from before the split into crates.
 #[doc(hidden)]
 pub use crate::models::scripted::{Entry, Scripted};
 pub use crate::testing::assert::{assert_well_formed, ill_formed};

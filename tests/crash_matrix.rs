@@ -67,11 +67,11 @@ async fn people(run: Run, driver: Driver) -> Result<(), Error> {
             },
         }
     }
-    driver.quiesce().await?;
+    driver.run_out_timers().await?;
     for (number, care) in run.care.iter().enumerate().take(run.tasks.len()) {
         look_after(&driver, &driver.task(&format!("t{number}"))?, *care).await?;
     }
-    driver.quiesce().await?;
+    driver.run_out_timers().await?;
     note_what_happened(&driver);
     Ok(())
 }

@@ -23,9 +23,9 @@ use proto_events::model::{PostedTask, RunContext};
 use proto_events::task::{Task, TaskEvent};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use taskreel::Builder;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::peer::{Peer, PeerAnswer, PeerError};
-use taskreel::system::Builder;
 use taskreel::{Error, JsonSchema, Part, System, TaskSnapshot, TaskState};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
@@ -305,7 +305,10 @@ async fn a_peer_that_may_not_be_sent_a_task_twice_is_not_and_a_person_is_asked()
     assert_eq!(end.state(), TaskState::InputRequired);
     assert!(matches!(delegated(&end).status, CallStatus::Unknown(_)));
     assert_eq!(peer.tasks().len(), 1);
-    assert!(peer.canceled.lock().unwrap().is_empty(), "whoever looks into it may find an answer there");
+    assert!(
+        peer.canceled.lock().unwrap().is_empty(),
+        "a person who examines the child may find an answer there"
+    );
     let said = second.session("s").history().await.unwrap();
     let last = &said.as_slice().last().unwrap().content;
     assert!(last.contains("agent_result") && last.contains("outcome unknown"), "{last}");

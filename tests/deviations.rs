@@ -21,7 +21,7 @@ pub(crate) struct Deviation {
     pub(crate) name: &'static str,
     /// Protolink's behaviour.
     pub(crate) theirs: &'static str,
-    /// Our behaviour.
+    /// The behaviour of taskreel.
     pub(crate) ours: &'static str,
     /// The reason.
     pub(crate) why: &'static str,
@@ -67,10 +67,10 @@ pub(crate) static RULES: &[Deviation] = &[
     },
     Deviation {
         area: "execute_task",
-        name: "the model is told that its arguments do not fit",
+        name: "the model receives the error when its arguments do not fit the schema",
         theirs: "ends the run with an error when the model calls a tool with arguments that its schema refuses",
-        ours: "tells the model, counts the step and goes on, as 0.8.3 does",
-        why: "a model mends its arguments when it is told what is wrong; the run is worth more than the slip",
+        ours: "returns the error to the model, counts the step and continues, as 0.8.3 does",
+        why: "a model can correct its arguments when it receives the error, and the run need not be lost",
         applies: ends_by_bad_arguments,
         change: tell_the_model_instead,
         example: bad_arguments_example,
@@ -79,8 +79,8 @@ pub(crate) static RULES: &[Deviation] = &[
         area: "execute_task",
         name: "an answer fits the schema that was asked for, or the task fails",
         theirs: "ignores `output_schema`: any answer completes the task",
-        ours: "tells the model once what does not fit, and fails the task if the next answer does not fit either",
-        why: "who asks for a schema reads the answer by it; an answer that does not fit is none",
+        ours: "returns the violation to the model once, and fails the task if the next answer does not fit either",
+        why: "a caller who asks for a schema reads the answer by it and cannot use another answer",
         applies: output_schema::applies,
         change: output_schema::change,
         example: output_schema::example,

@@ -93,7 +93,7 @@ async fn after_a_submit_that_was_too_large_the_same_id_can_be_used() {
 }
 
 #[tokio::test]
-async fn whoever_waits_behind_a_turn_that_was_resumed_gets_it_after_a_cancel() {
+async fn a_task_that_waits_for_a_resumed_turn_gets_it_after_a_cancel() {
     let (store, started) = (memory(), Arc::new(Notify::new()));
     let start = |store: Arc<MemoryStore>| {
         let started = Arc::clone(&started);

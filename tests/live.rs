@@ -18,9 +18,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, Scripted};
 use taskreel::limits::LIVE_BUFFER;
-use taskreel::system::{Live, TaskEvents, TaskStreamEvent, TaskStreamPayload};
 use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
 use taskreel::{JsonSchema, Message, Part, System, TaskState};
+use taskreel::{Live, TaskEvents, TaskStreamEvent, TaskStreamPayload};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
 use tokio::sync::Semaphore;
@@ -258,7 +258,7 @@ async fn brews(cx: ToolContext, _: Nothing) -> Result<&'static str, Infallible> 
 }
 
 #[tokio::test]
-async fn progress_of_a_tool_is_heard_and_stands_in_no_log() {
+async fn progress_of_a_tool_reaches_listeners_and_is_not_in_the_log() {
     let store = Arc::new(MemoryStore::new());
     let system =
         System::builder("-").store(store.clone()).tool("brew", "Brews", brews).start().await.unwrap();

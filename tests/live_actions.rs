@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
-use taskreel::system::Builder;
 use taskreel::tool::ToolPolicy;
 use taskreel::{JsonSchema, Part, System};
 use taskreel_log::memory::MemoryStore;

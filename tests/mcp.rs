@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use proto_events::call::{Call, CallFailure, CallStatus, FailureClass, Recovery};
 use serde_json::{Value, json};
+use taskreel::Builder;
 use taskreel::infer::{Entry, Scripted};
-use taskreel::system::Builder;
 use taskreel::tool::{McpServer, ToolPolicy};
 use taskreel::{Error, Part, System, TaskSnapshot, TaskState};
 use taskreel_log::memory::MemoryStore;
@@ -218,7 +218,7 @@ async fn a_server_that_dies_fails_its_call_in_words_and_is_started_again_for_the
     let died = call(&system, "small_die", json!({})).await;
     let failure = failure(&died);
     assert_eq!(failure.error_type, "McpGone");
-    assert!(failure.message.starts_with("MCP server `small` went away"), "{}", failure.message);
+    assert!(failure.message.starts_with("MCP server `small` closed the connection"), "{}", failure.message);
     assert_eq!(result(&call(&system, "small_add", json!({"a": 1, "b": 1})).await), "\"2\"");
     assert_eq!(journal.of("initialize").len(), 2);
     system.shutdown().await.unwrap();

@@ -17,8 +17,8 @@ use futures_util::stream::{self, StreamExt};
 use proto_events::model::LlmRole;
 use serde::Deserialize;
 use serde_json::json;
+use taskreel::Builder;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
-use taskreel::system::Builder;
 use taskreel::tool::{BoxFuture, ToolContext};
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
 use taskreel_log::memory::MemoryStore;
@@ -65,7 +65,7 @@ async fn live(system: &System) -> usize {
 async fn await_live(system: &System, most: usize) {
     let since = Instant::now();
     while live(system).await > most {
-        assert!(since.elapsed() < Duration::from_secs(20), "{} are still awake", live(system).await);
+        assert!(since.elapsed() < Duration::from_secs(20), "{} actors are still live", live(system).await);
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
@@ -99,12 +99,12 @@ async fn a_thousand_tasks_of_two_hundred_sessions_go_through_a_bound_of_sixteen(
     work.await;
     // At most `AT_ONCE` have open work at a time: a task, and the session whose turn it has.
     let (tasks, sessions) = (tasks.into_inner(), sessions.into_inner());
-    assert!(tasks <= BOUND + AT_ONCE, "{tasks} tasks were awake at once");
-    assert!(sessions <= BOUND + AT_ONCE, "{sessions} sessions were awake at once");
+    assert!(tasks <= BOUND + AT_ONCE, "{tasks} tasks were live at once");
+    assert!(sessions <= BOUND + AT_ONCE, "{sessions} sessions were live at once");
     await_live(&system, BOUND).await;
     for n in 0..SESSIONS {
         assert_eq!(turns(&system, &format!("s{n}")).await, TASKS / SESSIONS, "session s{n}");
-        assert!(live(&system).await <= BOUND, "asking woke more than may be awake");
+        assert!(live(&system).await <= BOUND, "asking started more actors than may be live");
     }
     assert_eq!(model.asked.load(Ordering::SeqCst), TASKS, "no question was asked twice");
     system.shutdown().await.unwrap();
@@ -121,7 +121,7 @@ async fn open_work_is_never_put_to_sleep_and_goes_beyond_the_bound() {
     for _ in 0..40 {
         system.submit(Part::text("a note")).await.unwrap().finished().await.unwrap();
         let live = system.live_tasks().await.unwrap();
-        assert!((40..=42).contains(&live), "{live} tasks are awake");
+        assert!((40..=42).contains(&live), "{live} tasks are live");
     }
     let waiting: Vec<_> = open.iter().map(TaskHandle::finished).collect();
     let cancels = join_all(open.iter().map(|task| task.cancel(Some("enough"))));

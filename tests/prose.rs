@@ -22,10 +22,13 @@ const POINTING: &[&str] = &[
     "I",
     "It",
     "Its",
+    "My",
     "Nobody",
     "None",
     "Nothing",
     "One",
+    "Our",
+    "Ours",
     "She",
     "Somebody",
     "Someone",
@@ -33,6 +36,7 @@ const POINTING: &[&str] = &[
     "Such",
     "That",
     "Their",
+    "Theirs",
     "Them",
     "There",
     "These",
@@ -54,6 +58,7 @@ const POINTING: &[&str] = &[
     "Whose",
     "Why",
     "You",
+    "Your",
 ];
 
 /// The source files below the folders that hold Rust of ours.

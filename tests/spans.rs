@@ -205,7 +205,11 @@ async fn every_call_of_a_run_stands_in_its_route_in_its_task_and_its_append_stan
     let named = |name| spans.iter().filter(move |seen: &&Seen| seen.name == name).collect::<Vec<_>>();
     let [task] = named("task")[..] else { panic!("one run, one span: {spans:#?}") };
     assert_eq!(task.parent, None);
-    assert_eq!(task.follows, Some(named("caller")[0].id), "whoever set it going is linked, not its parent");
+    assert_eq!(
+        task.follows,
+        Some(named("caller")[0].id),
+        "the span that started it is linked, not its parent"
+    );
     assert_eq!((task.fields["session"].as_str(), task.fields["state"].as_str()), ("demo", "completed"));
     assert_eq!(task.fields["agent"], "agent");
     assert_eq!((named("infer").len(), named("tool.call").len(), named("route").len()), (2, 1, 3));

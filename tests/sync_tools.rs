@@ -20,7 +20,7 @@ use proto_events::id::{Position, Version};
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use taskreel::system::Builder;
+use taskreel::Builder;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
 use taskreel_log::api::EventReader;

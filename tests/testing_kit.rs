@@ -12,7 +12,7 @@ use proto_events::call::CallStatus;
 use proto_events::id::Position;
 use serde::Deserialize;
 use serde_json::json;
-use taskreel::system::Builder;
+use taskreel::Builder;
 use taskreel::testing::{CrashMatrix, Driver, Entry, Row, Scripted, TestSystem, appends, sleep};
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, TaskState, testing};
@@ -140,8 +140,8 @@ async fn the_same_test_takes_the_same_course_every_time() {
     let mut logs = Vec::new();
     for _ in 0..3 {
         let system = start().await;
-        system.on_stage(people(system.driver())).await.unwrap().unwrap();
-        system.quiesce().await.unwrap();
+        system.on_system_thread(people(system.driver())).await.unwrap().unwrap();
+        system.run_out_timers().await.unwrap();
         let records = system.store().read_all(Position(1), usize::MAX).unwrap();
         logs.push(records.into_iter().map(|stored| stored.bytes).collect::<Vec<_>>());
         system.shutdown().await.unwrap();

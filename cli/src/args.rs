@@ -161,7 +161,7 @@ pub(crate) enum Command {
     ///
     /// First find out at the call's target whether the call took effect. If the task waits for the call, it
     /// resumes when the program that runs it starts again. After --did-not-happen a part of the task is
-    /// executed again; a model that requested the call is told, and decides what to do next.
+    /// executed again; a model that requested the call receives the verdict and decides what to do next.
     #[command(
         after_help = "Examples:\n  taskreel reconcile call_20261121120000_0a1b2c3d --landed '{\"receipt\":12}'\n  \
                             taskreel reconcile call_20261121120000_0a1b2c3d --did-not-happen"

@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use proto_events::id::{Category, StreamId};
 use proto_events::json::JsonText;
-use taskreel::system::{Decided, Operator};
 use taskreel::tool::Verdict;
+use taskreel::{Decided, Operator};
 use taskreel::{Error, TaskState};
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::json::{object, text};
 use taskreel_log::views::{FindError, find, find_call};
 
 use crate::args::Global;
-use crate::args::deciding::{AbandonArgs, ApproveArgs, Decider, DenyArgs, ReconcileArgs};
+use crate::args::deciding::{AbandonArgs, ApproveArgs, DecidedBy, DenyArgs, ReconcileArgs};
 use crate::dirs;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
@@ -42,12 +42,12 @@ impl Decision<'_> {
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };
-    decide(&Target::Task(&args.task), &decision, &args.decider, global, screen)
+    decide(&Target::Task(&args.task), &decision, &args.decided_by, global, screen)
 }
 
 pub(crate) fn deny(args: &DenyArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Deny { approval: &args.approval, reason: args.reason.as_deref() };
-    decide(&Target::Task(&args.task), &decision, &args.decider, global, screen)
+    decide(&Target::Task(&args.task), &decision, &args.decided_by, global, screen)
 }
 
 pub(crate) fn reconcile(
@@ -60,12 +60,12 @@ pub(crate) fn reconcile(
         None => Verdict::DidNotHappen,
     };
     let decision = Decision::Reconcile { call: &args.call, verdict };
-    decide(&Target::of_call(&args.call, args.task.as_deref()), &decision, &args.decider, global, screen)
+    decide(&Target::of_call(&args.call, args.task.as_deref()), &decision, &args.decided_by, global, screen)
 }
 
 pub(crate) fn abandon(args: &AbandonArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Abandon { call: &args.call, reason: &args.reason };
-    decide(&Target::of_call(&args.call, args.task.as_deref()), &decision, &args.decider, global, screen)
+    decide(&Target::of_call(&args.call, args.task.as_deref()), &decision, &args.decided_by, global, screen)
 }
 
 /// The typed name of the task or call.
@@ -85,7 +85,7 @@ impl<'a> Target<'a> {
             Self::Call(id) => find_call(store, id).map_err(|error| match error {
                 FindError::Ambiguous { .. } => Problem::new(
                     EXIT_USAGE,
-                    "cannot tell which call is meant",
+                    "the id does not name one call",
                     error.to_string(),
                     "name its task with --task",
                 ),
@@ -119,14 +119,14 @@ fn result_of(typed: &str) -> Result<JsonText, Problem> {
 fn decide(
     target: &Target<'_>,
     decision: &Decision<'_>,
-    decider: &Decider,
+    decided_by: &DecidedBy,
     global: &Global,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let dir = dirs::to_read(global);
     let runtime = runtime()?;
     let store: Arc<dyn EventStore> = Arc::new(dirs::open_existing(&dir)?);
-    let by = decider.by.clone().unwrap_or_else(user);
+    let by = decided_by.by.clone().unwrap_or_else(user);
     let outcome = target.find(store.as_ref()).and_then(|stream| {
         let operator = Operator::new(Arc::clone(&store));
         let done = runtime.block_on(carry_out(&operator, &stream, decision, &by));

@@ -3,6 +3,7 @@
 pub(crate) mod drive;
 pub(crate) mod plan;
 
+use proto_events::id::Category;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -213,7 +214,7 @@ fn print(stored: &StoredRecord, lines: &mut EventLines, screen: &mut Screen) -> 
 
 /// Prints the tasks' states and returns the first task that waits for a person.
 fn summary(reader: &dyn EventReader, screen: &mut Screen) -> Result<Option<String>, Problem> {
-    let infos: Vec<StreamInfo> = taskreel_log::views::streams(reader, "task-")?;
+    let infos: Vec<StreamInfo> = taskreel_log::views::streams(reader, Category::Task.prefix())?;
     let mut rows: Vec<TaskRow> = Vec::new();
     for info in &infos {
         rows.push(task_row(reader, info)?);

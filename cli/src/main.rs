@@ -73,7 +73,7 @@ fn print_usage(asked: &clap::Error) -> ExitCode {
     if !asked.use_stderr() || asked.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     {
         // A closed pipe: its reader had enough.
-        let _closed_pipe = asked.print();
+        let _ = asked.print();
         return ExitCode::from(u8::try_from(asked.exit_code()).unwrap_or(EXIT_USAGE));
     }
     let text = asked.to_string();

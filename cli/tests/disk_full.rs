@@ -244,7 +244,7 @@ fn the_command_line_on_a_full_disk(command: impl Fn(&[&str]) -> Command, room: i
 }
 
 #[test]
-fn the_command_line_tells_a_full_disk_and_the_same_command_goes_on_with_room() {
+fn the_command_line_reports_a_full_disk_and_the_same_command_succeeds_with_room() {
     let Some(disk) = SmallDisk::mount(3 * 1024) else {
         return not_mounted("the same with a limit on the size of files");
     };

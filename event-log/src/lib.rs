@@ -1,6 +1,6 @@
 //! The log of taskreel: reading, storing, verifying and inspecting it. This crate has no way to make a call.
 //!
-//! Whoever replays, verifies, exports or inspects a log needs this crate alone, and so does whoever writes a store:
+//! A program that replays, verifies, exports or inspects a log needs this crate alone, and so does a store of your own:
 //! [`api::EventStore`] states the rules, `testing::conformance` checks them, and the example `toy_store` is a small
 //! store that passes it.
 //!

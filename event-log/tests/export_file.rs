@@ -196,7 +196,7 @@ fn a_file_cut_anywhere_is_never_taken_for_a_shorter_log() {
 }
 
 #[test]
-fn where_a_damaged_line_stands_in_the_log_is_told_as_far_as_it_can_be_read() {
+fn an_error_names_the_place_of_a_damaged_line_as_far_as_it_can_be_read() {
     let text = sample();
     let line = text.lines().nth(2).unwrap();
     let cut = text.replacen(line, &line[..300], 1);

@@ -136,7 +136,7 @@ fn try_out(Recorded { lives, calls, whole }: &Recorded, count: usize, dice: &mut
     for Moment { after, fate } in moments(calls, count, dice) {
         calls[taken..after].iter().for_each(|call| disk.take(call));
         taken = after;
-        pending += usize::from(!disk.is_at_rest());
+        pending += usize::from(!disk.is_idle());
         let before = dice.clone();
         disk.after(fate, dice, &state);
         let acknowledged = acknowledged(&calls[..after]);

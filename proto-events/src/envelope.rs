@@ -87,7 +87,7 @@ pub struct Metadata {
 
 /// An event as stored, with its version, position and metadata.
 #[derive(Debug, Clone)]
-pub struct Recorded<E> {
+pub struct RecordedEvent<E> {
     /// The stream of the event.
     pub stream: StreamId,
     /// The version in the stream.

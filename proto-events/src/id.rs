@@ -20,6 +20,7 @@ pub trait Mint {
 
 /// The reason why a text cannot be an id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum IdError {
     /// The id is empty.
     #[error("the id is empty; give it 1 to {ID_BYTES_MAX} bytes")]

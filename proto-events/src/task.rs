@@ -12,5 +12,5 @@ pub(crate) mod usage;
 pub use approval::{Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested};
 pub use command::{TaskCommand, TaskRejection};
 pub use event::TaskEvent;
-pub use posted_again::Difference;
+pub use posted_again::PostedDifference;
 pub use state::{ItemRef, Run, StateChange, Task};

@@ -118,7 +118,7 @@ fn what_is_asked_for_is_awaited_until_it_is_decided_called_gone_on_without_or_ov
 }
 
 #[test]
-fn a_decision_stands_and_is_told_to_whoever_decides_again() {
+fn a_decision_stands_and_is_named_to_a_second_decider() {
     let decide = |approved| TaskCommand::DecideApproval(verdict(approved));
     let decided = |approved| TaskEvent::ApprovalDecided(verdict(approved));
     given([]).when(decide(true)).then_rejected(&rejected(ApprovalRejection::Unknown("a".to_owned())));

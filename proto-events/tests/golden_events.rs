@@ -95,7 +95,7 @@ fn requested() -> CallRequested {
         },
         prompt: Some(PromptRef {
             session: Some("session-agent/s".into()),
-            read_to: Version(9),
+            read_through: Version(9),
             messages: 5,
             digest: Digest([1; 32]),
             renderer: 1,

@@ -2,7 +2,7 @@
 //! stream.
 //!
 //! Decisions of one command are folded into the state at once, so that later ones of the same append see
-//! them; [`Entity::part`] makes one record of them, and [`Entity::settle`] notes that it is on disk. When the
+//! them; [`Entity::part`] makes one record of them, and [`Entity::mark_committed`] notes that it is on disk. When the
 //! append fails they are dropped by reading the stream again, so no reader ever sees a state that is not on
 //! disk.
 

@@ -198,14 +198,14 @@ impl Router {
 
     fn reply_halted(&mut self) {
         if let Some(Halt { reply }) = self.halting.take() {
-            let _gone_is_fine = reply.send(());
+            let _ = reply.send(());
         }
     }
 
     fn reply_drained(&mut self) {
         if self.in_flight.is_empty() && self.recalls == 0 {
             for reply in self.draining.drain(..) {
-                let _gone_is_fine = reply.send(());
+                let _ = reply.send(());
             }
         }
     }

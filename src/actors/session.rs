@@ -63,9 +63,9 @@ impl SessionActor {
     /// asked whether it still runs. Events appended by the holder of a turn are in the mailbox before the
     /// turn comes back.
     fn note_idle(&self) {
-        let at_rest = self.reserved.is_none() && self.waiting.is_empty() && self.checked_turn.is_none();
-        self.idle.note(at_rest);
-        if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
+        let is_idle = self.reserved.is_none() && self.waiting.is_empty() && self.checked_turn.is_none();
+        self.idle.note(is_idle);
+        if is_idle && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.became_idle.do_send(BecameIdle { stream: self.stream.clone() });
         }
     }
@@ -82,7 +82,7 @@ impl SessionActor {
             Some((task, turn_id)) if *task == asked.task => {
                 let (task, turn_id) = (task.to_string(), turn_id.clone());
                 let refused = SessionRejection::TurnInProgress { turn_id, task };
-                let _gone_is_fine = asked.reply.send(Err(refused.into()));
+                let _ = asked.reply.send(Err(refused.into()));
             }
             _ => self.waiting.push_back(asked),
         }
@@ -122,7 +122,7 @@ impl SessionActor {
             };
             // A caller that went away drops the grant, and with it the lease, which comes back as
             // ReleaseTurn.
-            let _gone_is_fine = asked.reply.send(Ok(grant));
+            let _ = asked.reply.send(Ok(grant));
         }
     }
 
@@ -220,7 +220,7 @@ impl Handler<AcquireTurn> for SessionActor {
                     actor.grant_next(ctx);
                 }
                 Err(error) => {
-                    let _gone_is_fine = reply.send(Err(error));
+                    let _ = reply.send(Err(error));
                 }
             }
         })
@@ -323,7 +323,7 @@ impl Handler<LookAtSession> for SessionActor {
                     entity.ok_or_else(|| Error::Internal("a recovered session is missing".to_owned()))?;
                 Ok((entity.state().clone(), entity.committed()))
             });
-            let _gone_is_fine = reply.send(view);
+            let _ = reply.send(view);
         })
     }
 }

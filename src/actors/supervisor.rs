@@ -170,7 +170,7 @@ impl Handler<ToTask> for Supervisor {
                 self.tasks.not_sent(&message.stream);
                 let waiting = MAILBOX_COMMANDS;
                 let reply = message.reply;
-                let _gone_is_fine = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting })));
+                let _ = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting })));
             }
             Err(SendError::Closed(message)) => {
                 // The actor has just broken, so another is started.
@@ -236,9 +236,9 @@ impl Handler<DrainMailboxes> for Supervisor {
         let asked: Vec<_> = asked.collect();
         actix_rt::spawn(async move {
             for answer in asked {
-                let _an_actor_that_is_gone_is_done = answer.await;
+                let _ = answer.await;
             }
-            let _gone_is_fine = message.reply.send(());
+            let _ = message.reply.send(());
         });
     }
 }

@@ -1,15 +1,14 @@
 //! The actor of a task. [`actor`] handles the messages and [`core`] does the work: [`ops`] decides an
-//! operation, [`flush`] appends, and [`effect`] names what the router does afterwards. [`decide`] adds a
-//! call's writes to its tool's state, [`approving`] and [`approver`] handle approvals, [`outside`] keeps the
-//! state that is not in the log. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
+//! operation, [`flush`] appends, and [`effect`] names what the router does afterwards. [`approving`]
+//! and [`approver`] handle approvals, [`outside_state`] keeps the state that is not in the log, and
+//! [`outside_ops`] works on it. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
 
 pub(crate) mod actor;
 pub(crate) mod approver;
 pub(crate) mod approving;
 pub(crate) mod core;
-pub(crate) mod decide;
 pub(crate) mod effect;
 pub(crate) mod flush;
 pub(crate) mod ops;
-pub(crate) mod outside;
-pub(crate) mod outside_work;
+pub(crate) mod outside_ops;
+pub(crate) mod outside_state;

@@ -14,6 +14,7 @@ use crate::python::repr;
 
 /// The effect of a rule on an action that needs a capability; later variants are stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum PolicyEffect {
     /// The action is carried out.
     Allow,
@@ -232,11 +233,16 @@ fn effect_of(value: &Value) -> Result<PolicyEffect, PolicyEffectError> {
     }
 }
 
+/// Returns the reason for which a call needs approval, as the model and Protolink's clients read it.
+pub(crate) fn approval_required(capabilities: &[String]) -> String {
+    format!("Approval required for capabilities: {}", capabilities.join(", "))
+}
+
 fn reason(effect: PolicyEffect, capabilities: &[String]) -> String {
     let names = capabilities.join(", ");
     match effect {
         PolicyEffect::Allow => format!("Allowed capabilities: {names}"),
-        PolicyEffect::RequireApproval => format!("Approval required for capabilities: {names}"),
+        PolicyEffect::RequireApproval => approval_required(capabilities),
         PolicyEffect::Deny => format!("Denied capabilities: {names}"),
     }
 }

@@ -118,6 +118,7 @@ impl InferReply {
 
 /// The kind of a backend's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum InferErrorKind {
     /// The call may work a moment later: rate limits, overload, timeouts, connections.
     Transient {

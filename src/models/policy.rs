@@ -50,7 +50,12 @@ impl InferPolicy {
         self.timeout
     }
 
-    /// Returns the largest number of attempts.
+    /// Returns how often a failed or lost attempt is retried.
+    pub fn get_retries(&self) -> u32 {
+        self.retries
+    }
+
+    /// Returns the largest number of attempts: one more than the retries.
     pub fn attempts_max(&self) -> u32 {
         self.retries.saturating_add(1)
     }

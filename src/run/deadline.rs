@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
-use proto_events::json::JsonObject;
-use proto_events::model::{BudgetUsage, LimitUse, ModelError, RunBudget};
+use proto_events::model::{BudgetUsage, LimitUse};
 use proto_events::task::Task;
 
 use crate::run::question::Question;
@@ -16,7 +15,7 @@ pub(crate) fn of_run(task: &Task) -> Option<Timestamp> {
     if !names_a_limit(task.metadata().get("run_context")?.as_str()) {
         return None;
     }
-    let seconds = budget(task)?.max_runtime_seconds?;
+    let seconds = task.run_budget()?.ok()?.max_runtime_seconds?;
     // A duration too large to represent means no limit.
     let limit = Duration::try_from_secs_f64(seconds.max(0.0)).ok()?;
     Some(run.began.plus(limit))
@@ -39,7 +38,7 @@ pub(crate) fn exceeded(question: &Question<'_>) -> Option<LimitUse> {
         runtime_seconds: question.now.since(run.began).as_secs_f64(),
         ..BudgetUsage::default()
     };
-    budget(question.task)?.check(&used).err()
+    question.task.run_budget()?.ok()?.check(&used).err()
 }
 
 /// Whether the text sets a limit of time anywhere. This is a cheap check: it is made for each run, and almost
@@ -52,16 +51,6 @@ fn names_a_limit(context: &str) -> bool {
         value.is_none_or(|value| !value.starts_with("null"))
     };
     context.match_indices(KEY).any(is_set)
-}
-
-fn budget(task: &Task) -> Option<RunBudget> {
-    of_task(task)?.ok()
-}
-
-/// The budget that the task's run context names.
-pub(crate) fn of_task(task: &Task) -> Option<Result<RunBudget, ModelError>> {
-    let context: JsonObject = task.metadata().get("run_context")?.read().ok()?;
-    Some(RunBudget::from_json(context.get("budget")?))
 }
 
 #[cfg(test)]

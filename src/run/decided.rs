@@ -6,6 +6,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand};
 
+use crate::agent::capability::approval_required;
 use crate::run::notes;
 use crate::run::notes::denied;
 use crate::run::permission::is_agent_call;
@@ -92,8 +93,7 @@ fn joined(told: &str, asked: Option<&str>) -> String {
 
 fn denial_reason(asked: &ApprovalRequested, decided: &ApprovalDecided) -> String {
     let reason = decided.reason.clone().filter(|reason| !reason.is_empty());
-    let needed = || format!("Approval required for capabilities: {}", asked.capabilities.join(", "));
-    reason.unwrap_or_else(needed)
+    reason.unwrap_or_else(|| approval_required(&asked.capabilities))
 }
 
 /// Returns the prompt of an infer part: its own, after the result of the call that it continues from, if it

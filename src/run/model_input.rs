@@ -31,7 +31,7 @@ pub(crate) fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText)
     let history = question.turn_view.map_or(Digest::default(), |turn_view| turn_view.session.digest());
     PromptRef {
         session: question.turn_view.map(|turn_view| turn_view.stream.to_string()),
-        read_to: question.turn_view.map_or(Version(0), |turn_view| turn_view.version),
+        read_through: question.turn_view.map_or(Version(0), |turn_view| turn_view.version),
         messages: u32::try_from(shown.count()).unwrap_or(u32::MAX),
         digest: shown.digest(tools, parameters.as_str(), history),
         renderer: RENDERER_VERSION,

@@ -74,7 +74,7 @@ impl System {
         if self.inner.stopping.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let _nobody_reopens_meanwhile = self.inner.changing.lock().await;
+        let _changing = self.inner.changing.lock().await;
         let running = self.inner.running();
         if let Ok(actors) = running.actors() {
             // An append in progress when commands were first refused may send calls; their outcomes must be
@@ -82,7 +82,7 @@ impl System {
             drain_mailboxes(actors).await;
             let (reply, drained) = oneshot::channel();
             actors.router.do_send(Drain { reply });
-            let _a_router_that_is_gone_has_nothing_in_flight = drained.await;
+            let _ = drained.await;
             drain_mailboxes(actors).await;
         }
         running.parts.live.close();
@@ -91,8 +91,7 @@ impl System {
         if let Ok(actors) = running.actors() {
             actors.thread.stop();
         }
-        let _without_actors_there_is_no_thread =
-            blocking(move || running.actors().map(|actors| actors.thread.join())).await?;
+        let _ = blocking(move || running.actors().map(|actors| actors.thread.join())).await?;
         closed.map_err(|error| Error::Internal(error.to_string()))
     }
 
@@ -171,7 +170,7 @@ impl System {
             let (reply, answer) = oneshot::channel();
             let asked = {
                 self.refuse_if_stopping()?;
-                let _not_while_reopening = self.inner.gate.read().await;
+                let _gate = self.inner.gate.read().await;
                 self.refuse_if_stopping()?;
                 let running = self.inner.running();
                 send(running.actors()?, reply)?;
@@ -180,7 +179,7 @@ impl System {
             if let Ok(answer) = answer.await {
                 return answer;
             }
-            let _reopening_is_over = self.inner.gate.read().await;
+            let _gate = self.inner.gate.read().await;
             if !is_query || Arc::ptr_eq(&asked, &self.inner.running()) {
                 return Err(Error::Interrupted { stream: stream.to_string() });
             }
@@ -229,7 +228,7 @@ impl Drop for Inner {
 async fn drain_mailboxes(actors: &Actors) {
     let (reply, drained) = oneshot::channel();
     actors.supervisor.do_send(DrainMailboxes { reply });
-    let _an_ended_arbiter_has_drained = drained.await;
+    let _ = drained.await;
 }
 
 /// Runs blocking work on the blocking pool.

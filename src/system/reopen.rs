@@ -53,7 +53,7 @@ impl System {
     async fn start_anew(self) -> Result<Reopened, Error> {
         let _alone = self.inner.changing.lock().await;
         self.refuse_if_stopping()?;
-        let _nobody_comes_in = self.inner.gate.write().await;
+        let _gate = self.inner.gate.write().await;
         let mut parts = self.inner.running().parts.clone();
         self.end_actors().await?;
         let closed = Arc::clone(&parts.store);
@@ -76,7 +76,7 @@ impl System {
         let Ok(actors) = running.actors() else { return Ok(()) };
         let (reply, halted) = oneshot::channel();
         actors.router.do_send(Halt { reply });
-        let _a_router_that_is_gone_has_nothing_in_flight = halted.await;
+        let _ = halted.await;
         actors.thread.stop();
         self.inner.put(Running::without_actors(running.parts.clone()));
         blocking(move || running.actors().map(|actors| actors.thread.join())).await?

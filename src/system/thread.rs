@@ -30,7 +30,7 @@ impl ActorThread {
             Err(poisoned) => poisoned.into_inner().take(),
         };
         if let Some(thread) = thread {
-            let _a_panic_was_reported_by_its_own_hook = thread.join();
+            let _ = thread.join();
         }
     }
 }
@@ -49,7 +49,7 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, 
         let store = std::sync::Arc::clone(&parts.store);
         runner.block_on(async move {
             let (supervisor, router) = Supervisor::start_all(parts);
-            let _the_starter_waits = tell.send((actix_rt::System::current(), supervisor, router));
+            let _ = tell.send((actix_rt::System::current(), supervisor, router));
         });
         if let Err(error) = runner.run() {
             tracing::error!(%error, "the actors' thread ended with an error");

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use proto_events::call::{CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy};
 use proto_events::decider::Decider;
-use proto_events::envelope::Recorded;
+use proto_events::envelope::RecordedEvent;
 use proto_events::id::{Category, Position, StreamId};
 use proto_events::model::TaskState;
 use proto_events::task::{Task, TaskEvent};
@@ -24,7 +24,7 @@ use crate::testing::ledger::Execution;
 
 /// The events of all tasks, and the faults and cells found in them.
 pub(crate) struct Judge {
-    tasks: BTreeMap<StreamId, Vec<Recorded<TaskEvent>>>,
+    tasks: BTreeMap<StreamId, Vec<RecordedEvent<TaskEvent>>>,
     pub(crate) faults: Vec<String>,
     pub(crate) cells: Cells,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Judge {
 impl Judge {
     /// Reads a log.
     pub(crate) fn of(log: &dyn EventReader) -> Result<Self, Error> {
-        let mut tasks: BTreeMap<StreamId, Vec<Recorded<TaskEvent>>> = BTreeMap::new();
+        let mut tasks: BTreeMap<StreamId, Vec<RecordedEvent<TaskEvent>>> = BTreeMap::new();
         for_each_record::<Error>(log, Position(1), |stored| {
             if stored.record.stream.category() == Some(Category::Task) {
                 let events = decode_record::<TaskEvent>(stored)?;
@@ -45,7 +45,7 @@ impl Judge {
 
     /// Checks the rules that hold for each log, wherever its processes died: no run hangs, a cancel closes
     /// open calls, and the executions seen outside match the log.
-    pub(crate) fn at_rest(&mut self, ledger: &[Execution]) {
+    pub(crate) fn is_idle(&mut self, ledger: &[Execution]) {
         for (stream, events) in std::mem::take(&mut self.tasks) {
             let mut task = Task::default();
             let mut sent: BTreeMap<(String, u32), Position> = BTreeMap::new();
@@ -85,7 +85,7 @@ impl Judge {
             }
             for call in before.calls().iter() {
                 let id = call.request.call_id.as_str();
-                let of_call = |recorded: &&&Recorded<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(event) if event.call_id() == id);
+                let of_call = |recorded: &&&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(event) if event.call_id() == id);
                 let follows = Follows {
                     call,
                     events: after.iter().filter(of_call).copied().collect(),
@@ -124,8 +124,8 @@ impl Judge {
         &mut self,
         stream: &StreamId,
         task: &Task,
-        events: &[Recorded<TaskEvent>],
-        cancel: &Recorded<TaskEvent>,
+        events: &[RecordedEvent<TaskEvent>],
+        cancel: &RecordedEvent<TaskEvent>,
     ) {
         for call in task.calls().open() {
             let id = call.request.call_id.as_str();
@@ -264,7 +264,7 @@ impl Judge {
     /// Returns the number of times that a probe found an attempt to have had no effect.
     fn found_absent(&self, stream: &StreamId, call_id: &str) -> usize {
         let events = self.tasks.get(stream).into_iter().flatten();
-        let absent = |recorded: &&Recorded<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(CallEvent::Reconciled { call_id: id, verdict: Verdict::DidNotHappen, by: VerdictBy::Probe, .. }) if id == call_id);
+        let absent = |recorded: &&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(CallEvent::Reconciled { call_id: id, verdict: Verdict::DidNotHappen, by: VerdictBy::Probe, .. }) if id == call_id);
         events.filter(absent).count()
     }
 
@@ -274,8 +274,8 @@ impl Judge {
 }
 
 /// Returns the event at which the task was canceled or failed, if it was.
-fn ends<'a>(events: &[&'a Recorded<TaskEvent>]) -> Option<&'a Recorded<TaskEvent>> {
-    let end = |recorded: &&&Recorded<TaskEvent>| {
+fn ends<'a>(events: &[&'a RecordedEvent<TaskEvent>]) -> Option<&'a RecordedEvent<TaskEvent>> {
+    let end = |recorded: &&&RecordedEvent<TaskEvent>| {
         matches!(recorded.event, TaskEvent::StateChanged { to: TaskState::Failed | TaskState::Canceled, .. })
     };
     events.iter().find(end).copied()

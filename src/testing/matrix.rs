@@ -204,7 +204,7 @@ impl CrashMatrix {
         let system = self.start(MemoryStore::new(), None).await?;
         let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
         let work = (self.workload)(system.driver());
-        let worked = match system.run(system.on_stage(work)).await {
+        let worked = match system.run(system.on_system_thread(work)).await {
             Some(worked) => worked.and_then(|worked| worked),
             None => Err(Error::Internal("the workload does not end".to_owned())),
         };
@@ -228,7 +228,7 @@ impl CrashMatrix {
         cut: Option<usize>,
     ) -> Result<Ran, Broken> {
         let ended = match worked {
-            Ok(()) => system.quiesce().await,
+            Ok(()) => system.run_out_timers().await,
             Err(error) => Err(error),
         };
         ran.seen = system.ledger().executions();
@@ -281,7 +281,7 @@ impl Ran {
     fn sound(&self, cut: Option<usize>, more: impl FnOnce(&mut Judge)) -> Result<Cells, Broken> {
         let judged = || {
             let mut judge = Judge::of(self.log.as_ref())?;
-            judge.at_rest(&self.seen);
+            judge.is_idle(&self.seen);
             more(&mut judge);
             judge.faults.extend(ill_formed(self.log.as_ref())?);
             Ok::<_, Error>(judge)

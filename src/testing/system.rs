@@ -265,10 +265,10 @@ impl Driver {
     /// Waits until a task is over or waits for a person; time passes as needed.
     ///
     /// # Errors
-    /// As [`TaskHandle::finished`]; [`Error::Stalled`] if nothing moves any more and the task has not ended.
+    /// As [`TaskHandle::finished`]; [`Error::Stalled`] if no work is in progress and the task has not ended.
     pub async fn finish(&self, task: &TaskHandle) -> Result<TaskSnapshot, Error> {
         self.run(task.finished()).await.unwrap_or_else(|| {
-            let why = "nothing moves any more, and nobody waits for a time".to_owned();
+            let why = "no work is in progress and no timer is pending".to_owned();
             Err(Error::Stalled { stream: task.stream().to_string(), why })
         })
     }
@@ -277,7 +277,7 @@ impl Driver {
     ///
     /// # Errors
     /// [`Error::Internal`] if that never happens.
-    pub async fn quiesce(&self) -> Result<(), Error> {
+    pub async fn run_out_timers(&self) -> Result<(), Error> {
         let own = self.drive();
         for _ in 0..JUMPS_MAX {
             self.until_idle().await;
@@ -293,7 +293,7 @@ impl Driver {
     ///
     /// # Errors
     /// [`Error::Internal`] if it panics, or if the system has ended.
-    pub async fn on_stage<T, F>(&self, part: F) -> Result<T, Error>
+    pub async fn on_system_thread<T, F>(&self, part: F) -> Result<T, Error>
     where
         T: Send + 'static,
         F: Future<Output = T> + Send + 'static,

@@ -39,7 +39,7 @@ impl fmt::Debug for ToolParts {
     label = "not a tool",
     note = "a tool is `async fn(Args) -> Result<T, E>` or `async fn(ToolContext, Args) -> Result<T, E>`, the same without `async`, or a closure of that shape with its argument types written out",
     note = "`Args` needs `serde::Deserialize` and `schemars::JsonSchema`, `T` needs `serde::Serialize`, `E` is an error, a `String` or `ToolError`, and the future must be `Send`",
-    note = "to hear which of these is missing, call one of `taskreel::tool::why_not`, such as `why_not::async_fn(&forecast)`"
+    note = "to see which of these is missing, call one of `taskreel::tool::why_not`, such as `why_not::async_fn(&forecast)`"
 )]
 pub trait IntoTool<Marker>: Send + Sync + 'static {
     /// Returns the tool's schema and code.

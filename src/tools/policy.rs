@@ -16,7 +16,7 @@ use crate::tools::tool::ToolContext;
 ///
 /// A setter takes `self` and has the plain name. Its getter has the same name with the prefix `get_`, as in
 /// [`std::process::Command`]. A setting that a constructor alone determines has a getter of the plain name,
-/// and a boolean getter reads as a question.
+/// and a boolean getter reads as a question. [`ToolPolicy::attempts_max`] is derived from the retries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolPolicy {
     recovery: Recovery,

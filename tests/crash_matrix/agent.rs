@@ -7,9 +7,9 @@ use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use serde::Deserialize;
 use serde_json::json;
+use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, InferBackend, InferError, InferPolicy, InferReply, InferRequest, Scripted};
-use taskreel::system::Builder;
 use taskreel::testing::sleep;
 use taskreel::tool::{BoxFuture, DynTool, ToolContext, ToolError, ToolPolicy, Verdict};
 

@@ -70,7 +70,7 @@ pub(crate) type Area = fn(&Case) -> Result<Value, Failure>;
 /// The reason why a case has no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Our code refuses the input, with this text; compared with the recorded error.
+    /// The code under test refuses the input, with this text; compared with the recorded error.
     Refused(String),
     /// The case needs this part, which is not built yet.
     #[allow(dead_code, reason = "an area that is being built says so case by case")]

@@ -7,7 +7,7 @@ use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use serde_json::{Value, json};
 use taskreel::System;
-use taskreel::system::TaskEvents;
+use taskreel::TaskEvents;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 

@@ -4,7 +4,7 @@ use clap::Args;
 
 /// The person who decides.
 #[derive(Debug, Args)]
-pub(crate) struct Decider {
+pub(crate) struct DecidedBy {
     /// Name of the person who decides; it is recorded in the log [default: the user's name]
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
@@ -18,7 +18,7 @@ pub(crate) struct ApproveArgs {
     /// The approval's id, as shown by `taskreel calls`
     pub(crate) approval: String,
     #[command(flatten)]
-    pub(crate) decider: Decider,
+    pub(crate) decided_by: DecidedBy,
 }
 
 #[derive(Debug, Args)]
@@ -32,7 +32,7 @@ pub(crate) struct DenyArgs {
     #[arg(long, value_name = "WHY")]
     pub(crate) reason: Option<String>,
     #[command(flatten)]
-    pub(crate) decider: Decider,
+    pub(crate) decided_by: DecidedBy,
 }
 
 #[derive(Debug, Args)]
@@ -50,7 +50,7 @@ pub(crate) struct ReconcileArgs {
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
     #[command(flatten)]
-    pub(crate) decider: Decider,
+    pub(crate) decided_by: DecidedBy,
 }
 
 #[derive(Debug, Args)]
@@ -64,5 +64,5 @@ pub(crate) struct AbandonArgs {
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
     #[command(flatten)]
-    pub(crate) decider: Decider,
+    pub(crate) decided_by: DecidedBy,
 }

@@ -71,7 +71,7 @@ fn waits_for_answer(task: &DemoTask, rested: &TaskSnapshot) -> bool {
 
 /// Returns the task as a client posts it again, with the person's answer appended.
 fn answered(task: &DemoTask, rested: &TaskSnapshot) -> Result<PostedTask, Error> {
-    let mut mint = taskreel::ports::Ports::default();
+    let mut mint = taskreel::log::ports::Ports::default();
     let mut posted = PostedTask::from_json(&rested.to_json(), &mut mint)?;
     posted.messages.push(task.answer());
     Ok(posted)

@@ -2,6 +2,7 @@
 //! tasks, so a process can resume a demo from the log alone.
 
 use proto_events::codec::Storable;
+use proto_events::id::Category;
 use proto_events::id::{Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
@@ -85,7 +86,7 @@ pub(crate) struct DemoTask {
 impl Plan {
     /// Returns the plan of the demo in a log, if there is one.
     pub(crate) fn of_log(reader: &dyn EventReader) -> Result<Option<Self>, Problem> {
-        for info in streams(reader, "task-")? {
+        for info in streams(reader, Category::Task.prefix())? {
             if let Some(plan) = planned(reader, &info.stream)? {
                 return Ok(Some(plan));
             }

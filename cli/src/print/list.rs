@@ -1,6 +1,7 @@
 //! `ls`: lists the tasks or sessions, or the tools that have state.
 
 use comfy_table::Cell;
+use proto_events::id::Category;
 use proto_events::id::Position;
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
@@ -35,7 +36,7 @@ pub(crate) fn tasks(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let mut rows = rows(reader, "task-", task_row)?;
+    let mut rows = rows(reader, Category::Task.prefix(), task_row)?;
     rows.retain(|row| options.states.is_empty() || options.states.contains(&row.state));
     print_newest(rows, "no tasks", task_table, options, screen)
 }
@@ -70,7 +71,13 @@ pub(crate) fn sessions(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    print_newest(rows(reader, "session-", session_row)?, "no sessions", session_table, options, screen)
+    print_newest(
+        rows(reader, Category::Session.prefix(), session_row)?,
+        "no sessions",
+        session_table,
+        options,
+        screen,
+    )
 }
 
 fn session_table(rows: &[SessionRow], screen: &mut Screen) -> Result<(), Problem> {
@@ -97,7 +104,13 @@ pub(crate) fn tools(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    print_newest(rows(reader, "tool-", tool_row)?, "no tool has state", tool_table, options, screen)
+    print_newest(
+        rows(reader, Category::Tool.prefix(), tool_row)?,
+        "no tool has state",
+        tool_table,
+        options,
+        screen,
+    )
 }
 
 fn tool_table(rows: &[ToolRow], screen: &mut Screen) -> Result<(), Problem> {

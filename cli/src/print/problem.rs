@@ -17,15 +17,15 @@ use crate::print::plain::strip_control_chars;
 
 /// The answer is "no".
 pub(crate) const EXIT_NO: u8 = 1;
-/// Wrong usage or input.
+/// The usage or the input is wrong.
 pub(crate) const EXIT_USAGE: u8 = 2;
-/// No such task, session, stream or file.
+/// The named task, session, stream or file does not exist.
 pub(crate) const EXIT_UNKNOWN: u8 = 3;
 /// The log is held by another process.
 pub(crate) const EXIT_HELD: u8 = 4;
 /// The log is unreadable or damaged, or the directory holds no log.
 pub(crate) const EXIT_LOG: u8 = 5;
-/// Interrupted.
+/// The command was interrupted.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
 /// An error in three lines, and the process's exit code.
@@ -307,7 +307,7 @@ impl From<FindError> for Problem {
             FindError::Id(_) => (EXIT_USAGE, "use an id of 1 to 200 bytes without control characters"),
             _ => (EXIT_USAGE, "`taskreel ls` lists the tasks"),
         };
-        Self::new(code, "cannot tell which task, session or tool is meant", error.to_string(), hint)
+        Self::new(code, "the id does not name one task, session or tool", error.to_string(), hint)
     }
 }
 

@@ -18,6 +18,7 @@ pub enum Compare {
 
 /// A record as a scan shows it, borrowed from the log.
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Scanned<'a> {
     /// The position of the record's first event.
     pub position: Position,

@@ -37,7 +37,7 @@ use crate::api::record::Fence;
 /// # Rules of following, closing and reopening
 /// * [`EventStore::subscribe`] shows each record once it is durable, whole and in the order of the log, from the
 ///   call on. A feed that is more than [`SUBSCRIBER_BUFFER`](crate::limits::SUBSCRIBER_BUFFER) records behind is
-///   told how many it missed. Feeds end when the store is closed.
+///   notified of how many it missed. Feeds end when the store is closed.
 /// * [`EventStore::close`] acknowledges the appends that wait, then refuses all others. A store is closed any number
 ///   of times.
 /// * [`EventStore::reopen`] closes this store, if it is still open, and returns another on the same log, with the same

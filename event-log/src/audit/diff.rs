@@ -38,7 +38,7 @@ pub enum Area {
     Field,
 }
 
-/// `ChangeKind` it changed, seen from the first state.
+/// The kind of a change, seen from the first state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChangeKind {
@@ -60,7 +60,7 @@ pub enum ChangeKind {
 pub struct Change {
     /// The subject of the change.
     pub area: Area,
-    /// `ChangeKind` it changed.
+    /// The kind of the change.
     pub kind: ChangeKind,
     /// The changed item: an id, a number, a key or a digest.
     pub which: String,

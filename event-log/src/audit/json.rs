@@ -273,7 +273,7 @@ fn origin(origin: &CallOrigin) -> JsonText {
 fn prompt(prompt: &PromptRef) -> JsonText {
     object([
         ("session", text_or_null(prompt.session.as_deref())),
-        ("read_to", number(prompt.read_to.0)),
+        ("read_to", number(prompt.read_through.0)),
         ("messages", number(prompt.messages)),
         ("digest", text(&prompt.digest.to_string())),
         ("renderer", number(prompt.renderer)),

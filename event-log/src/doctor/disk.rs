@@ -93,7 +93,7 @@ pub(crate) fn sync_cost(dir: &Path) -> Result<SyncCost, String> {
     let measure = || -> io::Result<Vec<Duration>> {
         let path = dir.join(format!("taskreel-doctor.{}.tmp", std::process::id()));
         let mut file = File::create_new(&path)?;
-        let _removed_at_the_end = Scratch(path);
+        let _scratch = Scratch(path);
         (0..SYNC_ROUNDS)
             .map(|_| {
                 let since = Instant::now();

@@ -12,6 +12,7 @@ use crate::jsonl::schema::SCHEMA;
 
 /// The first line of an export, which describes the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct ExportHeader {
     /// The name of the log's durability.
     pub durability: String,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto_events::codec::Storable;
 use proto_events::decider::Decider;
-use proto_events::envelope::{Committed, Metadata, Recorded};
+use proto_events::envelope::{Committed, Metadata, RecordedEvent};
 use proto_events::id::{Digest, Position, StreamId, Version};
 
 use crate::api::error::ReadError;
@@ -49,9 +49,9 @@ pub struct Folded<D> {
 ///
 /// # Errors
 /// [`ReadError`] naming stream and version, if an event cannot be read.
-pub fn decode_record<E: Storable>(stored: &StoredRecord) -> Result<Vec<Recorded<E>>, ReadError> {
+pub fn decode_record<E: Storable>(stored: &StoredRecord) -> Result<Vec<RecordedEvent<E>>, ReadError> {
     let record = &stored.record;
-    let recorded = |(at, (version, event))| Recorded {
+    let recorded = |(at, (version, event))| RecordedEvent {
         stream: record.stream.clone(),
         version,
         position: Position(stored.position.0.saturating_add(at)),

@@ -36,7 +36,7 @@ pub(crate) struct SledSink {
     pub(crate) block_spacer: Spacer,
     pub(crate) meta: Tree,
     pub(crate) durability: Durability,
-    /// Our own descriptor of sled's data file.
+    /// The store's own descriptor of sled's data file.
     pub(crate) data: File,
     pub(crate) dir: PathBuf,
 }

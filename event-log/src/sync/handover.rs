@@ -43,30 +43,30 @@ struct World {
 
 /// The state that an actor shows its supervisor.
 #[derive(Default)]
-struct Rest {
+struct IdleState {
     carried_out: AtomicU64,
-    at_rest: AtomicBool,
+    is_idle: AtomicBool,
 }
 
 struct Entry {
     mailbox: Sender<ToActor>,
     sent: u64,
-    rest: Arc<Rest>,
+    idle_state: Arc<IdleState>,
 }
 
-async fn actor(world: Arc<World>, stream: u64, rest: Arc<Rest>, mut mailbox: Receiver<ToActor>) {
+async fn actor(world: Arc<World>, stream: u64, idle_state: Arc<IdleState>, mut mailbox: Receiver<ToActor>) {
     while let Some(message) = mailbox.recv().await {
         match message {
             ToActor::Command { caller, number } => {
-                rest.at_rest.store(false, Ordering::SeqCst);
+                idle_state.is_idle.store(false, Ordering::SeqCst);
                 let alone = !world.busy.lock().unwrap().insert(stream, true).unwrap_or_default();
                 assert!(alone, "two actors are at work on one stream");
                 // While the command is persisted.
                 yield_now().await;
                 world.log.lock().unwrap().push((stream, caller, number));
                 world.busy.lock().unwrap().insert(stream, false);
-                rest.carried_out.fetch_add(1, Ordering::SeqCst);
-                rest.at_rest.store(true, Ordering::SeqCst);
+                idle_state.carried_out.fetch_add(1, Ordering::SeqCst);
+                idle_state.is_idle.store(true, Ordering::SeqCst);
             }
             ToActor::Passivate => {
                 assert!(mailbox.is_empty(), "a message waits behind the end");
@@ -78,34 +78,34 @@ async fn actor(world: Arc<World>, stream: u64, rest: Arc<Rest>, mut mailbox: Rec
 
 /// Runs the supervisor. `counts` is true if it waits until all messages it sent were processed.
 async fn supervisor(world: Arc<World>, counts: bool, mut mailbox: Receiver<ToSupervisor>) {
-    let mut awake: HashMap<u64, Entry> = HashMap::new();
+    let mut live: HashMap<u64, Entry> = HashMap::new();
     let mut started: Vec<JoinHandle<()>> = Vec::new();
     while let Some(message) = mailbox.recv().await {
         match message {
             ToSupervisor::Command { stream, caller, number } => {
-                let entry = awake.entry(stream).or_insert_with(|| {
+                let entry = live.entry(stream).or_insert_with(|| {
                     let (sender, receiver) = channel(ENOUGH);
-                    let rest = Arc::new(Rest::default());
-                    started.push(spawn(actor(Arc::clone(&world), stream, Arc::clone(&rest), receiver)));
-                    Entry { mailbox: sender, sent: 0, rest }
+                    let idle_state = Arc::new(IdleState::default());
+                    started.push(spawn(actor(Arc::clone(&world), stream, Arc::clone(&idle_state), receiver)));
+                    Entry { mailbox: sender, sent: 0, idle_state }
                 });
                 entry.sent += 1;
                 assert!(
                     entry.mailbox.try_send(ToActor::Command { caller, number }).is_ok(),
-                    "nobody is there"
+                    "the actor has ended"
                 );
             }
-            ToSupervisor::Sweep => awake.retain(|_, entry| {
-                let resting = entry.rest.at_rest.load(Ordering::SeqCst)
-                    && (!counts || entry.rest.carried_out.load(Ordering::SeqCst) == entry.sent);
-                if resting {
-                    assert!(entry.mailbox.try_send(ToActor::Passivate).is_ok(), "nobody is there");
+            ToSupervisor::Sweep => live.retain(|_, entry| {
+                let is_idle = entry.idle_state.is_idle.load(Ordering::SeqCst)
+                    && (!counts || entry.idle_state.carried_out.load(Ordering::SeqCst) == entry.sent);
+                if is_idle {
+                    assert!(entry.mailbox.try_send(ToActor::Passivate).is_ok(), "the actor has ended");
                 }
-                !resting
+                !is_idle
             }),
         }
     }
-    drop(awake);
+    drop(live);
     for actor in started {
         actor.await.unwrap();
     }

@@ -254,7 +254,7 @@ impl EventStore for FaultyStore {
 
     fn reopen(&self) -> Result<Arc<dyn EventStore>, OpenError> {
         if self.faults.refuses_opening() {
-            let _it_is_closed_all_the_same = self.close();
+            let _ = self.close();
             return Err(OpenError::NotReopened { why: "the disk is still gone".to_owned() });
         }
         Ok(Arc::new(Self::new(self.inner.reopen()?, self.faults.clone())))

@@ -66,7 +66,7 @@ pub(crate) enum Fate {
 
 impl Disk {
     /// Whether anything is pending.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.pending_names.is_empty() && self.files.iter().all(|file| file.pending.is_empty())
     }
 

@@ -94,6 +94,7 @@ impl CallCommand {
 
 /// The reason why a command about a call is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallRejection {
     /// The stream has no such intent.
     #[error("call `{0}` was never requested in this stream")]

@@ -70,7 +70,7 @@ pub struct PromptRef {
     /// The session stream whose history was read; `None` if the agent keeps no conversation.
     pub session: Option<String>,
     /// The version up to which the stream was read.
-    pub read_to: Version,
+    pub read_through: Version,
     /// The number of messages sent.
     pub messages: u32,
     /// The running digest over the messages sent.

@@ -68,7 +68,7 @@ impl Schema<'_> for RequestedV2 {
 #[derive(Serialize, Deserialize)]
 struct PromptV1 {
     session: Option<String>,
-    read_to: u64,
+    read_through: u64,
     messages: u32,
     digest: [u8; 32],
     renderer: u16,
@@ -341,15 +341,15 @@ impl RequestedV1 {
 
 impl PromptV1 {
     fn of(prompt: PromptRef) -> Self {
-        let PromptRef { session, read_to, messages, digest, renderer, tools } = prompt;
-        Self { session, read_to: read_to.0, messages, digest: digest.0, renderer, tools: tools.0 }
+        let PromptRef { session, read_through, messages, digest, renderer, tools } = prompt;
+        Self { session, read_through: read_through.0, messages, digest: digest.0, renderer, tools: tools.0 }
     }
 
     fn read(self) -> PromptRef {
-        let Self { session, read_to, messages, digest, renderer, tools } = self;
+        let Self { session, read_through, messages, digest, renderer, tools } = self;
         PromptRef {
             session,
-            read_to: Version(read_to),
+            read_through: Version(read_through),
             messages,
             digest: Digest(digest),
             renderer,

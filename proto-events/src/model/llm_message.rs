@@ -13,13 +13,13 @@ use crate::model::{iso, python};
 /// The role of a speaker in a conversation with a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LlmRole {
-    /// Instructions.
+    /// The one who instructs the model.
     System,
     /// The user.
     User,
     /// The model.
     Assistant,
-    /// A tool's result.
+    /// A tool, with its result.
     Tool,
 }
 

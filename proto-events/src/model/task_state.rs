@@ -11,20 +11,20 @@ use crate::model::python;
 /// The lifecycle state of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub enum TaskState {
-    /// Submitted, not yet begun.
+    /// The task was submitted and has not begun.
     #[default]
     Submitted,
-    /// In work.
+    /// The task is in work.
     Working,
-    /// Waiting for the user.
+    /// The task waits for the user.
     InputRequired,
-    /// Completed.
+    /// The task has completed.
     Completed,
-    /// Failed.
+    /// The task has failed.
     Failed,
-    /// Canceled.
+    /// The task was canceled.
     Canceled,
-    /// Posted in a state unknown to the poster.
+    /// The task was posted in a state that its poster did not know.
     Unknown,
 }
 

@@ -87,6 +87,7 @@ impl ApprovalBook {
 
 /// The reason why a command about an approval is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ApprovalRejection {
     /// The stream has no such approval.
     #[error("approval `{0}` was never requested in this task")]

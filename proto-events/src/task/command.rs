@@ -9,7 +9,7 @@ use crate::model::posted::PostedTask;
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::approval::{ApprovalDecided, ApprovalRejection, ApprovalRequested};
-use crate::task::posted_again::Difference;
+use crate::task::posted_again::PostedDifference;
 use crate::turn::{IllFormed, TurnMessage};
 
 /// A command to a task.
@@ -124,7 +124,7 @@ pub enum TaskRejection {
         /// The task's id.
         id: String,
         /// The first difference.
-        difference: Difference,
+        difference: PostedDifference,
     },
     /// The task is over and takes only evidence, metadata and messages.
     #[error("the task is {0}; only messages and metadata can be added")]

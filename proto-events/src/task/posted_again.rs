@@ -13,7 +13,7 @@ use crate::task::state::Task;
 
 /// The first place where a posted task differs from the stored one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct PostedDifference {
     /// The field, such as `messages[2].id`.
     pub place: String,
     /// The stored value.
@@ -22,7 +22,7 @@ pub struct Difference {
     pub posted: String,
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for PostedDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} is {} in the log and {} in the posted task", self.place, self.stored, self.posted)
     }
@@ -36,7 +36,7 @@ pub(super) enum PostedAgain {
     /// The post is the stored task followed by these items.
     Longer { messages: Vec<Message>, artifacts: Vec<Artifact> },
     /// The post differs from the stored task.
-    Other(Difference),
+    Other(PostedDifference),
 }
 
 /// Compares a post with the stored task. Items are compared by id, as Protolink's clients keep them.
@@ -74,8 +74,8 @@ pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
 /// Returns the first difference in content between messages of the same id. JSON is compared by value,
 /// because a client may print it differently. Call ids are ignored, because a missing one is generated at
 /// each reading.
-fn other_content(at: usize, stored: &Message, posted: &Message) -> Option<Difference> {
-    let difference = |field: &str, stored: String, posted: String| Difference {
+fn other_content(at: usize, stored: &Message, posted: &Message) -> Option<PostedDifference> {
+    let difference = |field: &str, stored: String, posted: String| PostedDifference {
         place: format!("messages[{at}].{field}"),
         stored,
         posted,
@@ -111,13 +111,17 @@ fn ids<T>(items: &[T], id: impl Fn(&T) -> Option<String>) -> Vec<Option<String>>
 }
 
 /// Returns the first index at which `prefix` is not the beginning of `whole`.
-fn first_difference(field: &str, prefix: &[Option<String>], whole: &[Option<String>]) -> Option<Difference> {
+fn first_difference(
+    field: &str,
+    prefix: &[Option<String>],
+    whole: &[Option<String>],
+) -> Option<PostedDifference> {
     let show = |id: Option<&Option<String>>| match id {
         None => "absent".to_owned(),
         Some(None) => "null".to_owned(),
         Some(Some(id)) => format!("`{id}`"),
     };
-    prefix.iter().enumerate().find(|(at, id)| whole.get(*at) != Some(id)).map(|(at, id)| Difference {
+    prefix.iter().enumerate().find(|(at, id)| whole.get(*at) != Some(id)).map(|(at, id)| PostedDifference {
         place: format!("{field}[{at}].id"),
         stored: show(Some(id)),
         posted: show(whole.get(at)),

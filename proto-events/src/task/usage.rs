@@ -2,9 +2,19 @@
 
 use super::Task;
 use crate::call::{Call, CallKind, CallStatus};
-use crate::model::BudgetUsage;
+use crate::json::JsonObject;
+use crate::model::{BudgetUsage, ModelError, RunBudget};
 
 impl Task {
+    /// Returns the budget that the task's run context names, if it names one.
+    ///
+    /// # Errors
+    /// [`ModelError`], naming the wrong field of the budget.
+    pub fn run_budget(&self) -> Option<Result<RunBudget, ModelError>> {
+        let context: JsonObject = self.metadata().get("run_context")?.read().ok()?;
+        Some(RunBudget::from_json(context.get("budget")?))
+    }
+
     /// Returns the calls that the loop of an infer part made in the current run, oldest first.
     pub fn calls_of_part(&self, part: u32) -> impl Iterator<Item = &Call> {
         let runs = self.runs();

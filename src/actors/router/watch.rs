@@ -88,7 +88,7 @@ impl Watch {
                 None => self.wait_for_end().await,
             },
         }
-        let _given_back = self.permit.take();
+        let _permit = self.permit.take();
     }
 
     async fn next_event(&mut self) -> WatchEvent {

@@ -32,8 +32,8 @@ impl IdleState {
     }
 
     /// Notes whether the actor waits for nothing and no caller waits for it.
-    pub(crate) fn note(&self, at_rest: bool) {
-        self.since.set(at_rest.then(Instant::now));
+    pub(crate) fn note(&self, is_idle: bool) {
+        self.since.set(is_idle.then(Instant::now));
     }
 }
 

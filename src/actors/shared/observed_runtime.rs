@@ -56,7 +56,7 @@ impl ObservedRuntime {
         let observed = Arc::clone(self);
         // Registered on the thread itself: this wakes a parked thread, and an ended thread drops it.
         handle.spawn(async move { lock(&observed.waiting).push(settled) });
-        let _an_ended_thread_has_settled = all.await;
+        let _ = all.await;
     }
 
     /// Notes work on another thread: until the guard is dropped, the runtime is not idle.
@@ -71,7 +71,7 @@ impl ObservedRuntime {
         }
         let waiting = std::mem::take(&mut *lock(&self.waiting));
         for who in waiting {
-            let _gone_is_fine = who.send(());
+            let _ = who.send(());
         }
     }
 }

@@ -48,7 +48,7 @@ impl RunSpan {
     }
 
     /// Notes the task's session and state; ends the span when the task is at rest.
-    pub(crate) fn note(&mut self, task: &Task, at_rest: bool) {
+    pub(crate) fn note(&mut self, task: &Task, is_idle: bool) {
         if self.span.0.is_none() {
             return;
         }
@@ -56,7 +56,7 @@ impl RunSpan {
             self.session_recorded = true;
             self.span.0.record("session", session_id(task));
         }
-        if at_rest {
+        if is_idle {
             self.span.0.record("state", task.state().as_str());
             *self = Self::default();
         }

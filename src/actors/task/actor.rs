@@ -78,7 +78,7 @@ impl TaskActor {
     fn after(&mut self, core: Option<TaskCore>, asked: PendingReply, done: Result<(), Error>) {
         self.core = core;
         if let Some(core) = &self.core {
-            self.span.note(core.task(), core.is_at_rest());
+            self.span.note(core.task(), core.is_idle());
         }
         match (done, asked.reply) {
             (Ok(()), reply) => {
@@ -88,49 +88,49 @@ impl TaskActor {
                 self.answer(PendingReply { when: asked.when, reply });
             }
             (Err(error), Some(reply)) => {
-                let _gone_is_fine = reply.send(Err(error));
+                let _ = reply.send(Err(error));
             }
             (Err(error), None) => self.stall_for(&error),
         }
-        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
+        if self.core.as_ref().is_some_and(TaskCore::is_idle) && !self.waiters.is_empty() {
             let view = self.view();
             for waiter in self.waiters.drain(..) {
-                let _gone_is_fine = waiter.send(Ok(view.clone()));
+                let _ = waiter.send(Ok(view.clone()));
             }
         }
-        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) {
+        if self.core.as_ref().is_some_and(TaskCore::is_idle) {
             // An ended run waits for no approval.
             self.approver = None;
         }
         self.idle.carried_out();
-        let at_rest = self.is_at_rest();
-        if at_rest && let Some(alarm) = self.alarm.take() {
+        let is_idle = self.is_idle();
+        if is_idle && let Some(alarm) = self.alarm.take() {
             alarm.abort();
         }
-        self.idle.note(at_rest);
-        if at_rest && self.shared.crowded.load(Ordering::Relaxed) {
+        self.idle.note(is_idle);
+        if is_idle && self.shared.crowded.load(Ordering::Relaxed) {
             self.shared.became_idle.do_send(BecameIdle { stream: self.stream.clone() });
         }
     }
 
     /// Whether the actor can be passivated: no run, no caller that waits for one to end, and nothing that
     /// only this actor knows.
-    fn is_at_rest(&self) -> bool {
-        let core_rests = self.core.as_ref().map_or(self.stalled.is_none(), TaskCore::is_at_rest);
-        core_rests && self.waiters.is_empty()
+    fn is_idle(&self) -> bool {
+        let core_is_idle = self.core.as_ref().map_or(self.stalled.is_none(), TaskCore::is_idle);
+        core_is_idle && self.waiters.is_empty()
     }
 
     fn answer(&mut self, asked: PendingReply) {
         let Some(reply) = asked.reply else { return };
         let core = self.core.as_ref();
         let exists = core.is_some_and(|core| core.task().exists());
-        let _gone_is_fine = match asked.when {
+        let _ = match asked.when {
             ReplyWhen::Queried | ReplyWhen::RunEnded if !exists => {
                 reply.send(Err(Error::TaskNotFound(self.stream.id())))
             }
-            ReplyWhen::RunEnded if !core.is_some_and(TaskCore::is_at_rest) => {
+            ReplyWhen::RunEnded if !core.is_some_and(TaskCore::is_idle) => {
                 if self.stalled.is_some() {
-                    let _gone_is_fine = reply.send(Err(self.stall()));
+                    let _ = reply.send(Err(self.stall()));
                     return;
                 }
                 self.waiters.push(reply);
@@ -146,7 +146,7 @@ impl TaskActor {
         tracing::error!(stream = %self.stream, %error, "an internal command failed");
         self.stalled = Some(error.to_string());
         for waiter in std::mem::take(&mut self.waiters) {
-            let _gone_is_fine = waiter.send(Err(self.stall()));
+            let _ = waiter.send(Err(self.stall()));
         }
     }
 

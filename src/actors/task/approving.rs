@@ -33,7 +33,7 @@ impl TaskCore {
     ) -> Result<(), Error> {
         let awaited =
             self.task().awaited_approvals().any(|approval| approval.request.approval_id == approval_id);
-        if !awaited || self.is_at_rest() {
+        if !awaited || self.is_idle() {
             return Ok(());
         }
         let (approved, reason) = match verdict {

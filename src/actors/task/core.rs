@@ -17,7 +17,7 @@ use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp, TurnLease};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::task::effect::Effect;
-use crate::actors::task::outside::Outside;
+use crate::actors::task::outside_state::Outside;
 use crate::error::Error;
 use crate::run::next;
 use crate::run::question::{Act, Question, Step, TurnView};
@@ -98,7 +98,7 @@ impl TaskCore {
     }
 
     /// Whether nothing more happens until a command arrives.
-    pub(crate) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.task().run().is_none()
     }
 
@@ -172,7 +172,7 @@ impl TaskCore {
         if always || !self.was_answered(shared, metadata, may_repeat).await? {
             self.decide_with_tool_writes(shared, op.clone(), metadata).await?;
         }
-        if self.is_at_rest() {
+        if self.is_idle() {
             // A command of the caller's own may have ended a run in the middle of its turn.
             self.abort_turn("the run was ended", metadata)?;
         }
@@ -185,7 +185,7 @@ impl TaskCore {
             self.requested_turn.take_if(|_| acquire.is_some());
             return Err(error);
         }
-        if self.is_at_rest() {
+        if self.is_idle() {
             self.turn = None;
         }
         self.release_permits();
@@ -195,7 +195,7 @@ impl TaskCore {
 
     /// Fails a run that cannot go on, for a reason outside the run.
     async fn give_up(&mut self, shared: &Shared, why: &str, metadata: &Metadata) -> Result<(), Error> {
-        if !self.is_at_rest() {
+        if !self.is_idle() {
             self.abort_turn(why, metadata)?;
             self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, metadata)?;
         }

@@ -1,13 +1,16 @@
-//! The operations of a task: the commands that each of them decides, before anything is planned.
+//! The operations of a task: the commands that each of them decides, before anything is planned. A call's writes
+//! to its tool's state are decided with the call's success and written in the same append; if the tool's state
+//! refuses them, the call has failed and none of them is kept.
 
 use proto_events::call::recovery::{Failed, Moment, Next};
-use proto_events::call::{CallCommand, CallRejection};
+use proto_events::call::{CallCommand, CallFailure, CallRejection, FailureClass};
 use proto_events::envelope::Metadata;
 use proto_events::id::StreamId;
 use proto_events::model;
 use proto_events::model::{PostedTask, TaskState};
 use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
+use proto_events::tool_store::ToolStoreCommand;
 
 use crate::actors::entity::Entity;
 use crate::actors::shared::messages::{AttemptEnd, CallResolution, TaskOp, TurnGrant};
@@ -17,6 +20,7 @@ use crate::error::Error;
 use crate::run;
 use crate::run::question::Act;
 use crate::run::{resolved, steps};
+use crate::tools::state::state_error;
 
 /// Returns the time and the epoch of a decision.
 fn moment(shared: &Shared, metadata: &Metadata) -> Moment {
@@ -24,12 +28,7 @@ fn moment(shared: &Shared, metadata: &Metadata) -> Moment {
 }
 
 impl TaskCore {
-    pub(crate) fn decide_op(
-        &mut self,
-        shared: &Shared,
-        op: TaskOp,
-        metadata: &Metadata,
-    ) -> Result<(), Error> {
+    fn decide_op(&mut self, shared: &Shared, op: TaskOp, metadata: &Metadata) -> Result<(), Error> {
         match op {
             TaskOp::Submit(posted) => self.submit(shared, posted, metadata),
             TaskOp::Command(command) => self.entity.decide(*command, metadata),
@@ -171,7 +170,7 @@ impl TaskCore {
             return; // Not requested by this actor: dropping the grant gives the turn back.
         }
         self.requested_turn = None;
-        if self.is_at_rest() {
+        if self.is_idle() {
             return;
         }
         let TurnGrant { stream, turn_id, session, version, position, last_hash, lease } = grant;
@@ -187,11 +186,60 @@ impl TaskCore {
         }
         self.requested_turn = None;
         match why {
-            Some(why) if !self.is_at_rest() => {
+            Some(why) if !self.is_idle() => {
                 let error = format!("the conversation cannot be used: {why}");
                 self.entity.decide(TaskCommand::Fail { error }, metadata)
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl TaskCore {
+    /// Decides an operation, after its writes to a tool's state, if it has any.
+    pub(crate) async fn decide_with_tool_writes(
+        &mut self,
+        shared: &Shared,
+        op: TaskOp,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let op = self.decide_tool_writes(shared, op, metadata).await?;
+        self.decide_op(shared, op, metadata)
+    }
+
+    /// Decides the writes of a call whose outcome is still open: only the outcome that closes the call
+    /// writes. Returns the operation without them, or with a failure in its place if the tool's state
+    /// refuses.
+    async fn decide_tool_writes(
+        &mut self,
+        shared: &Shared,
+        mut op: TaskOp,
+        metadata: &Metadata,
+    ) -> Result<TaskOp, Error> {
+        let TaskOp::Outcome { call_id, end, .. } = &mut op else { return Ok(op) };
+        let AttemptEnd::Succeeded { writes, .. } = end else { return Ok(op) };
+        let writes = std::mem::take(writes);
+        let open = self.task().calls().get(call_id).filter(|call| call.status.is_open());
+        let Some(tool) = open.filter(|_| !writes.is_empty()).map(|call| call.request.target.clone()) else {
+            return Ok(op);
+        };
+        let mut held = shared.tool_stores.hold(&tool).await?;
+        let task = self.entity.stream().to_string();
+        let command = ToolStoreCommand::Write { task, call_id: call_id.clone(), writes };
+        match held.decide(command, metadata) {
+            // The write may change nothing, such as the removal of an absent key.
+            Ok(()) => self.tool = Some(held).filter(|held| held.pending().0),
+            Err(Error::ToolState(rejection)) => {
+                let error = state_error(&rejection);
+                let (error_type, message) = (error.type_name().to_owned(), error.message().to_owned());
+                let failure = CallFailure { class: FailureClass::AfterEffect, error_type, message };
+                *end = AttemptEnd::Failed { failure, passing: false, delay_ms: 0 };
+            }
+            Err(error) => {
+                held.forget();
+                return Err(error);
+            }
+        }
+        Ok(op)
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{BudgetLimit, BudgetUsage, LimitUse, RunBudget};
+use proto_events::model::{BudgetLimit, BudgetUsage, LimitUse};
 use serde_json::json;
 
 use crate::protolink::stream::event::object;
@@ -13,7 +13,7 @@ use crate::protolink::stream::fold::Fold;
 impl Fold {
     /// Warns once for each of these limits that is nearly used up.
     pub(crate) fn warn(&mut self, part: u32, limits: &[BudgetLimit]) {
-        let Some(budget) = self.budget() else { return };
+        let Some(Ok(budget)) = self.task.run_budget() else { return };
         let near = budget.near(&self.usage(part));
         for near in near.into_iter().filter(|near| limits.contains(&near.limit)) {
             if self.warned.contains(&(part, near.limit)) {
@@ -63,11 +63,6 @@ impl Fold {
             "output_tokens": usage.output_tokens,
             "runtime_seconds": usage.runtime_seconds,
         }))
-    }
-
-    fn budget(&self) -> Option<RunBudget> {
-        let context: JsonObject = self.task.metadata().get("run_context")?.read().ok()?;
-        RunBudget::from_json(context.get("budget")?).ok()
     }
 
     /// Counts the part's usage. Input tokens are estimated over the whole history, which is not in the task's

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto_events::call::{CallEvent, CallKind, CallStatus};
 use proto_events::decider::Decider;
-use proto_events::envelope::{Recorded, Timestamp};
+use proto_events::envelope::{RecordedEvent, Timestamp};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{BudgetLimit, FinalState, LimitUse, Part, TaskState, final_state};
@@ -101,7 +101,7 @@ impl Fold {
     }
 
     /// Folds the next event of the log, and returns the events that it gives.
-    pub(crate) fn take(&mut self, recorded: &Recorded<TaskEvent>) -> Vec<TaskStreamEvent> {
+    pub(crate) fn take(&mut self, recorded: &RecordedEvent<TaskEvent>) -> Vec<TaskStreamEvent> {
         self.source = (recorded.version, recorded.metadata.at, 0);
         if let TaskEvent::StateChanged { from, to, budget } = &recorded.event {
             let ending = self.ending(*from, *to, *budget);

@@ -231,7 +231,7 @@ impl Fold {
             manifest.merge(&object([
                 ("session_id", text_or_null(prompt.session.as_deref())),
                 ("messages", number(u64::from(prompt.messages))),
-                ("read_to", number(prompt.read_to.0)),
+                ("read_to", number(prompt.read_through.0)),
                 ("digest", JsonText::string(&prompt.digest.to_string())),
                 ("renderer", number(u64::from(prompt.renderer))),
             ]));

@@ -5,14 +5,13 @@
 
 use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, FailureClass, NewCall};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{LlmMessage, LlmRole, Message, ModelError, Part, PostedTask, RunContext};
-use proto_events::turn::TurnMessage;
+use proto_events::model::{Message, ModelError, Part, PostedTask, RunContext};
 
 use crate::agent::peer::{Peer, PeerAnswer};
 use crate::grammar::action::{Action, AgentAction, Reply};
-use crate::run::infer::append_message::append_message;
+use crate::run::infer::append_message::{answer, tell};
 use crate::run::permission::{Permission, PermissionRequest};
-use crate::run::question::{Act, Progress, Question, Step};
+use crate::run::question::{Progress, Question, Step};
 use crate::run::steps::{idempotency_key, millis, start};
 use crate::run::{deadline, notes, permission};
 
@@ -149,18 +148,4 @@ fn intent(
             max_attempts: policy.attempts_max(),
         })
     }
-}
-
-fn tell(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Progress {
-    Progress::Next(Step::Do(vec![answer(question, call_id, origin, text)]))
-}
-
-/// Returns the one answer that the asking message waits for.
-fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Act {
-    let message = LlmMessage::new(LlmRole::System, text, question.mint);
-    let infer_call = origin.infer_call.clone();
-    append_message(
-        question,
-        TurnMessage { message, part: origin.part, infer_call, origin: Some(call_id.to_owned()) },
-    )
 }

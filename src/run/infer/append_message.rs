@@ -1,10 +1,12 @@
 //! Messages that the loop adds to the turn.
 
+use proto_events::call::CallOrigin;
+use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
 use proto_events::turn::TurnMessage;
 
-use crate::run::question::{Act, Question};
+use crate::run::question::{Act, Progress, Question, Step};
 
 /// Adds a message to the turn, which the session or the task keeps.
 pub(crate) fn append_message(question: &Question<'_>, message: TurnMessage) -> Act {
@@ -14,4 +16,24 @@ pub(crate) fn append_message(question: &Question<'_>, message: TurnMessage) -> A
         }
         None => Act::Task(TaskCommand::AppendInferMessage(message)),
     }
+}
+
+/// Tells the model the answer to a call that it asked for.
+pub(crate) fn tell(
+    question: &mut Question<'_>,
+    call_id: &str,
+    origin: &CallOrigin,
+    text: String,
+) -> Progress {
+    Progress::Next(Step::Do(vec![answer(question, call_id, origin, text)]))
+}
+
+/// Returns the one answer that the asking message waits for.
+pub(crate) fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Act {
+    let message = LlmMessage::new(LlmRole::System, text, question.mint);
+    let infer_call = origin.infer_call.clone();
+    append_message(
+        question,
+        TurnMessage { message, part: origin.part, infer_call, origin: Some(call_id.to_owned()) },
+    )
 }

@@ -3,7 +3,6 @@
 use proto_events::call::Call;
 use proto_events::model::{BudgetUsage, Part};
 
-use crate::run::deadline;
 use crate::run::model_input::{output_schema, shown};
 use crate::run::question::{At, Progress, Question};
 
@@ -21,7 +20,7 @@ pub(crate) enum About<'a> {
 /// Returns the end of the run if the step about to be taken would exceed its budget or the budget cannot be
 /// read.
 pub(crate) fn over_budget(question: &Question<'_>, at: At, about: About<'_>) -> Option<Progress> {
-    let budget = match deadline::of_task(question.task)? {
+    let budget = match question.task.run_budget()? {
         Ok(budget) => budget,
         Err(error) => return Some(Progress::Fatal(format!("budget: {error}"))),
     };

@@ -2,13 +2,11 @@
 
 use proto_events::call::{CallOrigin, CallStatus, FailureClass};
 use proto_events::json::JsonText;
-use proto_events::model::{LlmMessage, LlmRole};
-use proto_events::turn::TurnMessage;
 
-use crate::run::infer::append_message::append_message;
+use crate::run::infer::append_message::{answer, tell};
 use crate::run::infer::spent::{About, over_budget};
 use crate::run::permission::{Permission, PermissionRequest};
-use crate::run::question::{Act, Progress, Question, Step};
+use crate::run::question::{Progress, Question, Step};
 use crate::run::{notes, permission, tool};
 
 /// Returns the progress of the call. The turn already holds the message that asks for it.
@@ -75,18 +73,4 @@ fn begin(
         }
     };
     Progress::Next(Step::Do(tool::request(question, spec, call_id, args, origin, approval)))
-}
-
-fn tell(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Progress {
-    Progress::Next(Step::Do(vec![answer(question, call_id, origin, text)]))
-}
-
-/// Returns the one answer that the asking message waits for.
-fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Act {
-    let message = LlmMessage::new(LlmRole::System, text, question.mint);
-    let infer_call = origin.infer_call.clone();
-    append_message(
-        question,
-        TurnMessage { message, part: origin.part, infer_call, origin: Some(call_id.to_owned()) },
-    )
 }

@@ -1,7 +1,7 @@
 //! The events that may follow a crash for one call: the first three rows of R7.
 
 use proto_events::call::{Call, CallEvent, CallKind, CallStatus, FailureClass, Recovery, Verdict, VerdictBy};
-use proto_events::envelope::Recorded;
+use proto_events::envelope::RecordedEvent;
 use proto_events::task::TaskEvent;
 
 use crate::testing::judge::row::{Row, same_append};
@@ -10,10 +10,10 @@ use crate::testing::ledger::Execution;
 /// The events and executions of one call after a cut.
 pub(crate) struct Follows<'a> {
     pub(crate) call: &'a Call,
-    pub(crate) events: Vec<&'a Recorded<TaskEvent>>,
+    pub(crate) events: Vec<&'a RecordedEvent<TaskEvent>>,
     pub(crate) executions: Vec<&'a Execution>,
     /// The event at which its task was canceled or failed.
-    pub(crate) ends: Option<&'a Recorded<TaskEvent>>,
+    pub(crate) ends: Option<&'a RecordedEvent<TaskEvent>>,
 }
 
 type Judged = Result<(), String>;

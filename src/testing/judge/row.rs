@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use proto_events::envelope::Recorded;
+use proto_events::envelope::RecordedEvent;
 use proto_events::task::TaskEvent;
 
 /// A row of R7: the last event of a call in the log when its process dies.
@@ -23,6 +23,6 @@ pub enum Row {
 pub type Cells = BTreeMap<(Row, &'static str), usize>;
 
 /// Whether two events of one stream were written together: they then have the same command and the same time.
-pub(crate) fn same_append(one: &Recorded<TaskEvent>, other: &Recorded<TaskEvent>) -> bool {
+pub(crate) fn same_append(one: &RecordedEvent<TaskEvent>, other: &RecordedEvent<TaskEvent>) -> bool {
     one.metadata.command_id == other.metadata.command_id && one.metadata.at == other.metadata.at
 }

@@ -69,7 +69,7 @@ fn judge(recovery: Recovery, before: Vec<CallEvent>, after: Vec<CallEvent>) -> J
         let metadata = Metadata { command_id: position.to_string(), ..Metadata::default() };
         let (version, position) = (Version(events.len() as u64 + 1), Position(position));
         let event = TaskEvent::Call(event);
-        events.push(Recorded { stream: stream.clone(), version, position, metadata, event });
+        events.push(RecordedEvent { stream: stream.clone(), version, position, metadata, event });
     };
     add(1, CallEvent::Requested(Box::new(request(recovery))));
     before.into_iter().zip(2..).for_each(|(event, at)| add(at, event));
@@ -151,7 +151,7 @@ fn a_cancel_closes_what_is_open_in_its_own_append() {
             let metadata = Metadata { command_id: command.to_owned(), ..Metadata::default() };
             let position = Position(events.last().unwrap().position.0 + 1);
             let (stream, version) = (events[0].stream.clone(), Version(events.len() as u64 + 1));
-            events.push(Recorded { stream, version, position, metadata, event });
+            events.push(RecordedEvent { stream, version, position, metadata, event });
         };
         add(TaskEvent::CancelRequested { reason: None }, "cancel");
         if let Some(event) = closed {
@@ -160,7 +160,7 @@ fn a_cancel_closes_what_is_open_in_its_own_append() {
         for event in later {
             add(TaskEvent::Call(event.clone()), "later");
         }
-        judge.at_rest(&[]);
+        judge.is_idle(&[]);
         (judge.faults.is_empty(), judge.cells.contains_key(&(Row::CanceledInFlight, mode.as_str())))
     };
     let canceled = || CallEvent::Canceled { call_id: "c".to_owned(), stage: CancelStage::InFlight };
@@ -176,23 +176,23 @@ fn a_cancel_closes_what_is_open_in_its_own_append() {
 
 #[test]
 fn the_world_outside_is_held_against_the_log() {
-    let at_rest = |mode: Recovery, before: &[CallEvent], seen: &[Execution]| {
+    let is_idle = |mode: Recovery, before: &[CallEvent], seen: &[Execution]| {
         let mut judge = judge(mode, before.to_vec(), Vec::new());
-        judge.at_rest(seen);
+        judge.is_idle(seen);
         judge.faults.is_empty()
     };
     let over = [sent(1), succeeded()];
-    assert!(at_rest(Recovery::Manual, &over, &[execution(1)]));
-    assert!(!at_rest(Recovery::Manual, &over, &[execution(1), execution(1)]), "one attempt twice");
-    assert!(!at_rest(Recovery::Manual, &[sent(1), sent(2)], &[execution(1), execution(2)]), "two attempts");
-    assert!(at_rest(Recovery::Idempotent, &[sent(1), sent(2)], &[execution(1), execution(2)]));
-    assert!(!at_rest(Recovery::Reconcile, &[sent(1), sent(2)], &[execution(1), execution(2)]));
+    assert!(is_idle(Recovery::Manual, &over, &[execution(1)]));
+    assert!(!is_idle(Recovery::Manual, &over, &[execution(1), execution(1)]), "one attempt twice");
+    assert!(!is_idle(Recovery::Manual, &[sent(1), sent(2)], &[execution(1), execution(2)]), "two attempts");
+    assert!(is_idle(Recovery::Idempotent, &[sent(1), sent(2)], &[execution(1), execution(2)]));
+    assert!(!is_idle(Recovery::Reconcile, &[sent(1), sent(2)], &[execution(1), execution(2)]));
     let absent = [sent(1), found(Verdict::DidNotHappen), sent(2)];
-    assert!(at_rest(Recovery::Reconcile, &absent, &[execution(1), execution(2)]));
+    assert!(is_idle(Recovery::Reconcile, &absent, &[execution(1), execution(2)]));
     let early = Execution { head: Position(1), ..execution(1) };
-    assert!(!at_rest(Recovery::Manual, &over, &[early]), "before it was on disk");
+    assert!(!is_idle(Recovery::Manual, &over, &[early]), "before it was on disk");
     let other = Execution { args: JsonText::string("other"), ..execution(1) };
-    assert!(!at_rest(Recovery::Manual, &over, &[other]), "other arguments");
+    assert!(!is_idle(Recovery::Manual, &over, &[other]), "other arguments");
 }
 
 #[test]

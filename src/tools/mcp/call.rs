@@ -117,7 +117,7 @@ impl Drop for InFlightCall<'_> {
         let peer = self.peer.clone();
         let told = CancelledNotificationParam::new(Some(id), Some("nobody waits for it any more".to_owned()));
         self.runtime.spawn(async move {
-            let _a_server_that_is_gone_needs_no_telling = peer.notify_cancelled(told).await;
+            let _ = peer.notify_cancelled(told).await;
         });
     }
 }

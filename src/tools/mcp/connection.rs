@@ -142,7 +142,7 @@ impl Connection {
             Ok(answer) => answer.map_err(|error| self.redacted(&error)),
             Err(error) => {
                 if matches!(error, ServiceError::TransportClosed | ServiceError::TransportSend(_)) {
-                    self.let_go(&live).await;
+                    self.drop_connection(&live).await;
                 }
                 Err(self.broken(&error))
             }
@@ -150,7 +150,7 @@ impl Connection {
     }
 
     /// Drops a lost connection; the next call opens another.
-    async fn let_go(&self, gone: &Arc<Live>) {
+    async fn drop_connection(&self, gone: &Arc<Live>) {
         let mut held = self.live.lock().await;
         held.take_if(|live| Arc::ptr_eq(live, gone));
     }
@@ -167,7 +167,7 @@ impl Connection {
                     .with_type("McpError")
             }
             ServiceError::TransportClosed => ToolError::failed(format!(
-                "MCP server `{name}` went away while the call was in flight; it is started again for the next call"
+                "MCP server `{name}` closed the connection while the call was in flight; it is started again for the next call"
             ))
             .with_type("McpGone"),
             error => {

@@ -86,7 +86,7 @@ fn dispatched(id: &str, call: &mut Seen, attempt: u32, over: bool) -> Vec<String
         faults.push(format!("call `{id}`: attempt {attempt} follows attempt {}", call.attempts));
     }
     let repeats = attempt > 1 && !std::mem::take(&mut call.unsent);
-    if repeats && matches!(call.recovery, Recovery::Manual | Recovery::Reconcile) {
+    if repeats && !call.recovery.may_repeat() {
         faults.push(format!(
             "call `{id}` was sent {attempt} times, though its mode is {}",
             call.recovery.as_str()

@@ -24,7 +24,7 @@ const EVENTS: u64 = 3_000;
 const LAST_PARTS: u16 = 3;
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
-    whoever_joins_under_load_sees_each_record_once(make()).await;
+    a_subscriber_that_joins_under_load_gets_each_record_once(make()).await;
     a_slow_subscriber_of_a_stream_is_told_and_misses_nothing(make()).await;
 }
 
@@ -53,7 +53,7 @@ fn scattered(seed: u64, below: u64) -> u64 {
     seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29).wrapping_mul(0xBF58_476D_1CE4_E5B9) % below
 }
 
-async fn whoever_joins_under_load_sees_each_record_once(store: Arc<dyn EventStore>) {
+async fn a_subscriber_that_joins_under_load_gets_each_record_once(store: Arc<dyn EventStore>) {
     let writing = tokio::spawn(load(Arc::clone(&store)));
     let mut followers = Vec::new();
     for number in 0..JOINS {

@@ -11,7 +11,7 @@ use crate::actors::shared::parts::Shared;
 use crate::actors::shared::permits::CallPermit;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
-use crate::actors::task::outside::Outside;
+use crate::actors::task::outside_state::Outside;
 use crate::error::Error;
 use crate::run::deadline;
 
@@ -19,7 +19,7 @@ impl TaskCore {
     /// Notes the run's deadline and requests a wake-up then, once for each run.
     pub(crate) fn note_run(&mut self) {
         let number = self.task().runs();
-        if self.is_at_rest() || self.outside.run.is_some_and(|(known, _)| known == number) {
+        if self.is_idle() || self.outside.run.is_some_and(|(known, _)| known == number) {
             return;
         }
         let until = deadline::of_run(self.task());
