@@ -163,6 +163,7 @@ async fn every_failure_has_its_kind() {
             InferErrorKind::Transient { .. } => "transient",
             InferErrorKind::Malformed => "malformed",
             InferErrorKind::Failed => "failed",
+            _ => "another kind",
         };
         assert_eq!(found, kind, "{error:?} after {shown}");
         assert!(!format!("{error:?}").contains("very-secret"), "{error:?}");
