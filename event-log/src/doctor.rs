@@ -33,7 +33,6 @@ pub struct Advice {
 
 /// The state of the file `HEAD` before the log was opened, which rewrites it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum HeadState {
     /// The file does not exist.
     Missing,

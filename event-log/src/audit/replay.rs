@@ -37,7 +37,6 @@ pub struct Replayed {
 
 /// A stream whose rebuilt state differs from the live one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Mismatch {
     /// The stream.
     pub stream: StreamId,

@@ -71,7 +71,6 @@ impl Scope<'_> {
 
 /// The progress of verifying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Progress {
     /// Position of the last event seen; of one stream, its version.
     pub at: u64,
