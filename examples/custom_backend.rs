@@ -6,7 +6,7 @@
 //! * the whole reply is returned at once and becomes one event;
 //! * the tokens it cost go into `usage`, and are summed up from the log.
 //!
-//! A server that speaks OpenAI's chat completions needs no backend of your own: `infer::OpenAiCompatible`, with the
+//! A server that speaks `OpenAI`'s chat completions needs no backend of your own: `infer::OpenAiCompatible`, with the
 //! feature `openai`.
 //!
 //! `cargo run --example custom_backend`
