@@ -16,6 +16,7 @@ pub(crate) fn client() -> ClientBuilder {
 }
 
 /// Formats an error with its causes.
+#[cfg(any(feature = "genai", feature = "openai", feature = "otel"))]
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| {

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
+use proto_events::json::{JsonNumber, JsonValue as Value};
 pub(crate) use proto_events::model::python::{repr, repr_float as float_repr, repr_str as str_repr};
-use serde_json::{Number, Value};
 
 /// Whether Python reads a number as a float, since it has a point or an exponent.
-pub(crate) fn is_float(number: &Number) -> bool {
+pub(crate) fn is_float(number: &JsonNumber) -> bool {
     number.as_str().contains(['.', 'e', 'E'])
 }
 

@@ -7,7 +7,7 @@
 )]
 
 use proptest::prelude::*;
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 use taskreel::fidelity::{Action, AgentAction, extract_summary, parse_action, parse_reply, signature};
 
 fn cases(area: &str) -> Vec<Value> {
@@ -196,7 +196,7 @@ proptest! {
         prompt in r#"(w\.)?[a-z]{1,3}\([a-z]{0,2}=?['"\[\]{}()0-9.,xeE_:=+\\ a-z-]{0,30}\)?"#,
         action in "(infer|tool_call|)",
     ) {
-        let raw = serde_json::json!({"type": kind, "prompt": prompt, "action": action}).to_string();
+        let raw = proto_events::json!({"type": kind, "prompt": prompt, "action": action}).to_string();
         if let Ok(action) = parse_action(&raw, &["add"], &agents()) {
             prop_assert_ne!(action.kind(), "final");
         }
@@ -207,8 +207,8 @@ proptest! {
         content in ".{1,40}", tool in "[a-z]{1,8}", number in any::<i64>(), thought in prop::option::of(".{0,9}"),
     ) {
         for action in [
-            serde_json::json!({"type": "final", "content": content, "thought": thought}),
-            serde_json::json!({"type": "tool_call", "tool": tool, "args": {"a": number, "b": [content]}, "thought": thought}),
+            proto_events::json!({"type": "final", "content": content, "thought": thought}),
+            proto_events::json!({"type": "tool_call", "tool": tool, "args": {"a": number, "b": [content]}, "thought": thought}),
         ] {
             let reply = parse_reply(&format!("Sure!\n{action}\n"), &[], &[]).unwrap();
             prop_assert_eq!(parse_reply(&reply.to_json().to_string(), &[], &[]).unwrap(), reply);

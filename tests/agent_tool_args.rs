@@ -7,7 +7,8 @@
 )]
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::{JsonMap, JsonValue as Value};
 use taskreel::fidelity::check_args;
 
 /// Returns our check's result for one case's input: the fixture's `expected`, or its error text.
@@ -74,8 +75,11 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(6, 64, 6, move |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::Array),
-            prop::collection::vec((word.clone(), inner), 0..5)
-                .prop_map(|pairs| pairs.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()),
+            prop::collection::vec((word.clone(), inner), 0..5).prop_map(|pairs| pairs
+                .into_iter()
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect::<JsonMap>()
+                .into()),
         ]
     })
 }
@@ -94,7 +98,7 @@ proptest! {
             "properties": {"a": {"type": ["integer", "boolean", "null"]}, "b": {"type": "number"}, "c": {}},
             "additionalProperties": false,
         });
-        let args: Value = args.into_iter().collect();
+        let args = Value::Object(args.into_iter().collect());
         if let Ok(once) = check_args(Some(&schema), &args) {
             let twice = check_args(Some(&schema), &once).unwrap();
             prop_assert_eq!(once.to_string(), twice.to_string());

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use approvals_support::{Purse, finished, look, outputs, pay, script, task};
 use proto_events::id::{Position, StreamId, Version};
+use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::task::TaskEvent;
-use serde_json::json;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict};
 use taskreel::infer::Scripted;
 use taskreel::{Message, Part, TaskState};
@@ -41,7 +41,7 @@ async fn a_handler_hears_what_is_on_disk_and_its_word_is_on_disk_before_the_call
     let heard: Arc<Mutex<Vec<(ApprovalRequest, bool)>>> = Arc::default();
     let (notes, log) = (Arc::clone(&heard), Arc::clone(&store));
     let handler = move |request: ApprovalRequest| {
-        let dear = request.args.to_value()["cents"].as_i64().unwrap() > 10;
+        let dear = request.args.tree()["cents"].as_i64().unwrap() > 10;
         notes.lock().unwrap().push((request, is_asked(&log)));
         async move {
             if dear {
@@ -80,7 +80,7 @@ async fn a_handler_hears_what_is_on_disk_and_its_word_is_on_disk_before_the_call
 async fn a_handler_may_ask_a_person_and_one_that_panics_or_hangs_leaves_it_to_one() {
     let (purse, store) = (Purse::default(), Arc::new(MemoryStore::new()));
     let handler = |request: ApprovalRequest| async move {
-        match request.args.to_value()["cents"].as_i64() {
+        match request.args.tree()["cents"].as_i64() {
             Some(1) => ApprovalVerdict::AskPerson,
             Some(2) => panic!("no"),
             _ => std::future::pending().await,

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use approvals_support::{
     Cents, PAY_THEN_FINAL, Purse, finished, last_text, look, outputs, pay, rejection, script, task,
 };
+use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
 use proto_events::task::ApprovalRejection;
-use serde_json::json;
 use taskreel::infer::Scripted;
 use taskreel::tool::ToolPolicy;
 use taskreel::{Message, Part, TaskSnapshot, TaskState};

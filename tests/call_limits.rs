@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use call_support::{Nothing, call, call_events, memory, soon};
 use proto_events::call::{CallEvent, CallStatus};
+use proto_events::json;
 use proto_events::model::PostedTask;
-use serde_json::json;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::tool::{BoxFuture, ToolContext, ToolError, ToolPolicy};
 use taskreel::{Message, Part, System, TaskState};
@@ -209,7 +209,9 @@ async fn neighbouring_parts_run_side_by_side_only_where_they_are_declared_so() {
         end.task().artifacts().iter().map(|artifact| artifact.parts[0].content().to_string()).collect();
     let results: Vec<_> = answers
         .iter()
-        .map(|answer| serde_json::from_str::<serde_json::Value>(answer).unwrap()["result"].clone())
+        .map(|answer| {
+            serde_json::from_str::<proto_events::json::JsonValue>(answer).unwrap()["result"].clone()
+        })
         .collect();
     assert_eq!(
         results,
@@ -235,8 +237,7 @@ async fn where_one_of_those_side_by_side_is_denied_none_starts() {
         counted.fetch_add(1, Ordering::SeqCst);
         async { Ok::<_, Infallible>(1) }
     };
-    let rules =
-        CapabilityPolicy::from_json(&serde_json::from_value(json!({"danger": "deny"})).unwrap()).unwrap();
+    let rules = CapabilityPolicy::from_json(&json!({"danger": "deny"}).read().unwrap()).unwrap();
     let side_by_side = || ToolPolicy::read_only().parallel();
     let builder = System::builder("-").store(store).capability_policy(rules);
     let builder = builder.tool_with("free", "", tool.clone(), side_by_side());
@@ -248,8 +249,8 @@ async fn where_one_of_those_side_by_side_is_denied_none_starts() {
     assert_eq!(end.task().error().unwrap(), "Action 'guarded' denied: Denied capabilities: danger");
 }
 
-fn with_budget(part: &Part, budget: &serde_json::Value) -> PostedTask {
-    let part: serde_json::Value = serde_json::from_str(part.to_json().as_str()).unwrap();
+fn with_budget(part: &Part, budget: &proto_events::json::JsonValue) -> PostedTask {
+    let part: proto_events::json::JsonValue = serde_json::from_str(part.to_json().as_str()).unwrap();
     let task = json!({"id": "t", "messages": [{"id": "m", "role": "user", "parts": [part.clone(), part]}],
         "metadata": {"budget": budget}});
     PostedTask::parse(&task.to_string(), &mut Ports::default()).unwrap()

@@ -24,11 +24,11 @@ use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallStatus, Recovery, Verdict, VerdictBy};
 use proto_events::id::{Category, Position};
+use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::task::TaskEvent;
 use run::{Care, Run};
-use serde_json::json;
 use taskreel::testing::{Broken, Cells, CrashMatrix, CrashReport, Driver, Row};
 use taskreel::{Error, Message, TaskHandle, TaskState};
 use taskreel_log::api::EventReader as _;

@@ -18,11 +18,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use delegation::peers::{Does, Noted};
 use proto_events::call::{CallEvent, CallKind, CallStatus, Recovery};
 use proto_events::id::{Category, Position};
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::model::{PostedTask, RunContext};
 use proto_events::task::{Task, TaskEvent};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use taskreel::Builder;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::peer::{Peer, PeerAnswer, PeerError};
@@ -88,7 +89,7 @@ fn delegated(end: &TaskSnapshot) -> &proto_events::call::Call {
 
 /// Returns the task in the intent.
 fn sent_task(end: &TaskSnapshot) -> PostedTask {
-    let args = delegated(end).request.args.to_value();
+    let args = delegated(end).request.args.tree();
     PostedTask::from_json(&JsonText::from(args["task"].clone()), &mut Ports::default()).unwrap()
 }
 

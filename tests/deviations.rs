@@ -10,7 +10,8 @@
 #[path = "deviations/output_schema.rs"]
 mod output_schema;
 
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 
 /// A deliberate difference.
 #[derive(Debug)]
@@ -111,14 +112,15 @@ fn has_mute_tool_error(case: &Value) -> bool {
 
 fn fail_with_the_tools_type(case: &mut Value) {
     for (step, at) in mute_outputs(case) {
-        let task = &mut case["expected"]["steps"][step]["task"];
+        let task = &mut case["expected"]["steps"].as_array_mut().expect("steps are a list")[step]["task"];
         let call_id = task["artifacts"][at]["parts"][0]["content"]["call_id"].clone();
         let parts = task["messages"].as_array().into_iter().flatten();
         let asked = parts
             .flat_map(|message| message["parts"].as_array().into_iter().flatten())
             .find(|part| part["content"]["call_id"] == call_id);
         let kind = asked.map_or("ValueError", |part| error_type(&part["content"]["tool_name"]));
-        task["artifacts"][at]["parts"][0]["content"]["error"]["message"] = kind.into();
+        let part = format!("/artifacts/{at}/parts/0/content/error/message");
+        *task.pointer_mut(&part).expect("the output has an error") = kind.into();
         // The first error of a run names the failure; an earlier failure stays.
         if task["state"] == "completed" {
             task["state"] = "failed".into();
@@ -188,7 +190,7 @@ fn tell_the_model_instead(case: &mut Value) {
     if let Some(calls) = expected["llm_calls"].as_array_mut() {
         calls.push(shown);
     }
-    let step = &mut expected["steps"][0];
+    let step = expected.pointer_mut("/steps/0").expect("the case has a step");
     if let Some(step) = step.as_object_mut() {
         step.remove("raised");
     }

@@ -123,7 +123,7 @@ const HIDDEN: &[(&str, &[&str])] = &[
     ("actix_rt", &["src/actors", "src/system"]),
     ("sled", &["event-log/src/sled"]),
     ("reqwest", &["src/http_client.rs", "src/models/providers", "src/tools/mcp"]),
-    ("jsonschema", &["src/models/output_schema.rs"]),
+    ("jsonschema", &["src/models/output_schema"]),
     ("rmcp", &["src/tools/mcp"]),
     ("opentelemetry", &["src/otel.rs"]),
     ("bincode", &["proto-events/src/codec/payload.rs"]),

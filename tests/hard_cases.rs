@@ -14,12 +14,12 @@ use std::time::Duration;
 
 use proto_events::call::{CallStatus, TokenUsage};
 use proto_events::id::{Position, StreamId, Version};
+use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::limits::PAYLOAD_BYTES_MAX;
 use proto_events::model::{Artifact, PostedTask};
 use proto_events::task::{Task, TaskCommand};
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::{BoxFuture, ToolContext, ToolError, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, System, TaskState};
@@ -40,7 +40,7 @@ fn yes() -> Scripted {
     Scripted::from_json(r#"{"":[{"type":"final","content":"yes"}]}"#).unwrap()
 }
 
-fn posted(json: &serde_json::Value) -> PostedTask {
+fn posted(json: &proto_events::json::JsonValue) -> PostedTask {
     PostedTask::parse(&json.to_string(), &mut Ports::default()).unwrap()
 }
 

@@ -13,9 +13,10 @@ use std::time::Duration;
 
 use proto_events::call::TokenUsage;
 use proto_events::id::{Position, Version};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, Scripted};
 use taskreel::limits::LIVE_BUFFER;
 use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
@@ -103,7 +104,7 @@ fn names(events: &[TaskStreamEvent]) -> Vec<&'static str> {
 fn posted(id: &str, part: &Part) -> proto_events::model::PostedTask {
     let mut ports = taskreel_log::ports::Ports::default();
     let text = json!({"id": id, "messages": [{"role": "user", "parts": [
-        {"type": part.kind(), "content": part.content().to_value()},
+        {"type": part.kind(), "content": part.content().tree()},
     ]}]});
     proto_events::model::PostedTask::from_json(&text.into(), &mut ports).unwrap()
 }
@@ -169,7 +170,7 @@ async fn a_stream_that_is_taken_while_the_answer_comes_in_has_all_of_it_once() {
         let durable = events
             .iter()
             .filter(|event| !matches!(event.payload, TaskStreamPayload::Llm { kind: "llm_chunk", .. }));
-        durable.map(|event| event.to_json().to_value()).collect()
+        durable.map(|event| event.to_json().tree()).collect()
     };
     assert_eq!(durable(&early), durable(&after), "ids and times included");
     assert_eq!(durable(&late), durable(&after));
@@ -311,8 +312,8 @@ async fn the_newest_run_is_streamed_and_a_version_chooses_another() {
     handle.finished().await.unwrap();
     let whole = all(handle.events_after(Version(0))).await;
     assert_eq!(whole, all(handle.events().await.unwrap()).await, "there is one run only");
-    let task_json = whole.last().unwrap().metadata.get("task").unwrap().to_value();
-    assert_eq!(task_json, handle.snapshot().await.unwrap().to_json().to_value());
+    let task_json = whole.last().unwrap().metadata.get("task").unwrap().tree();
+    assert_eq!(task_json, handle.snapshot().await.unwrap().to_json().tree());
     system.shutdown().await.unwrap();
 }
 
@@ -370,7 +371,9 @@ async fn a_budget_warns_once_for_each_limit_and_names_the_one_that_ends_the_run(
     let system = System::builder("-")
         .store(Arc::new(MemoryStore::new()))
         .stateless()
-        .tool("brew", "Brews", |_: serde_json::Map<String, Value>| async { Ok::<_, Infallible>("tea") })
+        .tool("brew", "Brews", |_: serde_json::Map<String, serde_json::Value>| async {
+            Ok::<_, Infallible>("tea")
+        })
         .infer(script)
         .start()
         .await
@@ -385,7 +388,7 @@ async fn a_budget_warns_once_for_each_limit_and_names_the_one_that_ends_the_run(
     assert_eq!(count("llm_step"), 2, "{names:?}");
     let end: Vec<_> = names.iter().rev().take(3).collect();
     assert_eq!(end, [&"task_status_update", &"task_error", &"budget_exceeded"]);
-    let exceeded = events[events.len() - 3].metadata.get("decision").unwrap().to_value();
+    let exceeded = events[events.len() - 3].metadata.get("decision").unwrap().tree();
     assert_eq!(exceeded["limit_name"], "max_steps");
     assert_eq!(exceeded["observed"], 3);
     assert_eq!(exceeded["limit"], 2);
@@ -398,7 +401,7 @@ async fn a_failure_in_the_words_of_a_budget_is_no_budget() {
     let system = System::builder("-")
         .store(Arc::new(MemoryStore::new()))
         .stateless()
-        .tool("hang", "Hangs", |_: serde_json::Map<String, Value>| {
+        .tool("hang", "Hangs", |_: serde_json::Map<String, serde_json::Value>| {
             std::future::pending::<Result<(), Infallible>>()
         })
         .infer(script)

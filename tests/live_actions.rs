@@ -9,8 +9,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
@@ -42,7 +43,7 @@ async fn told(system: &System) -> Vec<(String, Value)> {
     task.finished().await.unwrap();
     let (mut events, mut told) = (task.events().await.unwrap(), Vec::new());
     while let Some(event) = events.next().await {
-        let event = event.unwrap().to_json().to_value();
+        let event = event.unwrap().to_json().tree();
         let name = event.get("llm_event_type").unwrap_or(&event["type"]);
         told.push((name.as_str().unwrap().to_owned(), event["metadata"].clone()));
     }

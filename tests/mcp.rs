@@ -15,7 +15,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::call::{Call, CallFailure, CallStatus, FailureClass, Recovery};
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use taskreel::Builder;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{McpServer, ToolPolicy};
@@ -118,7 +119,9 @@ async fn tools_of_a_server_are_listed_called_and_recorded_like_ours() {
     assert_eq!(journal.of("tools/list").len(), 2, "all pages of the list are read");
 
     let done = call(&system, "small_echo", json!({"text": "héllo"})).await;
-    assert_eq!(result(&done), r#"{"text":"héllo","big":1180591620717411303424}"#, "the structured result");
+    // The order of keys and the precision of numbers are those of `rmcp`.
+    let expected = Value::parse(r#"{"text":"héllo","big":1.1805916207174113e+21}"#);
+    assert_eq!(Value::parse(&result(&done)), expected, "the structured result");
     let recorded = only_call(&done).request;
     assert_eq!((recorded.target.as_str(), recorded.args.as_str()), ("small_echo", r#"{"text":"héllo"}"#));
     assert_eq!((recorded.recovery, recorded.recovery_source.as_str()), (Recovery::Manual, "default"));
@@ -281,7 +284,8 @@ async fn a_server_over_http_is_called_with_its_headers_and_connected_again_when_
         .timeout(Duration::from_secs(20));
     let system = system().mcp(server).start().await.unwrap();
     let done = call(&system, "web_echo", json!({"text": "x"})).await;
-    assert_eq!(result(&done), r#"{"text":"x","big":1180591620717411303424}"#);
+    let expected = Value::parse(r#"{"text":"x","big":1.1805916207174113e+21}"#);
+    assert_eq!(Value::parse(&result(&done)), expected);
     assert_eq!(
         failure(&call(&system, "web_fail", json!({"why": "x"})).await).message,
         "it cannot be done: x"

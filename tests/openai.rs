@@ -15,9 +15,10 @@ use model_server::{
     Answer, ModelServer, Step, ending, event, json_answer, piece, raw, said, stream_head, streamed, whole,
 };
 use proto_events::id::Digest;
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::model::LlmRole;
-use serde_json::{Value, json};
 use taskreel::infer::{
     ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, OpenAiCompatible,
 };

@@ -16,10 +16,11 @@ use model_server::{
 };
 use proto_events::call::CallEvent;
 use proto_events::id::{Category, Position};
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use taskreel::infer::OpenAiCompatible;
 use taskreel::{Error, JsonSchema, Part, System, TaskSnapshot, TaskState};
 use taskreel_log::api::{EventReader, EventStore};
@@ -68,7 +69,7 @@ fn asking(prompt: &str, schema: &Value) -> Part {
 }
 
 fn answer(end: &TaskSnapshot) -> Value {
-    end.answer().map_or(Value::Null, JsonText::to_value)
+    end.answer().map_or(Value::Null, JsonText::tree)
 }
 
 fn native(arguments: &str) -> Answer {

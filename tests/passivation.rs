@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt};
+use proto_events::json;
 use proto_events::model::LlmRole;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::Builder;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::tool::{BoxFuture, ToolContext};

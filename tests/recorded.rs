@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use proto_events::codec::AnyEvent;
 use proto_events::id::Position;
+use proto_events::json;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::Builder;
 use taskreel::fidelity::python_json;
 use taskreel::infer::{Entry, InferBackend, Recorded, RecordedError, Scripted};

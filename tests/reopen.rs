@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use proto_events::id::Position;
+use proto_events::json;
 use proto_events::model::LlmRole;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState};

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use proto_events::call::TokenUsage;
+use proto_events::json;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::tool::{BoxFuture, ToolError};
 use taskreel::{JsonSchema, Part, System};

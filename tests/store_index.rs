@@ -185,7 +185,7 @@ fn the_index_knows_the_open_work_that_the_log_tells_of() {
         let mut hanging = Vec::new();
         for n in 0..20 {
             let name = if n % 3 == 0 { "hang" } else { "nothing" };
-            let part = taskreel::Part::tool_call(name, serde_json::json!({})).unwrap();
+            let part = taskreel::Part::tool_call(name, proto_events::json!({})).unwrap();
             let task = system.submit(part).await.unwrap();
             if n % 3 == 0 {
                 hanging.push(task.stream().clone());

@@ -17,9 +17,10 @@ use std::time::{Duration, Instant};
 use proto_events::call::{CallEvent, CallStatus, FailureClass};
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Position, Version};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use taskreel::Builder;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
@@ -62,7 +63,7 @@ fn status(task: &TaskSnapshot) -> CallStatus {
 
 fn result(task: &TaskSnapshot) -> Value {
     match status(task) {
-        CallStatus::Succeeded(result) => result.to_value(),
+        CallStatus::Succeeded(result) => result.tree(),
         other => panic!("{other:?}"),
     }
 }

@@ -53,7 +53,7 @@ async fn a_tool_part_runs_and_its_output_is_an_artifact() {
         .start()
         .await
         .unwrap();
-    let part = Part::tool_call("add", serde_json::json!({"a": 2, "b": 3})).unwrap();
+    let part = Part::tool_call("add", proto_events::json!({"a": 2, "b": 3})).unwrap();
     let task = system.submit(part).await.unwrap();
     let done = task.finished().await.unwrap();
     assert_eq!(done.state(), TaskState::Completed);
@@ -118,7 +118,7 @@ async fn cancel_closes_a_running_manual_call_as_unknown_and_reaches_the_tool() {
         .start()
         .await
         .unwrap();
-    let task = system.submit(Part::tool_call("forever", serde_json::json!({})).unwrap()).await.unwrap();
+    let task = system.submit(Part::tool_call("forever", proto_events::json!({})).unwrap()).await.unwrap();
     let canceled = task.cancel(Some("enough")).await.unwrap();
     assert_eq!(canceled.state(), TaskState::Canceled);
     let call = canceled.task().calls().iter().next().unwrap().clone();
@@ -139,7 +139,7 @@ async fn a_manual_call_that_takes_too_long_is_unknown_and_asks_for_a_person() {
         .start()
         .await
         .unwrap();
-    let task = system.submit(Part::tool_call("forever", serde_json::json!({})).unwrap()).await.unwrap();
+    let task = system.submit(Part::tool_call("forever", proto_events::json!({})).unwrap()).await.unwrap();
     let waiting = task.finished().await.unwrap();
     assert_eq!(waiting.state(), TaskState::InputRequired);
     system.shutdown().await.unwrap();
@@ -164,7 +164,7 @@ async fn a_read_only_call_that_takes_too_long_is_tried_again_and_then_fails() {
         .start()
         .await
         .unwrap();
-    let task = system.submit(Part::tool_call("slow", serde_json::json!({})).unwrap()).await.unwrap();
+    let task = system.submit(Part::tool_call("slow", proto_events::json!({})).unwrap()).await.unwrap();
     let failed = task.finished().await.unwrap();
     assert_eq!(failed.state(), TaskState::Failed);
     assert_eq!(tries.load(Ordering::SeqCst), 4);
@@ -183,11 +183,11 @@ async fn a_panicking_tool_is_a_failure_and_the_system_goes_on() {
         .start()
         .await
         .unwrap();
-    let task = system.submit(Part::tool_call("broken", serde_json::json!({})).unwrap()).await.unwrap();
+    let task = system.submit(Part::tool_call("broken", proto_events::json!({})).unwrap()).await.unwrap();
     let failed = task.finished().await.unwrap();
     assert_eq!(failed.state(), TaskState::Failed);
     assert!(failed.task().error().unwrap().contains("oh no"));
-    let part = Part::tool_call("add", serde_json::json!({"a": 1, "b": 1})).unwrap();
+    let part = Part::tool_call("add", proto_events::json!({"a": 1, "b": 1})).unwrap();
     assert_eq!(system.submit(part).await.unwrap().finished().await.unwrap().state(), TaskState::Completed);
     system.shutdown().await.unwrap();
 }
@@ -222,7 +222,7 @@ async fn a_subscriber_sees_every_event_once_and_a_task_can_be_seen_at_every_vers
         .await
         .unwrap();
     let mut live = system.subscribe(Position(1));
-    let part = Part::tool_call("add", serde_json::json!({"a": 1, "b": 1})).unwrap();
+    let part = Part::tool_call("add", proto_events::json!({"a": 1, "b": 1})).unwrap();
     let task = system.submit(part).await.unwrap();
     let end = task.finished().await.unwrap().version();
     let mut seen = 0;
@@ -249,7 +249,7 @@ async fn an_idle_task_is_put_to_sleep_and_wakes_at_its_next_command() {
         .start()
         .await
         .unwrap();
-    let part = Part::tool_call("add", serde_json::json!({"a": 1, "b": 1})).unwrap();
+    let part = Part::tool_call("add", proto_events::json!({"a": 1, "b": 1})).unwrap();
     let task = system.submit(part).await.unwrap();
     let version = task.finished().await.unwrap().version();
     while system.live_tasks().await.unwrap() > 0 {
@@ -270,7 +270,7 @@ fn a_system_starts_from_a_current_thread_runtime_and_on_a_runtime_of_its_own() {
             .start()
             .await
             .unwrap();
-        let part = Part::tool_call("add", serde_json::json!({"a": 1, "b": 1})).unwrap();
+        let part = Part::tool_call("add", proto_events::json!({"a": 1, "b": 1})).unwrap();
         let done = system.submit(part).await.unwrap().finished().await.unwrap();
         assert_eq!(done.state(), TaskState::Completed);
         system.shutdown().await.unwrap();
@@ -287,7 +287,7 @@ async fn after_shutdown_everything_is_refused_in_words() {
         .unwrap();
     let other = system.clone();
     system.shutdown().await.unwrap();
-    let part = Part::tool_call("add", serde_json::json!({"a": 1, "b": 1})).unwrap();
+    let part = Part::tool_call("add", proto_events::json!({"a": 1, "b": 1})).unwrap();
     assert!(matches!(other.submit(part).await, Err(Error::Stopped)));
 }
 
@@ -299,7 +299,7 @@ async fn a_caller_cannot_say_what_became_of_a_call() {
         .start()
         .await
         .unwrap();
-    let task = system.submit(Part::tool_call("forever", serde_json::json!({})).unwrap()).await.unwrap();
+    let task = system.submit(Part::tool_call("forever", proto_events::json!({})).unwrap()).await.unwrap();
     let call_id =
         task.snapshot().await.unwrap().task().calls().iter().next().unwrap().request.call_id.clone();
     let forged = CallCommand::MarkUnknown { call_id, why: "because".to_owned() };

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use proto_events::call::CallStatus;
 use proto_events::id::Position;
+use proto_events::json;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::Builder;
 use taskreel::testing::{CrashMatrix, Driver, Entry, Row, Scripted, TestSystem, appends, sleep};
 use taskreel::tool::{ToolContext, ToolPolicy};

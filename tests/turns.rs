@@ -11,10 +11,10 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use proto_events::id::Position;
+use proto_events::json;
 use proto_events::limits::PAYLOAD_BYTES_MAX;
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, System, TaskState};

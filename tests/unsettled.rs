@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
+use proto_events::json;
 use proto_events::json::JsonText;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::tool::{ToolError, ToolPolicy};
 use taskreel::{JsonSchema, Part, System};
 use taskreel_log::api::EventReader;
@@ -83,7 +83,7 @@ async fn an_open_call_says_what_it_waits_for_and_what_a_new_process_would_do() {
         row.waits_for
     );
     assert!(row.next_step.as_ref().unwrap().contains("sent again"), "{:?}", row.next_step);
-    assert_eq!(row.to_json().to_value()["schema"], "taskreel.call/1");
+    assert_eq!(row.to_json().tree()["schema"], "taskreel.call/1");
     // For one task only; a finished call is settled.
     assert_eq!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().len(), 1);
     retried.cancel(None).await.unwrap();

@@ -5,7 +5,8 @@ mod binary;
 use std::process::Stdio;
 
 use binary::{Place, SCRIPT, TASKS, small_log};
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 
 #[test]
 fn run_prints_the_final_tasks_in_the_order_of_the_input_and_ends_with_1_if_one_failed() {

@@ -7,7 +7,8 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use binary::{Place, Ran, TASKS, small_log};
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 
 /// Returns a place with a small log and its export.
 fn exported() -> Place {

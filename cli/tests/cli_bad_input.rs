@@ -3,7 +3,7 @@
 mod binary;
 
 use binary::{Place, TASKS, small_log};
-use serde_json::json;
+use proto_events::json;
 use taskreel_log::api::EventStore;
 use taskreel_log::sled::SledStore;
 

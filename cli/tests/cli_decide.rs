@@ -8,9 +8,10 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use binary::Place;
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::Scripted;
@@ -55,7 +56,7 @@ fn host(place: &Place, paid: &Paid, began: &Arc<Notify>) -> Builder {
 }
 
 fn task(id: &str, parts: &[Part]) -> PostedTask {
-    let parts: Vec<Value> = parts.iter().map(|part| part.to_json().to_value()).collect();
+    let parts: Vec<Value> = parts.iter().map(|part| part.to_json().tree()).collect();
     let posted = json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": parts}]});
     PostedTask::from_json(&JsonText::from(posted), &mut taskreel_log::ports::Ports::default()).unwrap()
 }

@@ -17,7 +17,7 @@ const PAYMENT: &str = "demo-7-07";
 
 fn states(place: &Place) -> BTreeMap<String, String> {
     let rows = place.run("ls --data-dir taskreel-demo --json").ended(0).json();
-    let text = |row: &serde_json::Value, key: &str| row[key].as_str().unwrap().to_owned();
+    let text = |row: &proto_events::json::JsonValue, key: &str| row[key].as_str().unwrap().to_owned();
     rows.iter().map(|row| (text(row, "id"), text(row, "state"))).collect()
 }
 

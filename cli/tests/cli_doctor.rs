@@ -12,7 +12,7 @@ mod binary;
 use std::path::Path;
 
 use binary::{Place, Ran, small_log};
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 use taskreel_log::api::{Durability, EventStore};
 use taskreel_log::sled::{SledOptions, SledStore};
 

@@ -5,7 +5,7 @@
 mod binary;
 
 use binary::Place;
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
 /// Whether `run` can execute the case: not those that need what it has no flag for (policies, approvals,
 /// remote agents, the control plane), or that drive a task from outside.
@@ -63,7 +63,8 @@ fn tasks_that_protolink_executed_end_here_as_they_ended_there() {
         let ran = place.run_tasks(&case["input"]["steps"][0]["task"].to_string(), more);
         let found = ran.json().pop().unwrap_or_default();
         compared += 1;
-        let same = ["state", "artifacts", "messages"].iter().all(|key| fits(&expected[key], &found[key]));
+        let same =
+            ["state", "artifacts", "messages"].into_iter().all(|key| fits(&expected[key], &found[key]));
         if same == OTHERWISE.iter().any(|(known, _)| *known == name) {
             wrong.push(format!("{name}: {} {}\n{}", found["state"], found["artifacts"], ran.err()));
         }

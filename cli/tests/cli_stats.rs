@@ -3,7 +3,8 @@
 mod binary;
 
 use binary::{Place, SCRIPT, TASKS, small_log};
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 
 fn row<'a>(rows: &'a [Value], group: &str, name: &Value) -> &'a Value {
     rows.iter().find(|row| row["group"] == group && row["name"] == *name).expect("there is such a row")

@@ -30,7 +30,7 @@ async fn orders() -> Place {
     let dir = place.path().join("log");
     let system = System::builder(dir).tool("order", "Takes orders", order).start().await.unwrap();
     for (number, done) in [(1, false), (2, false), (3, false), (2, true)] {
-        let part = Part::tool_call("order", serde_json::json!({"number": number, "done": done})).unwrap();
+        let part = Part::tool_call("order", proto_events::json!({"number": number, "done": done})).unwrap();
         system.submit(part).await.unwrap().finished().await.unwrap();
     }
     system.shutdown().await.unwrap();
@@ -50,7 +50,7 @@ async fn a_tools_state_is_listed_shown_told_and_compared() {
     assert!(shown.contains("2 keys, 4 events"), "{shown}");
     assert!(shown.contains("orders/3") && !shown.contains("orders/2"), "{shown}");
     let shown = run("show order --json").ended(0).json();
-    assert_eq!(shown[0]["state"]["orders/1"], serde_json::json!({"value": "open", "version": 1}));
+    assert_eq!(shown[0]["state"]["orders/1"], proto_events::json!({"value": "open", "version": 1}));
 
     let before = run("state order --at 3").ended(0).out();
     assert!(before.contains("orders/2"), "{before}");

@@ -17,7 +17,7 @@ use std::sync::{Arc, LazyLock};
 use binary::{Place, Ran};
 use futures_util::future::join_all;
 use proto_events::id::Position;
-use serde_json::json;
+use proto_events::json;
 use small_disk::{SmallDisk, WATCHDOG, in_time};
 use taskreel::{Error, Part, System, TaskState};
 use taskreel_log::api::{Append, AppendError, EventReader as _, EventStore, StoredRecord};

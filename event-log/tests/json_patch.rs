@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 
 use proptest::prelude::*;
-use serde_json::{Map, Value, json};
+use proto_events::json;
+use proto_events::json::{JsonMap, JsonValue as Value};
 use taskreel_log::audit::patch;
 
 /// Applies a patch according to RFC 6902; panics on anything that the RFC forbids.
@@ -22,7 +23,7 @@ fn apply(mut document: Value, patch: &Value) -> Value {
         match (operation["op"].as_str().unwrap(), parent) {
             ("add", Value::Object(object)) => assert_eq!(object.insert(key, value.unwrap()), None),
             ("replace", Value::Object(object)) => *object.get_mut(&key).unwrap() = value.unwrap(),
-            ("remove", Value::Object(object)) => drop(object.shift_remove(&key).unwrap()),
+            ("remove", Value::Object(object)) => drop(object.remove(&key).unwrap()),
             ("add", Value::Array(items)) => items.insert(key.parse().unwrap(), value.unwrap()),
             ("replace", Value::Array(items)) => {
                 let at: usize = key.parse().unwrap();
@@ -49,7 +50,7 @@ fn any_json() -> impl Strategy<Value = Value> {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
             prop::collection::vec(("[a~/0]{0,2}", inner), 0..5)
-                .prop_map(|entries| Value::from(entries.into_iter().collect::<Map<String, Value>>())),
+                .prop_map(|entries| Value::from(entries.into_iter().collect::<JsonMap>())),
         ]
     })
 }

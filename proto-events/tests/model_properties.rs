@@ -17,7 +17,7 @@ fn scalar() -> impl Strategy<Value = String> {
         any::<bool>().prop_map(|b| b.to_string()),
         any::<i64>().prop_map(|n| n.to_string()),
         "-?[1-9][0-9]{0,30}(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,4})?",
-        any::<String>().prop_map(|text| serde_json::Value::String(text).to_string()),
+        any::<String>().prop_map(|text| proto_events::json::JsonValue::String(text).to_string()),
         Just(r#""\ud83d\ude00""#.to_owned()),
         "(input-required|2024-01-01T00:00:00|recent|working|user)".prop_map(|text| format!("\"{text}\"")),
     ]
@@ -77,7 +77,7 @@ fn any_json() -> impl Strategy<Value = String> {
 fn object(pairs: Vec<(String, String)>) -> String {
     let pairs: Vec<String> = pairs
         .into_iter()
-        .map(|(key, value)| format!("{}: {value}", serde_json::Value::String(key)))
+        .map(|(key, value)| format!("{}: {value}", proto_events::json::JsonValue::String(key)))
         .collect();
     format!("{{{}}}", pairs.join(","))
 }
@@ -182,7 +182,7 @@ proptest! {
     #[test]
     fn no_time_panics(text in any::<String>(), near in "[0-9]{2,4}-?[0-9]{0,2}-?[0-9]{0,2}.?[0-9:.,+Z-]{0,20}") {
         for time in [text, near] {
-            let json = JsonText::of(&serde_json::json!({"role": "user", "content": "", "created_at": time})).unwrap();
+            let json = JsonText::of(&proto_events::json!({"role": "user", "content": "", "created_at": time})).unwrap();
             if let Ok(message) = LlmMessage::from_json(&json, &mut CountingMint::default()) {
                 let again = LlmMessage::from_json(&message.to_json(), &mut CountingMint::default()).unwrap();
                 prop_assert_eq!(again, message);

@@ -99,12 +99,12 @@ fn the_last_item_after_posting_is_by_text_of_time_and_a_tie_is_the_message() {
 #[test]
 fn a_call_id_that_a_caller_leaves_out_is_filled_in_and_stays() {
     let mut mint = CountingMint::default();
-    let part = Part::tool_call("add", serde_json::json!({"a": 1})).unwrap();
+    let part = Part::tool_call("add", proto_events::json!({"a": 1})).unwrap();
     let filled = part.hydrated(&mut mint).unwrap();
     let call_id = filled.as_tool_call().unwrap().call_id.unwrap();
     assert!(call_id.starts_with("tool_call_"), "{call_id}");
     assert_eq!(filled.clone().hydrated(&mut mint).unwrap(), filled);
-    let message = Message::tool_call("add", serde_json::json!({}), &mut mint).unwrap();
+    let message = Message::tool_call("add", proto_events::json!({}), &mut mint).unwrap();
     assert!(message.parts[0].as_tool_call().unwrap().call_id.is_some());
 }
 

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use proto_events::json::{JsonMap, JsonValue as Value};
 use proto_events::json::{JsonObject, JsonText};
-use serde_json::{Map, Value};
 
 use crate::python::repr;
 
@@ -98,7 +98,7 @@ impl CapabilityPolicy {
     /// [`PolicyEffectError`] if a rule names no known effect.
     pub fn from_json(rules: &JsonObject) -> Result<Self, PolicyEffectError> {
         rules.iter().try_fold(Self::new(), |policy, (pattern, value)| {
-            let effect = match value.to_value() {
+            let effect = match value.tree() {
                 Value::Null => None,
                 value => Some(effect_of(&value)?),
             };
@@ -158,7 +158,7 @@ impl CapabilityPolicy {
 /// The permissions in a run's context.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct RunPermissions {
-    rules: Map<String, Value>,
+    rules: JsonMap,
     default: Option<Value>,
     /// The reason why the run was canceled; a canceled run may do nothing.
     canceled: Option<String>,
@@ -171,13 +171,13 @@ impl RunPermissions {
     /// # Errors
     /// [`PolicyEffectError`] if the permissions are not an object.
     pub(crate) fn of(metadata: &JsonObject) -> Result<Self, PolicyEffectError> {
-        let context = metadata.get("run_context").map(JsonText::to_value).unwrap_or_default();
+        let context = metadata.get("run_context").map(JsonText::tree).unwrap_or_default();
         let canceled = (context.get("canceled") == Some(&Value::Bool(true))).then(|| {
             let reason = context.get("cancel_reason").and_then(Value::as_str).filter(|why| !why.is_empty());
             reason.unwrap_or("Run was canceled").to_owned()
         });
         let mut permissions = match context.get("permissions") {
-            None | Some(Value::Null) => Map::new(),
+            None | Some(Value::Null) => JsonMap::new(),
             Some(Value::Object(permissions)) => permissions.clone(),
             Some(other) => return Err(PolicyEffectError(repr(other))),
         };
@@ -219,7 +219,7 @@ fn effect_of(value: &Value) -> Result<PolicyEffect, PolicyEffectError> {
         Value::Bool(true) => Ok(PolicyEffect::Allow),
         Value::Bool(false) => Ok(PolicyEffect::Deny),
         // The first of the three keys that is present decides; an object without any of them is a grant.
-        Value::Object(said) => match ["effect", "decision", "mode"].iter().find_map(|key| said.get(*key)) {
+        Value::Object(said) => match ["effect", "decision", "mode"].iter().find_map(|key| said.get(key)) {
             None | Some(Value::Null) => Ok(PolicyEffect::Allow),
             Some(effect) => effect_of(effect),
         },
@@ -249,7 +249,7 @@ fn reason(effect: PolicyEffect, capabilities: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use proto_events::json;
 
     use super::*;
 

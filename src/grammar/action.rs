@@ -4,8 +4,9 @@
 //! breaks into strings and use older shapes; all of that is repaired before the reply is judged.
 
 use proto_events::id::Digest;
+use proto_events::json;
 use proto_events::json::JsonText;
-use serde_json::{Map, Value, json};
+use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::grammar::decode::{cut, decode};
 use crate::grammar::repair::repair;
@@ -91,7 +92,7 @@ impl Reply {
         let mut fields = match &self.action {
             Action::Final { content } => json!({"type": "final", "content": content}),
             Action::ToolCall { tool, args } => {
-                json!({"type": "tool_call", "tool": tool, "args": args.to_value()})
+                json!({"type": "tool_call", "tool": tool, "args": args.tree()})
             }
             Action::AgentCall { agent, what } => match what {
                 AgentAction::Infer { prompt } => {
@@ -99,7 +100,7 @@ impl Reply {
                 }
                 AgentAction::ToolCall { tool, args } => json!({
                     "type": "agent_call", "agent": agent, "action": "tool_call", "tool": tool,
-                    "args": args.to_value()
+                    "args": args.tree()
                 }),
             },
         };
@@ -242,12 +243,12 @@ fn read_agent_tool_call(form: &mut Form<'_>) -> Option<AgentAction> {
 
 /// A JSON object being read, with the errors found so far.
 struct Form<'a> {
-    fields: &'a Map<String, Value>,
+    fields: &'a JsonMap,
     errors: FieldErrors,
 }
 
 impl<'a> Form<'a> {
-    fn new(fields: &'a Map<String, Value>) -> Self {
+    fn new(fields: &'a JsonMap) -> Self {
         let errors = Vec::new();
         Self { fields, errors }
     }
@@ -266,7 +267,7 @@ impl<'a> Form<'a> {
 
     fn forbid(&mut self, names: &[&str], action: &str) {
         for name in names {
-            if self.fields.get(*name).is_some_and(|value| !value.is_null()) {
+            if self.fields.get(name).is_some_and(|value| !value.is_null()) {
                 self.error(name, &format!("is not allowed when action is '{action}'"));
             }
         }
@@ -323,5 +324,5 @@ pub fn signature(action: &Action) -> String {
 }
 
 fn canonical(args: &JsonText) -> String {
-    python_json_sorted(&args.to_value())
+    python_json_sorted(&args.tree())
 }

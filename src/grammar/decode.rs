@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
+use proto_events::json::JsonValue as Value;
 use proto_events::json::{JsonError, JsonText};
-use serde_json::Value;
 
 use crate::grammar::json_errors;
 
@@ -26,7 +26,7 @@ fn decode_json(text: &str) -> Result<Value, String> {
         JsonError::TooDeep { .. } => error.to_string(),
         JsonError::Syntax(_) => json_errors::describe(text),
     })?;
-    Ok(text.to_value())
+    Ok(text.tree())
 }
 
 /// Escapes control characters in strings: models write raw line breaks and tabs, which JSON forbids.

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use serde_json::{Map, Number, Value};
+use proto_events::json::{JsonMap, JsonNumber, JsonValue as Value};
 
 use crate::python::float_repr;
 
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
     /// Parses a dict with string keys, or a set, which becomes a list.
     fn braces(&mut self, depth: usize) -> Option<Value> {
         self.eat('{');
-        let (mut fields, mut items) = (Map::new(), Vec::new());
+        let (mut fields, mut items) = (JsonMap::new(), Vec::new());
         while !self.eat('}') {
             let item = self.literal(depth + 1)?;
             if self.eat(':') {
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         self.number(sign).map(Value::Number)
     }
 
-    fn number(&mut self, sign: &str) -> Option<Number> {
+    fn number(&mut self, sign: &str) -> Option<JsonNumber> {
         let mut text = String::new();
         while let Some(&char) = self.chars.peek() {
             let exponent_sign = matches!(char, '+' | '-') && text.ends_with(['e', 'E']) && !is_radix(&text);
@@ -272,7 +272,7 @@ fn is_radix(text: &str) -> bool {
 
 /// Parses a Python number: underscores between digits, no leading zeros, other bases, floats.
 ///
-fn number_of(sign: &str, text: &str) -> Option<Number> {
+fn number_of(sign: &str, text: &str) -> Option<JsonNumber> {
     if text.starts_with('_') || text.ends_with('_') || text.contains("__") {
         return None;
     }

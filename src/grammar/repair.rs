@@ -1,7 +1,8 @@
 //! Repairs of the shapes that models write instead of the requested ones. A repair happens before the fields
 //! are judged and never fails: fields that cannot be repaired are left unchanged.
 
-use serde_json::{Map, Value, json};
+use proto_events::json;
+use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::grammar::shorthand::{Shorthand, parse_call};
 
@@ -9,11 +10,7 @@ use crate::grammar::shorthand::{Shorthand, parse_call};
 const PAYLOAD_FIELDS: [&str; 7] = ["content", "tool", "args", "agent", "action", "prompt", "thought"];
 
 /// Repairs the fields of a reply.
-pub(crate) fn repair(
-    fields: &mut Map<String, Value>,
-    local_tools: &[&str],
-    agents: &[(String, Vec<String>)],
-) {
+pub(crate) fn repair(fields: &mut JsonMap, local_tools: &[&str], agents: &[(String, Vec<String>)]) {
     flatten_payload(fields);
     match fields.get("type").and_then(Value::as_str) {
         Some("tool_call") => repair_tool_call(fields),
@@ -23,54 +20,50 @@ pub(crate) fn repair(
 }
 
 /// Flattens `{"type", "payload": {..}}` into one object; outer fields win.
-fn flatten_payload(fields: &mut Map<String, Value>) {
+fn flatten_payload(fields: &mut JsonMap) {
     if !fields.get("payload").is_some_and(Value::is_object) {
         return;
     }
-    let Some(Value::Object(mut payload)) = fields.shift_remove("payload") else {
+    let Some(Value::Object(mut payload)) = fields.remove("payload") else {
         return;
     };
     for name in PAYLOAD_FIELDS {
         if let Some(value) = payload.remove(name) {
-            fields.entry(name).or_insert(value);
+            fields.insert_if_absent(name, value);
         }
     }
 }
 
-fn prompt_call(fields: &Map<String, Value>) -> Option<Shorthand> {
+fn prompt_call(fields: &JsonMap) -> Option<Shorthand> {
     parse_call(fields.get("prompt")?.as_str()?)
 }
 
 /// Replaces `prompt: "add(a=1)"` by tool and arguments.
-fn repair_tool_call(fields: &mut Map<String, Value>) {
+fn repair_tool_call(fields: &mut JsonMap) {
     if fields.contains_key("args") {
         return;
     }
     if let Some(call) = prompt_call(fields) {
-        fields.shift_remove("prompt");
-        fields.entry("tool").or_insert(Value::String(call.tool));
+        fields.remove("prompt");
+        fields.insert_if_absent("tool", Value::String(call.tool));
         fields.insert("args".to_owned(), Value::Object(call.args));
     }
 }
 
-fn repair_agent_call(
-    fields: &mut Map<String, Value>,
-    local_tools: &[&str],
-    agents: &[(String, Vec<String>)],
-) {
+fn repair_agent_call(fields: &mut JsonMap, local_tools: &[&str], agents: &[(String, Vec<String>)]) {
     // The prompt of an infer is never a call, whatever its form; the intent of any other action is unknown.
     let calls_tool = |action: &Value| action.is_null() || action.as_str() == Some("tool_call");
     if !fields.get("action").is_none_or(calls_tool) {
         return;
     }
     if let Some(call) = prompt_call(fields) {
-        fields.shift_remove("prompt");
+        fields.remove("prompt");
         if let Some(agent) = call.agent {
-            fields.entry("agent").or_insert(Value::String(agent));
+            fields.insert_if_absent("agent", Value::String(agent));
         }
-        fields.entry("action").or_insert(json!("tool_call"));
-        fields.entry("tool").or_insert(Value::String(call.tool));
-        fields.entry("args").or_insert(Value::Object(call.args));
+        fields.insert_if_absent("action", json!("tool_call"));
+        fields.insert_if_absent("tool", Value::String(call.tool));
+        fields.insert_if_absent("args", Value::Object(call.args));
     }
     if !fields.contains_key("agent") {
         name_the_agent(fields, local_tools, agents);
@@ -79,7 +72,7 @@ fn repair_agent_call(
 
 /// Adds the agent: the only one with that skill. If none or several have it, a local tool of that name is
 /// called.
-fn name_the_agent(fields: &mut Map<String, Value>, local_tools: &[&str], agents: &[(String, Vec<String>)]) {
+fn name_the_agent(fields: &mut JsonMap, local_tools: &[&str], agents: &[(String, Vec<String>)]) {
     let Some(tool) = fields.get("tool").and_then(Value::as_str).map(str::to_owned) else {
         return;
     };
@@ -90,7 +83,7 @@ fn name_the_agent(fields: &mut Map<String, Value>, local_tools: &[&str], agents:
         }
         _ if local_tools.contains(&tool.as_str()) => {
             let args = fields.get("args").filter(|args| !args.is_null()).cloned();
-            *fields = Map::new();
+            *fields = JsonMap::new();
             fields.insert("type".to_owned(), json!("tool_call"));
             fields.insert("tool".to_owned(), Value::String(tool));
             fields.insert("args".to_owned(), args.unwrap_or_else(|| json!({})));

@@ -1,7 +1,7 @@
 //! The parser of a call in Python's notation, `agent.tool(city='Oslo', days=3)`: keyword arguments whose
 //! values are literals, or one dict literal. Anything that would have to be evaluated is refused.
 
-use serde_json::{Map, Value};
+use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::grammar::literal::Reader;
 
@@ -13,7 +13,7 @@ pub(crate) struct Shorthand {
     /// The tool's name, which is the last one.
     pub(crate) tool: String,
     /// The arguments by name.
-    pub(crate) args: Map<String, Value>,
+    pub(crate) args: JsonMap,
 }
 
 /// The reserved words of Python.
@@ -46,7 +46,7 @@ fn name(reader: &mut Reader<'_>) -> Option<String> {
     usable.then_some(name)
 }
 
-fn arguments(reader: &mut Reader<'_>) -> Option<Map<String, Value>> {
+fn arguments(reader: &mut Reader<'_>) -> Option<JsonMap> {
     if !reader.eat('(') {
         return None;
     }
@@ -57,7 +57,7 @@ fn arguments(reader: &mut Reader<'_>) -> Option<Map<String, Value>> {
         reader.eat(',');
         return reader.eat(')').then_some(args);
     }
-    let mut args = Map::new();
+    let mut args = JsonMap::new();
     while !reader.eat(')') {
         let name = name(reader)?;
         if !reader.eat('=') {

@@ -1,7 +1,7 @@
 //! The parser of a summarizer's reply: JSON with a `summary`, or any other text.
 
 use proto_events::json::JsonText;
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
 use crate::grammar::decode::escape_controls;
 
@@ -16,7 +16,7 @@ pub fn extract_summary(raw: &str) -> String {
 }
 
 fn read(text: &str) -> Option<Value> {
-    JsonText::parse(&escape_controls(text)).ok().map(|json| json.to_value())
+    JsonText::parse(&escape_controls(text)).ok().map(|json| json.tree())
 }
 
 fn text_of(reply: &Value) -> Option<&str> {

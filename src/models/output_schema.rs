@@ -1,26 +1,21 @@
 //! The check of an answer against the JSON Schema that an `infer` part asks for. Unlike the check of a tool's
 //! arguments it is strict: nothing is coerced or filled in, since the caller reads the answer unchanged.
 //!
-//! The crate `jsonschema` does the check. This file bounds its input: references stay within the schema,
-//! nothing is read from files or the network, patterns stop after a number of steps, and the work of a check
-//! is counted before it begins. `format` is not checked.
+//! The crate `jsonschema` does the check, in [`validator`]. This file bounds its input: references stay within
+//! the schema, nothing is read from files or the network, patterns stop after a number of steps, and the work of
+//! a check is counted before it begins. `format` is not checked. Integers of 64 bits are compared exactly, other
+//! numbers as floats.
 
 pub(crate) mod cost;
+#[cfg(feature = "output-schema")]
+pub(crate) mod validator;
 
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::paths::LocationSegment;
-use jsonschema::{PatternOptions, ValidationError, Validator};
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
-use crate::grammar::decode::cut;
 use crate::models::output_schema::cost::REFERENCES;
+#[cfg(feature = "output-schema")]
+use crate::models::output_schema::validator::Validator;
 use crate::python::repr;
-
-/// The limit on backtracking steps of one pattern on one text.
-const PATTERN_STEPS_MAX: usize = 10_000;
-
-/// The largest compiled pattern, in bytes.
-const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
 /// A schema for answers.
 #[derive(Debug)]
@@ -32,7 +27,7 @@ pub struct OutputSchema {
 impl OutputSchema {
     /// Compiles a schema. For an invalid schema [`Self::usable`] returns the reason, and no answer fits it.
     pub fn new(schema: Value) -> Self {
-        let validator = references(&schema).and_then(|()| build(&schema));
+        let validator = references(&schema).and_then(|()| Validator::new(&schema));
         Self { schema, validator }
     }
 
@@ -54,36 +49,8 @@ impl OutputSchema {
             let why = "the schema refers to itself, or offers too many choices";
             return Err(format!("answer cannot be checked: {why}"));
         }
-        validator.validate(value).map_err(|error| misfit(&error))
+        validator.check(value)
     }
-}
-
-fn build(schema: &Value) -> Result<Validator, String> {
-    let patterns =
-        PatternOptions::fancy_regex().backtrack_limit(PATTERN_STEPS_MAX).size_limit(PATTERN_BYTES_MAX);
-    jsonschema::options()
-        .offline()
-        .should_validate_formats(false)
-        .with_pattern_options(patterns)
-        .build(schema)
-        .map_err(|error| cut(&format!("at '{}': {error}", error.instance_path())))
-}
-
-/// Formats a mismatch with its path in the answer.
-fn misfit(error: &ValidationError<'_>) -> String {
-    let mut place = "answer".to_owned();
-    for segment in error.instance_path() {
-        match segment {
-            LocationSegment::Property(name) => place.extend([".", &name]),
-            LocationSegment::Index(index) => place.extend(["[", &index.to_string(), "]"]),
-        }
-    }
-    let cannot = match error.kind() {
-        ValidationErrorKind::BacktrackLimitExceeded { .. }
-        | ValidationErrorKind::RegexEngineFailure { .. } => " cannot be checked",
-        _ => "",
-    };
-    cut(&format!("{place}{cannot}: {error}"))
 }
 
 /// Checks that each reference resolves within the schema. `$id` below the root is refused: references in such
@@ -127,6 +94,24 @@ fn is_id(root: &Value, key: &str) -> bool {
     (key == "id") == draft.contains("draft-04")
 }
 
+/// The check in a program without the feature `output-schema`: no schema can be used, so that no model is paid
+/// for an answer that nothing checks.
+#[cfg(not(feature = "output-schema"))]
+#[derive(Debug)]
+enum Validator {}
+
+#[cfg(not(feature = "output-schema"))]
+impl Validator {
+    fn new(_: &Value) -> Result<Self, String> {
+        Err("this program was built without the feature `output-schema` of taskreel".to_owned())
+    }
+
+    fn check(&self, _: &Value) -> Result<(), String> {
+        match *self {}
+    }
+}
+
+#[cfg(feature = "output-schema")]
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,17 +243,12 @@ mod tests {
             (r#"{"const":1}"#, "1.0", "1.5"),
             (r#"{"const":0}"#, "-0.0", "1e-320"),
             (r#"{"const":10000000000000000}"#, "1e16", "1e17"),
-            (r#"{"const":1180591620717411303424}"#, "1180591620717411303424", "1180591620717411303425"),
-            (r#"{"enum":[1180591620717411303424]}"#, "1180591620717411303424", "1180591620717411303425"),
-            (r#"{"maximum":1180591620717411303424}"#, "1180591620717411303424", "1180591620717411303425"),
-            (
-                r#"{"exclusiveMinimum":1180591620717411303424}"#,
-                "1180591620717411303425",
-                "1180591620717411303424",
-            ),
+            // Numbers beyond 64 bits are compared as floats.
+            (r#"{"const":1180591620717411303424}"#, "1180591620717411303424", "1180591620717411603424"),
+            (r#"{"maximum":18446744073709551615}"#, "18446744073709551615", "18446744073709561616"),
+            (r#"{"const":18446744073709551615}"#, "18446744073709551615", "18446744073709551614"),
+            (r#"{"uniqueItems":true}"#, "[18446744073709551615,18446744073709551614]", "[1,1.0]"),
             (r#"{"minimum":9007199254740993}"#, "9007199254740993", "9007199254740992"),
-            (r#"{"multipleOf":3}"#, "1180591620717411303423", "1180591620717411303424"),
-            (r#"{"uniqueItems":true}"#, "[1180591620717411303424,1180591620717411303425]", "[1,1.0]"),
         ] {
             assert_eq!(check(schema, fits), Ok(()), "{schema} of {fits}");
             assert!(check(schema, misfit).is_err(), "{schema} of {misfit}");
@@ -300,7 +280,7 @@ mod tests {
         let file = format!("file://{}", file.display());
         for address in [remote, file] {
             for key in ["$ref", "$dynamicRef", "$schema"] {
-                let schema = OutputSchema::new(serde_json::json!({key: address}));
+                let schema = OutputSchema::new(proto_events::json!({key: address}));
                 let error = schema.usable().unwrap_err();
                 assert!(error.contains(&address), "{error}");
                 assert!(schema.check(&Value::Null).is_err());
@@ -327,29 +307,29 @@ mod tests {
     fn what_would_take_for_ever_is_given_up_soon() {
         let began = std::time::Instant::now();
         // Two alternatives at each of forty steps.
-        let steps: serde_json::Map<String, Value> = (0..40)
+        let steps: proto_events::json::JsonMap = (0..40)
             .map(|at| {
-                let next = serde_json::json!({"$ref": format!("#/$defs/s{}", at + 1)});
-                (format!("s{at}"), serde_json::json!({"anyOf": [next, next]}))
+                let next = proto_events::json!({"$ref": format!("#/$defs/s{}", at + 1)});
+                (format!("s{at}"), proto_events::json!({"anyOf": [next, next]}))
             })
             .chain([("s40".to_owned(), Value::Bool(false))])
             .collect();
-        let in_place = serde_json::json!({"$defs": steps, "$ref": "#/$defs/s0"});
+        let in_place = proto_events::json!({"$defs": steps, "$ref": "#/$defs/s0"});
         assert!(OutputSchema::new(in_place).check(&Value::Null).unwrap_err().contains("too many choices"));
         // Two alternatives at each level of the answer.
-        let both = serde_json::json!({"properties": {"a": {"$ref": "#"}}});
-        let by_level = OutputSchema::new(serde_json::json!({"allOf": [both, both]}));
-        let deep = (0..100).fold(Value::Null, |inner, _| serde_json::json!({"a": inner}));
+        let both = proto_events::json!({"properties": {"a": {"$ref": "#"}}});
+        let by_level = OutputSchema::new(proto_events::json!({"allOf": [both, both]}));
+        let deep = (0..100).fold(Value::Null, |inner, _| proto_events::json!({"a": inner}));
         assert!(by_level.check(&deep).unwrap_err().contains("too many choices"));
         // Patterns that backtrack, on long texts.
         for pattern in ["^(a+)+$", "^(a|aa)+$", "^(?=(a+)+b)a*$", "(.*)*\\1x", "(?:(?:a{1,100}){1,100})"] {
-            let schema = OutputSchema::new(serde_json::json!({"pattern": pattern}));
+            let schema = OutputSchema::new(proto_events::json!({"pattern": pattern}));
             let _ = schema.usable().is_ok() && schema.check(&Value::from("a".repeat(50_000) + "!")).is_ok();
         }
         for pattern in
             ["(".repeat(100_000), "(a{1000}){1000}".to_owned(), "(?:".repeat(5_000) + &")".repeat(5_000)]
         {
-            assert!(OutputSchema::new(serde_json::json!({"pattern": pattern})).usable().is_err());
+            assert!(OutputSchema::new(proto_events::json!({"pattern": pattern})).usable().is_err());
         }
         // Numbers of a billion digits.
         for number in ["1e1000000000", "1e-1000000000"] {

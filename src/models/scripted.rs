@@ -4,10 +4,11 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use proto_events::json;
+use proto_events::json::{JsonMap, JsonValue as Value};
 use proto_events::model::LlmRole;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest};
 use crate::models::message::ChatMessage;
@@ -35,8 +36,8 @@ pub enum Entry {
 
 impl Entry {
     /// Creates an answer that is this JSON object.
-    pub fn json(value: &Value) -> Self {
-        Self::Text(python_json(value))
+    pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
+        Self::Text(python_json(&Value::of(value)))
     }
 
     /// Reads an entry of a script: a text is an answer, returned unchanged; `{"raise", "message"}` is a
@@ -55,7 +56,7 @@ impl Entry {
         }
     }
 
-    fn from_fields(fields: &Map<String, Value>, value: &Value) -> Self {
+    fn from_fields(fields: &JsonMap, value: &Value) -> Self {
         let text = |name| fields.get(name).and_then(Value::as_str);
         match text("raise") {
             Some(type_name) => Self::Raise {

@@ -37,7 +37,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
     if agent.backend.is_none() {
         return Progress::Output(Part::error("no_llm", NO_MODEL, false));
     }
-    let schema = model_input::output_schema(part).map(|schema| OutputSchema::new(schema.to_value()));
+    let schema = model_input::output_schema(part).map(|schema| OutputSchema::new(schema.tree()));
     let calls = inferences(question, at);
     let Some(last) = calls.last().copied() else {
         return match schema.as_ref().map_or(Ok(()), OutputSchema::usable) {

@@ -1,10 +1,11 @@
 //! Every sentence that the loop says to a model or a person besides the system prompt. A change of any text here
 //! raises [`RENDERER_VERSION`](taskreel_log::shown::RENDERER_VERSION).
 
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::task::ApprovalRequested;
-use serde_json::{Value, json};
 
 use crate::python::{list_repr, python_json};
 
@@ -45,7 +46,7 @@ pub(crate) const NO_MODEL: &str = "Agent has no LLM but received a infer instruc
 
 /// Returns the note with a tool's result.
 pub(crate) fn tool_result(tool: &str, result: &JsonText) -> String {
-    python_json(&json!({"type": "tool_result", "tool": tool, "result": result.to_value()}))
+    python_json(&json!({"type": "tool_result", "tool": tool, "result": result.tree()}))
 }
 
 /// Returns the note that the model named an unknown tool.
@@ -107,7 +108,7 @@ pub(crate) fn delegation_off() -> &'static str {
 
 /// Returns the note with another agent's answer. `action` is what it was asked for: `infer` or `tool_call`.
 pub(crate) fn agent_result(agent: &str, action: &str, result: &JsonText) -> String {
-    let result = result.to_value();
+    let result = result.tree();
     python_json(&json!({"type": "agent_result", "agent": agent, "action": action, "result": result}))
 }
 

@@ -4,8 +4,8 @@
 //! expect them. Every text is a pure function of its arguments, so that an auditor can render a prompt again
 //! and compare digests. A change of any text here raises [`RENDERER_VERSION`](taskreel_log::shown::RENDERER_VERSION).
 
+use proto_events::json;
 use proto_events::json::JsonText;
-use serde_json::json;
 
 use crate::agent::peer::AgentLine;
 use crate::tools::registry::ToolSpec;

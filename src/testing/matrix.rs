@@ -61,7 +61,7 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 /// let matrix = CrashMatrix::of(
 ///     |builder| builder.tool("pay", "Pays", tool).tool_with("look", "Looks", tool, ToolPolicy::read_only()),
 ///     |driver| async move {
-///         let parts = ["pay", "look"].map(|tool| Part::tool_call(tool, serde_json::json!({})).unwrap());
+///         let parts = ["pay", "look"].map(|tool| Part::tool_call(tool, proto_events::json!({})).unwrap());
 ///         let message = Message { id: None, role: Some("user".into()), parts: parts.into(), timestamp: None };
 ///         let task = driver.submit(message).await?;
 ///         driver.finish(&task).await?;

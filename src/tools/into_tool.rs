@@ -9,10 +9,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
@@ -184,12 +184,12 @@ pub struct DynTool<F> {
 
 impl<F> DynTool<F> {
     /// Creates a tool with this JSON Schema; `Null` accepts any object.
-    pub fn new<Fut>(schema: Value, run: F) -> Self
+    pub fn new<Fut>(schema: impl Into<Value>, run: F) -> Self
     where
         F: Fn(ToolContext, JsonText) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<JsonText, ToolError>> + Send + 'static,
     {
-        Self { schema, run }
+        Self { schema: schema.into(), run }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto_events::id::Digest;
 use proto_events::json::JsonText;
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
 use crate::tools::into_tool::{IntoTool, ToolParts};
 use crate::tools::policy::ToolPolicy;
@@ -37,7 +37,7 @@ impl ToolSpec {
     /// # Errors
     /// `ArgsError` with the text for the model.
     pub(crate) fn check(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
-        check_args(self.schema(), &args.to_value()).map(JsonText::from)
+        check_args(self.schema(), &args.tree()).map(JsonText::from)
     }
 }
 

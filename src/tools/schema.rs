@@ -9,8 +9,9 @@
 pub(crate) mod check;
 pub(crate) mod coerce;
 
+use proto_events::json;
+use proto_events::json::{JsonMap, JsonValue as Value};
 use schemars::JsonSchema;
-use serde_json::{Map, Value, json};
 
 use crate::python::type_name;
 use crate::tools::schema::check::{Checker, DEPTH_MAX, resolve};
@@ -60,12 +61,35 @@ fn object_of(args: &Value) -> Result<Value, ArgsError> {
 
 /// Returns the JSON Schema (draft 2020-12) of a Rust type.
 pub(crate) fn schema_of<A: JsonSchema>() -> Value {
-    let mut schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>().to_value();
+    let mut schema = Value::of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>());
+    required_first(&mut schema);
     if let Some(fields) = schema.as_object_mut() {
         // The dialect's URL is useless to a model and costs tokens in every prompt.
         fields.remove("$schema");
     }
     schema
+}
+
+/// Puts the required properties of each object first, in the order of the type's fields. The generator sorts
+/// properties by name, and a model reads the important ones first.
+fn required_first(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(required_first),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(required_first);
+            let required = fields.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+            if let Some(Value::Object(properties)) = fields.get_mut("properties") {
+                let mut rest = std::mem::take(properties);
+                for name in required.iter().filter_map(Value::as_str) {
+                    if let Some(property) = rest.remove(name) {
+                        properties.insert(name, property);
+                    }
+                }
+                properties.extend(rest);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The keys that mark an object as a JSON Schema and not a flat list of properties, whatever their values.
@@ -91,13 +115,13 @@ const KEYWORDS: [&str; 17] = [
 
 const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
 
-fn looks_like_schema(fields: &Map<String, Value>) -> bool {
+fn looks_like_schema(fields: &JsonMap) -> bool {
     let typed = match fields.get("type") {
         Some(Value::String(name)) => TYPES.contains(&name.as_str()),
         Some(Value::Array(_)) => true,
         _ => false,
     };
-    typed || KEYWORDS.iter().any(|word| fields.contains_key(*word))
+    typed || KEYWORDS.iter().any(|word| fields.contains_key(word))
 }
 
 /// Returns the schema of the arguments as a whole: with its `$ref` followed, and closed to unnamed properties
@@ -108,7 +132,7 @@ fn root_of(schema: &Value) -> Value {
         let untyped = !fields.contains_key("type");
         let object = fields.get("type").and_then(Value::as_str) == Some("object");
         if object || (untyped && fields.contains_key("properties")) {
-            fields.entry("additionalProperties").or_insert(Value::Bool(false));
+            fields.insert_if_absent("additionalProperties", false);
         }
     }
     root
@@ -145,10 +169,10 @@ fn normalize(schema: &Value, depth: usize) -> Value {
 
 /// Converts `{"city": {"type": "string"}, "n": "int"}` into an object schema. A property is required unless
 /// it says otherwise or has a default.
-fn flat(fields: &Map<String, Value>, depth: usize) -> Value {
+fn flat(fields: &JsonMap, depth: usize) -> Value {
     let required: Vec<&String> =
         fields.iter().filter(|(_, property)| is_required(property)).map(|(name, _)| name).collect();
-    let properties: Map<String, Value> = fields
+    let properties: JsonMap = fields
         .iter()
         .map(|(name, property)| (name.clone(), normalize(&without_flag(property), depth + 1)))
         .collect();

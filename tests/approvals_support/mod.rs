@@ -9,10 +9,11 @@
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::task::{ApprovalRejection, TaskRejection};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use taskreel::Builder;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::Scripted;
@@ -60,7 +61,7 @@ pub(crate) fn look() -> Part {
 
 /// Returns a task of one message with these parts, in the session `s`.
 pub(crate) fn task(id: &str, parts: &[Part]) -> PostedTask {
-    let parts: Vec<Value> = parts.iter().map(|part| part.to_json().to_value()).collect();
+    let parts: Vec<Value> = parts.iter().map(|part| part.to_json().tree()).collect();
     let posted = json!({
         "id": id,
         "messages": [{"id": format!("m-{id}"), "role": "user", "parts": parts}],
@@ -87,7 +88,7 @@ pub(crate) fn last_text(end: &TaskSnapshot) -> String {
 
 pub(crate) fn outputs(end: &TaskSnapshot) -> Vec<Value> {
     let parts = end.task().artifacts().iter().flat_map(|artifact| artifact.parts.iter());
-    parts.map(|part| part.content().to_value()).collect()
+    parts.map(|part| part.content().tree()).collect()
 }
 
 pub(crate) fn rejection(error: Error) -> ApprovalRejection {

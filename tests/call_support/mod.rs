@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use proto_events::call::CallEvent;
 use proto_events::id::{StreamId, Version};
+use proto_events::json;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::{JsonSchema, Part, TaskHandle};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;

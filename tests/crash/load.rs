@@ -7,11 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proto_events::id::{Digest, Mint, Position};
+use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::Builder;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolContext, ToolPolicy};

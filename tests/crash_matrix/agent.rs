@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use proto_events::id::Digest;
+use proto_events::json;
 use proto_events::json::JsonText;
 use serde::Deserialize;
-use serde_json::json;
 use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, InferBackend, InferError, InferPolicy, InferReply, InferRequest, Scripted};

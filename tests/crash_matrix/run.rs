@@ -1,7 +1,8 @@
 //! Runs generated from a seed: tasks, the behaviour of their tools and models at each attempt, and the
 //! cancels.
 
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 
 use crate::dice::Dice;
 

@@ -1,6 +1,7 @@
 //! Answers that do not fit the schema of their part.
 
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::{JsonMap, JsonValue as Value};
 use taskreel::fidelity::{OutputSchema, fatal_output, output_refused, python_json};
 
 /// A case of one step and one part with a schema whose first answer does not fit: the note on it, and the
@@ -52,7 +53,7 @@ pub(super) fn change(case: &mut Value) {
         shown.push(note.clone());
         calls.push(shown.clone().into());
     }
-    let step = &mut expected["steps"][0];
+    let step = expected.pointer_mut("/steps/0").expect("the case has a step");
     if let Some(error) = &error {
         let text = fatal_output(error);
         step["raised"] = json!({"type": "RuntimeError", "message": text});
@@ -64,13 +65,14 @@ pub(super) fn change(case: &mut Value) {
             last["new_state"] = "failed".into();
         }
     } else {
-        step["task"]["artifacts"][0]["parts"][0]["content"] = second["content"].clone();
+        *step.pointer_mut("/task/artifacts/0/parts/0/content").expect("the task has an output") =
+            second["content"].clone();
     }
     // A failed turn is not in the history; a successful one is there with the note.
     let conversations = expected.pointer_mut("/session_state/conversation");
     if let Some(conversations) = conversations.and_then(Value::as_object_mut) {
         if error.is_some() {
-            conversations.clear();
+            *conversations = JsonMap::new();
         }
         for history in conversations.values_mut().filter_map(Value::as_array_mut) {
             let note = json!({"role": "system", "content": note["content"], "name": null});

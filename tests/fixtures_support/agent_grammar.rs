@@ -1,6 +1,7 @@
 //! Areas `tool_args`, `llm_action_parse` and `extract_summary`: the pure rules of the infer loop.
 
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use taskreel::fidelity::{check_args, extract_summary, parse_reply};
 
 use super::{Case, Failure};

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
 /// The settings of a comparison.
 #[derive(Debug, Default)]
@@ -62,12 +62,12 @@ impl Bindings {
 
     fn object(
         &mut self,
-        expected: &serde_json::Map<String, Value>,
-        actual: &serde_json::Map<String, Value>,
+        expected: &proto_events::json::JsonMap,
+        actual: &proto_events::json::JsonMap,
         at: &str,
         flags: &Flags,
     ) -> Result<(), String> {
-        if let Some(extra) = actual.keys().find(|key| !expected.contains_key(*key)) {
+        if let Some(extra) = actual.keys().find(|key| !expected.contains_key(key)) {
             return Err(format!("{at}: we answer the key `{extra}`, they do not"));
         }
         for (key, expected) in expected {
@@ -230,9 +230,9 @@ mod tests {
         assert!(compared(r#"{"a":1,"b":2}"#, r#"{"b":2,"a":1}"#).is_ok());
         assert!(compared(r#"{"a":1}"#, r#"{"a":1,"b":2}"#).is_err());
         assert!(compared(r#"{"a":1,"b":2}"#, r#"{"a":1}"#).is_err());
-        let flags = Flags::of(&serde_json::json!({"ignore_keys": ["a"], "unordered_list": true}));
+        let flags = Flags::of(&proto_events::json!({"ignore_keys": ["a"], "unordered_list": true}));
         let (expected, actual) =
-            (serde_json::json!([{"a": 1}, {"b": 2}]), serde_json::json!([{"b": 2}, {"a": 7}]));
+            (proto_events::json!([{"a": 1}, {"b": 2}]), proto_events::json!([{"b": 2}, {"a": 7}]));
         assert!(same(&expected, &actual, &flags).is_ok());
         assert!(same(&expected, &actual, &Flags::default()).is_err());
     }

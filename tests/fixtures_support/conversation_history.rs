@@ -1,8 +1,9 @@
 //! Area `conversation_history`: a history is made, changed by operations, and printed.
 
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{ConversationHistory, LlmMessage, ModelError};
-use serde_json::{Value, json};
 use taskreel_log::ports::Ports;
 
 use super::{Case, Failure, python_error};
@@ -25,7 +26,7 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
         "log": log,
         "len": history.len(),
         "messages": history.messages(),
-        "list": history.to_json().to_value(),
+        "list": history.to_json().tree(),
     }))
 }
 
@@ -35,7 +36,7 @@ fn perform(
     mint: &mut Ports,
 ) -> Result<Result<(), ModelError>, Failure> {
     let text = |n: usize| op["args"][n].as_str().unwrap_or_default();
-    let metadata: JsonObject = serde_json::from_value(op["kwargs"].clone()).unwrap_or_default();
+    let metadata: JsonObject = op["kwargs"].read().unwrap_or_default();
     match op["op"].as_str().unwrap_or_default() {
         "add_user" => history.add_user(text(0), metadata, mint),
         "add_assistant" => history.add_assistant(text(0), metadata, mint),

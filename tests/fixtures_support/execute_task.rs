@@ -3,10 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::model::{FinalState, Message, Part, PostedTask, TaskState, final_state};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
@@ -111,12 +112,12 @@ impl Run {
             self.sessions.push(session.to_owned());
             let sent = self.system.session(session).send(Part::infer(text)).await.map_err(broken)?;
             let end = sent.finished().await.map_err(broken)?;
-            return Ok((json!({"invoke": end.answer().map(JsonText::to_value)}), as_posted));
+            return Ok((json!({"invoke": end.answer().map(JsonText::tree)}), as_posted));
         }
         if let Some(id) = step["cancel_only"].as_str() {
             let refused = self.system.cancel(id, step["reason"].as_str()).await.err();
             let raised = refused.map(|error| cancel_error(&error));
-            return Ok((json!({"raised": raised, "task": as_posted.to_value()}), as_posted));
+            return Ok((json!({"raised": raised, "task": as_posted.tree()}), as_posted));
         }
         let session = posted.metadata.get("session_id").and_then(JsonText::to_str);
         self.sessions.push(session.unwrap_or_else(|| posted.id.clone()));
@@ -132,7 +133,7 @@ impl Run {
         if let Some(raised) = raised(&end) {
             answer["raised"] = raised;
         }
-        answer["task"] = end.to_json().to_value();
+        answer["task"] = end.to_json().tree();
         Ok((answer, end.to_json()))
     }
 
@@ -154,7 +155,7 @@ impl Run {
     }
 
     async fn shown(self, steps: Vec<Value>) -> Result<Value, Failure> {
-        let mut conversations = serde_json::Map::new();
+        let mut conversations = proto_events::json::JsonMap::new();
         if self.conversation {
             for id in &self.sessions {
                 let history = self.system.session(id).history().await.map_err(broken)?;

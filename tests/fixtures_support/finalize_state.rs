@@ -1,8 +1,9 @@
 //! Area `finalize_state`: the task state that follows from a handler's outputs.
 
 use proto_events::id::Mint;
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use proto_events::model::{FinalState, Part, TaskState, final_state};
-use serde_json::{Value, json};
 use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};

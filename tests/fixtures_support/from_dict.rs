@@ -1,19 +1,19 @@
 //! Areas `round_trip` and `from_dict_rejects`: each model read from JSON and written again, or refused.
 
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::model::{
     Artifact, HistoryCompactionRequest, HistoryCompactionResult, LlmMessage, Message, Part, PostedTask,
     RunAction, RunBudget, RunContext, StateOperationRequest, StateOperationResult, StateStoreReport,
     TaskCancellationRequest,
 };
-use serde_json::Value;
 use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};
 
 pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     let data: JsonText = case.input()["data"].clone().into();
-    Ok(round_trip(case.text("model")?, &data)?.to_value())
+    Ok(round_trip(case.text("model")?, &data)?.tree())
 }
 
 fn round_trip(model: &str, data: &JsonText) -> Result<JsonText, Failure> {

@@ -15,9 +15,9 @@ mod token_estimate;
 
 use std::path::Path;
 
+use proto_events::json::JsonValue as Value;
 use proto_events::model::ModelError;
 pub(crate) use report::run;
-use serde_json::Value;
 
 /// The supported areas: the name in the fixture files, and the function that answers a case.
 pub(crate) const AREAS: &[(&str, Area)] = &[
@@ -116,7 +116,7 @@ pub(crate) fn python_error(error: &ModelError) -> Value {
         ModelError::Expected { .. } => "TypeError",
         ModelError::Json(_) | ModelError::Invalid(_) => "ValueError",
     };
-    serde_json::json!({"type": kind, "message": error.to_string()})
+    proto_events::json!({"type": kind, "message": error.to_string()})
 }
 
 /// Loads every area's cases, by the names in the files.

@@ -1,8 +1,8 @@
 //! Area `part_constructors`: the result of each convenience constructor of a part.
 
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::model::{InferFields, Part, RouteView, ToolOutputView};
-use serde_json::Value;
 use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};
@@ -11,7 +11,7 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
     let args = Args(&case.input()["args"]);
     let part = construct(case.text("constructor")?, &args)?;
     // Fields left out on construction are filled in on submission.
-    Ok(part.hydrated(&mut Ports::default())?.to_json().to_value())
+    Ok(part.hydrated(&mut Ports::default())?.to_json().tree())
 }
 
 struct Args<'a>(&'a Value);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
 use super::compare::{Flags, same};
 use super::{Area, Case, Failure};
@@ -191,7 +191,7 @@ impl fmt::Display for RuleUse {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use proto_events::json;
 
     use super::*;
 

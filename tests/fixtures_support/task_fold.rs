@@ -2,10 +2,11 @@
 
 use proto_events::decider::Decider;
 use proto_events::envelope::{Metadata, Timestamp};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, Message, PostedTask, TaskState};
 use proto_events::task::{ItemRef, Task, TaskCommand, TaskEvent, TaskRejection};
-use serde_json::{Value, json};
 use taskreel_log::ports::Ports;
 
 use super::{Case, Failure};
@@ -37,7 +38,7 @@ impl Fold {
     }
 
     fn json(&self) -> Value {
-        self.task.to_json().to_value()
+        self.task.to_json().tree()
     }
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn task_helpers(case: &Case) -> Result<Value, Failure> {
         let kind = if matches!(item, ItemRef::Message(_)) { "message" } else { "artifact" };
         json!({"kind": kind, "id": fold.task.item_id(item)})
     });
-    let content = fold.task.last_part_content().map(JsonText::to_value);
+    let content = fold.task.last_part_content().map(JsonText::tree);
     Ok(json!({"log": log, "task": fold.json(), "last_item": last, "last_part_content": content}))
 }
 

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use proto_events::model::PostedTask;
-use serde_json::{Value, json};
 use taskreel::System;
 use taskreel::TaskEvents;
 use taskreel_log::memory::MemoryStore;
@@ -45,7 +46,7 @@ async fn streamed(case: &Case) -> Result<Value, Failure> {
 async fn to_its_end(mut events: TaskEvents) -> Result<Vec<Value>, Failure> {
     let mut all = Vec::new();
     while let Some(event) = events.next().await {
-        all.push(event.map_err(broken)?.to_json().to_value());
+        all.push(event.map_err(broken)?.to_json().tree());
     }
     Ok(all)
 }

@@ -1,6 +1,7 @@
 //! Area `token_estimate`: the estimated number of tokens in a value.
 
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use taskreel_log::context::estimate_tokens;
 
 use super::{Case, Failure};

@@ -4,11 +4,12 @@
 use proto_events::codec::Storable;
 use proto_events::id::Category;
 use proto_events::id::{Mint, StreamId, Version};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::TaskEvent;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use taskreel::infer::{Entry, Scripted};
 use taskreel_log::api::EventReader;
 use taskreel_log::ports::{Clock as _, SystemClock};

@@ -63,7 +63,7 @@ pub(crate) fn diff(
     };
     let same = found.changes.is_empty() && diverged_at.is_none();
     if as_patch {
-        let operations = patch(&found.before.to_value(), &found.after.to_value());
+        let operations = patch(&found.before.tree(), &found.after.tree());
         screen.json_value(&JsonText::from(operations))?;
     } else if screen.json {
         for change in &found.changes {

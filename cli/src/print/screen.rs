@@ -116,7 +116,7 @@ impl Screen {
             return self.json_line(json);
         }
         // Too deep for serde_json: printed on one line instead.
-        match serde_json::from_str::<serde_json::Value>(json.as_str()) {
+        match serde_json::from_str::<proto_events::json::JsonValue>(json.as_str()) {
             Ok(value) => self.line(&format!("{value:#}")),
             Err(_) => self.json_line(json),
         }

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 use tempfile::TempDir;
 
 /// A folder in which the binary runs, without those parts of the caller's environment that affect its output.

@@ -2,7 +2,7 @@
 //! in words, which people and other programs read. The words must agree with the bytes.
 
 use proto_events::json::JsonText;
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
 use crate::api::record::StoredRecord;
 use crate::audit::difference::first_difference;
@@ -20,10 +20,10 @@ pub(crate) fn contradiction(line: &str, stored: &StoredRecord) -> Option<String>
     }
     // An exported line nests a little deeper than a stored value; a hostile line could nest without limit.
     let said = match JsonText::parse_stored(line) {
-        Ok(said) => said.to_value(),
+        Ok(said) => said.tree(),
         Err(error) => return Some(error.to_string()),
     };
-    let meant = ours.to_value();
+    let meant = ours.tree();
     let said = common(&said, &meant);
     let found = first_difference(&said, &common(&meant, &said))?;
     Some(format!("its `{}` is {}, but its bytes say {}", found.path, found.left, found.right))

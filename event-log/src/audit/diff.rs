@@ -254,7 +254,7 @@ fn messages(before: &[ListedMessage], after: &[ListedMessage]) -> Vec<Change> {
         match (before.get(at), after.get(at)) {
             (Some(old), Some(new)) if old.json == new.json => {}
             (Some(old), Some(new)) => {
-                let path = first_difference(&old.json.to_value(), &new.json.to_value())
+                let path = first_difference(&old.json.tree(), &new.json.tree())
                     .map_or_else(String::new, |found| format!("   ({}: was {})", found.path, found.left));
                 changes.push(row(ChangeKind::Changed, new, format!("{}{path}", new.words)));
             }
@@ -369,6 +369,6 @@ fn turns(before: &Session, after: &Session) -> Vec<Change> {
 
 /// A change in a field that no area above covers.
 fn field(before: &JsonText, after: &JsonText) -> Option<Change> {
-    let found = first_difference(&before.to_value(), &after.to_value())?;
+    let found = first_difference(&before.tree(), &after.tree())?;
     Some(change(Area::Field, ChangeKind::Changed, found.path, format!("{}, was {}", found.right, found.left)))
 }

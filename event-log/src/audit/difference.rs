@@ -1,6 +1,6 @@
 //! The first path where two JSON values differ, in words.
 
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
 /// The longest piece of a value that is shown, in characters.
 const SHOWN_CHARS: usize = 200;
@@ -30,7 +30,7 @@ pub fn first_difference(left: &Value, right: &Value) -> Option<Difference> {
                 let child = |key: &str| {
                     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
                 };
-                let absent = two.keys().filter(|key| !one.contains_key(*key));
+                let absent = two.keys().filter(|key| !one.contains_key(key));
                 let keys: Vec<_> = one.keys().chain(absent).collect();
                 todo.extend(keys.into_iter().rev().map(|key| (child(key), one.get(key), two.get(key))));
             }
@@ -56,7 +56,7 @@ fn shown(value: Option<&Value>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use proto_events::json;
 
     use super::*;
 

@@ -5,13 +5,13 @@ use proto_events::call::{
     CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
+use proto_events::json::JsonValue as Value;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::LimitUse;
 use proto_events::session::SessionEvent;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::{ToolEntry, ToolStore, ToolStoreEvent};
 use proto_events::turn::TurnMessage;
-use serde_json::Value;
 
 /// Returns an object with these fields, in this order.
 pub fn object<const N: usize>(fields: [(&str, JsonText); N]) -> JsonText {

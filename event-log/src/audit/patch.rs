@@ -1,6 +1,7 @@
 //! The difference of two JSON values as a JSON Patch (RFC 6902): applied to the first, it gives the second.
 
-use serde_json::{Value, json};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 
 /// Returns the patch from `before` to `after` as a JSON array of operations; empty if the values are equal.
 pub fn patch(before: &Value, after: &Value) -> Value {
@@ -36,7 +37,7 @@ fn compare<'a>(path: &str, before: &'a Value, after: &'a Value, todo: &mut Vec<S
                     None => Step::Emit(json!({"op": "remove", "path": path})),
                 });
             }
-            for (key, new) in after.iter().filter(|(key, _)| !before.contains_key(*key)) {
+            for (key, new) in after.iter().filter(|(key, _)| !before.contains_key(key)) {
                 let path = format!("{path}/{}", escaped(key));
                 todo.push(Step::Emit(json!({"op": "add", "path": path, "value": new})));
             }

@@ -144,20 +144,20 @@ fn compare(
     let (version, difference) = match &building.state {
         Rebuilt::Task(task) => {
             let live = fold_stream::<Task>(reader, stream, None)?;
-            let written = || first_difference(&task.to_json().to_value(), &live.state.to_json().to_value());
+            let written = || first_difference(&task.to_json().tree(), &live.state.to_json().tree());
             (live.version, differ(**task == live.state, written, task.as_ref(), &live.state))
         }
         Rebuilt::Session(session) => {
             let live = fold_stream::<Session>(reader, stream, None)?;
             let written = || {
-                let history = |session: &Session| session.history().to_json().to_value();
+                let history = |session: &Session| session.history().to_json().tree();
                 first_difference(&history(session), &history(&live.state))
             };
             (live.version, differ(**session == live.state, written, session.as_ref(), &live.state))
         }
         Rebuilt::Tool(store) => {
             let live = fold_stream::<ToolStore>(reader, stream, None)?;
-            let kept = |store: &ToolStore| tool_store_json(store).to_value();
+            let kept = |store: &ToolStore| tool_store_json(store).tree();
             let written = || first_difference(&kept(store), &kept(&live.state));
             (live.version, differ(**store == live.state, written, store.as_ref(), &live.state))
         }

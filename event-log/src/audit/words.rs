@@ -37,7 +37,7 @@ fn part(part: &Part) -> String {
 pub fn result_text(result: &JsonText) -> String {
     let content = result
         .is_object()
-        .then(|| result.to_value().get("content").and_then(|text| text.as_str().map(str::to_owned)))
+        .then(|| result.tree().get("content").and_then(|text| text.as_str().map(str::to_owned)))
         .flatten();
     content.unwrap_or_else(|| one_line(result))
 }

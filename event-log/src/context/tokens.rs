@@ -3,8 +3,8 @@
 //! A text counts as itself, any other value as its JSON with `", "` and `": "` as separators and without
 //! escapes for non-ASCII characters. No text is built for this: the characters are counted in place.
 
+use proto_events::json::{JsonNumber, JsonValue as Value};
 use proto_events::model::python::repr_float;
-use serde_json::{Number, Value};
 
 /// Characters that count as one token.
 const CHARS_PER_TOKEN: u64 = 4;
@@ -72,7 +72,7 @@ fn json_chars(value: &Value) -> u64 {
 
 /// Counts the characters of a number as Python prints it: floats are formatted again, integers stay as they
 /// are.
-fn number_chars(number: &Number) -> u64 {
+fn number_chars(number: &JsonNumber) -> u64 {
     let text = number.as_str();
     match number.as_f64().filter(|_| text.contains(['.', 'e', 'E'])) {
         Some(float) => chars(&repr_float(float)),
@@ -92,7 +92,7 @@ fn text_chars(text: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use proto_events::json;
 
     use super::*;
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use proto_events::codec::record::{EncodedRecord, FORMAT};
 use proto_events::id::{Position, StreamId, Version};
+use proto_events::json::JsonValue;
 use serde::Deserialize;
 
 use crate::api::record::StoredRecord;
@@ -32,17 +33,17 @@ impl ExportHeader {
     /// Reads the first line.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, ExportError> {
         let not_an_export = |why: &str| ExportError::NotAnExport { why: why.to_owned() };
-        let read: serde_json::Value =
+        let read: JsonValue =
             serde_json::from_slice(line).map_err(|_| not_an_export("its first line is not JSON"))?;
-        let schema = read.get("schema").and_then(serde_json::Value::as_str).unwrap_or_default();
+        let schema = read.get("schema").and_then(JsonValue::as_str).unwrap_or_default();
         if schema != SCHEMA {
             if schema.starts_with("taskreel.export/") {
                 return Err(ExportError::NewerFormat { found: schema.to_owned() });
             }
             return Err(not_an_export("its first line does not name the format of an export"));
         }
-        let header: WireHeader = serde_json::from_value(read)
-            .map_err(|error| not_an_export(&format!("its first line: {error}")))?;
+        let header: WireHeader =
+            read.read().map_err(|error| not_an_export(&format!("its first line: {error}")))?;
         if header.format != u64::from(FORMAT) {
             let found = format!("{} of format {}", header.schema, header.format);
             return Err(ExportError::NewerFormat { found });

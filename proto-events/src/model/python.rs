@@ -1,9 +1,7 @@
 //! Python's reading and printing of JSON values. Protolink's coercions (`str`, `int`, `float`, `bool`) and
 //! some of its error texts are Python's; they are implemented here only.
 
-use serde_json::Value;
-
-use crate::json::JsonText;
+use crate::json::{JsonText, JsonValue as Value};
 use crate::model::error::ModelError;
 
 /// Returns the type of a value, with its article, for error texts.
@@ -55,7 +53,7 @@ pub fn repr(value: &Value) -> String {
         Value::Null => "None".to_owned(),
         Value::Bool(true) => "True".to_owned(),
         Value::Bool(false) => "False".to_owned(),
-        Value::Number(number) => repr_number(&number.to_string()),
+        Value::Number(number) => repr_number(number.as_str()),
         Value::String(text) => repr_str(text),
         Value::Array(items) => {
             let items: Vec<String> = items.iter().map(repr).collect();

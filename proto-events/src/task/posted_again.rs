@@ -3,8 +3,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
-
+use crate::json::JsonValue as Value;
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
 use crate::model::part::Part;
@@ -99,7 +98,7 @@ fn other_content(at: usize, stored: &Message, posted: &Message) -> Option<Posted
 
 /// Returns the kind and content of a part without its call id.
 fn said(part: &Part) -> (&str, Value) {
-    let mut content = part.content().to_value();
+    let mut content = part.content().tree();
     if let (Value::Object(fields), "tool_call" | "tool_output") = (&mut content, part.kind()) {
         fields.remove("call_id");
     }

@@ -68,6 +68,10 @@ impl Parts {
     ///
     /// # Errors
     /// Errors of the operating system.
+    #[cfg_attr(
+        not(feature = "testing"),
+        allow(clippy::unused_self, reason = "only a test observes the runtime")
+    )]
     pub(crate) fn runtime(&mut self) -> std::io::Result<tokio::runtime::Runtime> {
         #[cfg(feature = "testing")]
         if let Some(observed) = &self.observed {
@@ -79,6 +83,10 @@ impl Parts {
     }
 
     /// Prepares the actors' thread, at its start.
+    #[cfg_attr(
+        not(feature = "testing"),
+        allow(clippy::unused_self, reason = "only a test observes the runtime")
+    )]
     pub(crate) fn enter(&self) {
         #[cfg(feature = "testing")]
         if let Some(observed) = &self.observed {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::{Map, Value};
+use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::tools::schema::check::DEPTH_MAX;
 
@@ -65,7 +65,7 @@ impl<'s> Cost<'s> {
         cost.saturating_add(1)
     }
 
-    fn in_place(&mut self, schema: &'s Map<String, Value>, value: &Value) -> u64 {
+    fn in_place(&mut self, schema: &'s JsonMap, value: &Value) -> u64 {
         let mut cost = 0_u64;
         for key in REFERENCES {
             let reference = schema.get(key).and_then(Value::as_str);
@@ -84,7 +84,7 @@ impl<'s> Cost<'s> {
         cost.saturating_mul(if again { 2 } else { 1 })
     }
 
-    fn of_children(&mut self, schema: &'s Map<String, Value>, value: &Value) -> u64 {
+    fn of_children(&mut self, schema: &'s JsonMap, value: &Value) -> u64 {
         let mut cost = 0_u64;
         match value {
             Value::Object(fields) => {
@@ -130,7 +130,7 @@ impl<'s> Cost<'s> {
 
     /// Returns the cost of all schemas that a keyword maps from names or patterns.
     fn of_named(&mut self, applied: &'s Value, value: &Value) -> u64 {
-        self.sum(applied.as_object().into_iter().flat_map(Map::values), value)
+        self.sum(applied.as_object().into_iter().flat_map(JsonMap::values), value)
     }
 
     fn sum(&mut self, schemas: impl Iterator<Item = &'s Value>, value: &Value) -> u64 {

@@ -149,7 +149,7 @@ fn seconds(given: f64) -> Option<Duration> {
 mod tests {
     use std::sync::Arc;
 
-    use serde_json::Value;
+    use proto_events::json::JsonValue as Value;
 
     use super::*;
     use crate::tools::policy::ToolPolicy;

@@ -16,8 +16,8 @@ use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 use proto_events::call::TokenUsage;
 use proto_events::json::JsonObject;
+use proto_events::json::JsonValue as Value;
 use proto_events::model::LlmRole;
-use serde_json::Value;
 
 use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest};
@@ -169,8 +169,10 @@ impl Settings {
             return question;
         }
         let tools = names.offered().zip(&request.tools).map(|(name, spec)| {
-            let schema = spec.schema().cloned().unwrap_or_else(|| serde_json::json!({"type": "object"}));
-            Tool::new(name).with_description(spec.description.clone()).with_schema(schema)
+            let schema = spec.schema().cloned().unwrap_or_else(|| proto_events::json!({"type": "object"}));
+            Tool::new(name)
+                .with_description(spec.description.clone())
+                .with_schema(serde_json::Value::from(schema))
         });
         question.with_tools(tools)
     }
@@ -239,8 +241,8 @@ fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferRep
         None => text,
         Some(call) => {
             let arguments = match &call.fn_arguments {
-                Value::Null => String::new(),
-                Value::String(text) => text.clone(),
+                serde_json::Value::Null => String::new(),
+                serde_json::Value::String(text) => text.clone(),
                 other => other.to_string(),
             };
             action(names.tool(&call.fn_name), &arguments, &text)

@@ -18,10 +18,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto_events::json::JsonValue as Value;
 use proto_events::json::{JsonObject, JsonText};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName};
-use serde_json::Value;
 
 use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest};

@@ -2,10 +2,10 @@
 //! result. Parts that are tool calls themselves give none of these events, as in Protolink.
 
 use proto_events::call::{CallEvent, CallKind, CallOrigin, CallRequested, CallStatus, FailureClass};
+use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::BudgetLimit;
 use proto_events::task::{ApprovalDecided, ApprovalRequested};
-use serde_json::json;
 
 use crate::agent::peer::PeerAnswer;
 use crate::models::backend::InferReply;

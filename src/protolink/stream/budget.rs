@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{BudgetLimit, BudgetUsage, LimitUse};
-use serde_json::json;
 
 use crate::protolink::stream::event::object;
 use crate::protolink::stream::fold::Fold;

@@ -137,12 +137,12 @@ pub(crate) fn object<'a>(fields: impl IntoIterator<Item = (&'a str, JsonText)>) 
 
 /// Returns an integer.
 pub(crate) fn number(number: u64) -> JsonText {
-    JsonText::from(serde_json::Value::from(number))
+    JsonText::from(proto_events::json::JsonValue::from(number))
 }
 
 /// Returns a boolean.
 pub(crate) fn boolean(yes: bool) -> JsonText {
-    JsonText::from(serde_json::Value::from(yes))
+    JsonText::from(proto_events::json::JsonValue::from(yes))
 }
 
 /// Returns a text, or null.

@@ -2,9 +2,10 @@
 //! answers, the actions that they ask for, the tools that are called.
 
 use proto_events::call::{Call, CallEvent, CallKind, CallRequested, FailureClass, TokenUsage};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::BudgetLimit;
-use serde_json::{Value, json};
 
 use crate::grammar::action::{Action, Reply, parse_reply};
 use crate::models::backend::InferReply;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proto_events::call::{Call, CallStatus, FailureClass};
 use proto_events::json::JsonText;
-use serde_json::Value;
+use proto_events::json::JsonValue as Value;
 
 use crate::agent::card::Agent;
 use crate::grammar::action::{Action, ActionError, parse_action, signature};
@@ -49,7 +49,7 @@ impl Reading {
     /// Reads the calls as [`Reading::of`] does, with the schema that their own intents name.
     pub(crate) fn of_calls(agent: &Agent, calls: &[&Call]) -> Self {
         let schema = calls.last().and_then(|call| crate::run::model_input::schema_in(&call.request.args));
-        let schema = schema.map(|schema| OutputSchema::new(schema.to_value()));
+        let schema = schema.map(|schema| OutputSchema::new(schema.tree()));
         Self::of(agent, calls, schema.as_ref())
     }
 
@@ -127,7 +127,7 @@ fn read_reply(agent: &Agent, raw: String, schema: Option<&OutputSchema>) -> Repl
 fn text_fits(schema: &OutputSchema, content: &str) -> Result<(), String> {
     let as_text = || schema.check(&Value::String(content.to_owned()));
     match JsonText::parse(content) {
-        Ok(json) => schema.check(&json.to_value()).or_else(|error| as_text().map_err(|_| error)),
+        Ok(json) => schema.check(&json.tree()).or_else(|error| as_text().map_err(|_| error)),
         Err(error) => as_text().map_err(|refusal| format!("{refusal}; as JSON: {error}")),
     }
 }

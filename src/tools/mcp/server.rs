@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto_events::json::JsonValue;
 use rmcp::model;
 
 use crate::tools::mcp::transport::Transport;
@@ -131,7 +132,7 @@ impl McpServer {
         ToolSpec {
             name: format!("{prefix}{}", tool.name),
             description: described.to_owned(),
-            input_schema: Arc::new(serde_json::Value::Object(tool.input_schema.as_ref().clone())),
+            input_schema: Arc::new(JsonValue::of(tool.input_schema.as_ref())),
             policy: self.policy_of(tool),
         }
     }
@@ -180,8 +181,8 @@ mod tests {
     use super::*;
 
     fn tool(hints: Option<model::ToolAnnotations>) -> model::Tool {
-        let json = serde_json::json!({"name": "t", "inputSchema": {"type": "object"}});
-        let mut tool: model::Tool = serde_json::from_value(json).unwrap();
+        let json = proto_events::json!({"name": "t", "inputSchema": {"type": "object"}});
+        let mut tool: model::Tool = json.read().unwrap();
         tool.annotations = hints;
         tool
     }

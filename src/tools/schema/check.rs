@@ -1,6 +1,6 @@
 //! The structural half of the argument check: a walk over a schema and a value together.
 
-use serde_json::{Map, Value};
+use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::python::{equal, repr};
 use crate::tools::schema::coerce::{boolean, integer, number, wrong_type};
@@ -51,7 +51,7 @@ impl<'s> Checker<'s> {
         checked
     }
 
-    fn check_fields(&mut self, schema: &'s Map<String, Value>, value: &Value, path: &str) -> Checked {
+    fn check_fields(&mut self, schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
         if let Some(Value::String(reference)) = schema.get("$ref") {
             return match resolve(self.root, reference) {
                 Some(target) => self.check(target, value, path),
@@ -98,13 +98,7 @@ impl<'s> Checker<'s> {
         }
     }
 
-    fn any_type(
-        &mut self,
-        types: &'s [Value],
-        schema: &'s Map<String, Value>,
-        value: &Value,
-        path: &str,
-    ) -> Checked {
+    fn any_type(&mut self, types: &'s [Value], schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
         let mut errors = Vec::new();
         for name in types {
             match self.one_type(name.as_str(), schema, value, path) {
@@ -115,13 +109,7 @@ impl<'s> Checker<'s> {
         Err(format!("{path} did not match any allowed type: {}", joined(&errors)))
     }
 
-    fn one_type(
-        &mut self,
-        name: Option<&str>,
-        schema: &'s Map<String, Value>,
-        value: &Value,
-        path: &str,
-    ) -> Checked {
+    fn one_type(&mut self, name: Option<&str>, schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
         let value = match name {
             Some("object") => self.object(schema, value, path)?,
             Some("array") => self.array(schema, value, path)?,
@@ -138,7 +126,7 @@ impl<'s> Checker<'s> {
         Ok(value)
     }
 
-    fn array(&mut self, schema: &'s Map<String, Value>, value: &Value, path: &str) -> Checked {
+    fn array(&mut self, schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
         let Value::Array(items) = value else {
             return Err(wrong_type(path, "an array", value));
         };
@@ -152,7 +140,7 @@ impl<'s> Checker<'s> {
         Ok(Value::Array(checked))
     }
 
-    fn object(&mut self, schema: &'s Map<String, Value>, value: &Value, path: &str) -> Checked {
+    fn object(&mut self, schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
         let Value::Object(fields) = value else {
             return Err(wrong_type(path, "an object", value));
         };
@@ -162,9 +150,9 @@ impl<'s> Checker<'s> {
                 return Err(format!("{path}.{name} is required"));
             }
         }
-        let none = Map::new();
+        let none = JsonMap::new();
         let properties = schema.get("properties").and_then(Value::as_object);
-        let mut checked = Map::new();
+        let mut checked = JsonMap::new();
         for (name, property) in properties.into_iter().flatten() {
             match (fields.get(name), default_of(property)) {
                 (Some(value), _) => {
@@ -183,13 +171,13 @@ impl<'s> Checker<'s> {
     /// Checks the fields that the schema does not name, in the order of their names.
     fn others(
         &mut self,
-        schema: &'s Map<String, Value>,
-        properties: &Map<String, Value>,
-        fields: &Map<String, Value>,
+        schema: &'s JsonMap,
+        properties: &JsonMap,
+        fields: &JsonMap,
         path: &str,
-        checked: &mut Map<String, Value>,
+        checked: &mut JsonMap,
     ) -> Result<(), String> {
-        let mut others: Vec<_> = fields.iter().filter(|(name, _)| !properties.contains_key(*name)).collect();
+        let mut others: Vec<_> = fields.iter().filter(|(name, _)| !properties.contains_key(name)).collect();
         others.sort_by(|left, right| left.0.cmp(right.0));
         let rule = schema.get("additionalProperties");
         if rule == Some(&Value::Bool(false)) && !others.is_empty() {
@@ -225,7 +213,7 @@ fn joined(errors: &[String]) -> String {
 }
 
 /// Checks `const` and `enum`, after the value has its type.
-fn allowed(schema: &Map<String, Value>, value: &Value, path: &str) -> Result<(), String> {
+fn allowed(schema: &JsonMap, value: &Value, path: &str) -> Result<(), String> {
     if let Some(constant) = schema.get("const").filter(|constant| !equal(constant, value)) {
         return Err(format!("{path} must equal {}", repr(constant)));
     }

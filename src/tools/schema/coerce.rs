@@ -1,7 +1,7 @@
 //! The scalar half of the argument check: coercion of a value to the type of a schema where that is safe, and
 //! the error texts where it is not.
 
-use serde_json::{Number, Value};
+use proto_events::json::{JsonNumber, JsonValue as Value};
 
 use crate::python::{float_repr, is_float, type_name};
 
@@ -19,7 +19,7 @@ pub(crate) fn integer(value: &Value, path: &str) -> Result<Value, String> {
         Value::String(text) => digits(text),
         _ => None,
     };
-    let number = made.and_then(|text| text.parse::<Number>().ok());
+    let number = made.and_then(|text| text.parse::<JsonNumber>().ok());
     number.map(Value::Number).ok_or_else(|| wrong_type(path, "an integer", value))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn number(value: &Value, path: &str) -> Result<Value, String> {
 }
 
 /// Parses the texts that Python's `float()` accepts, except infinities and NaN, which JSON lacks.
-fn float(text: &str) -> Option<Number> {
+fn float(text: &str) -> Option<JsonNumber> {
     let text = text.trim();
     let plain = text.replace('_', "");
     let bytes = text.as_bytes();

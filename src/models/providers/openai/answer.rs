@@ -1,7 +1,7 @@
 //! Answers: assembled from one JSON document or from the pieces of a stream, then interpreted.
 
 use proto_events::call::TokenUsage;
-use serde_json::{Map, Value};
+use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::models::backend::{InferError, InferErrorKind, InferReply};
 use crate::models::providers::common::{Names, action};
@@ -69,7 +69,7 @@ impl Answer {
         self.finish.is_some()
     }
 
-    fn take_calls(&mut self, message: &Map<String, Value>) {
+    fn take_calls(&mut self, message: &JsonMap) {
         let calls = message.get("tool_calls").and_then(Value::as_array);
         for call in calls.into_iter().flatten() {
             if let Some(function) = call.get("function") {
@@ -195,7 +195,7 @@ pub(crate) fn read_error(error: &Value) -> InferError {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use proto_events::json;
 
     use super::*;
 

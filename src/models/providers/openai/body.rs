@@ -1,8 +1,9 @@
 //! The body of a request: messages, tools under names that the API accepts, parameters, the schema of the
 //! answer.
 
+use proto_events::json;
+use proto_events::json::{JsonMap, JsonValue as Value};
 use proto_events::model::LlmRole;
-use serde_json::{Map, Value, json};
 
 use crate::models::backend::InferRequest;
 use crate::models::message::ChatMessage;
@@ -25,11 +26,11 @@ impl Body {
             NativeTools::Offered => Names::of(&request.tools),
             NativeTools::Never => Names::default(),
         };
-        let mut fields = Map::new();
+        let mut fields = JsonMap::new();
         fields.insert("model".to_owned(), json!(settings.model));
         fields.insert("messages".to_owned(), messages(settings.system_notes, &request.messages));
         for (name, value) in settings.parameters.iter() {
-            fields.insert(name.to_owned(), value.to_value());
+            fields.insert(name.to_owned(), value.tree());
         }
         if !names.is_empty() {
             fields.insert("tools".to_owned(), tools(&names, &request.tools));
@@ -53,7 +54,7 @@ pub(crate) const OWN_FIELDS: [&str; 8] =
 /// Returns the response format, if the answer can only be the JSON that the schema describes. Tools that are
 /// not offered natively are called by JSON actions, which the schema would forbid.
 fn response_format(request: &InferRequest, names: &Names) -> Option<Value> {
-    let schema = request.output_schema.as_ref()?.to_value();
+    let schema = request.output_schema.as_ref()?.tree();
     let free = request.tools.is_empty() || !names.is_empty();
     // The API accepts objects only; `true` and `false` are schemas as well, and are checked here.
     (free && schema.is_object())

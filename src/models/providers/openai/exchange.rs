@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use proto_events::json::JsonText;
+use proto_events::json::JsonValue as Value;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Client, Response, Url};
-use serde_json::Value;
 
 use crate::grammar::decode::cut;
 use crate::http_client::with_causes;
@@ -233,7 +233,7 @@ fn is_end(event: &Event) -> bool {
 fn parse(bytes: &[u8]) -> Result<Value, InferError> {
     let invalid = |why: String| malformed("InvalidAnswer", format!("the server's answer is no JSON: {why}"));
     let text = std::str::from_utf8(bytes).map_err(|error| invalid(error.to_string()))?;
-    JsonText::parse(text).map(|json| json.to_value()).map_err(|error| invalid(error.to_string()))
+    JsonText::parse(text).map(|json| json.tree()).map_err(|error| invalid(error.to_string()))
 }
 
 fn message_of(error: &Value) -> Option<String> {
