@@ -5,7 +5,7 @@
 //! auditor's own tool can depend on it alone to read a log and fold it.
 //!
 //! Imports go only downward: [`codec`] over [`task`], [`session`] and [`tool_store`] over [`call`] and
-//! [`turn`] over [`decider`] and [`model`] over [`envelope`] over [`id`] and [`json`] over [`limits`].
+//! [`turn`] over [`decider`] and [`model`] over [`envelope`] over [`id`] and [`mod@json`] over [`limits`].
 //!
 //! # Features
 //!
