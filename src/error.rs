@@ -81,6 +81,14 @@ pub enum Error {
         /// The id.
         command_id: String,
     },
+    /// The id begins with `~`, as the ids of the system's own commands do. Use another id.
+    #[error(
+        "command id `{command_id}` begins with `~`, which is reserved for the system's own commands; use another id"
+    )]
+    ReservedCommandId {
+        /// The id.
+        command_id: String,
+    },
     /// The actor's mailbox is full. Retry after a moment.
     #[error("overloaded: {waiting} commands are already queued; retry later")]
     Overloaded {

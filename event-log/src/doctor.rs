@@ -180,6 +180,13 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
             OpenNote::NotClosed { .. } | OpenNote::TailSetAside { .. } | OpenNote::SnapshotsRemoved => {
                 found.notes.push(note.to_string());
             }
+            OpenNote::HeadOlder { .. } => {
+                found.find(
+                    "HEAD",
+                    note.to_string(),
+                    "find out who replaced HEAD; compare the log with a copy",
+                );
+            }
             OpenNote::IndexRebuilt { .. } => {
                 found.find("index", note.to_string(), "nothing is lost; check the disk");
             }

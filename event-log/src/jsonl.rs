@@ -199,8 +199,9 @@ impl EventReader for JsonLines {
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
         let numbers = self.streams.get(stream).map_or(&[][..], Vec::as_slice);
-        let lines_by_position = numbers.iter().filter_map(|number| self.lines_by_position.get(*number));
-        self.read_lines(lines_by_position.skip_while(|line| line.last_version < from), limit)
+        let line = |number: &usize| self.lines_by_position.get(*number);
+        let first = numbers.partition_point(|number| line(number).is_some_and(|it| it.last_version < from));
+        self.read_lines(numbers.get(first..).unwrap_or_default().iter().filter_map(line), limit)
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {

@@ -36,6 +36,13 @@ pub const EXPORT_LINE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// in memory as a whole.
 pub const READ_PAGE_RECORDS: usize = 256;
 
+/// Long streams whose record slots are kept for their readers, 8 bytes for each record: a page then costs what it
+/// holds, whatever the stream's length.
+pub const STREAMS_KEPT: usize = 8;
+
+/// Record slots kept for readers, in all streams together (8 MiB); the stream read last is always kept.
+pub const STREAM_SLOTS_KEPT: usize = 1024 * 1024;
+
 /// Streams that a reader lists at a time.
 pub const READ_PAGE_STREAMS: usize = 1_024;
 

@@ -161,10 +161,11 @@ impl EventReader for MemoryStore {
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|log| {
-            let numbers = log.streams.get(stream).into_iter().flatten();
-            let records = numbers.filter_map(|number| log.records.get(*number));
-            let wanted = records.filter(|stored| stored.record.last_version() >= from);
-            wanted.take(limit).map(|record| (**record).clone()).collect()
+            let numbers = log.streams.get(stream).map_or(&[][..], Vec::as_slice);
+            let record = |number: &usize| log.records.get(*number);
+            let before = |number: &usize| record(number).is_some_and(|it| it.record.last_version() < from);
+            let wanted = numbers.get(numbers.partition_point(before)..).unwrap_or_default();
+            wanted.iter().filter_map(record).take(limit).map(|record| (**record).clone()).collect()
         })
     }
 

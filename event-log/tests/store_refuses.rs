@@ -14,7 +14,7 @@ use std::path::Path;
 
 use proto_events::id::{Position, Version};
 use store_support::{all, append, closed_log, fill};
-use taskreel_log::api::{EventReader as _, EventStore as _, OpenError};
+use taskreel_log::api::{EventReader as _, EventStore as _, OpenError, OpenNote};
 use taskreel_log::sled::{SledOptions, SledStore};
 use taskreel_log::testing::conformance::{Author, check_log, stream};
 
@@ -159,6 +159,48 @@ fn an_emptied_log_a_foreign_head_and_a_damaged_head_are_noticed() {
     tamper(&log, |tree| tree.clear().unwrap());
     let refused = SledStore::open(&log).unwrap_err();
     assert!(matches!(refused, OpenError::EndsBeforeHead { log: Position(0), .. }), "{refused}");
+}
+
+#[test]
+fn an_older_head_beside_a_kept_index_is_noted_and_a_foreign_one_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, other) = (dir.path().join("log"), dir.path().join("other"));
+    let mut heads = Vec::new();
+    for (dir, name) in [(&log, "here"), (&other, "elsewhere")] {
+        let store = SledStore::open(dir).unwrap();
+        append(&store, Author::new(store.fence()).one(&stream(name), b"x"));
+        store.close().unwrap();
+        heads.push(std::fs::read(dir.join("HEAD")).unwrap());
+    }
+    // Enough records for a block of the index.
+    let store = SledStore::open(&log).unwrap();
+    let mut author = Author::new(store.fence()).with_sets_from(1_000);
+    for n in 0..5_u32 {
+        let many: Vec<_> =
+            (0..1_000).map(|at| (stream(&format!("s{n}-{at}")), vec![b"x".to_vec()])).collect();
+        append(&store, author.many(&many));
+    }
+    let end = store.head().unwrap();
+    store.close().unwrap();
+    let newest = std::fs::read(log.join("HEAD")).unwrap();
+
+    std::fs::write(log.join("HEAD"), &heads[1]).unwrap();
+    let before = contents(&log);
+    let refused = SledStore::open(&log).unwrap_err();
+    assert!(matches!(&refused, OpenError::Corrupt { what, .. } if what.contains("another log")), "{refused}");
+    assert_eq!(std::fs::read(log.join("HEAD")).unwrap(), heads[1], "it is evidence");
+    assert!(before.len() <= contents(&log).len());
+
+    std::fs::write(log.join("HEAD"), &heads[0]).unwrap();
+    let store = SledStore::open(&log).unwrap();
+    let [OpenNote::HeadOlder { head: Position(1), index }] = store.notes() else {
+        panic!("{:?}", store.notes())
+    };
+    assert!((2..=end.0).contains(&index.0), "{index}");
+    store.close().unwrap();
+    assert_eq!(std::fs::read(log.join("HEAD")).unwrap(), newest);
+    let store = SledStore::open(&log).unwrap();
+    assert_eq!(store.notes(), [], "it is noted once");
 }
 
 #[test]

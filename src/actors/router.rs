@@ -127,7 +127,9 @@ impl Router {
             return self.reply_drained();
         }
         let (attempt, target) = (order.attempt, order.request.target.clone());
-        if let Some((text, left)) = self.breakers.refuses(&target, self.ports.clock.now()) {
+        if let Some((text, left)) =
+            self.breakers.refuses(&target, &(key.clone(), attempt), self.ports.clock.now())
+        {
             let failure = failure(FailureClass::BeforeEffect, "CircuitOpen", &text);
             let delay_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
             let end = AttemptEnd::Failed { failure, passing: true, delay_ms };
@@ -182,7 +184,7 @@ impl Router {
         let (stream, call_id) = key.clone();
         // A late outcome is another command than the timeout or cancel that preceded it.
         let word = if late { "late" } else { "outcome" };
-        let cause = Cause { within, ..Cause::own(format!("{word}:{call_id}:{attempt}"), &call_id) };
+        let cause = Cause { within, ..Cause::own(format_args!("{word}:{call_id}:{attempt}"), &call_id) };
         let op = TaskOp::Outcome { call_id, attempt, end };
         self.to_task.do_send(ToTask { stream, op, cause, reply: None });
         self.reply_drained();
@@ -320,6 +322,9 @@ impl Handler<Watched> for Router {
 
     fn handle(&mut self, watched: Watched, _: &mut Context<Self>) {
         let Watched { key, attempt, target, end, late, over, span } = watched;
+        if late {
+            self.breakers.abandon_trial(&target, &(key.clone(), attempt));
+        }
         if let Some(end) = end {
             if !late {
                 self.note_end(&target, &end);
@@ -327,7 +332,6 @@ impl Handler<Watched> for Router {
             }
             self.finish(&key, attempt, end, late, span);
         } else {
-            self.breakers.abandon_trial(&target);
             self.reply_drained();
         }
         if over {

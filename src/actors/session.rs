@@ -157,7 +157,7 @@ impl SessionActor {
 
     /// Aborts a turn that has no owner any more.
     async fn end_orphan(shared: &Shared, entity: &mut Entity<Session>, turn_id: String) -> Result<(), Error> {
-        let cause = Cause::own(format!("orphan:{turn_id}"), &turn_id);
+        let cause = Cause::own(format_args!("orphan:{turn_id}"), &turn_id);
         let metadata = cause.metadata(shared.ports.clock.now(), Digest::of(turn_id.as_bytes()));
         let reason = "its task is over".to_owned();
         entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;

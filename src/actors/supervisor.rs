@@ -217,7 +217,7 @@ impl Handler<Stopped> for Supervisor {
         tracing::error!(stream = %message.stream, "an actor failed; it is restarted from the log");
         self.tasks.forget(&message.stream, message.number);
         self.note_crowd();
-        let cause = Cause::own(format!("resume:{}", self.shared.store.fence().epoch), "restart");
+        let cause = Cause::own(format_args!("resume:{}", self.shared.store.fence().epoch), "restart");
         ctx.notify(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None });
     }
 }

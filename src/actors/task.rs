@@ -12,3 +12,4 @@ pub(crate) mod flush;
 pub(crate) mod ops;
 pub(crate) mod outside_ops;
 pub(crate) mod outside_state;
+pub(crate) mod waiters;

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::models::backend::InferBackend;
 use crate::models::policy::InferPolicy;
-use crate::system::handle::{Inner, System, blocking};
+use crate::system::handle::{Inner, Phase, System, blocking};
 use crate::system::reopen::own_open_work;
 use crate::system::running::Running;
 use crate::tools::into_tool::IntoTool;
@@ -378,7 +378,7 @@ fn assemble(
 ) -> Result<System, Error> {
     let (doors, stopping) = (parts.ports.clone(), Arc::clone(&parts.stopping));
     let running = RwLock::new(Arc::new(Running::start(parts, open)?));
-    let (gate, changing) = (tokio::sync::RwLock::new(()), tokio::sync::Mutex::new(()));
+    let (gate, changing) = (tokio::sync::RwLock::new(()), tokio::sync::Mutex::new(Phase::Running));
     let inner = Inner { agent, ports: doors, running, gate, changing, stopping, own_runtime };
     Ok(System { inner: Arc::new(inner) })
 }

@@ -33,9 +33,18 @@ pub(crate) struct Inner {
     /// Held for reading while something is sent, for writing while the log is reopened.
     pub(crate) gate: tokio::sync::RwLock<()>,
     /// Held while the system is reopened or shut down.
-    pub(crate) changing: tokio::sync::Mutex<()>,
+    pub(crate) changing: tokio::sync::Mutex<Phase>,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
+}
+
+/// Whether the system has been shut down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// The system has actors, or is being reopened.
+    Running,
+    /// The system has released its log.
+    Stopped,
 }
 
 impl std::fmt::Debug for System {
@@ -67,14 +76,30 @@ impl System {
 
     /// Refuses new work, lets calls in flight end or reach their deadline, stops the actors, makes everything
     /// queued durable and releases the log. Work interrupted between two calls continues at the next start.
+    /// A second shutdown returns once the first has finished; a caller that gives up does not stop it.
     ///
     /// # Errors
     /// [`Error::Internal`] if something could not be finished; nothing acknowledged is lost then either.
     pub async fn shutdown(self) -> Result<(), Error> {
-        if self.inner.stopping.swap(true, Ordering::AcqRel) {
+        self.inner.stopping.store(true, Ordering::Release);
+        // In a task of its own: a caller that gives up must not leave it half done.
+        let system = self.clone();
+        let done = tokio::spawn(async move { system.stop().await }).await;
+        done.map_err(|panic| Error::Internal(format!("the shutdown panicked: {panic}")))?
+    }
+
+    /// Stops the system. A second caller waits for the first.
+    async fn stop(&self) -> Result<(), Error> {
+        let mut changing = self.inner.changing.lock().await;
+        if *changing == Phase::Stopped {
             return Ok(());
         }
-        let _changing = self.inner.changing.lock().await;
+        let stopped = self.stop_actors_and_log().await;
+        *changing = Phase::Stopped;
+        stopped
+    }
+
+    async fn stop_actors_and_log(&self) -> Result<(), Error> {
         let running = self.inner.running();
         if let Ok(actors) = running.actors() {
             // An append in progress when commands were first refused may send calls; their outcomes must be

@@ -2,6 +2,7 @@
 
 use proto_events::model::TaskState;
 
+use crate::actors::shared::messages::Cause;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
 use crate::error::Error;
 use crate::limits::DELEGATION_TIMEOUT;
@@ -76,8 +77,8 @@ impl Peer for SystemPeer {
             let Delegation { task, attempt, .. } = delegation;
             // The command's id is the task's, so a repeat gets the first answer, whatever state the task is
             // in by then.
-            let command_id = format!("delegated:{}", task.id);
-            let sent = system.submit_once(&command_id, task).await;
+            let cause = Cause { may_repeat: true, ..Cause::own(format_args!("delegated:{}", task.id), "") };
+            let sent = system.submit_as(task, cause).await;
             let handle = sent.map_err(|error| not_taken(&error, attempt))?;
             let end = handle.finished().await.map_err(|error| lost(&error))?;
             let task = end.task();

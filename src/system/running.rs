@@ -33,7 +33,7 @@ impl Running {
         let (thread, supervisor, router) = thread::start(parts.clone())?;
         let epoch = parts.store.fence().epoch;
         for stream in open {
-            let cause = Cause::own(format!("resume:{epoch}"), "start");
+            let cause = Cause::own(format_args!("resume:{epoch}"), "start");
             supervisor.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
         }
         Ok(Self { parts, actors: Some(Actors { supervisor, router, thread }) })

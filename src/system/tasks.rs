@@ -7,7 +7,7 @@ use proto_events::model::PostedTask;
 use proto_events::task::{Approval, Task, TaskRejection};
 use taskreel_log::read::fold_stream;
 
-use crate::actors::shared::messages::{Cause, TaskOp};
+use crate::actors::shared::messages::{Cause, OWN_COMMAND, TaskOp};
 use crate::error::Error;
 use crate::system::handle::{System, blocking};
 use crate::system::handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
@@ -30,9 +30,13 @@ impl System {
     /// answer again, also after a crash.
     ///
     /// # Errors
-    /// As [`System::submit`], and [`Error::CommandIdReused`].
+    /// As [`System::submit`], [`Error::CommandIdReused`], and [`Error::ReservedCommandId`] for an id that begins
+    /// with `~`.
     pub async fn submit_once(&self, command_id: &str, task: PostedTask) -> Result<TaskHandle, Error> {
         check_id(command_id)?;
+        if command_id.starts_with(OWN_COMMAND) {
+            return Err(Error::ReservedCommandId { command_id: command_id.to_owned() });
+        }
         let cause = Cause { command_id: command_id.to_owned(), may_repeat: true, ..Cause::default() };
         self.submit_as(task, cause).await
     }

@@ -39,6 +39,14 @@ pub enum OpenNote {
     },
     /// The log held snapshots of states that an earlier release kept; they were deleted.
     SnapshotsRemoved,
+    /// The file `HEAD` was older than the index kept beside the log, as no process leaves it: it may have been
+    /// restored from a copy. The whole log was read and agrees with it; it has been rewritten since.
+    HeadOlder {
+        /// The position up to which `HEAD` was written.
+        head: Position,
+        /// The position of the end of the kept index.
+        index: Position,
+    },
     /// The index kept beside the log did not match it, and was rebuilt.
     IndexRebuilt {
         /// The mismatch found.
@@ -72,6 +80,10 @@ impl fmt::Display for OpenNote {
             Self::SnapshotsRemoved => {
                 f.write_str("snapshots of an earlier release were removed; they are no longer used")
             }
+            Self::HeadOlder { head, index } => write!(
+                f,
+                "HEAD was of position {head}, older than the index of position {index}: it may have been restored from a copy; the whole log was read and agrees with it"
+            ),
             Self::IndexRebuilt { why } => write!(f, "the index was rebuilt from the log ({why})"),
         }
     }

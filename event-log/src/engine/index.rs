@@ -12,6 +12,7 @@ pub(crate) mod chunked;
 pub(crate) mod load;
 pub(crate) mod remembered;
 pub(crate) mod streams;
+pub(crate) mod walk;
 
 use std::collections::HashSet;
 
@@ -172,13 +173,37 @@ impl Index {
         self.streams.find(stream).map_or_else(StreamEnd::default, |known| known.end)
     }
 
+    /// Returns the number of a stream's newest record.
+    pub(crate) fn newest_of(&self, stream: &str) -> Option<u32> {
+        self.streams.find(stream).map(|known: &Stream| known.last)
+    }
+
+    /// Adds the slots of a stream's records, from this one backwards: `most` of them at most, and not the one
+    /// with the number `until` or those before it. Returns the number to continue with, if any is left.
+    pub(crate) fn walk_back(
+        &self,
+        from: u32,
+        until: Option<u32>,
+        most: usize,
+        slots: &mut Vec<Slot>,
+    ) -> Option<u32> {
+        let mut number = from;
+        for _ in 0..most {
+            if Some(number) == until {
+                return None;
+            }
+            slots.push(self.slot(number)?);
+            number = self.previous.get(number as usize)?;
+        }
+        Some(number).filter(|number| *number != NO_SLOT && Some(*number) != until)
+    }
+
     /// Returns the slots of a stream's records, the oldest first.
+    #[cfg(any(test, shuttle))]
     pub(crate) fn slots_of(&self, stream: &str) -> Vec<Slot> {
         let mut slots = Vec::new();
-        let mut number = self.streams.find(stream).map_or(NO_SLOT, |known: &Stream| known.last);
-        while let Some(slot) = self.slot(number) {
-            slots.push(slot);
-            number = self.previous.get(number as usize).unwrap_or(NO_SLOT);
+        if let Some(newest) = self.newest_of(stream) {
+            self.walk_back(newest, None, usize::MAX, &mut slots);
         }
         slots.reverse();
         slots

@@ -142,6 +142,11 @@ fn locate(bytes: &[u8], offset: u16) -> Result<Located<'_>, String> {
     Err(format!("it has no record at byte {offset}"))
 }
 
+/// Returns the first version of the record in a slot.
+pub(crate) fn first_version_at<V: Values>(values: &V, slot: Slot) -> Result<Version, ReadError> {
+    with_record_at(values, slot, |located| Ok(located.view.first_version))
+}
+
 /// Returns the number of the slot whose record holds the version, or would hold it if the stream went so far.
 pub(crate) fn slot_for_version<V: Values>(
     values: &V,
@@ -152,7 +157,7 @@ pub(crate) fn slot_for_version<V: Values>(
     while low < high {
         let middle = usize::midpoint(low, high);
         let Some(slot) = slots.get(middle) else { break };
-        let first = with_record_at(values, *slot, |located| Ok(located.view.first_version))?;
+        let first = first_version_at(values, *slot)?;
         if first <= version {
             low = middle + 1;
         } else {

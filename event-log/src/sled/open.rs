@@ -16,6 +16,7 @@ use crate::api::note::OpenNote;
 use crate::api::record::Fence;
 use crate::engine::chunks::Chunk;
 use crate::engine::head::{HEAD_FILE, Head};
+use crate::engine::index::walk::StreamSlots;
 use crate::engine::keys::{Key, value_key};
 use crate::engine::spacer::Spacer;
 use crate::engine::writer::Writer;
@@ -87,6 +88,14 @@ fn start(
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
     let durability = options.durability.unwrap_or_default();
     let kept = load_index(dir, &meta, &blocks, &log, guarded)?;
+    let kept = match older_head(kept.as_ref(), head.as_ref()) {
+        Some(note) => {
+            // Only all of the log shows whether it is a copy of this log's, or that of another log.
+            guarded.notes.push(note);
+            None
+        }
+        None => kept,
+    };
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
     let mut scan = scan(dir, &log, (kept, next_block), head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
@@ -162,6 +171,14 @@ fn load_index(
     }
 }
 
+/// Returns a note if `HEAD` is from before the end of the kept index. The index is never written before `HEAD`, so
+/// such a file was put there later.
+fn older_head(kept: Option<&KeptIndex>, head: Option<&Head>) -> Option<OpenNote> {
+    let (kept, head) = (&kept?.mark.head, head?);
+    let is_older = head.frontier.size() < kept.frontier.size();
+    is_older.then_some(OpenNote::HeadOlder { head: head.position, index: kept.position })
+}
+
 /// The tree in which earlier releases kept snapshots of states.
 const SNAPSHOTS: &str = "snapshots";
 
@@ -218,6 +235,7 @@ fn spawn(
         dir: dir.to_owned(),
         options,
         shared,
+        slots: StreamSlots::default(),
         queue,
         notes: Vec::new(),
         trees: RwLock::new(Some(trees)),
@@ -241,9 +259,6 @@ fn scan(
     let read = AssertUnwindSafe(|| {
         let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
-        if scan.head_is_older() {
-            tracing::warn!(dir = %dir.display(), "HEAD is older than the index: it may have been restored from a copy");
-        }
         // Ends at the first error: sled's iterator would repeat it forever.
         for item in log.range(value_key(from)..) {
             let (key, bytes) = item.map_err(|error| sled_error(dir, &error))?;

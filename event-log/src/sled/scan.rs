@@ -100,12 +100,6 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Whether `HEAD` is from before the end of the kept index, so that it cannot be compared with what is
-    /// scanned.
-    pub(crate) fn head_is_older(&self) -> bool {
-        self.head.as_ref().is_some_and(|head| head.frontier.size() < self.frontier.size())
-    }
-
     /// Takes the next entry of the tree.
     pub(crate) fn take(&mut self, key: &[u8], bytes: &[u8]) -> Result<(), ScanError> {
         match parse(key) {

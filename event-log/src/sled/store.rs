@@ -19,6 +19,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore;
+use crate::engine::index::walk::StreamSlots;
 use crate::engine::reading::Located;
 use crate::engine::values::Values;
 use crate::engine::writer::shared::{Job, Shared};
@@ -36,6 +37,7 @@ pub struct SledStore {
     pub(crate) notes: Vec<OpenNote>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: mpsc::Sender<Job>,
+    pub(crate) slots: StreamSlots,
     pub(crate) trees: RwLock<Option<Trees>>,
     pub(crate) writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
 }
@@ -100,8 +102,7 @@ impl EventReader for SledStore {
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|trees| {
-            let (end, slots) =
-                self.index(|index| (index.end_of(stream.as_str()).version, index.slots_of(stream.as_str())));
+            let (end, slots) = self.slots.of(stream, &|question| self.index(question));
             if end < from {
                 return Ok(Vec::new());
             }

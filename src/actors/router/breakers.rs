@@ -8,6 +8,7 @@ use std::time::Duration;
 use proto_events::call::FailureClass;
 use proto_events::envelope::Timestamp;
 
+use crate::actors::router::watch::Key;
 use crate::actors::shared::messages::AttemptEnd;
 use crate::tools::breaker::Breaker;
 
@@ -21,18 +22,26 @@ struct Circuit {
     failures: u32,
     /// The end of the cooldown: nothing is sent before it.
     open_until: Option<Timestamp>,
-    /// Whether the trial call has not answered yet.
-    trying: bool,
+    /// The attempt that is tried and has not answered yet.
+    trial: Option<Attempt>,
 }
+
+/// An attempt of a call.
+pub(crate) type Attempt = (Key, u32);
 
 impl Breakers {
     /// Returns the reason why an attempt is refused now, and for how long; `None` if it may be sent.
-    pub(crate) fn refuses(&mut self, target: &str, now: Timestamp) -> Option<(String, Duration)> {
+    pub(crate) fn refuses(
+        &mut self,
+        target: &str,
+        attempt: &Attempt,
+        now: Timestamp,
+    ) -> Option<(String, Duration)> {
         let circuit = self.0.get_mut(target)?;
         let until = circuit.open_until?;
-        let left = if circuit.trying { circuit.rule.cooldown } else { until.since(now) };
+        let left = if circuit.trial.is_some() { circuit.rule.cooldown } else { until.since(now) };
         if left.is_zero() {
-            circuit.trying = true;
+            circuit.trial = Some(attempt.clone());
             return None;
         }
         let text = format!(
@@ -43,10 +52,11 @@ impl Breakers {
         Some((text, left))
     }
 
-    /// Abandons a trial call that ended without an answer, so that another may be sent.
-    pub(crate) fn abandon_trial(&mut self, target: &str) {
+    /// Abandons an attempt that ended without a verdict on its target: it was canceled, or its time was up
+    /// before. If it was the trial, another one may be sent.
+    pub(crate) fn abandon_trial(&mut self, target: &str, attempt: &Attempt) {
         if let Some(circuit) = self.0.get_mut(target) {
-            circuit.trying = false;
+            circuit.trial.take_if(|trial| trial == attempt);
         }
     }
 
@@ -57,10 +67,10 @@ impl Breakers {
             self.0.remove(target);
             return;
         }
-        let closed = || Circuit { rule, failures: 0, open_until: None, trying: false };
+        let closed = || Circuit { rule, failures: 0, open_until: None, trial: None };
         let circuit = self.0.entry(target.to_owned()).or_insert_with(closed);
         circuit.failures = circuit.failures.saturating_add(1);
-        circuit.trying = false;
+        circuit.trial = None;
         if circuit.failures >= rule.failures {
             circuit.open_until = Some(now.plus(rule.cooldown));
         }
@@ -79,6 +89,7 @@ fn is_failure(end: &AttemptEnd) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proto_events::id::StreamId;
     use proto_events::json::JsonText;
 
     use super::*;
@@ -87,6 +98,10 @@ mod tests {
 
     fn at(seconds: i64) -> Timestamp {
         Timestamp(seconds * 1_000_000)
+    }
+
+    fn attempt(number: u32) -> Attempt {
+        ((StreamId::task("agent", "t").unwrap(), "call".to_owned()), number)
     }
 
     fn failed() -> AttemptEnd {
@@ -101,21 +116,33 @@ mod tests {
     fn a_circuit_opens_after_failures_in_a_row_and_lets_one_call_through_after_a_while() {
         let mut breakers = Breakers::default();
         breakers.note("t", Some(RULE), &failed(), at(0));
-        assert!(breakers.refuses("t", at(0)).is_none(), "one failure is none in a row");
+        assert!(breakers.refuses("t", &attempt(1), at(0)).is_none(), "one failure is none in a row");
         breakers.note("t", Some(RULE), &failed(), at(1));
-        let (text, left) = breakers.refuses("t", at(5)).unwrap();
+        let (text, left) = breakers.refuses("t", &attempt(1), at(5)).unwrap();
         assert_eq!(left, Duration::from_secs(6));
         assert!(text.contains("2 failures in a row"), "{text}");
-        assert!(breakers.refuses("other", at(5)).is_none());
-        assert!(breakers.refuses("t", at(11)).is_none(), "one is let through");
-        assert!(breakers.refuses("t", at(11)).is_some(), "and only one");
+        assert!(breakers.refuses("other", &attempt(1), at(5)).is_none());
+        assert!(breakers.refuses("t", &attempt(1), at(11)).is_none(), "one is let through");
+        assert!(breakers.refuses("t", &attempt(1), at(11)).is_some(), "and only one");
         breakers.note("t", Some(RULE), &failed(), at(12));
-        assert!(breakers.refuses("t", at(13)).is_some(), "it failed again");
-        assert!(breakers.refuses("t", at(22)).is_none());
+        assert!(breakers.refuses("t", &attempt(1), at(13)).is_some(), "it failed again");
+        assert!(breakers.refuses("t", &attempt(1), at(22)).is_none());
         breakers.note("t", Some(RULE), &worked(), at(23));
-        assert!(breakers.refuses("t", at(23)).is_none(), "it is closed");
+        assert!(breakers.refuses("t", &attempt(1), at(23)).is_none(), "it is closed");
         breakers.note("t", Some(RULE), &failed(), at(24));
-        assert!(breakers.refuses("t", at(24)).is_none(), "and counts from the beginning");
+        assert!(breakers.refuses("t", &attempt(1), at(24)).is_none(), "and counts from the beginning");
+    }
+
+    #[test]
+    fn a_trial_that_ends_without_a_verdict_lets_the_next_call_try() {
+        let mut breakers = Breakers::default();
+        breakers.note("t", Some(RULE), &failed(), at(0));
+        breakers.note("t", Some(RULE), &failed(), at(0));
+        assert!(breakers.refuses("t", &attempt(3), at(10)).is_none());
+        breakers.abandon_trial("t", &attempt(2));
+        assert!(breakers.refuses("t", &attempt(4), at(10)).is_some(), "the trial goes on");
+        breakers.abandon_trial("t", &attempt(3));
+        assert!(breakers.refuses("t", &attempt(4), at(10)).is_none(), "it was canceled");
     }
 
     #[test]
@@ -124,6 +151,6 @@ mod tests {
         for second in 0..9 {
             breakers.note("t", None, &failed(), at(second));
         }
-        assert!(breakers.refuses("t", at(9)).is_none());
+        assert!(breakers.refuses("t", &attempt(1), at(9)).is_none());
     }
 }

@@ -61,6 +61,21 @@ enum WatchEvent {
     Canceled,
 }
 
+/// The state of an attempt's work after its grace period.
+enum GraceEnd {
+    Ended(AttemptEnd),
+    /// The work was cut off, or panicked: nothing is left to wait for.
+    Dropped,
+    /// The work cannot be dropped and goes on.
+    Running,
+}
+
+impl GraceEnd {
+    fn of(ended: Result<AttemptEnd, JoinError>) -> Self {
+        ended.map_or(Self::Dropped, Self::Ended)
+    }
+}
+
 impl Watch {
     /// Watches until the work is over.
     pub(crate) async fn run(mut self) {
@@ -70,22 +85,22 @@ impl Watch {
             WatchEvent::TimeoutReached => {
                 let after_ms = u64::try_from(self.bound.as_millis()).unwrap_or(u64::MAX);
                 self.cancellation.cancel();
-                let late = self.end_within_grace().await;
+                let grace = self.end_within_grace().await;
                 // Reported once no work is left that can be stopped: the next attempt must not run at the
                 // same time.
-                let over = late.is_none() && self.can_be_dropped;
-                self.report(Some(AttemptEnd::TimedOut { after_ms }), false, over);
-                match late {
-                    Some(end) => self.report(Some(end), true, true),
-                    None if over => {}
-                    None => self.wait_for_end().await,
+                let dropped = matches!(grace, GraceEnd::Dropped);
+                self.report(Some(AttemptEnd::TimedOut { after_ms }), false, dropped);
+                match grace {
+                    GraceEnd::Ended(end) => self.report(Some(end), true, true),
+                    GraceEnd::Dropped => {}
+                    GraceEnd::Running => self.wait_for_end().await,
                 }
             }
             WatchEvent::Canceled => match self.end_within_grace().await {
                 // The outcome is on disk already; a late one is evidence.
-                Some(end) => self.report(Some(end), true, true),
-                None if self.can_be_dropped => self.report(None, true, true),
-                None => self.wait_for_end().await,
+                GraceEnd::Ended(end) => self.report(Some(end), true, true),
+                GraceEnd::Dropped => self.report(None, true, true),
+                GraceEnd::Running => self.wait_for_end().await,
             },
         }
         let _permit = self.permit.take();
@@ -102,20 +117,20 @@ impl Watch {
     }
 
     /// Waits for the grace period, then drops the work, if it can be dropped.
-    async fn end_within_grace(&mut self) -> Option<AttemptEnd> {
+    async fn end_within_grace(&mut self) -> GraceEnd {
         if !self.grace.is_zero() {
             let time = self.clock.sleep(self.grace);
             tokio::select! {
                 biased;
-                ended = Pin::new(&mut self.work) => return ended.ok(),
+                ended = Pin::new(&mut self.work) => return GraceEnd::of(ended),
                 () = time => {}
             }
         }
         if self.can_be_dropped {
             self.work.abort();
-            return Pin::new(&mut self.work).await.ok();
+            return GraceEnd::of(Pin::new(&mut self.work).await);
         }
-        None
+        GraceEnd::Running
     }
 
     /// Waits for work that cannot be dropped, and reports its end.

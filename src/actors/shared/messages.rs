@@ -22,6 +22,9 @@ use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
 
+/// The first character of the ids of commands that the system sends to itself.
+pub(crate) const OWN_COMMAND: char = '~';
+
 /// The sender of a command and the reason for it; the time is added when the command is accepted.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cause {
@@ -38,8 +41,10 @@ pub(crate) struct Cause {
 }
 
 impl Cause {
-    /// Returns the cause of a command of the system's own, which takes its id from its subject.
-    pub(crate) fn own(command_id: String, about: &str) -> Self {
+    /// Returns the cause of a command of the system's own, which takes its id from its subject. Its id begins
+    /// with [`OWN_COMMAND`], which no caller's id may.
+    pub(crate) fn own(command_id: std::fmt::Arguments<'_>, about: &str) -> Self {
+        let command_id = format!("{OWN_COMMAND}{command_id}");
         Self { command_id, causation_id: about.to_owned(), ..Self::default() }
     }
 

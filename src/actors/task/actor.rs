@@ -22,6 +22,7 @@ use crate::actors::shared::spans::RunSpan;
 use crate::actors::task::approver::RunningApprover;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
+use crate::actors::task::waiters::Waiters;
 use crate::error::Error;
 
 type Answer = Result<TaskView, Error>;
@@ -31,7 +32,7 @@ pub(crate) struct TaskActor {
     shared: Arc<Shared>,
     stream: StreamId,
     core: Option<TaskCore>,
-    waiters: Vec<oneshot::Sender<Answer>>,
+    waiters: Waiters,
     idle: Rc<IdleState>,
     orderly: bool,
     number: u64,
@@ -63,7 +64,7 @@ impl TaskActor {
             shared,
             stream,
             core: None,
-            waiters: Vec::new(),
+            waiters: Waiters::default(),
             idle,
             orderly: false,
             number,
@@ -94,9 +95,7 @@ impl TaskActor {
         }
         if self.core.as_ref().is_some_and(TaskCore::is_idle) && !self.waiters.is_empty() {
             let view = self.view();
-            for waiter in self.waiters.drain(..) {
-                let _ = waiter.send(Ok(view.clone()));
-            }
+            self.waiters.answer(|| Ok(view.clone()));
         }
         if self.core.as_ref().is_some_and(TaskCore::is_idle) {
             // An ended run waits for no approval.
@@ -145,9 +144,8 @@ impl TaskActor {
     fn stall_for(&mut self, error: &Error) {
         tracing::error!(stream = %self.stream, %error, "an internal command failed");
         self.stalled = Some(error.to_string());
-        for waiter in std::mem::take(&mut self.waiters) {
-            let _ = waiter.send(Err(self.stall()));
-        }
+        let mut waiters = std::mem::take(&mut self.waiters);
+        waiters.answer(|| Err(self.stall()));
     }
 
     fn stall(&self) -> Error {
@@ -203,7 +201,7 @@ impl TaskActor {
                 Ok(Err(error)) => TaskOp::TurnRefused { asked, why: Some(error.to_string()) },
                 Err(_) => TaskOp::TurnRefused { asked, why: None },
             };
-            let cause = Cause::own(format!("turn:{causation_id}"), &causation_id);
+            let cause = Cause::own(format_args!("turn:{causation_id}"), &causation_id);
             to_task.do_send(ToTask { stream: task, op, cause, reply: None });
         });
     }
@@ -216,7 +214,7 @@ impl TaskActor {
         let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         actix_rt::spawn(async move {
             let permit = permits.acquire(&target).await;
-            let cause = Cause::own(format!("place:{call_id}:{epoch}"), &call_id);
+            let cause = Cause::own(format_args!("place:{call_id}:{epoch}"), &call_id);
             to_task.do_send(ToTask {
                 stream,
                 op: TaskOp::PermitGranted { call_id, permit },
@@ -234,7 +232,7 @@ impl TaskActor {
         let wait = at.since(clock.now()).saturating_add(Duration::from_millis(1));
         actix_rt::spawn(async move {
             clock.sleep(wait).await;
-            let cause = Cause::own(format!("run-until:{run}"), "deadline");
+            let cause = Cause::own(format_args!("run-until:{run}"), "deadline");
             to_task.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
         })
         .abort_handle()

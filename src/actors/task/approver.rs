@@ -49,7 +49,7 @@ impl RunningApprover {
                     left_to_person(&id, "timed out")
                 }
             };
-            let cause = Cause::own(format!("approval:{id}"), &id);
+            let cause = Cause::own(format_args!("approval:{id}"), &id);
             let op = TaskOp::Answered { approval_id: id, verdict };
             to_task.do_send(ToTask { stream, op, cause, reply: None });
         });

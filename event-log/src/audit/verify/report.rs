@@ -2,7 +2,7 @@
 
 use proto_events::id::StreamId;
 
-use crate::audit::verify::finding::Finding;
+use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::engine::head::Head;
 use crate::jsonl::JsonLines;
 
@@ -41,7 +41,8 @@ impl Verified {
     }
 
     pub(crate) fn add(&mut self, finding: Finding) {
-        if self.findings.len() < FINDINGS_MAX {
+        // There is one finding of `HEAD` at most, and it is made last: many others must not hide it.
+        if self.findings.len() < FINDINGS_MAX || finding.kind == FindingKind::Head {
             self.findings.push(finding);
         } else {
             self.findings_dropped += 1;
@@ -78,4 +79,22 @@ pub struct Progress {
     pub of: u64,
     /// Bytes hashed so far.
     pub bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_finding_of_head_is_not_lost_behind_the_limit() {
+        let mut verified = Verified::default();
+        let finding =
+            |kind| Finding { kind, stream: None, version: None, position: None, what: String::new() };
+        for _ in 0..FINDINGS_MAX + 5 {
+            verified.add(finding(FindingKind::Chain));
+        }
+        verified.add(finding(FindingKind::Head));
+        assert_eq!((verified.findings.len(), verified.findings_dropped), (FINDINGS_MAX + 1, 5));
+        assert_eq!(verified.findings.last().unwrap().kind, FindingKind::Head);
+    }
 }

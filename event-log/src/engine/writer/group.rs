@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::PoisonError;
 
 use proto_events::codec::record::{EncodedRecord, RecordView};
-use proto_events::id::{Position, StreamId};
+use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::append::{Append, AppendPart, Appended};
 use crate::api::check;
@@ -339,14 +339,37 @@ fn result_of_old_append<V: Values>(
     if first > index.end_of(part.stream.as_str()).version {
         return Ok(None);
     }
-    let slots = index.slots_of(part.stream.as_str());
-    let number = reading::slot_for_version(values, &slots, first).map_err(|error| unreadable(&error))?;
-    let Some(slot) = slots.get(number) else {
+    let Some(slot) = slot_of_version(part.stream.as_str(), first, index, values)? else {
         return Ok(None);
     };
-    let there = reading::set_id_at(values, *slot).map_err(|error| unreadable(&error))?;
+    let there = reading::set_id_at(values, slot).map_err(|error| unreadable(&error))?;
     if there != append.set_id {
         return Ok(None);
     }
     result_in_log(append, slot.ordinal, values)
+}
+
+/// Returns the slot of the record that holds a version of a stream. It is usually one of the newest, so each step
+/// back is twice as long as the one before.
+fn slot_of_version<V: Values>(
+    stream: &str,
+    version: Version,
+    index: &Index,
+    values: &V,
+) -> Result<Option<Slot>, AppendError> {
+    let (mut next, mut most) = (index.newest_of(stream), 1);
+    while let Some(number) = next {
+        let mut slots = Vec::new();
+        next = index.walk_back(number, None, most, &mut slots);
+        slots.reverse();
+        let Some(oldest) = slots.first() else { break };
+        let begins = reading::first_version_at(values, *oldest).map_err(|error| unreadable(&error))?;
+        if begins <= version || next.is_none() {
+            let at =
+                reading::slot_for_version(values, &slots, version).map_err(|error| unreadable(&error))?;
+            return Ok(slots.get(at).copied());
+        }
+        most *= 2;
+    }
+    Ok(None)
 }

@@ -1,0 +1,148 @@
+//! The slots of a stream's records, found by following the index's links from the newest record to the oldest.
+//! A reader that takes a long stream page by page follows each link once, since the slots of streams read lately
+//! are kept; and the index is free for others after every few thousand links.
+
+use std::sync::{Arc, PoisonError};
+
+use proto_events::id::{StreamId, Version};
+
+use crate::engine::index::Index;
+use crate::engine::slot::Slot;
+use crate::limits::{READ_PAGE_RECORDS, STREAM_SLOTS_KEPT, STREAMS_KEPT};
+use crate::sync::Mutex;
+
+/// The number of links that are followed before others may use the index: about 50 µs.
+const LINKS_AT_A_TIME: usize = 4_096;
+
+/// A question to the index, which is locked while it is answered.
+pub(crate) type Ask<'a> = &'a dyn Fn(&mut dyn FnMut(&Index));
+
+/// The slots of the long streams that were read last.
+#[derive(Debug, Default)]
+pub(crate) struct StreamSlots(Mutex<Vec<Kept>>);
+
+/// The slots of a stream, the oldest first, up to a record of the log.
+#[derive(Debug)]
+struct Kept {
+    stream: StreamId,
+    newest: u32,
+    slots: Arc<Vec<Slot>>,
+}
+
+impl StreamSlots {
+    /// Returns a stream's last version and the slots of its records, the oldest first.
+    pub(crate) fn of(&self, stream: &StreamId, ask: Ask<'_>) -> (Version, Arc<Vec<Slot>>) {
+        let (mut end, mut newest) = (Version(0), None);
+        ask(&mut |index| {
+            end = index.end_of(stream.as_str()).version;
+            newest = index.newest_of(stream.as_str());
+        });
+        let Some(newest) = newest else { return (end, Arc::default()) };
+        let kept = self.take(stream);
+        // Another reader may have come further in the meantime.
+        let known = kept.filter(|kept| kept.newest <= newest);
+        let until = known.as_ref().map(|kept| kept.newest);
+        let mut slots = known.map_or_else(Arc::default, |kept| kept.slots);
+        let (mut added, mut next) = (Vec::new(), Some(newest).filter(|newest| Some(*newest) != until));
+        while let Some(number) = next {
+            ask(&mut |index| next = index.walk_back(number, until, LINKS_AT_A_TIME, &mut added));
+        }
+        if !added.is_empty() {
+            added.reverse();
+            Arc::make_mut(&mut slots).append(&mut added);
+        }
+        if slots.len() > READ_PAGE_RECORDS {
+            self.keep(Kept { stream: stream.clone(), newest, slots: Arc::clone(&slots) });
+        }
+        (end, slots)
+    }
+
+    fn take(&self, stream: &StreamId) -> Option<Kept> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = kept.iter().position(|kept| kept.stream == *stream)?;
+        Some(kept.remove(at))
+    }
+
+    /// Keeps a stream's slots, and drops those that were used longest ago if there are too many.
+    fn keep(&self, newest: Kept) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|kept| kept.stream != newest.stream);
+        kept.push(newest);
+        while kept.len() > STREAMS_KEPT
+            || (kept.len() > 1 && kept.iter().map(|kept| kept.slots.len()).sum::<usize>() > STREAM_SLOTS_KEPT)
+        {
+            kept.remove(0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::api::open_work::WorkChange;
+    use crate::engine::slot::{IndexedRecord, StreamEnd};
+
+    fn stream(n: usize) -> StreamId {
+        StreamId::parse(&format!("task-a/{n}")).unwrap()
+    }
+
+    /// Adds records to streams in turn, each record in a value of its own.
+    fn add(index: &mut Index, streams: usize, records: usize) {
+        for _ in 0..records {
+            for n in 0..streams {
+                let version = Version(index.end_of(stream(n).as_str()).version.0 + 1);
+                let slot = Slot { ordinal: u32::try_from(index.next_ordinal()).unwrap(), offset: 16 };
+                let (end, work) = (StreamEnd { version, tag: 0 }, WorkChange::Unchanged);
+                index.add_record(stream(n).as_str(), &IndexedRecord { end, slot, events: 1, work });
+            }
+        }
+    }
+
+    /// Reads the slots and counts how often the index was asked.
+    fn read(slots: &StreamSlots, index: &Index, n: usize) -> (Version, Arc<Vec<Slot>>, usize) {
+        let asked = Cell::new(0);
+        let (end, found) = slots.of(&stream(n), &|question: &mut dyn FnMut(&Index)| {
+            asked.set(asked.get() + 1);
+            question(index);
+        });
+        (end, found, asked.get())
+    }
+
+    #[test]
+    fn a_long_stream_is_walked_once_and_in_steps_and_then_only_its_new_records() {
+        let (mut index, slots) = (Index::default(), StreamSlots::default());
+        add(&mut index, 2, 10_000);
+        let (end, found, asked) = read(&slots, &index, 0);
+        assert_eq!((end, found.len(), asked), (Version(10_000), 10_000, 1 + 3), "in steps");
+        assert!(found.iter().map(|slot| slot.ordinal).eq((0..10_000).map(|n| 2 * n)));
+        assert_eq!(read(&slots, &index, 0).2, 1, "nothing is walked again");
+        add(&mut index, 2, 5);
+        let (end, found, asked) = read(&slots, &index, 0);
+        assert_eq!((end, found.len(), asked), (Version(10_005), 10_005, 1 + 1));
+        assert!(found.iter().map(|slot| slot.ordinal).eq((0..10_005).map(|n| 2 * n)));
+    }
+
+    #[test]
+    fn slots_of_short_and_unknown_streams_are_not_kept() {
+        let (mut index, slots) = (Index::default(), StreamSlots::default());
+        add(&mut index, 3, READ_PAGE_RECORDS);
+        for n in 0..3 {
+            assert_eq!(read(&slots, &index, n).1.len(), READ_PAGE_RECORDS);
+        }
+        assert_eq!(read(&slots, &index, 9).0, Version(0));
+        assert!(slots.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_kept_is_bounded() {
+        let (mut index, slots) = (Index::default(), StreamSlots::default());
+        add(&mut index, STREAMS_KEPT + 3, READ_PAGE_RECORDS + 1);
+        for n in 0..STREAMS_KEPT + 3 {
+            read(&slots, &index, n);
+        }
+        let kept: Vec<_> = slots.0.lock().unwrap().iter().map(|kept| kept.stream.clone()).collect();
+        assert_eq!(kept, (3..STREAMS_KEPT + 3).map(stream).collect::<Vec<_>>());
+    }
+}

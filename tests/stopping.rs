@@ -1,0 +1,124 @@
+//! Stopping and starting again: a shutdown that somebody else has begun, a reopening while a blocking tool runs,
+//! and commands of the system itself beside those of callers.
+
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::unnecessary_wraps,
+    clippy::similar_names,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "helpers of tests, which the lint settings know only inside test functions"
+)]
+
+use std::convert::Infallible;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proto_events::call::CallStatus;
+use proto_events::json;
+use serde::Deserialize;
+use taskreel::tool::ToolPolicy;
+use taskreel::{Builder, Error, JsonSchema, Message, Part, PostedTask, System, TaskState};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
+use taskreel_log::sled::SledStore;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// Returns a blocking tool that tells that it began, and ends when it is told to.
+fn held(
+    began: Sender<()>,
+    told: Receiver<()>,
+) -> impl Fn(Nothing) -> Result<&'static str, Infallible> + Send + Sync + 'static {
+    let (began, told) = (Mutex::new(began), Mutex::new(told));
+    move |_| {
+        began.lock().unwrap().send(()).unwrap();
+        // The test ends by dropping the other side.
+        let _ = told.lock().unwrap().recv();
+        Ok("done")
+    }
+}
+
+async fn received(told: Receiver<()>) {
+    tokio::task::spawn_blocking(move || told.recv().unwrap()).await.unwrap();
+}
+
+fn posted(tool: &str) -> PostedTask {
+    let mut mint = Ports::default();
+    let message = Message::new("user", vec![Part::tool_call(tool, json!({})).unwrap()], &mut mint);
+    PostedTask::new(message, &mut mint)
+}
+
+fn over(dir: &Path) -> Builder {
+    System::builder(dir)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_shutdown_waits_until_the_log_is_released_even_if_the_first_caller_has_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let ((begin, began), (tell, told)) = (channel(), channel());
+    let system = over(dir.path()).tool("held", "Waits", held(begin, told)).start().await.unwrap();
+    let task = system.submit(posted("held")).await.unwrap();
+    received(began).await;
+    // The caller gives up after its first step; the call is in flight.
+    let first = system.clone().shutdown();
+    assert!(tokio::time::timeout(Duration::from_millis(1), first).await.is_err());
+    let second = tokio::spawn(system.clone().shutdown());
+    assert!(matches!(task.snapshot().await, Err(Error::Stopped)), "no new work is taken");
+    assert!(!second.is_finished(), "the log is still open");
+    tell.send(()).unwrap();
+    second.await.unwrap().unwrap();
+    drop(SledStore::open(dir.path()).expect("the log is released"));
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_reopening_does_not_wait_for_a_blocking_tool_and_its_call_is_lost() {
+    let ((begin, began), (tell, told)) = (channel(), channel());
+    let builder = System::builder("-").store(Arc::new(MemoryStore::new()));
+    let system =
+        builder.tool_with("held", "Waits", held(begin, told), ToolPolicy::manual()).start().await.unwrap();
+    let task = system.submit(posted("held")).await.unwrap();
+    received(began).await;
+    // Calls that do not end hold a reopening up for five seconds.
+    let reopened = tokio::time::timeout(Duration::from_secs(4), system.reopen()).await;
+    assert_eq!(reopened.expect("nothing is waited for").unwrap().resumed, 1);
+    let end = task.finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::InputRequired);
+    let call = end.task().calls().iter().next().unwrap();
+    assert!(matches!(call.status, CallStatus::Unknown(_)), "{:?}", call.status);
+    drop(tell);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_callers_command_id_never_stands_for_a_command_of_the_system() {
+    let store = MemoryStore::new();
+    let again = Arc::new(store.reopened().unwrap());
+    let (begin, began) = channel();
+    let (tell, told) = channel();
+    let builder = System::builder("-").store(again.clone());
+    let policy = ToolPolicy::read_only;
+    let system = builder.tool_with("held", "Waits", held(begin, told), policy()).start().await.unwrap();
+    // The names that the system gave to its own commands: the next start resumes under epoch 3.
+    let epoch = system.log().fence().epoch + 1;
+    let task = system.submit_once(&format!("resume:{epoch}"), posted("held")).await.unwrap();
+    received(began).await;
+    let reserved = system.submit_once(&format!("~resume:{epoch}"), posted("held")).await;
+    assert!(matches!(reserved, Err(Error::ReservedCommandId { .. })), "{reserved:?}");
+    let next = Arc::new(again.reopened().unwrap());
+    drop(tell);
+    let quick = |_: Nothing| Ok::<_, Infallible>("done at once");
+    let builder = System::builder("-").store(next);
+    let second = builder.tool_with("held", "Answers", quick, policy()).start().await.unwrap();
+    let resumed = second.task(task.id()).unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(60), resumed.finished())
+        .await
+        .expect("the task is resumed")
+        .unwrap();
+    assert_eq!(end.state(), TaskState::Completed);
+    second.shutdown().await.unwrap();
+}
