@@ -38,7 +38,7 @@ pub(crate) struct Inner {
     pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
 }
 
-/// Whether the system has been shut down.
+/// The phase of a system: running, or shut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// The system has actors, or is being reopened.

@@ -1,5 +1,7 @@
 //! The validator of the crate `jsonschema`, with the limits under which it runs.
 
+use std::collections::BTreeMap;
+
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::LocationSegment;
 use jsonschema::{PatternOptions, ValidationError};
@@ -37,16 +39,17 @@ impl Validator {
     }
 }
 
-/// Converts a value for the validator, which tells `1` from `1.0` inside of `const` and `enum`: a float that is a
-/// whole number becomes an integer.
+/// Converts a value for the validator, which inside of `const` and `enum` tells `1` from `1.0`, and objects by the
+/// order of their keys if a crate of the program turns on `preserve_order`: a float that is a whole number becomes
+/// an integer, and keys are sorted.
 fn plain(value: &Value) -> serde_json::Value {
     match value {
         Value::Array(items) => items.iter().map(plain).collect(),
-        Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| (key.clone(), plain(value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
+        Value::Object(fields) => {
+            let sorted: BTreeMap<_, _> =
+                fields.iter().map(|(key, value)| (key.clone(), plain(value))).collect();
+            sorted.into_iter().collect::<serde_json::Map<_, _>>().into()
+        }
         Value::Number(number) if number.is_float() => {
             let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < WHOLE_FLOAT_MAX);
             // Adding zero turns -0.0 into 0.0.
