@@ -1,6 +1,6 @@
 //! The index of the log in memory: the end of each stream, the slots of its records, and the streams with
 //! open work. It is a cache: it holds durable records only, and can be rebuilt from the log. Its form on disk
-//! is in `runs`.
+//! is in `blocks`.
 //!
 //! A stream costs 24 bytes, its name and 4 to 10 bytes of hash table; a record costs 6, a value 4. So a
 //! stream of ten records costs about 95 bytes and its name. Memory grows in chunks, so that no allocation is

@@ -1,6 +1,6 @@
 //! The work of a task's actor on an operation: decide, plan the next steps, append them all at once, and
 //! return the effects to be performed now that their intents are on disk. `ops` decides the operation itself,
-//! `flush` writes, `decide` adds a call's writes to its tool's state.
+//! a call's writes to its tool's state included, and `flush` writes.
 
 use std::sync::Arc;
 
