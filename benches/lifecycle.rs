@@ -244,6 +244,7 @@ fn said(id: &str, n: u64, text: &Part) -> Message {
 
 fn posted(id: &str) -> PostedTask {
     PostedTask {
+        source: None,
         id: id.to_owned(),
         state: TaskState::Submitted,
         messages: vec![said(id, 0, &FIRST)],

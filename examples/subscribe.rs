@@ -6,11 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use taskreel::Live;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::proto_events::id::{Position, Version};
 use taskreel::tool::ToolContext;
-use taskreel::{JsonSchema, PostedTask, System};
+use taskreel::{JsonSchema, Live, PostedTask, System};
 use taskreel_log::ports::Ports;
 use taskreel_log::read::{Delivery, Subscription};
 use taskreel_log::views::{Summaries, event_rows};

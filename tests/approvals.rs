@@ -48,9 +48,9 @@ async fn a_person_approves_a_part_and_the_very_call_is_made_and_the_rest_goes_on
     assert_eq!(outputs(&end)[1]["call_id"], "part-1");
     let call = end.task().calls().get(&approval.request.call_id).unwrap();
     assert_eq!(call.request.approval.as_deref(), Some(id.as_str()));
-    assert_eq!(call.request.args_digest, approval.request.args_digest);
+    assert_eq!(call.request.args, approval.request.args);
     let decided = end.task().approvals().get(&id).unwrap().verdict().unwrap();
-    assert_eq!((decided.approved, decided.decided_by.as_str()), (true, "ada"));
+    assert_eq!((decided.approved, decided.decided_by.name.as_str()), (true, "ada"));
 
     // Repeating the verdict adds nothing; the other verdict, and another approval, are refused.
     let again = system.approve("t", &id, "eve").await.unwrap();

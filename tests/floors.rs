@@ -37,7 +37,7 @@ const VOCABULARY: Floors = &[
     ("decider", &["envelope"]),
     ("model", &["envelope", "id", "json", "limits"]),
     ("turn", &["id", "model"]),
-    ("call", &["envelope", "id", "json"]),
+    ("call", &["envelope", "id", "json", "limits"]),
     ("task", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
     ("tool_store", &["decider", "envelope", "id", "json", "limits"]),

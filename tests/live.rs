@@ -20,8 +20,9 @@ use serde::Deserialize;
 use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, Scripted};
 use taskreel::limits::LIVE_BUFFER;
 use taskreel::tool::{BoxFuture, ToolContext, ToolPolicy};
-use taskreel::{JsonSchema, Message, Part, System, TaskState};
-use taskreel::{Live, TaskEvents, TaskStreamEvent, TaskStreamPayload};
+use taskreel::{
+    JsonSchema, Live, Message, Part, System, TaskEvents, TaskState, TaskStreamEvent, TaskStreamPayload,
+};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
 use tokio::sync::Semaphore;

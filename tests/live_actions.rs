@@ -12,11 +12,10 @@ use std::sync::Arc;
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
 use serde::Deserialize;
-use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::ToolPolicy;
-use taskreel::{JsonSchema, Part, System};
+use taskreel::{Builder, JsonSchema, Part, System};
 use taskreel_log::memory::MemoryStore;
 
 #[derive(Deserialize, JsonSchema)]

@@ -17,10 +17,9 @@ use std::time::Duration;
 use proto_events::call::{Call, CallFailure, CallStatus, FailureClass, Recovery};
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
-use taskreel::Builder;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{McpServer, ToolPolicy};
-use taskreel::{Error, Part, System, TaskSnapshot, TaskState};
+use taskreel::{Builder, Error, Part, System, TaskSnapshot, TaskState};
 use taskreel_log::memory::MemoryStore;
 
 /// The file in which a server records its messages.

@@ -16,8 +16,7 @@ use model_server::{
 };
 use proto_events::id::Digest;
 use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 use taskreel::infer::{
     ChatMessage, Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, OpenAiCompatible,

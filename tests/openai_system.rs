@@ -17,8 +17,7 @@ use model_server::{
 use proto_events::call::CallEvent;
 use proto_events::id::{Category, Position};
 use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use taskreel::infer::OpenAiCompatible;

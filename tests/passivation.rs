@@ -17,10 +17,9 @@ use futures_util::stream::{self, StreamExt};
 use proto_events::json;
 use proto_events::model::LlmRole;
 use serde::Deserialize;
-use taskreel::Builder;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::tool::{BoxFuture, ToolContext};
-use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
+use taskreel::{Builder, JsonSchema, Part, System, TaskHandle, TaskState};
 use taskreel_log::memory::MemoryStore;
 
 /// A model that answers everything with the same word, and counts its requests.

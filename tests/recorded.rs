@@ -8,10 +8,9 @@ use proto_events::codec::AnyEvent;
 use proto_events::id::Position;
 use proto_events::json;
 use serde::Deserialize;
-use taskreel::Builder;
 use taskreel::fidelity::python_json;
 use taskreel::infer::{Entry, InferBackend, Recorded, RecordedError, Scripted};
-use taskreel::{JsonSchema, Part, System, TaskState};
+use taskreel::{Builder, JsonSchema, Part, System, TaskState};
 use taskreel_log::api::{EventReader, EventStore};
 use taskreel_log::memory::MemoryStore;
 

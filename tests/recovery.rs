@@ -321,6 +321,7 @@ async fn event_by_event(records: &[StoredRecord]) -> Vec<Vec<StoredRecord>> {
                 partition: 0,
                 epoch: 1,
                 metadata: record.metadata.clone(),
+                fields: Vec::new(),
                 previous: previous.get(&record.stream).copied().unwrap_or_default(),
                 events: vec![EventBody { kind: event.kind, schema: event.schema, salt: [1; 16], body }],
             };

@@ -21,9 +21,8 @@ use proto_events::json;
 use proto_events::json::JsonValue as Value;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
-use taskreel::Builder;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
-use taskreel::{JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
+use taskreel::{Builder, JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::views::event_rows;
@@ -181,9 +180,9 @@ async fn what_a_canceled_function_answers_is_kept_as_late() {
     tell.send(()).unwrap();
     let late =
         until(system.log().as_ref(), |event| matches!(event, CallEvent::LateResultIgnored { .. })).await;
-    let CallEvent::LateResultIgnored { succeeded, digest, .. } = late else { panic!() };
+    let CallEvent::LateResultIgnored { succeeded, said, .. } = late else { panic!() };
     assert!(succeeded);
-    assert_eq!(digest, proto_events::id::Digest::of(b"true"), "it was told that nobody waits");
+    assert_eq!(said, "true", "it was told that nobody waits");
     assert!(system.tool_state("stubborn").await.unwrap().is_empty(), "what it wrote is not kept");
     system.shutdown().await.unwrap();
 }

@@ -12,10 +12,9 @@ use proto_events::call::CallStatus;
 use proto_events::id::Position;
 use proto_events::json;
 use serde::Deserialize;
-use taskreel::Builder;
 use taskreel::testing::{CrashMatrix, Driver, Entry, Row, Scripted, TestSystem, appends, sleep};
 use taskreel::tool::{ToolContext, ToolPolicy};
-use taskreel::{Error, JsonSchema, Message, Part, TaskState, testing};
+use taskreel::{Builder, Error, JsonSchema, Message, Part, TaskState, testing};
 use taskreel_log::api::{EventReader as _, EventStore as _};
 use taskreel_log::ports::Clock as _;
 

@@ -36,6 +36,7 @@ fn said(n: u64, text: usize) -> Message {
 /// Returns a task with such a message.
 fn posted(text: usize) -> PostedTask {
     PostedTask {
+        source: None,
         id: "task_20261121T100000_00000000".to_owned(),
         state: TaskState::Submitted,
         messages: vec![said(0, text)],
@@ -113,11 +114,12 @@ impl Lane {
             epoch: fence.epoch,
             metadata: Metadata {
                 at: Timestamp(1_795_000_000_123_456),
-                command_digest: Digest::of(&set_id),
+                command_digest: None,
                 correlation_id: id.clone(),
                 command_id: id,
                 ..Metadata::default()
             },
+            fields: Vec::new(),
             previous: self.last_hash,
             events: vec![EventBody { kind, schema, salt: set_id, body }],
         };

@@ -3,13 +3,12 @@
 pub(crate) mod drive;
 pub(crate) mod plan;
 
-use proto_events::id::Category;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use proto_events::id::{Position, StreamId};
+use proto_events::id::{Category, Position, StreamId};
 use proto_events::model::TaskState;
 use proto_events::task::Task;
 use taskreel::System;

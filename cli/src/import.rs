@@ -67,7 +67,8 @@ fn import_into(from: Box<dyn BufRead>, file: &Path, dir: &Path) -> Result<Import
             "use the release of taskreel that wrote it, or a newer one",
         )
     })?;
-    let mut log = SledImport::begin(dir, durability).map_err(|error| Problem::open(&error, dir))?;
+    let id = lines.header().id;
+    let mut log = SledImport::begin(dir, id, durability).map_err(|error| Problem::open(&error, dir))?;
     let done = audit::import(lines, |append| log.take(append)).map_err(|error| refused(&error, file))?;
     log.finish().map_err(|error| Problem::open(&error, dir))?;
     Ok(done)

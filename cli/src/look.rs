@@ -199,11 +199,11 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
 
 pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
-    let durability = match &log {
-        OpenLog::Dir { store, .. } => store.durability().name().to_owned(),
-        OpenLog::File { log, .. } => log.header().durability.clone(),
+    let (id, durability) = match &log {
+        OpenLog::Dir { store, .. } => (store.header().id, store.header().durability.name().to_owned()),
+        OpenLog::File { log, .. } => (log.header().id, log.header().durability.clone()),
     };
-    let answer = audit::export_log(log.reader(), &durability, screen);
+    let answer = audit::export_log(log.reader(), id, &durability, screen);
     log.close(answer)
 }
 

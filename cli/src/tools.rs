@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use taskreel::Builder;
-use taskreel::JsonSchema;
 use taskreel::infer::{BoxFuture, InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::{Builder, JsonSchema};
 
 /// The name of the file beside the log in which `pay` records its payments.
 pub(crate) const LEDGER_FILE: &str = "effects.ledger";

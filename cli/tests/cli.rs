@@ -108,7 +108,7 @@ fn replay_and_verify_find_nothing_in_a_log_that_is_whole() {
 fn export_carries_every_event_and_the_bytes_whose_hash_it_names() {
     let place = small_log();
     let lines = place.run("export").ended(0).json();
-    assert_eq!(lines[0]["schema"], "taskreel.export/1");
+    assert_eq!(lines[0]["schema"], "taskreel.export/2");
     assert_eq!(lines[0]["durability"], "strict");
     let events: usize = lines[1..].iter().map(|line| line["events"].as_array().unwrap().len()).sum();
     assert_eq!(lines[0]["head"], json!(events));

@@ -99,11 +99,12 @@ fn a_second_process_is_told_who_holds_the_log() {
 }
 
 #[test]
-fn a_folder_that_is_no_log_or_of_a_newer_format_is_refused_untouched() {
+fn a_folder_that_is_no_log_or_of_another_format_is_refused_untouched() {
     let place = Place::new();
     for (folder, file, content, word) in [
         ("photos", "precious.txt", "mine", "not a taskreel log"),
-        ("newer", "taskreel.format", "taskreel log\nformat 2\ndurability strict\n", "format 2"),
+        ("newer", "taskreel.format", "taskreel log\nformat 3\ndurability strict\n", "format 3"),
+        ("older", "taskreel.format", "taskreel log\nformat 1\ndurability strict\n", "build that wrote it"),
     ] {
         std::fs::create_dir(place.path().join(folder)).unwrap();
         std::fs::write(place.path().join(folder).join(file), content).unwrap();

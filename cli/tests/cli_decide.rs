@@ -9,14 +9,12 @@ use std::sync::{Arc, Mutex};
 
 use binary::Place;
 use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use serde::Deserialize;
-use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::Scripted;
 use taskreel::tool::{ToolContext, ToolPolicy};
-use taskreel::{Error, JsonSchema, Part, PostedTask, System, TaskSnapshot, TaskState};
+use taskreel::{Builder, Error, JsonSchema, Part, PostedTask, System, TaskSnapshot, TaskState};
 use taskreel_log::api::OpenError;
 use tokio::sync::Notify;
 

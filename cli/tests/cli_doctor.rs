@@ -53,7 +53,8 @@ fn a_sound_log_is_told_whole_and_nothing_is_left_behind() {
     let before = names(&place);
     let ran = place.run("doctor").ended(0);
     for word in [
-        "format      1",
+        "format      2",
+        "log         ",
         "strict",
         "no process",
         "fdatasync",
@@ -66,7 +67,7 @@ fn a_sound_log_is_told_whole_and_nothing_is_left_behind() {
     }
     let report = finds(&place, &[]);
     assert_eq!(names(&place), before);
-    assert_eq!((&report["format"], &report["durability"]), (&1.into(), &"strict".into()));
+    assert_eq!((&report["format"], &report["durability"]), (&2.into(), &"strict".into()));
     assert_eq!((&report["held"], &report["holder"]), (&false.into(), &Value::Null));
     let events = report["log"]["events"].as_u64().unwrap();
     assert!(events > 20);

@@ -177,7 +177,7 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
     for note in store.notes() {
         match note {
             // The usual state after a process was killed, or of a log of an earlier release.
-            OpenNote::NotClosed { .. } | OpenNote::TailSetAside { .. } | OpenNote::SnapshotsRemoved => {
+            OpenNote::NotClosed { .. } | OpenNote::TailSetAside { .. } => {
                 found.notes.push(note.to_string());
             }
             OpenNote::HeadOlder { .. } => {

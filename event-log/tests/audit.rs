@@ -70,6 +70,7 @@ impl Doctored {
             partition: 0,
             epoch: 1,
             metadata: Metadata::default(),
+            fields: Vec::new(),
             previous: before.map(|stored| stored.hash).unwrap_or_default(),
             events: events.iter().map(body).collect(),
         };
@@ -99,6 +100,7 @@ fn stream() -> StreamId {
 
 fn submitted() -> TaskEvent {
     TaskEvent::Submitted(Box::new(PostedTask {
+        source: None,
         id: "t".to_owned(),
         state: TaskState::Submitted,
         messages: Vec::new(),

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use export_support::{append, export_of, exported, fill, flipped, sample, swapped, without};
 use proptest::prelude::*;
-use proto_events::id::Position;
+use proto_events::id::{LogId, Position};
 use taskreel_log::api::{AppendError, Durability, EventReader as _, EventStore as _, OpenError};
 use taskreel_log::audit;
 use taskreel_log::audit::{FindingKind, ImportError, Imported, Scope, Verified, verify_within};
@@ -39,7 +39,8 @@ fn verified(text: &str) -> Verified {
 fn import(text: &str, dir: &Path) -> Result<Imported, ImportError<AppendError>> {
     let lines = ExportLines::begin(Cursor::new(text.as_bytes()))?;
     let durability = Durability::of_name(&lines.header().durability).unwrap();
-    let mut log = SledImport::begin(dir, durability).unwrap();
+    let id = lines.header().id;
+    let mut log = SledImport::begin(dir, id, durability).unwrap();
     let done = audit::import(lines, |append| log.take(append))?;
     log.finish().unwrap();
     Ok(done)
@@ -59,7 +60,7 @@ fn a_file_reads_as_its_log_and_exports_as_itself() {
     let text = sample();
     let log = opened(&text).unwrap();
     assert_eq!(check_log(&log), log.header().head.0);
-    assert!(exported(&log, &log.header().durability) == text);
+    assert!(exported(&log, log.header().id, &log.header().durability) == text);
     assert!(faults(&verified(&text)).is_empty(), "{:?}", verified(&text).findings);
 }
 
@@ -85,7 +86,7 @@ fn an_import_is_the_same_log_byte_for_byte_and_is_gone_on_with_under_a_higher_ep
     let mut author = author.with_fence(store.fence());
     append(&store, author.one(&stream("alone"), b"goes on"));
     check_log(&store);
-    let text = exported(&store, "strict");
+    let text = exported(&store, store.header().id, "strict");
     store.close().unwrap();
     let again = base.path().join("again");
     import(&text, &again).unwrap();
@@ -167,7 +168,7 @@ fn a_record_that_was_exchanged_for_another_is_told_by_the_one_behind_it() {
         for body in [b"first", second, b"third"] {
             append(&store, author.one(&stream("s"), body));
         }
-        exported(&store, "strict")
+        exported(&store, LogId::default(), "strict")
     };
     let (ours, theirs) = (log(b"two"), log(b"TWO"));
     let exchanged = ours.replacen(ours.lines().nth(2).unwrap(), theirs.lines().nth(2).unwrap(), 1);
@@ -205,17 +206,25 @@ fn an_error_names_the_place_of_a_damaged_line_as_far_as_it_can_be_read() {
     assert!(told.contains("version 1") && told.contains("position 2"), "{told}");
 }
 
+/// Returns an export's first line with an id that is none.
+fn text_without_id() -> String {
+    sample().lines().next().unwrap().replacen("\"log\":\"", "\"log\":\"x", 1)
+}
+
 #[test]
 fn what_is_no_export_is_refused_as_such() {
     for text in ["", "\n", "{}", "[]", "\u{0}\u{1}", "{\"schema\":\"taskreel.event/1\"}", "hello"] {
         assert!(matches!(opened(text), Err(ExportError::NotAnExport { .. })), "{text:?}");
     }
-    for newer in [
-        "{\"schema\":\"taskreel.export/2\"}",
-        "{\"schema\":\"taskreel.export/1\",\"format\":9,\"durability\":\"strict\",\"head\":0}",
+    for other in [
+        "{\"schema\":\"taskreel.export/1\",\"format\":1,\"durability\":\"strict\",\"head\":0}",
+        "{\"schema\":\"taskreel.export/3\"}",
+        "{\"schema\":\"taskreel.export/2\",\"format\":9,\"log\":\"\",\"durability\":\"strict\",\"head\":0}",
     ] {
-        assert!(matches!(opened(newer), Err(ExportError::NewerFormat { .. })), "{newer}");
+        assert!(matches!(opened(other), Err(ExportError::OtherFormat { .. })), "{other}");
     }
+    let nameless = text_without_id();
+    assert!(matches!(opened(&nameless), Err(ExportError::NotAnExport { .. })), "{nameless}");
     let missing = JsonLines::open("/nowhere/at/all").unwrap_err();
     assert!(matches!(missing, ExportError::Io { missing: true, .. }));
 }
@@ -305,17 +314,23 @@ fn head_is_held_against_the_records() {
 fn an_import_takes_new_and_empty_directories_only_and_a_broken_one_leaves_them_so() {
     let base = tempfile::tempdir().unwrap();
     let dir = base.path().join("log");
-    let begun = SledImport::begin(&dir, Durability::Strict).unwrap();
-    assert!(matches!(SledImport::begin(&dir, Durability::Strict), Err(OpenError::NotEmpty { .. })));
+    let begun = SledImport::begin(&dir, LogId::default(), Durability::Strict).unwrap();
+    assert!(matches!(
+        SledImport::begin(&dir, LogId::default(), Durability::Strict),
+        Err(OpenError::NotEmpty { .. })
+    ));
     let refused = SledStore::open(&dir).unwrap_err();
     assert!(refused.to_string().contains("import into it was interrupted"), "{refused}");
     drop(begun);
     assert!(!dir.exists());
     std::fs::create_dir(&dir).unwrap();
-    drop(SledImport::begin(&dir, Durability::Strict).unwrap());
+    drop(SledImport::begin(&dir, LogId::default(), Durability::Strict).unwrap());
     assert!(dir.read_dir().unwrap().next().is_none(), "an empty directory stays, and stays empty");
     std::fs::write(dir.join("precious"), "mine").unwrap();
-    assert!(matches!(SledImport::begin(&dir, Durability::Strict), Err(OpenError::NotEmpty { .. })));
+    assert!(matches!(
+        SledImport::begin(&dir, LogId::default(), Durability::Strict),
+        Err(OpenError::NotEmpty { .. })
+    ));
     assert_eq!(dir.read_dir().unwrap().count(), 1);
 }
 
@@ -337,7 +352,7 @@ proptest! {
                 let line = 1 + text[..at].matches('\n').count() as u64;
                 prop_assert!((line..=line + 1).contains(&damaged.line), "byte {}: {}", at, damaged);
             }
-            Err(ExportError::Cut { .. } | ExportError::NotAnExport { .. } | ExportError::NewerFormat { .. }) => {
+            Err(ExportError::Cut { .. } | ExportError::NotAnExport { .. } | ExportError::OtherFormat { .. }) => {
                 prop_assert!(header || at + 2 > text.len() || text.as_bytes()[at] == b'\n', "byte {at}");
             }
             Err(other) => prop_assert!(false, "byte {}: {}", at, other),
@@ -346,7 +361,7 @@ proptest! {
                 prop_assert_eq!(&read, &good.read_all(Position(1), 99).unwrap());
                 let said = faults(&verified(&changed)) == [FindingKind::Words];
                 // The first line's words about itself belong to no record.
-                prop_assert!(header || said || exported(&log, "strict") == text, "byte {at}");
+                prop_assert!(header || said || exported(&log, log.header().id, "strict") == text, "byte {at}");
             }
         }
     }
@@ -362,7 +377,7 @@ fn small() -> String {
         for n in 0..4_u8 {
             append(&store, author.one(&stream(&format!("s{}", n % 2)), &[n; 5]));
         }
-        exported(&store, "strict")
+        exported(&store, LogId::default(), "strict")
     });
     made.clone()
 }

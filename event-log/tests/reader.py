@@ -47,17 +47,31 @@ class Cursor:
             raise Fault(f"the {field} is not UTF-8") from None
 
 
+def command_digest(data):
+    """The command's digest among the optional fields, if it is there."""
+    c, least, digest = Cursor(data), 1, None
+    while c.at < len(data):
+        tag, content = c.number("H", "tag"), c.take(c.number("H", "length"), "optional field")
+        if tag < least or tag == 1 and len(content) != 32:
+            raise Fault(f"the optional field {tag} is out of order or has the wrong length")
+        if tag >= 0x8000:
+            raise Fault(f"the record has the field {tag}, which this reader does not know")
+        least, digest = tag + 1, content.hex() if tag == 1 else digest
+    return digest
+
+
 def decode(data):
     """The header of a record, its leaf hash, and its events with what stands beside the header."""
     c = Cursor(data)
-    if c.number("B", "format") != 1:
-        raise Fault(f"the record has format {data[0]}, not 1")
+    if c.number("B", "format") != 2:
+        raise Fault(f"the record has format {data[0]}, not 2")
     r = {"stream": c.text("stream id"), "first_version": c.number("Q", "first version"),
          "set_id": c.take(16, "set id").hex(), "part": c.number("H", "part"), "parts": c.number("H", "parts"),
          "partition": c.number("I", "partition"), "epoch": c.number("Q", "epoch"), "time": c.number("q", "time"),
-         "command_id": c.text("command id"), "command_digest": c.take(32, "command digest").hex(),
-         "causation_id": c.text("causation id"), "correlation_id": c.text("correlation id"),
-         "principal": c.text("principal"), "basis": c.number("B", "basis"),
+         "command_id": c.text("command id"), "causation_id": c.text("causation id"),
+         "correlation_id": c.text("correlation id"), "principal": c.text("principal"),
+         "basis": c.number("B", "basis"),
+         "command_digest": command_digest(c.take(c.number("H", "optional fields"), "optional fields")),
          "previous": c.take(32, "previous hash").hex()}
     count = c.number("H", "number of events")
     if not 1 <= count <= 1024 or r["part"] >= r["parts"] or r["first_version"] < 1 or r["basis"] > 1:
@@ -203,11 +217,11 @@ def read_export(path, head=None):
     with open(path, "rb") as file:
         try:
             header = json.loads(file.readline())
-            known = (header["schema"], header["format"], header["head"] >= 0) == ("taskreel.export/1", 1, True)
+            known = (header["schema"], header["format"], header["head"] >= 0) == ("taskreel.export/2", 2, True)
         except (ValueError, KeyError, TypeError):
             known = False
         if not known:
-            print("it is no export of taskreel's format 1")
+            print("it is no export of taskreel's format 2")
             return 2
         for number, line in enumerate(file, 2):
             faults += [f"line {number}: {fault}" for fault in line_faults(line, log)]

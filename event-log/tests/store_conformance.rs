@@ -5,6 +5,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use proto_events::id::LogId;
 use taskreel_log::api::{EventReader, EventStore, ReadError};
 use taskreel_log::audit::export;
 use taskreel_log::jsonl::JsonLines;
@@ -41,7 +42,7 @@ async fn an_exported_log_reads_as_the_log_itself() {
         made.set(made.get() + 1);
         let file = base.path().join(format!("{}.ndjson", made.get()));
         let mut text = String::new();
-        export(&*store, "strict", |line| {
+        export(&*store, LogId::default(), "strict", |line| {
             text.push_str(line);
             text.push('\n');
             Ok::<(), ReadError>(())

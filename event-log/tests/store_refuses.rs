@@ -12,10 +12,10 @@ mod store_support;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use proto_events::id::{Position, Version};
+use proto_events::id::{LogId, Position, Version};
 use store_support::{all, append, closed_log, fill};
 use taskreel_log::api::{EventReader as _, EventStore as _, OpenError, OpenNote};
-use taskreel_log::sled::{SledOptions, SledStore};
+use taskreel_log::sled::{SledOptions, SledStore, log_header};
 use taskreel_log::testing::conformance::{Author, check_log, stream};
 
 /// Returns every file below a directory.
@@ -79,25 +79,67 @@ fn what_is_no_log_is_refused_and_left_untouched() {
 }
 
 #[test]
-fn a_newer_format_or_an_unknown_durability_is_refused_and_left_untouched() {
+fn another_format_or_an_unknown_durability_is_refused_and_left_untouched() {
     let dir = tempfile::tempdir().unwrap();
     closed_log(dir.path());
     let marker = dir.path().join("taskreel.format");
     let text = std::fs::read_to_string(&marker).unwrap();
-    assert_eq!(text, "taskreel log\nformat 1\ndurability strict\n");
-    for (from, to) in [("format 1", "format 2"), ("strict", "lazy")] {
-        std::fs::write(&marker, text.replace(from, to)).unwrap();
+    let id = log_header(dir.path()).unwrap().id;
+    assert_eq!(text, format!("taskreel log\nformat 2\ndurability strict\nid {id}\n"));
+    // As a build of format 1 wrote it.
+    let older = "taskreel log\nformat 1\ndurability strict\n".to_owned();
+    for other in [older, text.replace("format 2", "format 3"), text.replace("strict", "lazy")] {
+        std::fs::write(&marker, &other).unwrap();
         let before = contents(dir.path());
         let refused = SledStore::open(dir.path()).unwrap_err();
-        match refused {
-            OpenError::NewerFormat { found, known, .. } => assert_eq!((found, known, to), (2, 1, "format 2")),
-            OpenError::UnknownDurability { found, .. } => assert_eq!(found, to),
+        match &refused {
+            OpenError::OlderFormat { found, known, .. } => {
+                assert_eq!((*found, *known), (1, 2));
+                assert!(refused.to_string().contains("read it with the build that wrote it"), "{refused}");
+            }
+            OpenError::NewerFormat { found, known, .. } => assert_eq!((*found, *known), (3, 2)),
+            OpenError::UnknownDurability { found, .. } => assert_eq!(found, "lazy"),
             other => panic!("{other}"),
         }
         assert_eq!(contents(dir.path()), before);
     }
     std::fs::write(&marker, text).unwrap();
     assert_eq!(check_log(&SledStore::open(dir.path()).unwrap()), 10);
+}
+
+#[test]
+fn a_header_whose_id_was_changed_or_lost_is_refused_and_a_log_keeps_its_id() {
+    let dir = tempfile::tempdir().unwrap();
+    closed_log(dir.path());
+    let marker = dir.path().join("taskreel.format");
+    let text = std::fs::read_to_string(&marker).unwrap();
+    let id = log_header(dir.path()).unwrap().id;
+    assert_eq!(SledStore::open(dir.path()).unwrap().header().id, id);
+    let other = text.replace(&id.to_string(), &LogId([7; 16]).to_string());
+    std::fs::write(&marker, other).unwrap();
+    let refused = SledStore::open(dir.path()).unwrap_err();
+    assert!(refused.to_string().contains("disagree on the log's id"), "{refused}");
+    std::fs::write(&marker, text.split_once("id ").unwrap().0).unwrap();
+    assert!(matches!(SledStore::open(dir.path()), Err(OpenError::NotALog { .. })));
+    let another = tempfile::tempdir().unwrap();
+    closed_log(another.path());
+    assert_ne!(log_header(another.path()).unwrap().id, id, "each log has an id of its own");
+}
+
+#[test]
+fn whoever_closes_a_log_beside_another_finds_the_directory_free_when_it_returns() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let store = SledStore::open(dir.path()).unwrap();
+        std::thread::scope(|threads| {
+            threads.spawn(|| store.close().unwrap());
+            // Most often behind the first, sometimes before it.
+            std::thread::yield_now();
+            store.close().unwrap();
+            let next = SledStore::open(dir.path());
+            assert!(next.is_ok(), "round {round}: {:?}", next.err());
+        });
+    }
 }
 
 #[test]

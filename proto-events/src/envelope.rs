@@ -15,6 +15,16 @@ pub enum Basis {
     Authenticated,
 }
 
+impl Basis {
+    /// Returns the word in printed output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asserted => "asserted",
+            Self::Authenticated => "authenticated",
+        }
+    }
+}
+
 /// The person or program that caused a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Principal {
@@ -22,6 +32,39 @@ pub struct Principal {
     pub name: String,
     /// The degree of trust in the name.
     pub basis: Basis,
+}
+
+impl Principal {
+    /// Returns a principal whose name nobody has checked.
+    pub fn asserted(name: impl Into<String>) -> Self {
+        Self { name: name.into(), basis: Basis::Asserted }
+    }
+
+    /// Returns a principal whose credential the caller has checked.
+    pub fn authenticated(name: impl Into<String>) -> Self {
+        Self { name: name.into(), basis: Basis::Authenticated }
+    }
+}
+
+/// A name alone is asserted.
+impl From<&str> for Principal {
+    fn from(name: &str) -> Self {
+        Self::asserted(name)
+    }
+}
+
+/// A name alone is asserted.
+impl From<String> for Principal {
+    fn from(name: String) -> Self {
+        Self::asserted(name)
+    }
+}
+
+impl fmt::Display for Principal {
+    /// Prints the name.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
 }
 
 /// A point in time: microseconds since 1970-01-01 UTC.
@@ -68,6 +111,34 @@ impl fmt::Display for Timestamp {
     }
 }
 
+/// The salted digest of a command's content. Its salt comes from the salts of the record's events: once one of
+/// them is erased, the digest no longer lets anybody guess a short content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandDigest {
+    /// The SHA-256 of the salts of the record's events, in their order.
+    pub salt: Digest,
+    /// The SHA-256(salt ‖ content).
+    pub digest: Digest,
+}
+
+impl CommandDigest {
+    /// Returns the digest of a content in a record whose events have these salts.
+    pub fn of<'a>(salts: impl IntoIterator<Item = &'a [u8; 16]>, content: &[u8]) -> Self {
+        let salt = Self::salt(salts);
+        Self { salt, digest: Digest::of_parts(&[&salt.0, content]) }
+    }
+
+    /// Returns the salt for a record whose events have these salts.
+    pub fn salt<'a>(salts: impl IntoIterator<Item = &'a [u8; 16]>) -> Digest {
+        Digest::of_all(salts.into_iter().map(<[u8; 16]>::as_slice))
+    }
+
+    /// Whether this is the digest of the content.
+    pub fn matches(&self, content: &[u8]) -> bool {
+        Digest::of_parts(&[&self.salt.0, content]) == self.digest
+    }
+}
+
 /// Origin, time and cause: equal for all events of one command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {
@@ -75,8 +146,9 @@ pub struct Metadata {
     pub at: Timestamp,
     /// The command's own id. The same id with the same body returns the first result again.
     pub command_id: String,
-    /// The SHA-256 of the command's body, which distinguishes a repetition from a clash.
-    pub command_digest: Digest,
+    /// The salted digest of the command's content, which distinguishes a repetition from a clash; only of a
+    /// command whose id its caller chose.
+    pub command_digest: Option<CommandDigest>,
     /// The one event or command that directly caused this one; empty if a caller did.
     pub causation_id: String,
     /// The correlation id, equal for everything that one outside request caused.

@@ -61,6 +61,25 @@ pub fn check_id(id: &str) -> Result<(), IdError> {
     }
 }
 
+/// The id of a log, drawn when it is created. Its exports and copies keep it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct LogId(pub [u8; 16]);
+
+impl LogId {
+    /// Parses the printed form.
+    pub fn parse(text: &str) -> Option<Self> {
+        let canonical = text.len() == 32 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        u128::from_str_radix(text, 16).ok().filter(|_| canonical).map(|id| Self(id.to_be_bytes()))
+    }
+}
+
+impl fmt::Display for LogId {
+    /// Prints 32 hexadecimal digits, lower case.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
 /// The kind of subject whose events a stream holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
@@ -354,6 +373,16 @@ mod tests {
         assert!(StreamId::parse(&format!("task-{long}/{long}")).is_ok());
         assert!(StreamId::parse(&format!("task-{long}x/{long}")).is_err());
         assert!(StreamId::parse(&format!("task-{long}/{long}x")).is_err());
+    }
+
+    #[test]
+    fn a_log_id_is_read_back_from_its_printed_form_and_from_no_other() {
+        let id = LogId([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 255]);
+        assert_eq!(id.to_string(), "000102030405060708090a0b0c0d0eff");
+        assert_eq!(LogId::parse(&id.to_string()), Some(id));
+        for wrong in ["", "ff", "000102030405060708090A0B0C0D0EFF", "+00102030405060708090a0b0c0d0eff"] {
+            assert_eq!(LogId::parse(wrong), None, "{wrong}");
+        }
     }
 
     #[test]

@@ -18,6 +18,9 @@ pub const CHUNK_BYTES: usize = 56 * 1024;
 /// The most events in one record: those of one command, written or lost together.
 pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 
+/// The most bytes that are kept of an answer that came too late (64 KiB): it is evidence, not a result.
+pub const LATE_RESULT_BYTES_MAX: usize = 64 * 1024;
+
 /// The most model calls for one infer part, Protolink's limit.
 pub const INFER_STEPS_MAX: u32 = 10;
 

@@ -6,7 +6,6 @@
 )]
 
 use proto_events::call::{CallCommand, CallEvent, CallKind, CallOrigin, CallRequested, NewCall, Recovery};
-use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::scenario::Scenario;
@@ -24,6 +23,7 @@ fn message() -> Message {
 /// Returns a task in its first run.
 fn running() -> Vec<TaskEvent> {
     vec![TaskEvent::Submitted(Box::new(PostedTask {
+        source: None,
         id: "t".to_owned(),
         state: TaskState::Working,
         messages: vec![message()],
@@ -40,7 +40,6 @@ fn asked(run: u32) -> ApprovalRequested {
         approval_id: "a".to_owned(),
         call_id: "c".to_owned(),
         tool: "pay".to_owned(),
-        args_digest: Digest::of(args.as_str().as_bytes()),
         args,
         capabilities: vec!["money.spend".to_owned()],
         origin: CallOrigin { run, ..CallOrigin::default() },
@@ -52,7 +51,7 @@ fn asking() -> TaskEvent {
 }
 
 fn verdict(approved: bool) -> ApprovalDecided {
-    let decided_by = "ada".to_owned();
+    let decided_by = "ada".into();
     ApprovalDecided { approval_id: "a".to_owned(), approved, reason: None, decided_by }
 }
 

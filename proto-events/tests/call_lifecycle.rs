@@ -11,7 +11,6 @@ use proto_events::call::{
     NewCall, Recovery, Verdict, VerdictBy,
 };
 use proto_events::envelope::Timestamp;
-use proto_events::id::Digest;
 use proto_events::json::JsonText;
 
 fn failure(class: FailureClass) -> CallFailure {
@@ -84,7 +83,7 @@ fn events() -> Vec<(String, CallEvent)> {
     all.extend([
         (
             "abandoned".to_owned(),
-            CallEvent::Abandoned { call_id: call_id(), reason: "tired".to_owned(), by: "ada".to_owned() },
+            CallEvent::Abandoned { call_id: call_id(), reason: "tired".to_owned(), by: "ada".into() },
         ),
         (
             "late result ignored".to_owned(),
@@ -92,7 +91,7 @@ fn events() -> Vec<(String, CallEvent)> {
                 call_id: call_id(),
                 attempt: 1,
                 succeeded: true,
-                digest: Digest::default(),
+                said: String::new(),
             },
         ),
     ]);
@@ -150,7 +149,7 @@ fn commands() -> Vec<CallCommand> {
     let call_id = || "c".to_owned();
     let mut all = vec![
         CallCommand::MarkUnknown { call_id: call_id(), why: "lost".to_owned() },
-        CallCommand::Abandon { call_id: call_id(), reason: "tired".to_owned(), by: "ada".to_owned() },
+        CallCommand::Abandon { call_id: call_id(), reason: "tired".to_owned(), by: "ada".into() },
         CallCommand::Request(Box::new(request(Recovery::Manual))),
     ];
     for cause in ["", "again"] {
@@ -162,7 +161,7 @@ fn commands() -> Vec<CallCommand> {
         });
     }
     for verdict in [Verdict::Landed(JsonText::null()), Verdict::DidNotHappen, inconclusive()] {
-        for by in [VerdictBy::Probe, VerdictBy::Operator("ada".to_owned())] {
+        for by in [VerdictBy::Probe, VerdictBy::Operator("ada".into())] {
             all.push(CallCommand::Reconcile { call_id: call_id(), verdict: verdict.clone(), by });
         }
     }

@@ -72,7 +72,7 @@ fn reconcile(verdict: Verdict, by: VerdictBy) -> CallCommand {
 }
 
 fn operator() -> VerdictBy {
-    VerdictBy::Operator("ada".to_owned())
+    VerdictBy::Operator("ada".into())
 }
 
 fn landed() -> Verdict {
@@ -239,8 +239,7 @@ fn a_person_settles_an_unknown_call_once() {
     assert_eq!(lost.decide(reconcile(landed(), operator()), true).unwrap(), [], "the same again");
     let other = lost.decide(reconcile(Verdict::DidNotHappen, operator()), true).unwrap_err();
     assert_eq!(other, CallRejection::Settled { call_id: "c".to_owned(), before: "landed" });
-    let abandon =
-        CallCommand::Abandon { call_id: "c".to_owned(), reason: "x".to_owned(), by: "bob".to_owned() };
+    let abandon = CallCommand::Abandon { call_id: "c".to_owned(), reason: "x".to_owned(), by: "bob".into() };
     assert!(matches!(lost.decide(abandon, true), Err(CallRejection::Settled { .. })));
 }
 
@@ -251,8 +250,7 @@ fn what_a_person_cannot_say_leaves_the_call_unknown() {
     let events = lost.decide(reconcile(why, operator()), false).unwrap();
     lost.evolve(&events[0], at(9));
     assert!(matches!(lost.get("c").unwrap().status, CallStatus::Unknown(_)));
-    let abandon =
-        CallCommand::Abandon { call_id: "c".to_owned(), reason: "x".to_owned(), by: "bob".to_owned() };
+    let abandon = CallCommand::Abandon { call_id: "c".to_owned(), reason: "x".to_owned(), by: "bob".into() };
     let events = lost.decide(abandon.clone(), false).unwrap();
     lost.evolve(&events[0], at(10));
     assert_eq!(lost.get("c").unwrap().status, CallStatus::Abandoned("x".to_owned()));

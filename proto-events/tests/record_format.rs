@@ -7,7 +7,10 @@
 
 mod record_support;
 
-use proto_events::codec::record::{EncodedRecord, EventBody, Record, RecordDraft, RecordError, RecordView};
+use proto_events::codec::record::{
+    EncodedRecord, EventBody, HeaderField, Record, RecordDraft, RecordError, RecordView,
+};
+use proto_events::envelope::Metadata;
 use proto_events::id::{Digest, Version};
 use record_support::{GOLDEN, draft_of, golden};
 
@@ -17,7 +20,7 @@ fn the_golden_record_is_still_written_and_read_the_same() {
     assert_eq!(&**encoded.bytes(), GOLDEN);
     assert_eq!(
         encoded.hash().to_string(),
-        "aa386c02d921e6776b67b5aeb4a984a2f176e2d54a66b87828f4aa6263c79fc3"
+        "fa1d411a6f31aa97cfd1f559cb0e354c27ec6d45bb3b033d034219a97add97db"
     );
     let record = Record::decode(GOLDEN).unwrap();
     record.check_bodies().unwrap();
@@ -28,7 +31,7 @@ fn the_golden_record_is_still_written_and_read_the_same() {
 #[test]
 fn every_field_stands_where_the_document_says() {
     let at = |from: usize, bytes: &[u8]| assert_eq!(&GOLDEN[from..from + bytes.len()], bytes, "byte {from}");
-    at(0, &[1]);
+    at(0, &[2]);
     at(1, &[0, 34]);
     at(3, b"task-weather%20desk/t%C3%A2che%2F1");
     at(37, &3_u64.to_be_bytes());
@@ -39,27 +42,32 @@ fn every_field_stands_where_the_document_says() {
     at(77, &1_795_000_000_123_456_i64.to_be_bytes());
     at(85, &[0, 9]);
     at(87, b"command-1");
-    at(96, &Digest::of(b"the command's body").0);
-    at(128, &[0, 5]);
-    at(130, b"cause");
-    at(135, &[0, 11]);
-    at(137, "request ☃".as_bytes());
-    at(148, &[0, 3]);
-    at(150, b"ana");
-    at(153, &[1]);
-    at(154, &Digest::of(b"the record before").0);
-    at(186, &[0, 2]);
-    at(188, &[0, 201, 1, 0, 0, 0, 10]);
-    at(195, &Digest::of(b"sixteen bytes offirst body").0);
-    at(227, &[255, 255, 255, 0, 0, 0, 0]);
-    at(234, &Digest::of(&[0; 16]).0);
-    let hashed = 266;
+    at(96, &[0, 5]);
+    at(98, b"cause");
+    at(103, &[0, 11]);
+    at(105, "request ☃".as_bytes());
+    at(116, &[0, 3]);
+    at(118, b"ana");
+    at(121, &[1]);
+    at(122, &[0, 45]);
+    at(124, &[0, 1, 0, 32]);
+    let salt = Digest::of_parts(&[b"sixteen bytes of", &[0; 16]]);
+    at(128, &Digest::of_parts(&[&salt.0, b"the command's content"]).0);
+    at(160, &[0, 7, 0, 5]);
+    at(164, b"later");
+    at(169, &Digest::of(b"the record before").0);
+    at(201, &[0, 2]);
+    at(203, &[0, 201, 1, 0, 0, 0, 10]);
+    at(210, &Digest::of(b"sixteen bytes offirst body").0);
+    at(242, &[255, 255, 255, 0, 0, 0, 0]);
+    at(249, &Digest::of(&[0; 16]).0);
+    let hashed = 281;
     assert_eq!(RecordView::peek(GOLDEN).unwrap().hashed_len(), hashed);
     at(hashed, &[0]);
-    at(267, b"sixteen bytes of");
-    at(283, b"first body");
-    at(293, &[0; 17]);
-    assert_eq!(GOLDEN.len(), 310);
+    at(282, b"sixteen bytes of");
+    at(298, b"first body");
+    at(308, &[0; 17]);
+    assert_eq!(GOLDEN.len(), 325);
     let leaf = Digest::of_parts(&[&[0], &GOLDEN[..hashed]]);
     assert_eq!(golden().encode().unwrap().hash(), leaf);
 }
@@ -93,12 +101,12 @@ fn every_flipped_bit_beside_the_hashed_part_is_noticed_and_leaves_the_leaf_hash(
 #[test]
 fn the_number_of_events_is_found_without_the_rest_and_never_where_it_is_cut_off() {
     assert_eq!(RecordView::count_events(GOLDEN), Ok(2));
-    assert_eq!(RecordView::count_events(&GOLDEN[..188]), Ok(2));
-    for length in 0..188 {
+    assert_eq!(RecordView::count_events(&GOLDEN[..203]), Ok(2));
+    for length in 0..203 {
         let cut = RecordView::count_events(&GOLDEN[..length]);
         assert!(matches!(cut, Err(RecordError::Cut { .. })), "{length}");
     }
-    assert_eq!(RecordView::count_events(&[2]), Err(RecordError::UnknownFormat { found: 2 }));
+    assert_eq!(RecordView::count_events(&[3]), Err(RecordError::UnknownFormat { found: 3 }));
 }
 
 #[test]
@@ -112,15 +120,59 @@ fn every_cut_is_an_error_and_so_is_one_byte_more() {
 
 #[test]
 fn another_format_and_a_reserved_place_are_errors_of_their_own() {
-    let mut newer = GOLDEN.to_vec();
-    newer[0] = 2;
-    assert_eq!(Record::decode(&newer), Err(RecordError::UnknownFormat { found: 2 }));
+    for found in [1, 3] {
+        let mut other = GOLDEN.to_vec();
+        other[0] = found;
+        assert_eq!(Record::decode(&other), Err(RecordError::UnknownFormat { found }));
+    }
     for place in [2, 3, 255] {
         let mut bytes = GOLDEN.to_vec();
-        bytes[266] = place;
+        bytes[281] = place;
         assert_eq!(Record::decode(&bytes), Err(RecordError::UnknownPlace { event: 0, place }));
         assert!(RecordView::peek(&bytes).is_ok(), "the header can be read all the same");
     }
+}
+
+#[test]
+fn an_optional_field_that_a_reader_must_know_is_refused_and_any_other_is_kept() {
+    let mut bytes = GOLDEN.to_vec();
+    bytes[160] = 0x7f;
+    let kept = Record::decode(&bytes).unwrap();
+    assert_eq!((kept.fields[0].tag, kept.fields[0].bytes.as_slice()), (0x7f07, &b"later"[..]));
+    bytes[160] = 0x80;
+    assert_eq!(Record::decode(&bytes), Err(RecordError::UnknownField { tag: 0x8007 }));
+    let field = |tag| HeaderField { tag, bytes: Vec::new() };
+    for tags in [&[0][..], &[1], &[2, 2], &[3, 2], &[0x8000]] {
+        let fields = tags.iter().map(|tag| field(*tag)).collect();
+        let draft = RecordDraft { fields, ..golden() };
+        assert!(matches!(draft.encode(), Err(RecordError::Value { .. })), "{tags:?}");
+    }
+    let draft = RecordDraft { fields: vec![field(2), field(0x7fff)], ..golden() };
+    let bytes = draft.encode().unwrap();
+    assert_eq!(draft_of(&Record::decode(bytes.bytes()).unwrap()), draft);
+    for (from, to) in [(161, 1), (161, 0), (163, 4), (163, 6), (125, 0), (127, 31)] {
+        let mut bytes = GOLDEN.to_vec();
+        bytes[from] = to;
+        assert!(RecordView::peek(&bytes).is_err(), "byte {from} as {to}");
+    }
+}
+
+#[test]
+fn the_digest_of_a_command_needs_the_salts_of_all_events_of_its_record() {
+    let record = Record::decode(GOLDEN).unwrap();
+    let digest = record.metadata.command_digest.unwrap();
+    assert!(digest.matches(b"the command's content"));
+    assert!(!digest.matches(b"another content"));
+    for event in [0, 1] {
+        let mut draft = golden();
+        draft.events[event].salt[0] ^= 1;
+        assert_eq!(draft.encode(), Err(RecordError::CommandSalt));
+    }
+    let unnamed = Metadata { command_digest: None, ..golden().metadata };
+    let draft = RecordDraft { metadata: unnamed, fields: Vec::new(), ..golden() };
+    let bytes = draft.encode().unwrap();
+    assert_eq!(bytes.bytes().len(), GOLDEN.len() - 45, "a command without a digest costs no byte of it");
+    assert_eq!(draft_of(&Record::decode(bytes.bytes()).unwrap()), draft);
 }
 
 /// Reads the bytes as a view and as a whole record.
@@ -155,7 +207,7 @@ fn a_view_finds_the_same_faults_as_reading_the_whole_and_no_body_that_stands_out
     }
 }
 
-/// Returns the record in `golden/record_v1_chunked.bin`: the golden one with a body outside. Record, file and
+/// Returns the record in `golden/draft/record_chunked.bin`: the golden one with a body outside. Record, file and
 /// the size of chunks must never change.
 fn golden_chunked() -> RecordDraft {
     let mut draft = golden();
@@ -167,7 +219,7 @@ fn outside() -> Vec<u8> {
     (0..120_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect()
 }
 
-const CHUNKED: &[u8] = include_bytes!("golden/record_v1_chunked.bin");
+const CHUNKED: &[u8] = include_bytes!("golden/draft/record_chunked.bin");
 
 #[test]
 fn a_body_that_stands_outside_is_still_written_and_read_the_same() {
@@ -216,7 +268,8 @@ fn a_body_outside_that_is_missing_or_changed_is_told() {
 fn only_as_many_bodies_go_outside_as_it_takes_the_largest_first() {
     let draft = |lengths: &[usize]| {
         let event = |length: &usize| EventBody { kind: 1, schema: 1, salt: [0; 16], body: vec![7; *length] };
-        RecordDraft { events: lengths.iter().map(event).collect(), ..golden() }
+        let metadata = Metadata { command_digest: None, ..golden().metadata };
+        RecordDraft { events: lengths.iter().map(event).collect(), metadata, ..golden() }
     };
     let outside = |lengths: &[usize], limit: usize| {
         let encoded = draft(lengths).encode_within(limit).unwrap();
@@ -261,11 +314,11 @@ fn a_draft_that_no_record_can_hold_is_refused() {
 fn a_length_that_lies_costs_no_memory() {
     // A body length of 16 MiB without the body; 1,024 events announced but absent.
     let mut body = GOLDEN.to_vec();
-    body[191..195].copy_from_slice(&(16_u32 * 1024 * 1024).to_be_bytes());
+    body[206..210].copy_from_slice(&(16_u32 * 1024 * 1024).to_be_bytes());
     assert!(matches!(Record::decode(&body), Err(RecordError::Cut { field: "body", .. })));
-    body[191..195].copy_from_slice(&u32::MAX.to_be_bytes());
+    body[206..210].copy_from_slice(&u32::MAX.to_be_bytes());
     assert!(matches!(Record::decode(&body), Err(RecordError::BodyTooLarge { .. })));
-    let mut count = GOLDEN[..188].to_vec();
-    count[186..188].copy_from_slice(&1_024_u16.to_be_bytes());
+    let mut count = GOLDEN[..203].to_vec();
+    count[201..203].copy_from_slice(&1_024_u16.to_be_bytes());
     assert!(matches!(Record::decode(&count), Err(RecordError::Cut { field: "events", .. })));
 }

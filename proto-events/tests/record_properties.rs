@@ -8,8 +8,10 @@
 mod record_support;
 
 use proptest::prelude::*;
-use proto_events::codec::record::{EncodedRecord, EventBody, EventView, Record, RecordDraft, RecordView};
-use proto_events::envelope::{Basis, Metadata, Principal, Timestamp};
+use proto_events::codec::record::{
+    EncodedRecord, EventBody, EventView, HeaderField, Record, RecordDraft, RecordView,
+};
+use proto_events::envelope::{Basis, CommandDigest, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, StreamId, Version};
 use record_support::{GOLDEN, draft_of};
 
@@ -33,12 +35,12 @@ prop_compose! {
 
 prop_compose! {
     fn any_metadata()(
-        at: i64, texts: [String; 4], digest: [u8; 32], authenticated: bool,
+        at: i64, texts: [String; 4], authenticated: bool,
     ) -> Metadata {
         let [command_id, causation_id, correlation_id, name] = texts;
         let basis = if authenticated { Basis::Authenticated } else { Basis::Asserted };
         Metadata {
-            at: Timestamp(at), command_id, command_digest: Digest(digest), causation_id, correlation_id,
+            at: Timestamp(at), command_id, command_digest: None, causation_id, correlation_id,
             principal: Principal { name, basis },
         }
     }
@@ -49,10 +51,15 @@ prop_compose! {
         agent in "\\PC{1,30}", id in "\\PC{1,30}", first in 1..u64::MAX - 2_000, set_id: [u8; 16],
         part in 0..u16::MAX, more in 1..100_u16, partition: u32, epoch: u64, previous: [u8; 32],
         metadata in any_metadata(), events in prop::collection::vec(any_event(), 1..8),
+        content: Option<String>, fields in prop::collection::btree_map(2..0x8000_u16, any::<Vec<u8>>(), 0..3),
     ) -> RecordDraft {
+        let salts = events.iter().map(|event| &event.salt);
+        let command_digest = content.map(|content| CommandDigest::of(salts, content.as_bytes()));
+        let metadata = Metadata { command_digest, ..metadata };
+        let fields = fields.into_iter().map(|(tag, bytes)| HeaderField { tag, bytes }).collect();
         RecordDraft {
             stream: StreamId::task(&agent, &id).unwrap(), first_version: Version(first), set_id, part,
-            parts: part.saturating_add(more), partition, epoch, metadata, previous: Digest(previous), events,
+            parts: part.saturating_add(more), partition, epoch, metadata, fields, previous: Digest(previous), events,
         }
     }
 }

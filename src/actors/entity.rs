@@ -11,7 +11,7 @@ use std::sync::Arc;
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
-use proto_events::envelope::{Committed, Metadata};
+use proto_events::envelope::{CommandDigest, Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 use taskreel_log::api::{AppendPart, EventReader, EventStore, Fence, ReadError};
 use taskreel_log::limits::{READ_PAGE_RECORDS, RECORD_BYTES_MAX};
@@ -27,6 +27,8 @@ pub(crate) struct Entity<D: Decider> {
     pending: Vec<D::Event>,
     /// The pending events, encoded once, when they were decided.
     payloads: Vec<Payload>,
+    /// The digest of the command whose record was encoded last.
+    command_digest: Option<CommandDigest>,
 }
 
 /// A random value drawn for a whole append. It is never stored, and neither a set id nor a salt leads back to
@@ -76,7 +78,13 @@ where
         let name = stream.clone();
         let read = move || fold_stream::<D>(reader.as_ref(), &name, None);
         let folded = on_blocking_pool(store, &stream, read).await??;
-        Ok(Self { stream, folded: folded.shared(), pending: Vec::new(), payloads: Vec::new() })
+        Ok(Self {
+            stream,
+            folded: folded.shared(),
+            pending: Vec::new(),
+            payloads: Vec::new(),
+            command_digest: None,
+        })
     }
 
     /// Returns an entity from parts that another actor has recovered already.
@@ -90,7 +98,7 @@ where
         let (answered, correlation_id, forgotten) = (Vec::new(), String::new(), false);
         let state = Arc::new(state);
         let folded = Folded { state, version, position, last_hash, answered, correlation_id, forgotten };
-        Self { stream, folded, pending: Vec::new(), payloads: Vec::new() }
+        Self { stream, folded, pending: Vec::new(), payloads: Vec::new(), command_digest: None }
     }
 
     pub(crate) fn last_hash(&self) -> Digest {
@@ -140,16 +148,20 @@ where
         self.payloads.iter().map(|payload| payload.body.len()).sum()
     }
 
-    /// Returns the first answer to this command, if it appended before.
+    /// Returns the first answer to the command of this id, if it appended before. Where the content is not
+    /// given, or no digest of it was kept, the id alone decides.
     ///
     /// # Errors
-    /// [`Error::CommandIdReused`] if the id came with another body.
-    pub(crate) fn answered(&self, metadata: &Metadata) -> Result<Option<Committed>, Error> {
-        let known = self.folded.answered.iter().rev().find(|known| known.command_id == metadata.command_id);
-        match known {
-            None => Ok(None),
-            Some(known) if known.digest == metadata.command_digest => Ok(Some(known.committed)),
-            Some(_) => Err(Error::CommandIdReused { command_id: metadata.command_id.clone() }),
+    /// [`Error::CommandIdReused`] if the id came with another content.
+    pub(crate) fn answered(&self, id: &str, content: Option<&[u8]>) -> Result<Option<Committed>, Error> {
+        let Some(known) = self.folded.answered.iter().rev().find(|known| known.command_id == id) else {
+            return Ok(None);
+        };
+        match (&known.digest, content) {
+            (Some(digest), Some(content)) if !digest.matches(content) => {
+                Err(Error::CommandIdReused { command_id: id.to_owned() })
+            }
+            _ => Ok(Some(known.committed)),
         }
     }
 
@@ -209,30 +221,34 @@ where
         true
     }
 
-    /// Looks up in the log whether the command appended before.
+    /// Looks up in the log whether the command of this id appended before, as [`Entity::answered`] does.
     pub(crate) async fn answered_in_log(
         &self,
         store: &Arc<dyn EventStore>,
-        metadata: &Metadata,
+        id: &str,
+        content: &[u8],
     ) -> Result<bool, Error> {
-        let (reader, stream, wanted) = (Arc::clone(store), self.stream.clone(), metadata.clone());
-        let search = move || find_command(reader.as_ref(), &stream, &wanted.command_id);
+        let (reader, stream, wanted) = (Arc::clone(store), self.stream.clone(), id.to_owned());
+        let search = move || find_command(reader.as_ref(), &stream, &wanted);
         let found = on_blocking_pool(store, &self.stream, search).await??;
-        match found {
+        match found.map(|metadata| metadata.command_digest) {
             None => Ok(false),
-            Some(digest) if digest == metadata.command_digest => Ok(true),
-            Some(_) => Err(Error::CommandIdReused { command_id: metadata.command_id.clone() }),
+            Some(Some(digest)) if !digest.matches(content) => {
+                Err(Error::CommandIdReused { command_id: id.to_owned() })
+            }
+            Some(_) => Ok(true),
         }
     }
 
     /// Returns the pending events as one part of an append, encoded, hashed and length-checked before the
-    /// writer sees them. It is called once per decision: if the append fails, the decision is dropped by
+    /// writer sees them. `content` is the command's, where its caller chose its id. It is called once per decision: if the append fails, the decision is dropped by
     /// reading the stream again.
     pub(crate) fn part(
         &mut self,
         fence: Fence,
         set: SetPart,
         metadata: &Metadata,
+        content: Option<&[u8]>,
     ) -> Result<AppendPart, Error> {
         let events = std::mem::take(&mut self.payloads).into_iter().enumerate();
         let events = events.map(|(at, Payload { kind, schema, body })| EventBody {
@@ -241,6 +257,9 @@ where
             salt: set.seed.salt(&self.stream, at),
             body,
         });
+        let events: Vec<EventBody> = events.collect();
+        let digest = |content| CommandDigest::of(events.iter().map(|event| &event.salt), content);
+        self.command_digest = content.map(digest);
         let draft = RecordDraft {
             stream: self.stream.clone(),
             first_version: Version(self.folded.version.0 + 1),
@@ -249,9 +268,10 @@ where
             parts: set.parts,
             partition: fence.partition,
             epoch: fence.epoch,
-            metadata: metadata.clone(),
+            metadata: Metadata { command_digest: self.command_digest, ..metadata.clone() },
+            fields: Vec::new(),
             previous: self.folded.last_hash,
-            events: events.collect(),
+            events,
         };
         let expected = ExpectedVersion::at(self.folded.version);
         let record = draft.encode_within(RECORD_BYTES_MAX)?;
@@ -269,7 +289,7 @@ where
         self.folded.version = committed.version;
         self.folded.position = committed.position;
         self.folded.last_hash = hash;
-        self.folded.remember(metadata);
+        self.folded.remember(metadata, self.command_digest.take());
         std::mem::take(&mut self.pending)
     }
 }
@@ -287,12 +307,12 @@ async fn on_blocking_pool<T: Send + 'static>(
     done.map_err(|panic| Error::Internal(format!("reading {stream} panicked: {panic}")))
 }
 
-/// Returns the digest of the command with this id, if the stream has one.
+/// Returns the metadata of the command with this id, if the stream has one.
 fn find_command(
     reader: &dyn EventReader,
     stream: &StreamId,
     command_id: &str,
-) -> Result<Option<Digest>, ReadError> {
+) -> Result<Option<Metadata>, ReadError> {
     let mut from = Version(1);
     loop {
         let page = reader.read_stream(stream, from, READ_PAGE_RECORDS)?;
@@ -300,7 +320,7 @@ fn find_command(
         from = Version(last.record.last_version().0 + 1);
         let found = page.iter().find(|stored| stored.record.metadata.command_id == command_id);
         if let Some(found) = found {
-            return Ok(Some(found.record.metadata.command_digest));
+            return Ok(Some(found.record.metadata.clone()));
         }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture,
 };
-use proto_events::id::{Digest, StreamId};
+use proto_events::id::StreamId;
 use proto_events::session::{Session, SessionCommand, SessionRejection};
 use taskreel_log::api::Append;
 use tokio::sync::oneshot;
@@ -158,11 +158,11 @@ impl SessionActor {
     /// Aborts a turn that has no owner any more.
     async fn end_orphan(shared: &Shared, entity: &mut Entity<Session>, turn_id: String) -> Result<(), Error> {
         let cause = Cause::own(format_args!("orphan:{turn_id}"), &turn_id);
-        let metadata = cause.metadata(shared.ports.clock.now(), Digest::of(turn_id.as_bytes()));
+        let metadata = cause.metadata(shared.ports.clock.now());
         let reason = "its task is over".to_owned();
         entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;
         let (fence, seed) = (shared.store.fence(), Seed(shared.ports.ids.random()));
-        let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, &metadata)?;
+        let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
         let hash = part.record.hash();
         let append = Append { fence, set_id: seed.set_id(), parts: vec![part] };
         let appended = shared.append(append, &metadata.command_id).await?;

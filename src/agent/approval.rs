@@ -6,7 +6,6 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use proto_events::task::ApprovalRequested;
 
@@ -33,8 +32,6 @@ pub struct ApprovalRequest {
     /// The checked arguments, or the model's action if another agent is called. The approval holds for these
     /// alone.
     pub args: JsonText,
-    /// SHA-256 of the text of `args`.
-    pub args_digest: Digest,
     /// The capabilities that require approval.
     pub capabilities: Vec<String>,
 }
@@ -42,10 +39,9 @@ pub struct ApprovalRequest {
 impl ApprovalRequest {
     /// Creates the request from what a task recorded.
     pub(crate) fn of(task_id: &str, description: &str, asked: &ApprovalRequested) -> Self {
-        let ApprovalRequested { approval_id, call_id, tool, args, args_digest, capabilities, .. } =
-            asked.clone();
+        let ApprovalRequested { approval_id, call_id, tool, args, capabilities, .. } = asked.clone();
         let (task_id, description) = (task_id.to_owned(), description.to_owned());
-        Self { approval_id, task_id, call_id, tool, description, args, args_digest, capabilities }
+        Self { approval_id, task_id, call_id, tool, description, args, capabilities }
     }
 }
 

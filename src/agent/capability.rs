@@ -7,8 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use proto_events::json::{JsonMap, JsonValue as Value};
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::json::{JsonMap, JsonObject, JsonText, JsonValue as Value};
 
 use crate::python::repr;
 

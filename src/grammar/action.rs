@@ -5,8 +5,7 @@
 
 use proto_events::id::Digest;
 use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::json::{JsonMap, JsonValue as Value};
+use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 
 use crate::grammar::decode::{cut, decode};
 use crate::grammar::repair::repair;

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use proto_events::json::JsonValue as Value;
-use proto_events::json::{JsonError, JsonText};
+use proto_events::json::{JsonError, JsonText, JsonValue as Value};
 
 use crate::grammar::json_errors;
 

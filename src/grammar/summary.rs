@@ -1,7 +1,6 @@
 //! The parser of a summarizer's reply: JSON with a `summary`, or any other text.
 
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 
 use crate::grammar::decode::escape_controls;
 

@@ -2,8 +2,7 @@
 //! raises [`RENDERER_VERSION`](taskreel_log::shown::RENDERER_VERSION).
 
 use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::task::ApprovalRequested;
 
@@ -249,7 +248,6 @@ fn shell_word(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use proto_events::call::CallOrigin;
-    use proto_events::id::Digest;
     use proto_events::json::JsonText;
     use proto_events::task::ApprovalRequested;
 
@@ -300,7 +298,6 @@ mod tests {
             call_id: "c".to_owned(),
             tool: "pay".to_owned(),
             args: JsonText::parse(args).unwrap(),
-            args_digest: Digest::default(),
             capabilities: vec!["a".to_owned(), "b".to_owned()],
             origin: CallOrigin::default(),
         };

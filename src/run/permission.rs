@@ -1,7 +1,6 @@
 //! The check whether a call may be made: policy and approval, before the call's intent is recorded (R11).
 
 use proto_events::call::CallOrigin;
-use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part};
 use proto_events::task::{Approval, ApprovalRequested, Task, TaskCommand};
@@ -67,8 +66,7 @@ pub(crate) fn permission_for(question: &mut Question<'_>, wanted: &PermissionReq
     if ruling.effect == PolicyEffect::Deny {
         return denied(&ruling.reason);
     }
-    let digest = Digest::of(wanted.args.as_str().as_bytes());
-    let known = known(question.task, name, digest, wanted.origin);
+    let known = known(question.task, name, wanted.args, wanted.origin);
     let verdict = known.and_then(Approval::verdict);
     match (known, verdict) {
         (Some(approval), Some(decided)) if decided.approved => {
@@ -90,7 +88,6 @@ pub(crate) fn permission_for(question: &mut Question<'_>, wanted: &PermissionReq
                 call_id,
                 tool: name.to_owned(),
                 args: wanted.args.clone(),
-                args_digest: digest,
                 capabilities: ruling.capabilities,
                 origin: wanted.origin.clone(),
             };
@@ -102,10 +99,10 @@ pub(crate) fn permission_for(question: &mut Question<'_>, wanted: &PermissionReq
 
 /// Returns the approval asked for at this point of the run, or one that a person gave for the same call after
 /// the run that asked had ended. An approval under which a call was made is used up.
-fn known<'a>(task: &'a Task, tool: &str, digest: Digest, origin: &CallOrigin) -> Option<&'a Approval> {
+fn known<'a>(task: &'a Task, tool: &str, args: &JsonText, origin: &CallOrigin) -> Option<&'a Approval> {
     let fits = |approval: &&Approval| {
         let asked = &approval.request;
-        asked.tool == tool && asked.args_digest == digest && !task.is_used(approval)
+        asked.tool == tool && asked.args == *args && !task.is_used(approval)
     };
     let place = |origin: &CallOrigin| (origin.run, origin.part, origin.step);
     let here = task.approvals().iter().filter(fits).rev();

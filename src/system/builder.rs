@@ -380,5 +380,5 @@ fn assemble(
     let running = RwLock::new(Arc::new(Running::start(parts, open)?));
     let (gate, changing) = (tokio::sync::RwLock::new(()), tokio::sync::Mutex::new(Phase::Running));
     let inner = Inner { agent, ports: doors, running, gate, changing, stopping, own_runtime };
-    Ok(System { inner: Arc::new(inner) })
+    Ok(System { inner: Arc::new(inner), caller: Arc::default() })
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use actix::prelude::SendError;
+use proto_events::envelope::Principal;
 use proto_events::id::{Mint, Position, StreamId, Version};
 use proto_events::session::Session;
 use taskreel_log::api::EventStore;
@@ -24,6 +25,15 @@ use crate::system::running::{Actors, Running};
 #[derive(Clone)]
 pub struct System {
     pub(crate) inner: Arc<Inner>,
+    pub(crate) caller: Arc<Caller>,
+}
+
+/// Who sends the commands of a handle.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller {
+    pub(crate) principal: Principal,
+    /// The caller's own id for its next command.
+    pub(crate) command_id: Option<String>,
 }
 
 pub(crate) struct Inner {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use proto_events::call::Verdict;
-use proto_events::envelope::{Basis, Principal};
-use proto_events::id::{Mint, StreamId, Version};
+use proto_events::envelope::Principal;
+use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
+use proto_events::model::{
+    ConversationHistory, Message, ModelError, Part, PostedSource, PostedTask, TaskState,
+};
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 use taskreel_log::ports::Ports;
 
@@ -47,6 +49,20 @@ impl From<Part> for TaskInput {
 }
 
 impl TaskInput {
+    /// Returns what tells this part or message from another one, without the ids and times that a repetition
+    /// gets anew.
+    pub(crate) fn source(&self, session: Option<&str>) -> Option<PostedSource> {
+        let parts = match self {
+            Self::Task(_) => return None,
+            Self::Message(message) => &message.parts,
+            Self::Part(part) => std::slice::from_ref(part),
+        };
+        let mut said = JsonText::of_model(&parts).as_str().as_bytes().to_vec();
+        said.push(0);
+        said.extend_from_slice(session.unwrap_or_default().as_bytes());
+        Some(PostedSource { digest: Digest::of(&said), names_id: true })
+    }
+
     /// Returns the posted task itself, or a new one around the message or part.
     pub(crate) fn into_task(
         self,
@@ -68,6 +84,7 @@ impl TaskInput {
             metadata.set("session_id", JsonText::string(session));
         }
         Ok(PostedTask {
+            source: None,
             id: ports.id("task_"),
             state: TaskState::Submitted,
             messages: vec![message],
@@ -90,6 +107,18 @@ pub struct TaskHandle {
 impl TaskHandle {
     pub(crate) fn new(system: System, id: String, stream: StreamId) -> Self {
         Self { system, id, stream }
+    }
+
+    /// Returns a handle whose commands are recorded as those of this principal, see [`System::acting_as`].
+    #[must_use]
+    pub fn acting_as(&self, principal: impl Into<Principal>) -> Self {
+        Self { system: self.system.acting_as(principal), ..self.clone() }
+    }
+
+    /// Returns a handle for one command under an id of the caller's own, see [`System::once`].
+    #[must_use]
+    pub fn once(&self, command_id: &str) -> Self {
+        Self { system: self.system.once(command_id), ..self.clone() }
     }
 
     /// The task's id.
@@ -133,8 +162,13 @@ impl TaskHandle {
     ///
     /// # Errors
     /// [`Error::Task`] if there is no such call, it is not unknown, or another verdict was recorded before.
-    pub async fn reconcile(&self, call_id: &str, verdict: Verdict, by: &str) -> Result<TaskSnapshot, Error> {
-        self.resolve_call(call_id, CallResolution::Verdict(verdict), by).await
+    pub async fn reconcile(
+        &self,
+        call_id: &str,
+        verdict: Verdict,
+        by: impl Into<Principal>,
+    ) -> Result<TaskSnapshot, Error> {
+        self.resolve_call(call_id, CallResolution::Verdict(verdict), by.into()).await
     }
 
     /// Stops investigating a call whose outcome is unknown. If the task waits for the call, a model receives
@@ -142,8 +176,13 @@ impl TaskHandle {
     ///
     /// # Errors
     /// [`Error::Task`] if there is no such call, or it is not unknown.
-    pub async fn abandon(&self, call_id: &str, reason: &str, by: &str) -> Result<TaskSnapshot, Error> {
-        self.resolve_call(call_id, CallResolution::Abandon(reason.to_owned()), by).await
+    pub async fn abandon(
+        &self,
+        call_id: &str,
+        reason: &str,
+        by: impl Into<Principal>,
+    ) -> Result<TaskSnapshot, Error> {
+        self.resolve_call(call_id, CallResolution::Abandon(reason.to_owned()), by.into()).await
     }
 
     /// Approves a call that waits for approval: it is made, with exactly the requested arguments, and the
@@ -151,8 +190,8 @@ impl TaskHandle {
     ///
     /// # Errors
     /// [`Error::Task`] if there is no such approval, it was already denied, or the task continued without it.
-    pub async fn approve(&self, approval_id: &str, by: &str) -> Result<TaskSnapshot, Error> {
-        self.decide(approval_id, true, None, by).await
+    pub async fn approve(&self, approval_id: &str, by: impl Into<Principal>) -> Result<TaskSnapshot, Error> {
+        self.decide(approval_id, true, None, by.into()).await
     }
 
     /// Denies a call that waits for approval: a model that asked for it receives the denial and continues
@@ -164,9 +203,9 @@ impl TaskHandle {
         &self,
         approval_id: &str,
         reason: Option<&str>,
-        by: &str,
+        by: impl Into<Principal>,
     ) -> Result<TaskSnapshot, Error> {
-        self.decide(approval_id, false, reason, by).await
+        self.decide(approval_id, false, reason, by.into()).await
     }
 
     /// Returns the approvals that the task waits for, oldest first.
@@ -182,17 +221,20 @@ impl TaskHandle {
         approval_id: &str,
         approved: bool,
         reason: Option<&str>,
-        by: &str,
+        by: Principal,
     ) -> Result<TaskSnapshot, Error> {
         let (approval_id, reason) = (approval_id.to_owned(), reason.map(str::to_owned));
-        let decided = ApprovalDecided { approval_id, approved, reason, decided_by: by.to_owned() };
+        let decided = ApprovalDecided { approval_id, approved, reason, decided_by: by.clone() };
         self.ask_as(TaskOp::Decide(decided), by).await
     }
 
-    /// Sends an operation on behalf of a named person.
-    async fn ask_as(&self, op: TaskOp, by: &str) -> Result<TaskSnapshot, Error> {
-        let principal = Principal { name: by.to_owned(), basis: Basis::Asserted };
-        let view = self.system.ask(self.stream.clone(), op, Cause { principal, ..Cause::default() }).await?;
+    /// Sends a person's decision. The handle's own principal, if it has one, is who sent it.
+    async fn ask_as(&self, op: TaskOp, by: Principal) -> Result<TaskSnapshot, Error> {
+        let mut cause = self.system.cause()?;
+        if cause.principal.name.is_empty() {
+            cause.principal = by;
+        }
+        let view = self.system.ask(self.stream.clone(), op, cause).await?;
         Ok(TaskSnapshot::new(view.task, view.committed.version))
     }
 
@@ -200,9 +242,9 @@ impl TaskHandle {
         &self,
         call_id: &str,
         resolution: CallResolution,
-        by: &str,
+        by: Principal,
     ) -> Result<TaskSnapshot, Error> {
-        let op = TaskOp::ResolveCall { call_id: call_id.to_owned(), resolution, by: by.to_owned() };
+        let op = TaskOp::ResolveCall { call_id: call_id.to_owned(), resolution, by: by.clone() };
         self.ask_as(op, by).await
     }
 
@@ -254,7 +296,8 @@ impl TaskHandle {
     }
 
     async fn ask(&self, op: TaskOp) -> Result<TaskSnapshot, Error> {
-        let view = self.system.ask(self.stream.clone(), op, Cause::default()).await?;
+        let cause = if op.is_query() { Cause::default() } else { self.system.cause()? };
+        let view = self.system.ask(self.stream.clone(), op, cause).await?;
         Ok(TaskSnapshot::new(view.task, view.committed.version))
     }
 }
@@ -307,6 +350,18 @@ pub struct SessionHandle {
 impl SessionHandle {
     pub(crate) fn new(system: System, id: String) -> Self {
         Self { system, id }
+    }
+
+    /// Returns a handle whose commands are recorded as those of this principal, see [`System::acting_as`].
+    #[must_use]
+    pub fn acting_as(&self, principal: impl Into<Principal>) -> Self {
+        Self { system: self.system.acting_as(principal), ..self.clone() }
+    }
+
+    /// Returns a handle for one command under an id of the caller's own, see [`System::once`].
+    #[must_use]
+    pub fn once(&self, command_id: &str) -> Self {
+        Self { system: self.system.once(command_id), ..self.clone() }
     }
 
     /// The conversation's id.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use proto_events::call::Verdict;
-use proto_events::envelope::{Basis, Metadata, Principal};
+use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::{Mint, StreamId};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
 use taskreel_log::api::{Append, EventStore};
@@ -63,8 +63,13 @@ impl Operator {
     ///
     /// # Errors
     /// As there, and errors of the log.
-    pub async fn approve(&self, task: &StreamId, approval_id: &str, by: &str) -> Result<Decided, Error> {
-        self.decide_approval(task, approval_id, true, None, by).await
+    pub async fn approve(
+        &self,
+        task: &StreamId,
+        approval_id: &str,
+        by: impl Into<Principal>,
+    ) -> Result<Decided, Error> {
+        self.decide_approval(task, approval_id, true, None, by.into()).await
     }
 
     /// Denies a call as [`TaskHandle::deny`](crate::system::handles::TaskHandle::deny) does.
@@ -76,9 +81,9 @@ impl Operator {
         task: &StreamId,
         approval_id: &str,
         reason: Option<&str>,
-        by: &str,
+        by: impl Into<Principal>,
     ) -> Result<Decided, Error> {
-        self.decide_approval(task, approval_id, false, reason, by).await
+        self.decide_approval(task, approval_id, false, reason, by.into()).await
     }
 
     /// Records a verdict as [`TaskHandle::reconcile`](crate::system::handles::TaskHandle::reconcile) does.
@@ -90,9 +95,9 @@ impl Operator {
         task: &StreamId,
         call_id: &str,
         verdict: Verdict,
-        by: &str,
+        by: impl Into<Principal>,
     ) -> Result<Decided, Error> {
-        self.resolve_call(task, call_id, &CallResolution::Verdict(verdict), by).await
+        self.resolve_call(task, call_id, &CallResolution::Verdict(verdict), by.into()).await
     }
 
     /// Abandons a call as [`TaskHandle::abandon`](crate::system::handles::TaskHandle::abandon) does.
@@ -104,9 +109,9 @@ impl Operator {
         task: &StreamId,
         call_id: &str,
         reason: &str,
-        by: &str,
+        by: impl Into<Principal>,
     ) -> Result<Decided, Error> {
-        self.resolve_call(task, call_id, &CallResolution::Abandon(reason.to_owned()), by).await
+        self.resolve_call(task, call_id, &CallResolution::Abandon(reason.to_owned()), by.into()).await
     }
 
     async fn decide_approval(
@@ -115,13 +120,13 @@ impl Operator {
         approval_id: &str,
         approved: bool,
         reason: Option<&str>,
-        by: &str,
+        by: Principal,
     ) -> Result<Decided, Error> {
         let command = TaskCommand::DecideApproval(ApprovalDecided {
             approval_id: approval_id.to_owned(),
             approved,
             reason: reason.map(str::to_owned),
-            decided_by: by.to_owned(),
+            decided_by: by.clone(),
         });
         self.carry_out(task, command, by, approval_id, after_decision).await
     }
@@ -131,9 +136,9 @@ impl Operator {
         task: &StreamId,
         call_id: &str,
         resolution: &CallResolution,
-        by: &str,
+        by: Principal,
     ) -> Result<Decided, Error> {
-        let command = TaskCommand::Call(resolution.command(call_id.to_owned(), by.to_owned()));
+        let command = TaskCommand::Call(resolution.command(call_id.to_owned(), by.clone()));
         self.carry_out(task, command, by, call_id, after_resolution).await
     }
 
@@ -143,7 +148,7 @@ impl Operator {
         &self,
         stream: &StreamId,
         command: TaskCommand,
-        by: &str,
+        by: Principal,
         about: &str,
         after: After,
     ) -> Result<Decided, Error> {
@@ -154,10 +159,10 @@ impl Operator {
         let metadata = Metadata {
             at: self.ports.clock.now(),
             command_id: self.ports.clone().uuid(),
-            command_digest: command.digest(),
+            command_digest: None,
             causation_id: String::new(),
             correlation_id: entity.correlation_id().to_owned(),
-            principal: Principal { name: by.to_owned(), basis: Basis::Asserted },
+            principal: by,
         };
         entity.decide(command, &metadata)?;
         let is_new = !entity.pending().is_empty();
@@ -199,7 +204,7 @@ impl Operator {
     async fn append(&self, entity: &mut Entity<Task>, metadata: &Metadata) -> Result<(), Error> {
         let fence = self.store.fence();
         let seed = Seed(self.ports.ids.random());
-        let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, metadata)?;
+        let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, metadata, None)?;
         let hash = part.record.hash();
         let appended = self.store.append(Append { fence, set_id: seed.set_id(), parts: vec![part] }).await?;
         if let Some(committed) = appended.parts.into_iter().next() {

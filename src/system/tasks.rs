@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use proto_events::id::{StreamId, Version, check_id};
+use proto_events::envelope::Principal;
+use proto_events::id::{Digest, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
 use proto_events::task::{Approval, Task, TaskRejection};
 use taskreel_log::read::fold_stream;
 
 use crate::actors::shared::messages::{Cause, OWN_COMMAND, TaskOp};
 use crate::error::Error;
-use crate::system::handle::{System, blocking};
+use crate::system::handle::{Caller, System, blocking};
 use crate::system::handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
 
 /// The number of ids made for one task before the source of ids is considered broken.
@@ -27,18 +28,56 @@ impl System {
     }
 
     /// Submits as [`System::submit`], under a command id: the same id with the same task gets the first
-    /// answer again, also after a crash.
+    /// answer again, also after a crash. A task that was read from a text without an id takes its id from the
+    /// command's, so that the same text read again is the same task.
     ///
     /// # Errors
     /// As [`System::submit`], [`Error::CommandIdReused`], and [`Error::ReservedCommandId`] for an id that begins
     /// with `~`.
-    pub async fn submit_once(&self, command_id: &str, task: PostedTask) -> Result<TaskHandle, Error> {
-        check_id(command_id)?;
-        if command_id.starts_with(OWN_COMMAND) {
-            return Err(Error::ReservedCommandId { command_id: command_id.to_owned() });
+    pub async fn submit_once(&self, command_id: &str, mut task: PostedTask) -> Result<TaskHandle, Error> {
+        if task.source.is_some_and(|source| !source.names_id) {
+            task.id = id_for(command_id);
         }
-        let cause = Cause { command_id: command_id.to_owned(), may_repeat: true, ..Cause::default() };
-        self.submit_as(task, cause).await
+        let system = self.once(command_id);
+        system.submit_as(task, system.cause()?).await
+    }
+
+    /// Returns a handle whose commands are recorded as those of this principal: the records and the approvals
+    /// name it. A name alone ([`Principal::asserted`]) is what the caller says; a host that has checked a
+    /// credential gives [`Principal::authenticated`].
+    #[must_use]
+    pub fn acting_as(&self, principal: impl Into<Principal>) -> Self {
+        let caller = Caller { principal: principal.into(), ..Caller::clone(&self.caller) };
+        Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) }
+    }
+
+    /// Returns a handle for one command under an id of the caller's own: the same id with the same command
+    /// gets the first answer again, also after a crash; with another command it is refused
+    /// ([`Error::CommandIdReused`]). A command whose answer was lost is sent again in this way.
+    #[must_use]
+    pub fn once(&self, command_id: &str) -> Self {
+        let caller = Caller { command_id: Some(command_id.to_owned()), ..Caller::clone(&self.caller) };
+        Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) }
+    }
+
+    /// Returns the cause of a command that is sent through this handle.
+    ///
+    /// # Errors
+    /// [`Error::Id`] or [`Error::ReservedCommandId`] for a command id that no caller may use.
+    pub(crate) fn cause(&self) -> Result<Cause, Error> {
+        let Caller { principal, command_id } = &*self.caller;
+        if let Some(command_id) = command_id {
+            check_id(command_id)?;
+            if command_id.starts_with(OWN_COMMAND) {
+                return Err(Error::ReservedCommandId { command_id: command_id.clone() });
+            }
+        }
+        Ok(Cause {
+            command_id: command_id.clone().unwrap_or_default(),
+            may_repeat: command_id.is_some(),
+            principal: principal.clone(),
+            ..Cause::default()
+        })
     }
 
     /// Submits under an id of our own. Such ids are short enough to collide by chance, so a collision gets
@@ -49,9 +88,19 @@ impl System {
         session: Option<&str>,
     ) -> Result<TaskHandle, Error> {
         let ours = !matches!(input, TaskInput::Task(_));
+        if let Some(command_id) = &self.caller.command_id {
+            // The task's id comes from the command's, so that the command repeated is the same task.
+            let source = input.source(session);
+            let mut posted = input.into_task(session, &mut self.inner.ports.clone())?;
+            posted.source = posted.source.or(source);
+            if ours || posted.source.is_some_and(|source| !source.names_id) {
+                posted.id = id_for(command_id);
+            }
+            return self.submit_as(posted, self.cause()?).await;
+        }
         for _ in 0..ID_TRIES {
             let posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
-            match self.submit_as(posted, Cause::default()).await {
+            match self.submit_as(posted, self.cause()?).await {
                 Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_)))
                     if ours => {}
                 answer => return answer,
@@ -100,7 +149,12 @@ impl System {
     ///
     /// # Errors
     /// As [`TaskHandle::approve`].
-    pub async fn approve(&self, id: &str, approval_id: &str, by: &str) -> Result<TaskSnapshot, Error> {
+    pub async fn approve(
+        &self,
+        id: &str,
+        approval_id: &str,
+        by: impl Into<Principal>,
+    ) -> Result<TaskSnapshot, Error> {
         self.task(id)?.approve(approval_id, by).await
     }
 
@@ -113,7 +167,7 @@ impl System {
         id: &str,
         approval_id: &str,
         reason: Option<&str>,
-        by: &str,
+        by: impl Into<Principal>,
     ) -> Result<TaskSnapshot, Error> {
         self.task(id)?.deny(approval_id, reason, by).await
     }
@@ -135,4 +189,10 @@ impl System {
         }
         Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
     }
+}
+
+/// Returns the id of a task whose text names none: the same for the same command id.
+fn id_for(command_id: &str) -> String {
+    let digest = Digest::of_parts(&[b"taskreel.task\0", command_id.as_bytes()]).to_string();
+    format!("task_{}", digest.get(..32).unwrap_or_default())
 }

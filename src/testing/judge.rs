@@ -13,7 +13,7 @@ use proto_events::decider::Decider;
 use proto_events::envelope::RecordedEvent;
 use proto_events::id::{Category, Position, StreamId};
 use proto_events::model::TaskState;
-use proto_events::task::{Task, TaskEvent};
+use proto_events::task::{Task, TaskEvent, approved_args};
 use taskreel_log::api::EventReader;
 use taskreel_log::read::{decode_record, for_each_record};
 
@@ -109,7 +109,7 @@ impl Judge {
     fn approved(&mut self, stream: &StreamId, task: &Task, request: &CallRequested) {
         let Some(id) = &request.approval else { return };
         let good = task.approvals().get(id).is_some_and(|approval| {
-            approval.request.args_digest == request.args_digest
+            approval.request.args == *approved_args(request)
                 && approval.verdict().is_some_and(|decided| decided.approved)
         });
         if !good {

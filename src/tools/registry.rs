@@ -4,8 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use proto_events::id::Digest;
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 
 use crate::tools::into_tool::{IntoTool, ToolParts};
 use crate::tools::policy::ToolPolicy;

@@ -10,15 +10,13 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 
 use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::task::{ApprovalRejection, TaskRejection};
 use serde::Deserialize;
-use taskreel::Builder;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::Scripted;
 use taskreel::tool::ToolPolicy;
-use taskreel::{Error, JsonSchema, Part, PostedTask, System, TaskSnapshot};
+use taskreel::{Builder, Error, JsonSchema, Part, PostedTask, System, TaskSnapshot};
 use taskreel_log::memory::MemoryStore;
 
 #[derive(Deserialize, JsonSchema)]

@@ -12,10 +12,9 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::TaskCommand;
 use serde::Deserialize;
-use taskreel::Builder;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolContext, ToolPolicy};
-use taskreel::{Error, JsonSchema, System};
+use taskreel::{Builder, Error, JsonSchema, System};
 use taskreel_log::read::Delivery;
 
 use crate::dice::Dice;
@@ -143,6 +142,7 @@ pub(crate) fn posted(id: &str) -> PostedTask {
         timestamp: at.clone(),
     };
     PostedTask {
+        source: None,
         id: id.to_owned(),
         state: TaskState::Submitted,
         messages: vec![message],

@@ -1,8 +1,7 @@
 //! Area `conversation_history`: a history is made, changed by operations, and printed.
 
 use proto_events::json;
-use proto_events::json::JsonValue as Value;
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{ConversationHistory, LlmMessage, ModelError};
 use taskreel_log::ports::Ports;
 

@@ -4,15 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{FinalState, Message, Part, PostedTask, TaskState, final_state};
 use serde::{Deserialize, Serialize};
-use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolError, ToolPolicy};
-use taskreel::{Error, JsonSchema, System, TaskSnapshot};
+use taskreel::{Builder, Error, JsonSchema, System, TaskSnapshot};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 

@@ -1,7 +1,6 @@
 //! Areas `round_trip` and `from_dict_rejects`: each model read from JSON and written again, or refused.
 
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{
     Artifact, HistoryCompactionRequest, HistoryCompactionResult, LlmMessage, Message, Part, PostedTask,
     RunAction, RunBudget, RunContext, StateOperationRequest, StateOperationResult, StateStoreReport,

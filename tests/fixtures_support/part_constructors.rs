@@ -1,7 +1,6 @@
 //! Area `part_constructors`: the result of each convenience constructor of a part.
 
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{InferFields, Part, RouteView, ToolOutputView};
 use taskreel_log::ports::Ports;
 

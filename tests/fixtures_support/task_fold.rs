@@ -3,8 +3,7 @@
 use proto_events::decider::Decider;
 use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::json;
-use proto_events::json::JsonValue as Value;
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{Artifact, Message, PostedTask, TaskState};
 use proto_events::task::{ItemRef, Task, TaskCommand, TaskEvent, TaskRejection};
 use taskreel_log::ports::Ports;

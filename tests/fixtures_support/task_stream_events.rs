@@ -4,11 +4,9 @@
 use std::sync::Arc;
 
 use proto_events::json;
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::PostedTask;
-use taskreel::System;
-use taskreel::TaskEvents;
+use taskreel::{System, TaskEvents};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 

@@ -2,11 +2,9 @@
 //! tasks, so a process can resume a demo from the log alone.
 
 use proto_events::codec::Storable;
-use proto_events::id::Category;
-use proto_events::id::{Mint, StreamId, Version};
+use proto_events::id::{Category, Mint, StreamId, Version};
 use proto_events::json;
-use proto_events::json::JsonValue as Value;
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::TaskEvent;
 use serde::{Deserialize, Serialize};

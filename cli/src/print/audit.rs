@@ -1,6 +1,6 @@
 //! `replay`, `verify`, `export`: prints the results of audit.
 
-use proto_events::id::StreamId;
+use proto_events::id::{LogId, StreamId};
 use proto_events::json::JsonText;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit;
@@ -160,10 +160,11 @@ fn report_json(found: &Verified, speed: &Speed) -> JsonText {
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
 pub(crate) fn export_log(
     reader: &dyn EventReader,
+    id: LogId,
     durability: &str,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let done = audit::export(reader, durability, |line| screen.line(line))?;
+    let done = audit::export(reader, id, durability, |line| screen.line(line))?;
     screen.flush()?;
     note(&format!(
         "{} with {}",

@@ -46,6 +46,7 @@ fn lines(found: &Examined) -> Vec<(&'static str, String)> {
     let mut lines = vec![
         ("directory", found.dir.display().to_string()),
         ("format", found.header.format.to_string()),
+        ("log", found.header.id.to_string()),
         ("durability", durability(found)),
         ("held by", holder(found)),
         ("size", sizes(found)),
@@ -179,6 +180,7 @@ fn report_json(found: &Examined) -> JsonText {
         ("schema", text("taskreel.doctor/1")),
         ("directory", text(&found.dir.display().to_string())),
         ("format", number(found.header.format)),
+        ("log_id", text(&found.header.id.to_string())),
         ("durability", text(found.header.durability.name())),
         ("held", bool(found.is_held)),
         ("holder", maybe(found.holder.as_ref().map(holder_json))),

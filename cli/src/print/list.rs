@@ -1,8 +1,7 @@
 //! `ls`: lists the tasks or sessions, or the tools that have state.
 
 use comfy_table::Cell;
-use proto_events::id::Category;
-use proto_events::id::Position;
+use proto_events::id::{Category, Position};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use taskreel_log::api::{EventReader, ReadError, StreamInfo};

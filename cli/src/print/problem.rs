@@ -85,7 +85,7 @@ impl Problem {
                 "give a file written by `taskreel export`; `import` also accepts `-` for stdin",
             ),
             ExportError::NotAnExport { .. } => (EXIT_LOG, "`taskreel export > FILE` writes one"),
-            ExportError::NewerFormat { .. } => (EXIT_LOG, "use the release of taskreel that wrote it"),
+            ExportError::OtherFormat { .. } => (EXIT_LOG, "use the release of taskreel that wrote it"),
             ExportError::Damaged(_) | ExportError::Cut { .. } => {
                 (EXIT_LOG, "`taskreel verify --file FILE` lists all faults; export the log again")
             }
@@ -124,6 +124,13 @@ impl Problem {
                     "it has format {found}, but this program reads format {known}; nothing in it was changed"
                 ),
                 "use the release of taskreel that wrote it, or a newer one".to_owned(),
+            ),
+            OpenError::OlderFormat { found, known, .. } => (
+                EXIT_LOG,
+                format!(
+                    "its format {found} is older than {known} and is not converted; nothing in it was changed"
+                ),
+                "read it with the build that wrote it, and use another directory with --data-dir".to_owned(),
             ),
             OpenError::UnknownDurability { found, .. } => (
                 EXIT_LOG,

@@ -148,6 +148,16 @@ pub enum OpenError {
         /// The newest format known.
         known: u32,
     },
+    /// The log was written by a release before the first stable format. It was not touched.
+    #[error("{} has format {found}, but this program reads format {known}, and no release converts the older one; read it with the build that wrote it, and give this program a new directory", .path.display())]
+    OlderFormat {
+        /// The path.
+        path: PathBuf,
+        /// The format found.
+        found: u32,
+        /// The oldest format known.
+        known: u32,
+    },
     /// The log was created with a durability that this program does not know. It was not touched.
     #[error("{} was created with durability `{found}`, which this program does not know; use a newer release", .path.display())]
     UnknownDurability {

@@ -37,8 +37,6 @@ pub enum OpenNote {
         /// The path to which the file was moved.
         kept: PathBuf,
     },
-    /// The log held snapshots of states that an earlier release kept; they were deleted.
-    SnapshotsRemoved,
     /// The file `HEAD` was older than the index kept beside the log, as no process leaves it: it may have been
     /// restored from a copy. The whole log was read and agrees with it; it has been rewritten since.
     HeadOlder {
@@ -77,9 +75,6 @@ impl fmt::Display for OpenNote {
                 "{file} {why}; it was moved to {}, and its contents were rebuilt from the log",
                 kept.display()
             ),
-            Self::SnapshotsRemoved => {
-                f.write_str("snapshots of an earlier release were removed; they are no longer used")
-            }
             Self::HeadOlder { head, index } => write!(
                 f,
                 "HEAD was of position {head}, older than the index of position {index}: it may have been restored from a copy; the whole log was read and agrees with it"

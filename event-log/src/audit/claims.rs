@@ -1,8 +1,7 @@
 //! Checks an exported line against itself. A line states everything twice: in bytes, which hashes cover, and
 //! in words, which people and other programs read. The words must agree with the bytes.
 
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 
 use crate::api::record::StoredRecord;
 use crate::audit::difference::first_difference;

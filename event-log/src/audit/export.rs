@@ -3,7 +3,7 @@
 
 use proto_events::codec::record::{Body, StoredEvent};
 use proto_events::codec::{AnyEvent, kind};
-use proto_events::id::Position;
+use proto_events::id::{LogId, Position};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 
@@ -25,13 +25,14 @@ pub struct Exported {
     pub events: u64,
 }
 
-/// Passes the whole log to `write`, line by line, without line ends. `durability` is the log's own, as its
-/// header names it.
+/// Passes the whole log to `write`, line by line, without line ends. `id` and `durability` are the log's own,
+/// as its header names them.
 ///
 /// # Errors
 /// The error of `write`, or a converted [`ReadError`] at the first record that cannot be read.
 pub fn export<E: From<ReadError>>(
     reader: &dyn EventReader,
+    id: LogId,
     durability: &str,
     mut write: impl FnMut(&str) -> Result<(), E>,
 ) -> Result<Exported, E> {
@@ -39,6 +40,7 @@ pub fn export<E: From<ReadError>>(
     let header = object([
         ("schema", text(SCHEMA)),
         ("format", number(proto_events::codec::record::FORMAT)),
+        ("log", text(&id.to_string())),
         ("durability", text(durability)),
         ("head", number(head.0)),
         ("states", states()),
@@ -75,11 +77,11 @@ pub(crate) fn record_json(stored: &StoredRecord) -> JsonText {
         ("epoch", number(record.epoch)),
         ("at", text(&record.metadata.at.to_string())),
         ("command_id", text(&record.metadata.command_id)),
-        ("command_digest", text(&record.metadata.command_digest.to_string())),
+        ("command_digest", command_digest(stored)),
         ("causation_id", text(&record.metadata.causation_id)),
         ("correlation_id", text(&record.metadata.correlation_id)),
         ("principal", text(&record.metadata.principal.name)),
-        ("principal_basis", text(basis(stored))),
+        ("principal_basis", text(record.metadata.principal.basis.as_str())),
         ("previous", text(&record.previous.to_string())),
         ("hash", text(&stored.hash.to_string())),
         ("events", JsonText::of_model(&events)),
@@ -99,11 +101,11 @@ fn detached(stored: &StoredRecord) -> Vec<JsonText> {
     numbered.filter_map(|(number, event)| Some((number, outside(event)?))).map(line).collect()
 }
 
-/// Returns the word for how far the principal's name can be trusted.
-pub(crate) fn basis(stored: &StoredRecord) -> &'static str {
-    match stored.record.metadata.principal.basis {
-        proto_events::envelope::Basis::Asserted => "asserted",
-        proto_events::envelope::Basis::Authenticated => "authenticated",
+/// Returns the digest of the command's content; null for a command whose id no caller chose.
+fn command_digest(stored: &StoredRecord) -> JsonText {
+    match &stored.record.metadata.command_digest {
+        Some(command) => text(&command.digest.to_string()),
+        None => JsonText::null(),
     }
 }
 

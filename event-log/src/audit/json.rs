@@ -5,8 +5,7 @@ use proto_events::call::{
     CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
-use proto_events::json::JsonValue as Value;
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::LimitUse;
 use proto_events::session::SessionEvent;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
@@ -81,6 +80,7 @@ fn task_event(event: &TaskEvent) -> JsonText {
                 None => object([("from", from), ("to", to)]),
             }
         }
+        TaskEvent::PostedAgain { source } => object([("source", text(&source.to_string()))]),
         TaskEvent::MessageAppended(message) => object([("message", message.to_json())]),
         TaskEvent::ArtifactAppended { artifact, part } => {
             object([("artifact", artifact.to_json()), ("part", part.map_or_else(JsonText::null, number))])
@@ -101,7 +101,6 @@ pub fn approval(asked: &ApprovalRequested) -> JsonText {
         ("call_id", text(&asked.call_id)),
         ("tool", text(&asked.tool)),
         ("args", asked.args.clone()),
-        ("args_digest", text(&asked.args_digest.to_string())),
         ("capabilities", JsonText::from(Value::from(asked.capabilities.clone()))),
         ("origin", origin(&asked.origin)),
     ])
@@ -112,7 +111,8 @@ fn approval_decided(decided: &ApprovalDecided) -> JsonText {
         ("approval_id", text(&decided.approval_id)),
         ("approved", JsonText::from(Value::from(decided.approved))),
         ("reason", text_or_null(decided.reason.as_deref())),
-        ("decided_by", text(&decided.decided_by)),
+        ("decided_by", text(&decided.decided_by.name)),
+        ("basis", text(decided.decided_by.basis.as_str())),
     ])
 }
 
@@ -201,7 +201,9 @@ pub fn call_event(event: &CallEvent) -> JsonText {
             };
             let by = match by {
                 VerdictBy::Probe => text("probe"),
-                VerdictBy::Operator(name) => object([("operator", text(name))]),
+                VerdictBy::Operator(person) => {
+                    object([("operator", text(&person.name)), ("basis", text(person.basis.as_str()))])
+                }
             };
             object([
                 id,
@@ -212,12 +214,14 @@ pub fn call_event(event: &CallEvent) -> JsonText {
                 ("by", by),
             ])
         }
-        CallEvent::Abandoned { reason, by, .. } => object([id, ("reason", text(reason)), ("by", text(by))]),
-        CallEvent::LateResultIgnored { attempt, succeeded, digest, .. } => object([
+        CallEvent::Abandoned { reason, by, .. } => {
+            object([id, ("reason", text(reason)), ("by", text(&by.name)), ("basis", text(by.basis.as_str()))])
+        }
+        CallEvent::LateResultIgnored { attempt, succeeded, said, .. } => object([
             id,
             ("attempt", number(*attempt)),
             ("succeeded", JsonText::from(Value::from(*succeeded))),
-            ("digest", text(&digest.to_string())),
+            ("said", text(said)),
         ]),
     }
 }
@@ -244,7 +248,6 @@ fn requested(request: &CallRequested) -> JsonText {
         ("kind", text(call_kind(request.kind))),
         ("target", text(&request.target)),
         ("args", request.args.clone()),
-        ("args_digest", text(&request.args_digest.to_string())),
         ("idempotency_key", text(&request.idempotency_key)),
         ("recovery", text(request.recovery.as_str())),
         ("recovery_source", text(&request.recovery_source)),

@@ -18,9 +18,9 @@ pub enum ExportError {
         /// The reason.
         why: String,
     },
-    /// The file was written by a newer release.
+    /// The file was written by a release of another format.
     #[error("its format is `{found}`, but this program reads `{SCHEMA}`; use the release that wrote it")]
-    NewerFormat {
+    OtherFormat {
         /// The format that the first line names.
         found: String,
     },

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use proto_events::codec::record::{EncodedRecord, FORMAT};
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::id::{LogId, Position, StreamId, Version};
 use proto_events::json::JsonValue;
 use serde::Deserialize;
 
@@ -15,6 +15,8 @@ use crate::jsonl::schema::SCHEMA;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct ExportHeader {
+    /// The id of the log.
+    pub id: LogId,
     /// The name of the log's durability.
     pub durability: String,
     /// Position of the log's last event.
@@ -25,6 +27,8 @@ pub struct ExportHeader {
 struct WireHeader {
     schema: String,
     format: u64,
+    #[serde(rename = "log")]
+    id: String,
     durability: String,
     head: u64,
 }
@@ -38,7 +42,7 @@ impl ExportHeader {
         let schema = read.get("schema").and_then(JsonValue::as_str).unwrap_or_default();
         if schema != SCHEMA {
             if schema.starts_with("taskreel.export/") {
-                return Err(ExportError::NewerFormat { found: schema.to_owned() });
+                return Err(ExportError::OtherFormat { found: schema.to_owned() });
             }
             return Err(not_an_export("its first line does not name the format of an export"));
         }
@@ -46,9 +50,11 @@ impl ExportHeader {
             read.read().map_err(|error| not_an_export(&format!("its first line: {error}")))?;
         if header.format != u64::from(FORMAT) {
             let found = format!("{} of format {}", header.schema, header.format);
-            return Err(ExportError::NewerFormat { found });
+            return Err(ExportError::OtherFormat { found });
         }
-        Ok(Self { durability: header.durability, head: Position(header.head) })
+        let id = LogId::parse(&header.id);
+        let id = id.ok_or_else(|| not_an_export("its first line: `log` is not the id of a log"))?;
+        Ok(Self { id, durability: header.durability, head: Position(header.head) })
     }
 }
 

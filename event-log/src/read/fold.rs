@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto_events::codec::Storable;
 use proto_events::decider::Decider;
-use proto_events::envelope::{Committed, Metadata, RecordedEvent};
+use proto_events::envelope::{CommandDigest, Committed, Metadata, RecordedEvent};
 use proto_events::id::{Digest, Position, StreamId, Version};
 
 use crate::api::error::ReadError;
@@ -20,8 +20,8 @@ use crate::limits::COMMANDS_REMEMBERED;
 pub struct Answered {
     /// The command's id.
     pub command_id: String,
-    /// SHA-256 of the command's body.
-    pub digest: Digest,
+    /// The digest of the command's content, if a caller chose the command's id.
+    pub digest: Option<CommandDigest>,
     /// The version and position that the command reached.
     pub committed: Committed,
 }
@@ -107,8 +107,8 @@ where
 }
 
 impl<D> Folded<D> {
-    /// Remembers a command that appended, as the newest.
-    pub fn remember(&mut self, metadata: &Metadata) {
+    /// Remembers a command that appended, as the newest, with the digest of its content if one was kept.
+    pub fn remember(&mut self, metadata: &Metadata, digest: Option<CommandDigest>) {
         if self.answered.len() >= COMMANDS_REMEMBERED {
             self.answered.drain(..COMMANDS_REMEMBERED / 4);
             self.forgotten = true;
@@ -118,7 +118,7 @@ impl<D> Folded<D> {
         }
         self.answered.push(Answered {
             command_id: metadata.command_id.clone(),
-            digest: metadata.command_digest,
+            digest,
             committed: Committed { version: self.version, position: self.position },
         });
     }
@@ -156,7 +156,7 @@ where
             (self.version, self.position) = (version, Position(position));
         }
         self.last_hash = stored.hash;
-        self.remember(&stored.record.metadata);
+        self.remember(&stored.record.metadata, stored.record.metadata.command_digest);
         Ok(())
     }
 

@@ -5,15 +5,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use proto_events::id::LogId;
+
 use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::engine::files;
 use crate::engine::files::NEW;
 use crate::engine::head::HEAD_FILE;
+use crate::ports::{IdSource as _, RandomIds};
 use crate::sled::options::SledOptions;
 
-/// The only format of the log so far.
-pub(crate) const FORMAT: u32 = 1;
+/// The format of the log that this release reads and writes.
+pub(crate) const FORMAT: u32 = 2;
 
 /// Name of the marker.
 const FORMAT_FILE: &str = "taskreel.format";
@@ -37,7 +40,7 @@ pub(crate) fn io_error(path: &Path, what: &'static str) -> impl FnOnce(io::Error
 
 /// Checks that `dir` is a log that this program knows, or makes a new or empty directory one. Any other
 /// directory is refused before anything in it is touched.
-pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, OpenError> {
+pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<LogHeader, OpenError> {
     let not_a_log = |why: &str| OpenError::NotALog { path: dir.to_owned(), why: why.to_owned() };
     match std::fs::metadata(dir) {
         Ok(found) if found.is_dir() => {}
@@ -54,15 +57,16 @@ pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
         other => other.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be read"))?,
     };
     if let Some(text) = marker {
-        let durability = read_marker(dir, &text)?;
-        if let Some(asked) = options.durability.filter(|asked| *asked != durability) {
-            return Err(OpenError::OtherDurability { path: dir.to_owned(), found: durability, asked });
+        let header = read_marker(dir, &text)?;
+        let found = header.durability;
+        if let Some(asked) = options.durability.filter(|asked| *asked != found) {
+            return Err(OpenError::OtherDurability { path: dir.to_owned(), found, asked });
         }
         // Without this check sled would create an empty database in the place of the missing one.
         if dir.join(HEAD_FILE).exists() && !dir.join(DATA_FILE).exists() {
             return Err(not_a_log("its database file `db` is missing, although it has a HEAD file"));
         }
-        return Ok(durability);
+        return Ok(header);
     }
     if !is_empty(dir).map_err(io_error(dir, "the directory could not be read"))? {
         return Err(not_a_log("it has files, but no file taskreel.format"));
@@ -70,9 +74,10 @@ pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
     if !options.create {
         return Err(not_a_log("it is empty"));
     }
-    let durability = options.durability.unwrap_or_default();
-    write_marker(dir, TITLE, durability)?;
-    Ok(durability)
+    let id = LogId(RandomIds.random());
+    let header = LogHeader { format: FORMAT, id, durability: options.durability.unwrap_or_default() };
+    write_marker(dir, TITLE, header)?;
+    Ok(header)
 }
 
 /// The properties of a log that can be read without opening it.
@@ -81,6 +86,8 @@ pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<Durability, Open
 pub struct LogHeader {
     /// The log's format.
     pub format: u32,
+    /// The log's id, which its exports keep.
+    pub id: LogId,
     /// The failures that an acknowledged append survives.
     pub durability: Durability,
 }
@@ -90,18 +97,18 @@ pub struct LogHeader {
 /// # Errors
 /// [`OpenError`] if `dir` is not a log that this program knows.
 pub fn log_header(dir: &Path) -> Result<LogHeader, OpenError> {
-    let options = SledOptions { create: false, ..SledOptions::default() };
-    Ok(LogHeader { format: FORMAT, durability: claim(dir, options)? })
+    claim(dir, SledOptions { create: false, ..SledOptions::default() })
 }
 
-fn write_marker(dir: &Path, title: &str, durability: Durability) -> Result<(), OpenError> {
-    let text = format!("{title}\nformat {FORMAT}\ndurability {}\n", durability.name());
+fn write_marker(dir: &Path, title: &str, header: LogHeader) -> Result<(), OpenError> {
+    let LogHeader { format, id, durability } = header;
+    let text = format!("{title}\nformat {format}\ndurability {}\nid {id}\n", durability.name());
     files::replace(dir, FORMAT_FILE, &text)
         .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))
 }
 
 /// Claims a new or an empty directory for an import. Returns whether the directory was created.
-pub(crate) fn claim_for_import(dir: &Path, durability: Durability) -> Result<bool, OpenError> {
+pub(crate) fn claim_for_import(dir: &Path, header: LogHeader) -> Result<bool, OpenError> {
     let created = match std::fs::metadata(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => create(dir).map(|()| true)?,
         Err(error) => return Err(io_error(dir, "the directory could not be examined")(error)),
@@ -110,13 +117,13 @@ pub(crate) fn claim_for_import(dir: &Path, durability: Durability) -> Result<boo
     if !is_empty(dir).map_err(io_error(dir, "the directory could not be read"))? {
         return Err(OpenError::NotEmpty { path: dir.to_owned() });
     }
-    write_marker(dir, IMPORT_TITLE, durability)?;
+    write_marker(dir, IMPORT_TITLE, header)?;
     Ok(created)
 }
 
 /// Ends an import: all records are written, and the directory is a log from now on.
-pub(crate) fn end_import(dir: &Path, durability: Durability) -> Result<(), OpenError> {
-    write_marker(dir, TITLE, durability)
+pub(crate) fn end_import(dir: &Path, header: LogHeader) -> Result<(), OpenError> {
+    write_marker(dir, TITLE, header)
 }
 
 /// Undoes a failed import: removes the files it wrote, and the directory if it was created for it.
@@ -147,7 +154,7 @@ fn create(dir: &Path) -> Result<(), OpenError> {
     files::sync_dir(parent).map_err(io_error(parent, "the directory could not be synced"))
 }
 
-fn read_marker(dir: &Path, text: &str) -> Result<Durability, OpenError> {
+fn read_marker(dir: &Path, text: &str) -> Result<LogHeader, OpenError> {
     let damaged = || OpenError::NotALog {
         path: dir.to_owned(),
         why: "its file taskreel.format was not written by taskreel".to_owned(),
@@ -168,12 +175,15 @@ fn read_marker(dir: &Path, text: &str) -> Result<Durability, OpenError> {
     if found > FORMAT {
         return Err(OpenError::NewerFormat { path: dir.to_owned(), found, known: FORMAT });
     }
-    let durability = lines.next().and_then(|line| line.strip_prefix("durability ")).ok_or_else(damaged)?;
-    if found != FORMAT {
-        return Err(damaged());
+    if found < FORMAT {
+        return Err(OpenError::OlderFormat { path: dir.to_owned(), found, known: FORMAT });
     }
-    Durability::of_name(durability)
-        .ok_or_else(|| OpenError::UnknownDurability { path: dir.to_owned(), found: durability.to_owned() })
+    let name = lines.next().and_then(|line| line.strip_prefix("durability ")).ok_or_else(damaged)?;
+    let id = lines.next().and_then(|line| line.strip_prefix("id ")).and_then(LogId::parse);
+    let id = id.ok_or_else(damaged)?;
+    let durability = Durability::of_name(name)
+        .ok_or_else(|| OpenError::UnknownDurability { path: dir.to_owned(), found: name.to_owned() })?;
+    Ok(LogHeader { format: FORMAT, id, durability })
 }
 
 /// Whether a directory is empty, apart from an unfinished marker.

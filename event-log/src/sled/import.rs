@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use ::sled::Tree;
 use proto_events::codec::record::EncodedRecord;
-use proto_events::id::{ExpectedVersion, Version};
+use proto_events::id::{ExpectedVersion, LogId, Version};
 
 use crate::api::append::{Append, AppendPart};
 use crate::api::check;
@@ -29,8 +29,9 @@ use crate::engine::writer::sink::Tail;
 use crate::limits::{GROUP_APPENDS, IMPORT_GROUP_BYTES};
 use crate::sled::database::{PARTITION, head_error, open_database, refuse_blobs, sled_error};
 use crate::sled::dir;
-use crate::sled::dir::{DATA_FILE, FORMAT, io_error};
+use crate::sled::dir::{DATA_FILE, FORMAT, LogHeader, io_error};
 use crate::sled::index::BLOCKS_TREE;
+use crate::sled::open::header_fields;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::{SledSink, sync_all};
 
@@ -38,7 +39,7 @@ use crate::sled::sink::{SledSink, sync_all};
 pub struct SledImport {
     dir: PathBuf,
     created: bool,
-    durability: Durability,
+    header: LogHeader,
     writer: Option<Writer<SledSink>>,
     waiting: Vec<Append>,
     waiting_bytes: usize,
@@ -53,17 +54,18 @@ impl fmt::Debug for SledImport {
 }
 
 impl SledImport {
-    /// Begins a log in a new or an empty directory.
+    /// Begins a log of this id in a new or an empty directory.
     ///
     /// # Errors
     /// [`OpenError::NotEmpty`] if the directory holds anything, others if it cannot be written.
-    pub fn begin(dir: impl AsRef<Path>, durability: Durability) -> Result<Self, OpenError> {
+    pub fn begin(dir: impl AsRef<Path>, id: LogId, durability: Durability) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
-        let created = dir::claim_for_import(dir, durability)?;
+        let header = LogHeader { format: FORMAT, id, durability };
+        let created = dir::claim_for_import(dir, header)?;
         let mut import = Self {
             dir: dir.to_owned(),
             created,
-            durability,
+            header,
             writer: None,
             waiting: Vec::new(),
             waiting_bytes: 0,
@@ -124,13 +126,13 @@ impl SledImport {
         self.write().map_err(|error| head_error(&self.dir, error.to_string()))?;
         let Some(writer) = self.writer.take() else { return Ok(()) };
         let sink = writer.end().map_err(|why| head_error(&self.dir, why))?;
-        write_meta(&self.dir, &sink.meta, self.durability, self.epoch)?;
+        write_meta(&self.dir, &sink.meta, self.header, self.epoch)?;
         sync_all(&sink).map_err(io_error(&self.dir, "the imported log could not be made durable"))?;
         drop(sink);
         refuse_blobs(&self.dir)?;
         let released = dir::await_release(&self.dir);
         released.map_err(|why| head_error(&self.dir, why))?;
-        dir::end_import(&self.dir, self.durability)?;
+        dir::end_import(&self.dir, self.header)?;
         self.finished = true;
         Ok(())
     }
@@ -179,13 +181,9 @@ fn fresh_sink(dir: &Path, durability: Durability) -> Result<SledSink, OpenError>
 }
 
 /// Writes the tree `meta` as an opening expects it of a log that has records.
-fn write_meta(dir: &Path, meta: &Tree, durability: Durability, epoch: u64) -> Result<(), OpenError> {
-    let fields: [(&str, &[u8]); 3] = [
-        ("format", &FORMAT.to_be_bytes()),
-        ("durability", durability.name().as_bytes()),
-        ("epoch", &epoch.to_be_bytes()),
-    ];
-    for (key, value) in fields {
+fn write_meta(dir: &Path, meta: &Tree, header: LogHeader, epoch: u64) -> Result<(), OpenError> {
+    let epoch = ("epoch", epoch.to_be_bytes().to_vec());
+    for (key, value) in header_fields(header).into_iter().chain([epoch]) {
         meta.insert(key, value).map_err(|error| sled_error(dir, &error))?;
     }
     Ok(())

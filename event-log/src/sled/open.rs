@@ -9,7 +9,6 @@ use ::sled::{Db, Tree};
 use proto_events::id::Position;
 use tokio::sync::mpsc;
 
-use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
@@ -25,12 +24,12 @@ use crate::engine::writer::sink::{Sink as _, Tail};
 use crate::engine::{halt, keys};
 use crate::limits::WRITER_QUEUE_APPENDS;
 use crate::sled::database::{PARTITION, damaged, head_error, open_database, refuse_blobs, sled_error};
-use crate::sled::dir::{DATA_FILE, FORMAT, io_error};
+use crate::sled::dir::{DATA_FILE, LogHeader, io_error};
 use crate::sled::guard::Guarded;
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
 use crate::sled::options::SledOptions;
 use crate::sled::scan::{Scan, ScanError};
-use crate::sled::sink::{SledSink, Trees, catch_sled, sync_all};
+use crate::sled::sink::{SledSink, Trees, sync_all};
 use crate::sled::store::SledStore;
 use crate::sled::{dir, guard, index};
 
@@ -57,16 +56,17 @@ impl SledStore {
 
 /// Opens or creates the log in `dir`.
 pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
-    let durability = dir::claim(dir, options)?;
+    let header = dir::claim(dir, options)?;
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
-    let options = SledOptions { durability: Some(durability), create: false, ..options };
+    let options = SledOptions { durability: Some(header.durability), create: false, ..options };
     refuse_blobs(dir)?;
     let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
     let before = Holder::read(dir);
     let proven = head.as_ref().map(|head| head.position);
-    let mut guarded = guard::check_files(dir, head.as_ref(), durability)?;
+    let mut guarded = guard::check_files(dir, head.as_ref(), header.durability)?;
     halt::pass("guarded");
-    let opened = open_database(dir, options).and_then(|db| start(dir, options, head, db, &mut guarded));
+    let opened =
+        open_database(dir, options).and_then(|db| start((dir, header, options), head, db, &mut guarded));
     let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // The directory is free as soon as the error is returned; a second error is less important than the
@@ -77,8 +77,7 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
 }
 
 fn start(
-    dir: &Path,
-    options: SledOptions,
+    (dir, header, options): (&Path, LogHeader, SledOptions),
     head: Option<Head>,
     db: Db,
     guarded: &mut Guarded,
@@ -86,7 +85,6 @@ fn start(
     halt::pass("database open");
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
-    let durability = options.durability.unwrap_or_default();
     let kept = load_index(dir, &meta, &blocks, &log, guarded)?;
     let kept = match older_head(kept.as_ref(), head.as_ref()) {
         Some(note) => {
@@ -99,7 +97,7 @@ fn start(
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
     let mut scan = scan(dir, &log, (kept, next_block), head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
-    let epoch = raise_epoch(dir, &meta, durability, scan.index.next_ordinal() == 0)?;
+    let epoch = raise_epoch(dir, &meta, header, scan.index.next_ordinal() == 0)?;
     for ordinal in leftover {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
@@ -118,7 +116,7 @@ fn start(
         block_spacer: Spacer::after(last_spaced(&blocks).map_err(|error| sled_error(dir, &error))?),
         blocks,
         meta,
-        durability,
+        durability: header.durability,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
         dir: dir.to_owned(),
         db,
@@ -126,7 +124,6 @@ fn start(
     save_blocks(&mut sink, &mut scan).map_err(|why| damaged(dir, why))?;
     sync_all(&sink).map_err(io_error(dir, "the new epoch could not be made durable"))?;
     halt::pass("epoch synced");
-    remove_snapshots(dir, &sink, guarded)?;
     refuse_blobs(dir)?;
     let head = Head { position: scan.index.head(), frontier: scan.frontier.clone() };
     sink.write_head(&head).map_err(|why| head_error(dir, why))?;
@@ -140,7 +137,7 @@ fn start(
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let trees = Trees { log, chunks, blocks: sink.blocks.clone() };
-    spawn((dir, options), trees, sink, Shared::new(fence, scan.index), tail)
+    spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 
 /// Loads the kept index, unless there is none or it does not match the log.
@@ -179,30 +176,6 @@ fn older_head(kept: Option<&KeptIndex>, head: Option<&Head>) -> Option<OpenNote>
     is_older.then_some(OpenNote::HeadOlder { head: head.position, index: kept.position })
 }
 
-/// The tree in which earlier releases kept snapshots of states.
-const SNAPSHOTS: &str = "snapshots";
-
-/// Removes the snapshots that an earlier release kept, once. Syncs the removal before anything else is
-/// written, since sled may reuse the segments that it frees. An empty tree, which every log of such a release
-/// has, is not noted.
-fn remove_snapshots(dir: &Path, sink: &SledSink, guarded: &mut Guarded) -> Result<(), OpenError> {
-    if !sink.db.tree_names().iter().any(|name| *name == SNAPSHOTS) {
-        return Ok(());
-    }
-    let removed = catch_sled(|| {
-        let held_any = !sink.db.open_tree(SNAPSHOTS)?.is_empty();
-        sink.db.drop_tree(SNAPSHOTS).map(|_| held_any)
-    });
-    match removed {
-        Ok(held_any) => guarded.notes.extend(held_any.then_some(OpenNote::SnapshotsRemoved)),
-        // The next opening tries once more.
-        Err(why) => {
-            tracing::warn!(dir = %dir.display(), why, "snapshots of an earlier release were not removed");
-        }
-    }
-    sync_all(sink).map_err(io_error(dir, "the removal of the snapshots could not be made durable"))
-}
-
 /// Hands over the sorted blocks of the index that the scan has built.
 fn save_blocks(sink: &mut SledSink, scan: &mut Scan) -> Result<(), String> {
     let finished = scan.blocks.take_finished();
@@ -218,7 +191,7 @@ fn last_spaced(tree: &Tree) -> Result<Option<u64>, ::sled::Error> {
 }
 
 fn spawn(
-    (dir, options): (&Path, SledOptions),
+    (dir, header, options): (&Path, LogHeader, SledOptions),
     trees: Trees,
     sink: SledSink,
     shared: Shared,
@@ -233,6 +206,7 @@ fn spawn(
     let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
         dir: dir.to_owned(),
+        header,
         options,
         shared,
         slots: StreamSlots::default(),
@@ -307,21 +281,30 @@ fn chunk_tail(dir: &Path, chunks: &Tree, head: Position) -> Result<ChunkTail, Op
         .unwrap_or_else(|_| Err(damaged(dir, "the database panicked while the chunks were read")))
 }
 
+/// Returns the fields of the header as the tree `meta` has them.
+pub(crate) fn header_fields(header: LogHeader) -> [(&'static str, Vec<u8>); 3] {
+    let durability = header.durability.name().as_bytes().to_vec();
+    [
+        ("format", header.format.to_be_bytes().to_vec()),
+        ("durability", durability),
+        ("id", header.id.0.to_vec()),
+    ]
+}
+
 /// Raises the epoch, and writes or compares the other fields of the tree `meta`. Durable with the next flush.
-fn raise_epoch(dir: &Path, meta: &Tree, durability: Durability, empty: bool) -> Result<u64, OpenError> {
+fn raise_epoch(dir: &Path, meta: &Tree, header: LogHeader, empty: bool) -> Result<u64, OpenError> {
     let get = |key: &str| meta.get(key).map_err(|error| sled_error(dir, &error));
     let set = |key: &str, value: &[u8]| meta.insert(key, value).map_err(|error| sled_error(dir, &error));
-    let format = FORMAT.to_be_bytes();
-    // A first opening that a power failure cut short may have left only one of them. No append was
+    // A first opening that a power failure cut short may have left only some of them. No append was
     // acknowledged then.
-    for (key, value) in [("format", &format[..]), ("durability", durability.name().as_bytes())] {
+    for (key, value) in header_fields(header) {
         match get(key)? {
             Some(known) if *known == *value => {}
-            None if empty => set(key, value).map(drop)?,
+            None if empty => set(key, &value).map(drop)?,
             _ => {
                 return Err(damaged(
                     dir,
-                    "taskreel.format and the database disagree on its format or durability",
+                    format!("taskreel.format and the database disagree on the log's {key}"),
                 ));
             }
         }

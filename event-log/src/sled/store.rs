@@ -25,12 +25,14 @@ use crate::engine::values::Values;
 use crate::engine::writer::shared::{Job, Shared};
 use crate::engine::{reading, scan_value, writer};
 use crate::sled::dir;
+use crate::sled::dir::LogHeader;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::Trees;
 
 /// A log in a directory. Dropping it closes it.
 pub struct SledStore {
     pub(crate) dir: PathBuf,
+    pub(crate) header: LogHeader,
     /// Options for a reopening, with the log's own durability. If the log is gone, no new one is created in
     /// its place.
     pub(crate) options: SledOptions,
@@ -57,9 +59,14 @@ impl SledStore {
         &self.dir
     }
 
+    /// Returns the header of the log.
+    pub fn header(&self) -> LogHeader {
+        self.header
+    }
+
     /// Returns the durability of the log, as its header states it.
     pub fn durability(&self) -> Durability {
-        self.options.durability.unwrap_or_default()
+        self.header.durability
     }
 
     /// Returns the notes of the opening; empty after a clean close.
@@ -195,9 +202,9 @@ impl EventStore for SledStore {
     }
 
     fn close(&self) -> Result<(), CloseError> {
-        let Some(writer) = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return Ok(());
-        };
+        // Held to the end: whoever closes beside this call returns when the directory is free, not before.
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(writer) = writer.take() else { return Ok(()) };
         self.shared.closing.notify_one();
         let ended = writer.join().unwrap_or_else(|_| Err("the writer panicked".to_owned()));
         self.shared.end_feeds();

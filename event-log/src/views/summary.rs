@@ -71,8 +71,8 @@ fn outcome(event: &CallEvent) -> String {
         CallEvent::Reconciled { verdict, by, .. } => {
             let by = match by {
                 VerdictBy::Probe => "the tool's probe",
-                VerdictBy::Operator(name) if name.is_empty() => "a person",
-                VerdictBy::Operator(name) => name,
+                VerdictBy::Operator(person) if person.name.is_empty() => "a person",
+                VerdictBy::Operator(person) => &person.name,
             };
             format!("· {} ({by})", verdict_text(verdict))
         }
@@ -105,6 +105,7 @@ fn task(event: &TaskEvent) -> String {
             let keys: Vec<_> = entries.iter().map(|(key, _)| key).collect();
             keys.join(", ")
         }
+        TaskEvent::PostedAgain { .. } => "the task was posted again with new items".to_owned(),
         TaskEvent::CancelRequested { reason } => reason.clone().unwrap_or_default(),
         TaskEvent::ApprovalRequested(asked) => {
             format!("tool {} {} · {}", asked.tool, one_line(&asked.args), asked.capabilities.join(", "))

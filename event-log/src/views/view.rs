@@ -14,7 +14,6 @@ use proto_events::tool_store::ToolStore;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
-use crate::audit::export::basis;
 use crate::audit::json::{call_kind, event_json, number, object, text, text_or_null};
 use crate::jsonl::line::hex;
 use crate::read::fold::{Folded, fold_stream};
@@ -232,7 +231,7 @@ pub fn event_rows(stored: &StoredRecord) -> Vec<EventRow> {
             causation_id: metadata.causation_id.clone(),
             correlation_id: metadata.correlation_id.clone(),
             principal: metadata.principal.name.clone(),
-            principal_basis: basis(stored),
+            principal_basis: stored.record.metadata.principal.basis.as_str(),
             set_id: hex(&record.set_id),
             event: match event.body() {
                 None => Err("its body is missing from the log".to_owned()),

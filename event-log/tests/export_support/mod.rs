@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use proto_events::id::LogId;
 use taskreel_log::api::{Append, EventReader, EventStore, ReadError};
 use taskreel_log::audit;
 use taskreel_log::sled::SledStore;
@@ -38,9 +39,9 @@ pub(crate) fn fill(dir: &Path) -> Author {
     author.unwrap()
 }
 
-pub(crate) fn exported(reader: &dyn EventReader, durability: &str) -> String {
+pub(crate) fn exported(reader: &dyn EventReader, id: LogId, durability: &str) -> String {
     let mut text = String::new();
-    audit::export(reader, durability, |line| {
+    audit::export(reader, id, durability, |line| {
         text.push_str(line);
         text.push('\n');
         Ok::<(), ReadError>(())
@@ -52,7 +53,7 @@ pub(crate) fn exported(reader: &dyn EventReader, durability: &str) -> String {
 /// Returns the export of the log in a directory.
 pub(crate) fn export_of(dir: &Path) -> String {
     let store = SledStore::open(dir).unwrap();
-    let text = exported(&store, store.durability().name());
+    let text = exported(&store, store.header().id, store.durability().name());
     store.close().unwrap();
     text
 }

@@ -6,7 +6,7 @@ use crate::call::outcome::{CancelStage, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
-use crate::id::Digest;
+use crate::limits::LATE_RESULT_BYTES_MAX;
 
 /// A call and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,9 +241,11 @@ impl CallBook {
 
 /// An answer that is not the call's, kept as evidence.
 fn late(answer: CallEvent) -> CallEvent {
-    let ignored = |call_id, attempt, succeeded, text: &str| {
-        let digest = Digest::of(text.as_bytes());
-        CallEvent::LateResultIgnored { call_id, attempt, succeeded, digest }
+    let ignored = |call_id, attempt, succeeded, said: &str| {
+        let end = said.char_indices().map(|(at, letter)| at + letter.len_utf8());
+        let end = end.take_while(|end| *end <= LATE_RESULT_BYTES_MAX).last().unwrap_or_default();
+        let said = said.get(..end).unwrap_or_default().to_owned();
+        CallEvent::LateResultIgnored { call_id, attempt, succeeded, said }
     };
     match answer {
         CallEvent::Succeeded { call_id, attempt, result, .. } => {

@@ -2,6 +2,7 @@
 
 use crate::call::outcome::{CallFailure, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::CallRequested;
+use crate::envelope::Principal;
 use crate::json::JsonText;
 
 /// A command about a call.
@@ -72,7 +73,7 @@ pub enum CallCommand {
         /// The reason.
         reason: String,
         /// The name of the person who decided this.
-        by: String,
+        by: Principal,
     },
 }
 

@@ -2,7 +2,7 @@
 
 use crate::call::outcome::{CallFailure, CancelStage, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::CallRequested;
-use crate::id::Digest;
+use crate::envelope::Principal;
 use crate::json::JsonText;
 
 /// An event of a call.
@@ -87,7 +87,7 @@ pub enum CallEvent {
         /// The reason, as given by the person.
         reason: String,
         /// The name of the person who decided this.
-        by: String,
+        by: Principal,
     },
     /// A result arrived after the call was closed: kept as evidence, never folded into an outcome (R6).
     LateResultIgnored {
@@ -97,8 +97,10 @@ pub enum CallEvent {
         attempt: u32,
         /// Whether the attempt succeeded.
         succeeded: bool,
-        /// The SHA-256 of the result or error text.
-        digest: Digest,
+        /// The result as JSON text or the error's message, its first [`LATE_RESULT_BYTES_MAX`] bytes.
+        ///
+        /// [`LATE_RESULT_BYTES_MAX`]: crate::limits::LATE_RESULT_BYTES_MAX
+        said: String,
     },
 }
 

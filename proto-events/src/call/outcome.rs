@@ -1,5 +1,6 @@
 //! The values that describe the end of a call: failures, verdicts, token usage, the stage of a cancellation.
 
+use crate::envelope::Principal;
 use crate::json::JsonText;
 
 /// The point at which a call failed.
@@ -66,7 +67,7 @@ pub enum VerdictBy {
     /// The tool's own probe.
     Probe,
     /// A person, by name if known.
-    Operator(String),
+    Operator(Principal),
 }
 
 /// The tokens that a provider reports for one inference.

@@ -93,8 +93,6 @@ pub struct CallRequested {
     /// The checked arguments of a tool, the parameters of an inference, or the task for another agent. A
     /// retry sends the same bytes (R3).
     pub args: JsonText,
-    /// The SHA-256 of the text of `args`.
-    pub args_digest: Digest,
     /// The idempotency key, equal in every attempt (R2).
     pub idempotency_key: String,
     /// The recovery mode, used when the outcome is lost.
@@ -146,7 +144,7 @@ pub struct NewCall {
 }
 
 impl CallRequested {
-    /// Creates an intent and computes the digest of its arguments. It does not retry the target's own errors,
+    /// Creates an intent. It does not retry the target's own errors,
     /// has no window, deadline, capability, approval or prompt, and an empty origin; callers set these fields
     /// afterwards.
     pub fn of(call: NewCall) -> Self {
@@ -155,7 +153,6 @@ impl CallRequested {
             call_id,
             kind,
             target,
-            args_digest: Digest::of(args.as_str().as_bytes()),
             args,
             idempotency_key,
             recovery: call.recovery,

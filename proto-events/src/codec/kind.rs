@@ -30,6 +30,8 @@ kinds! {
     APPROVAL_DECIDED = 10, "ApprovalDecided";
     /// A message to or from the model, outside any conversation.
     INFER_MESSAGE_APPENDED = 11, "InferMessageAppended";
+    /// A task was posted again with new items.
+    POSTED_AGAIN = 12, "PostedAgain";
     /// A session was opened.
     OPENED = 100, "Opened";
     /// A session's leading system message was set.

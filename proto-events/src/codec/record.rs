@@ -12,14 +12,19 @@
 //! | hashed | 2 + 2 | this record's number within the set, from 0; how many records the set has |
 //! | hashed | 4 + 8 | partition; epoch of the writer |
 //! | hashed | 8 | time in microseconds since 1970-01-01 UTC, signed |
-//! | hashed | text + 32 | command id; SHA-256 of the command's body |
+//! | hashed | text | command id |
 //! | hashed | text | causation id |
 //! | hashed | text | correlation id |
 //! | hashed | text + 1 | principal's name; basis: 0 asserted, 1 authenticated |
+//! | hashed | 2 + n | optional fields by ascending tag, n bytes in all; each is tag (2), length (2), content |
 //! | hashed | 32 | leaf hash of the stream's previous record; zeros for its first |
 //! | hashed | 2 | how many events: 1 to [`EVENTS_PER_APPEND_MAX`] |
 //! | hashed | 39 each | for each event: kind (2), schema version (1), body length (4), SHA-256(salt ‖ body) (32) |
 //! | beside | 17 + body each | for each event: place (1), salt (16), body |
+//!
+//! The optional field 1 is the digest of a command whose id its caller chose: SHA-256(s ‖ content), with s the
+//! SHA-256 of the salts of all events of the record, in order. A reader skips a field that it does not know, but
+//! refuses one of tag 0x8000 or higher.
 //!
 //! Place 0 is a body stored inline, as above. Place 1 is a body stored in chunks outside the record: the salt
 //! is followed by the number of chunks (2) and the SHA-256(salt ‖ chunk) (32) of each. 2 (erased) is
@@ -42,10 +47,10 @@ mod stored;
 mod view;
 
 pub use chunk::Detached;
-pub use draft::{EventBody, RecordDraft};
+pub use draft::{EventBody, HeaderField, RecordDraft};
 pub use encoded::EncodedRecord;
 pub use error::RecordError;
 pub use event_view::{EventView, Events};
-pub use format::FORMAT;
+pub use format::{FORMAT, REQUIRED_FIELDS};
 pub use stored::{Body, Record, StoredEvent};
-pub use view::RecordView;
+pub use view::{Fields, RecordView};

@@ -4,9 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::request::CallOrigin;
 use crate::codec::error::FieldError;
-use crate::codec::stored_model::json;
+use crate::codec::stored_model::{PrincipalV1, json};
 use crate::codec::upcast::first_version;
-use crate::id::Digest;
 use crate::task::approval::{ApprovalDecided, ApprovalRequested};
 
 #[derive(Serialize, Deserialize)]
@@ -15,7 +14,6 @@ pub(super) struct ApprovalRequestedV1 {
     call_id: String,
     tool: String,
     args: String,
-    args_digest: [u8; 32],
     capabilities: Vec<String>,
     run: u32,
     part: u32,
@@ -29,7 +27,7 @@ pub(super) struct ApprovalDecidedV1 {
     approval_id: String,
     approved: bool,
     reason: Option<String>,
-    decided_by: String,
+    decided_by: PrincipalV1,
 }
 
 first_version!(ApprovalRequestedV1, ApprovalDecidedV1);
@@ -42,7 +40,6 @@ impl ApprovalRequestedV1 {
             call_id: asked.call_id.clone(),
             tool: asked.tool.clone(),
             args: asked.args.as_str().to_owned(),
-            args_digest: asked.args_digest.0,
             capabilities: asked.capabilities.clone(),
             run,
             part,
@@ -59,7 +56,6 @@ impl ApprovalRequestedV1 {
             call_id: self.call_id,
             tool: self.tool,
             args: json(&self.args)?,
-            args_digest: Digest(self.args_digest),
             capabilities: self.capabilities,
             origin: CallOrigin { run, part, step, infer_call, part_call_id },
         })
@@ -69,11 +65,11 @@ impl ApprovalRequestedV1 {
 impl ApprovalDecidedV1 {
     pub(super) fn of(decided: &ApprovalDecided) -> Self {
         let ApprovalDecided { approval_id, approved, reason, decided_by } = decided.clone();
-        Self { approval_id, approved, reason, decided_by }
+        Self { approval_id, approved, reason, decided_by: PrincipalV1::of(decided_by) }
     }
 
-    pub(super) fn read(self) -> ApprovalDecided {
+    pub(super) fn read(self) -> Result<ApprovalDecided, FieldError> {
         let Self { approval_id, approved, reason, decided_by } = self;
-        ApprovalDecided { approval_id, approved, reason, decided_by }
+        Ok(ApprovalDecided { approval_id, approved, reason, decided_by: decided_by.read()? })
     }
 }

@@ -9,8 +9,8 @@ use crate::codec::code::Coded;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::Payload;
-use crate::codec::stored_model::json;
-use crate::codec::upcast::{Schema, first_version, read, write};
+use crate::codec::stored_model::{PrincipalV1, json};
+use crate::codec::upcast::{first_version, read, write};
 use crate::envelope::Timestamp;
 use crate::id::{Digest, Version};
 
@@ -20,49 +20,22 @@ pub(super) struct RequestedV1 {
     kind: u8,
     target: String,
     args: String,
-    args_digest: [u8; 32],
     idempotency_key: String,
     recovery: u8,
+    recovery_source: String,
     timeout_ms: u64,
     max_attempts: u32,
+    retry_errors: bool,
+    window_ms: Option<u64>,
+    deadline: Option<i64>,
+    capabilities: Vec<String>,
+    approval: Option<String>,
     run: u32,
     part: u32,
     step: u32,
     infer_call: Option<String>,
     part_call_id: Option<String>,
     prompt: Option<PromptV1>,
-}
-
-/// Version 2 of the intent: adds the source of the recovery mode, retries of errors, limits in time,
-/// capabilities and the approval.
-#[derive(Serialize, Deserialize)]
-pub(super) struct RequestedV2 {
-    first: RequestedV1,
-    recovery_source: String,
-    retry_errors: bool,
-    window_ms: Option<u64>,
-    deadline: Option<i64>,
-    capabilities: Vec<String>,
-    approval: Option<String>,
-}
-
-impl Schema<'_> for RequestedV2 {
-    const VERSION: u8 = 2;
-    type Previous = RequestedV1;
-
-    /// Fills in the former behaviour: the tool's registration decided, and only transient failures of a model
-    /// were retried.
-    fn upcast(first: RequestedV1) -> Self {
-        Self {
-            first,
-            recovery_source: "tool".to_owned(),
-            retry_errors: false,
-            window_ms: None,
-            deadline: None,
-            capabilities: Vec::new(),
-            approval: None,
-        }
-    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -128,15 +101,15 @@ struct ReconciledV1 {
     verdict: u8,
     /// The result, or the reason why the verdict is inconclusive.
     says: String,
-    /// The operator's name; `None` for the tool's probe.
-    operator: Option<String>,
+    /// The operator; `None` for the tool's probe.
+    operator: Option<PrincipalV1>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct AbandonedV1 {
     call_id: String,
     reason: String,
-    by: String,
+    by: PrincipalV1,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -144,7 +117,7 @@ struct LateResultV1 {
     call_id: String,
     attempt: u32,
     succeeded: bool,
-    digest: [u8; 32],
+    said: String,
 }
 
 first_version!(
@@ -162,7 +135,7 @@ first_version!(
 
 pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
     match event.clone() {
-        CallEvent::Requested(request) => write(kind::CALL_REQUESTED, &RequestedV2::of(*request)),
+        CallEvent::Requested(request) => write(kind::CALL_REQUESTED, &RequestedV1::of(*request)),
         CallEvent::Dispatched { call_id, attempt, epoch, delay_ms, cause } => {
             write(kind::CALL_DISPATCHED, &DispatchedV1 { call_id, attempt, epoch, delay_ms, cause })
         }
@@ -189,16 +162,15 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
             let (verdict, says) = verdict_of(&verdict);
             let operator = match by {
                 VerdictBy::Probe => None,
-                VerdictBy::Operator(name) => Some(name),
+                VerdictBy::Operator(operator) => Some(PrincipalV1::of(operator)),
             };
             write(kind::CALL_RECONCILED, &ReconciledV1 { call_id, attempt, verdict, says, operator })
         }
         CallEvent::Abandoned { call_id, reason, by } => {
-            write(kind::CALL_ABANDONED, &AbandonedV1 { call_id, reason, by })
+            write(kind::CALL_ABANDONED, &AbandonedV1 { call_id, reason, by: PrincipalV1::of(by) })
         }
-        CallEvent::LateResultIgnored { call_id, attempt, succeeded, digest } => {
-            let digest = digest.0;
-            write(kind::LATE_RESULT_IGNORED, &LateResultV1 { call_id, attempt, succeeded, digest })
+        CallEvent::LateResultIgnored { call_id, attempt, succeeded, said } => {
+            write(kind::LATE_RESULT_IGNORED, &LateResultV1 { call_id, attempt, succeeded, said })
         }
     }
 }
@@ -207,7 +179,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
     let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
     Ok(match kind {
         kind::CALL_REQUESTED => {
-            let stored: RequestedV2 = read(kind, schema, body)?;
+            let stored: RequestedV1 = read(kind, schema, body)?;
             CallEvent::Requested(Box::new(stored.read().map_err(damaged)?))
         }
         kind::CALL_DISPATCHED => {
@@ -239,16 +211,17 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
         kind::CALL_RECONCILED => {
             let ReconciledV1 { call_id, attempt, verdict, says, operator } = read(kind, schema, body)?;
             let verdict = read_verdict(verdict, says).map_err(damaged)?;
+            let operator = operator.map(PrincipalV1::read).transpose().map_err(damaged)?;
             let by = operator.map_or(VerdictBy::Probe, VerdictBy::Operator);
             CallEvent::Reconciled { call_id, attempt, verdict, by }
         }
         kind::CALL_ABANDONED => {
             let AbandonedV1 { call_id, reason, by } = read(kind, schema, body)?;
-            CallEvent::Abandoned { call_id, reason, by }
+            CallEvent::Abandoned { call_id, reason, by: by.read().map_err(damaged)? }
         }
         kind::LATE_RESULT_IGNORED => {
-            let LateResultV1 { call_id, attempt, succeeded, digest } = read(kind, schema, body)?;
-            CallEvent::LateResultIgnored { call_id, attempt, succeeded, digest: Digest(digest) }
+            let LateResultV1 { call_id, attempt, succeeded, said } = read(kind, schema, body)?;
+            CallEvent::LateResultIgnored { call_id, attempt, succeeded, said }
         }
         _ => {
             return Err(CodecError::UnknownKind { kind, category: "call" });
@@ -274,68 +247,53 @@ pub(super) fn read_verdict(code: u8, says: String) -> Result<Verdict, FieldError
     }
 }
 
-impl RequestedV2 {
-    pub(super) fn of(mut request: CallRequested) -> Self {
-        Self {
-            recovery_source: std::mem::take(&mut request.recovery_source),
-            retry_errors: request.retry_errors,
-            window_ms: request.window_ms,
-            deadline: request.deadline.map(|deadline| deadline.0),
-            capabilities: std::mem::take(&mut request.capabilities),
-            approval: request.approval.take(),
-            first: RequestedV1::of(request),
-        }
-    }
-
-    pub(super) fn read(self) -> Result<CallRequested, FieldError> {
-        let first = self.first;
-        Ok(CallRequested {
-            call_id: first.call_id,
-            kind: CallKind::of_code(first.kind)?,
-            target: first.target,
-            args: json(&first.args)?,
-            args_digest: Digest(first.args_digest),
-            idempotency_key: first.idempotency_key,
-            recovery: Recovery::of_code(first.recovery)?,
-            recovery_source: self.recovery_source,
-            timeout_ms: first.timeout_ms,
-            max_attempts: first.max_attempts,
-            retry_errors: self.retry_errors,
-            window_ms: self.window_ms,
-            deadline: self.deadline.map(Timestamp),
-            capabilities: self.capabilities,
-            approval: self.approval,
-            origin: CallOrigin {
-                run: first.run,
-                part: first.part,
-                step: first.step,
-                infer_call: first.infer_call,
-                part_call_id: first.part_call_id,
-            },
-            prompt: first.prompt.map(PromptV1::read),
-        })
-    }
-}
-
 impl RequestedV1 {
     fn of(request: CallRequested) -> Self {
+        let CallOrigin { run, part, step, infer_call, part_call_id } = request.origin;
         Self {
             call_id: request.call_id,
             kind: request.kind.code(),
             target: request.target,
             args: request.args.as_str().to_owned(),
-            args_digest: request.args_digest.0,
             idempotency_key: request.idempotency_key,
             recovery: request.recovery.code(),
+            recovery_source: request.recovery_source,
             timeout_ms: request.timeout_ms,
             max_attempts: request.max_attempts,
-            run: request.origin.run,
-            part: request.origin.part,
-            step: request.origin.step,
-            infer_call: request.origin.infer_call,
-            part_call_id: request.origin.part_call_id,
+            retry_errors: request.retry_errors,
+            window_ms: request.window_ms,
+            deadline: request.deadline.map(|deadline| deadline.0),
+            capabilities: request.capabilities,
+            approval: request.approval,
+            run,
+            part,
+            step,
+            infer_call,
+            part_call_id,
             prompt: request.prompt.map(PromptV1::of),
         }
+    }
+
+    fn read(self) -> Result<CallRequested, FieldError> {
+        let Self { run, part, step, infer_call, part_call_id, .. } = self;
+        Ok(CallRequested {
+            call_id: self.call_id,
+            kind: CallKind::of_code(self.kind)?,
+            target: self.target,
+            args: json(&self.args)?,
+            idempotency_key: self.idempotency_key,
+            recovery: Recovery::of_code(self.recovery)?,
+            recovery_source: self.recovery_source,
+            timeout_ms: self.timeout_ms,
+            max_attempts: self.max_attempts,
+            retry_errors: self.retry_errors,
+            window_ms: self.window_ms,
+            deadline: self.deadline.map(Timestamp),
+            capabilities: self.capabilities,
+            approval: self.approval,
+            origin: CallOrigin { run, part, step, infer_call, part_call_id },
+            prompt: self.prompt.map(PromptV1::read),
+        })
     }
 }
 

@@ -5,12 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::codec::code::Coded;
 use crate::codec::error::FieldError;
+use crate::envelope::{Basis, Principal};
+use crate::id::Digest;
 use crate::json::{JsonObject, JsonText};
 use crate::model::artifact::Artifact;
 use crate::model::llm_message::{LlmMessage, LlmRole};
 use crate::model::message::Message;
 use crate::model::part::Part;
-use crate::model::posted::PostedTask;
+use crate::model::posted::{PostedSource, PostedTask};
 use crate::model::task_state::TaskState;
 use crate::turn::TurnMessage;
 
@@ -70,6 +72,7 @@ pub(super) struct PostedTaskV1<'a> {
     flow_state: &'a str,
     #[serde(borrow)]
     created_at: Option<&'a str>,
+    source: Option<[u8; 32]>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -184,6 +187,23 @@ impl<'a> ArtifactV1<'a> {
     }
 }
 
+/// A person or program, and how its name is known.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PrincipalV1 {
+    name: String,
+    basis: u8,
+}
+
+impl PrincipalV1 {
+    pub(super) fn of(principal: Principal) -> Self {
+        Self { name: principal.name, basis: principal.basis.code() }
+    }
+
+    pub(super) fn read(self) -> Read<Principal> {
+        Ok(Principal { name: self.name, basis: Basis::of_code(self.basis)? })
+    }
+}
+
 impl<'a> PostedTaskV1<'a> {
     pub(super) fn of(task: &'a PostedTask) -> Self {
         Self {
@@ -194,6 +214,7 @@ impl<'a> PostedTaskV1<'a> {
             metadata: ObjectV1::of(&task.metadata),
             flow_state: task.flow_state.as_str(),
             created_at: task.created_at.as_deref(),
+            source: task.source.map(|source| source.digest.0),
         }
     }
 
@@ -206,6 +227,8 @@ impl<'a> PostedTaskV1<'a> {
             metadata: self.metadata.read()?,
             flow_state: json(self.flow_state)?,
             created_at: owned(self.created_at),
+            // The event has the id that the task was given in any case.
+            source: self.source.map(|digest| PostedSource { digest: Digest(digest), names_id: true }),
         })
     }
 }

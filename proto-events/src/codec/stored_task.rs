@@ -9,9 +9,9 @@ use crate::codec::stored_approval::{ApprovalDecidedV1, ApprovalRequestedV1};
 use crate::codec::stored_model::{
     ArtifactV1, MessageV1, ObjectV1, PostedTaskV1, TurnMessageV1, state_code, state_of,
 };
-use crate::codec::upcast::{Schema, first_version, read, write};
+use crate::codec::upcast::{first_version, read, write};
 use crate::codec::{kind, payload, stored_call};
-use crate::id::Category;
+use crate::id::{Category, Digest};
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::event::TaskEvent;
@@ -20,22 +20,7 @@ use crate::task::event::TaskEvent;
 struct StateChangedV1 {
     from: u8,
     to: u8,
-}
-
-#[derive(Serialize, Deserialize)]
-struct StateChangedV2 {
-    first: StateChangedV1,
     budget: Option<LimitUseV1>,
-}
-
-impl Schema<'_> for StateChangedV2 {
-    const VERSION: u8 = 2;
-    type Previous = StateChangedV1;
-
-    /// Before, a budget that ended a run stood in the text of the error alone.
-    fn upcast(first: StateChangedV1) -> Self {
-        Self { first, budget: None }
-    }
 }
 
 /// A limit of a budget, what was used of it, and what was allowed.
@@ -64,6 +49,11 @@ struct ArtifactAppendedV1<'a> {
 }
 
 #[derive(Serialize, Deserialize)]
+struct PostedAgainV1 {
+    source: [u8; 32],
+}
+
+#[derive(Serialize, Deserialize)]
 struct CancelRequestedV1 {
     reason: Option<String>,
 }
@@ -75,6 +65,7 @@ first_version!(
     ArtifactAppendedV1<'a>,
     ObjectV1<'a>,
     CancelRequestedV1,
+    PostedAgainV1,
     TurnMessageV1<'a>
 );
 
@@ -87,7 +78,7 @@ pub fn state_after(kind: u16, schema: u8, body: &[u8]) -> Result<Option<TaskStat
     let damaged = |why: String| CodecError::Damaged { kind, why };
     let code = match (kind, schema) {
         (kind::SUBMITTED, 1) => payload::read_front::<(&str, u8)>(body).map_err(damaged)?.1,
-        (kind::STATE_CHANGED, _) => read::<StateChangedV2>(kind, schema, body)?.first.to,
+        (kind::STATE_CHANGED, _) => read::<StateChangedV1>(kind, schema, body)?.to,
         (kind::SUBMITTED, found) => return Err(CodecError::UnknownSchema { kind, found, known: 1 }),
         _ => return Ok(None),
     };
@@ -101,10 +92,11 @@ impl Storable for TaskEvent {
         match self {
             Self::Submitted(posted) => write(kind::SUBMITTED, &PostedTaskV1::of(posted)),
             Self::StateChanged { from, to, budget } => {
-                let first = StateChangedV1 { from: state_code(*from), to: state_code(*to) };
+                let (from, to) = (state_code(*from), state_code(*to));
                 let budget = budget.as_ref().map(LimitUseV1::of);
-                write(kind::STATE_CHANGED, &StateChangedV2 { first, budget })
+                write(kind::STATE_CHANGED, &StateChangedV1 { from, to, budget })
             }
+            Self::PostedAgain { source } => write(kind::POSTED_AGAIN, &PostedAgainV1 { source: source.0 }),
             Self::MessageAppended(message) => write(kind::TASK_MESSAGE_APPENDED, &MessageV1::of(message)),
             Self::ArtifactAppended { artifact, part } => {
                 let stored = ArtifactAppendedV1 { artifact: ArtifactV1::of(artifact), part: *part };
@@ -133,11 +125,15 @@ impl Storable for TaskEvent {
                 Self::Submitted(Box::new(stored.read().map_err(damaged)?))
             }
             kind::STATE_CHANGED => {
-                let StateChangedV2 { first, budget } = read(kind, schema, body)?;
-                let from = state_of(first.from).map_err(damaged)?;
-                let to = state_of(first.to).map_err(damaged)?;
+                let StateChangedV1 { from, to, budget } = read(kind, schema, body)?;
+                let from = state_of(from).map_err(damaged)?;
+                let to = state_of(to).map_err(damaged)?;
                 let budget = budget.map(|over| over.read()).transpose().map_err(damaged)?;
                 Self::StateChanged { from, to, budget }
+            }
+            kind::POSTED_AGAIN => {
+                let PostedAgainV1 { source } = read(kind, schema, body)?;
+                Self::PostedAgain { source: Digest(source) }
             }
             kind::TASK_MESSAGE_APPENDED => {
                 let stored: MessageV1<'_> = read(kind, schema, body)?;
@@ -161,7 +157,8 @@ impl Storable for TaskEvent {
                 Self::ApprovalRequested(Box::new(stored.read().map_err(damaged)?))
             }
             kind::APPROVAL_DECIDED => {
-                Self::ApprovalDecided(read::<ApprovalDecidedV1>(kind, schema, body)?.read())
+                let stored: ApprovalDecidedV1 = read(kind, schema, body)?;
+                Self::ApprovalDecided(stored.read().map_err(damaged)?)
             }
             kind::INFER_MESSAGE_APPENDED => {
                 let stored: TurnMessageV1<'_> = read(kind, schema, body)?;

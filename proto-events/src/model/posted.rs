@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::id::Mint;
+use crate::id::{Digest, Mint};
 use crate::json::{JsonObject, JsonText};
 use crate::model::artifact::Artifact;
 use crate::model::error::ModelError;
@@ -28,6 +28,19 @@ pub struct PostedTask {
     pub flow_state: JsonText,
     /// The time of creation, as uninterpreted text. A posted null stays null.
     pub created_at: Option<String>,
+    /// The text that the task was read from; `None` for a task made in code. Reading fills in absent ids and
+    /// times, so that the same text gives another task each time: the source shows that it is the same post.
+    #[serde(skip)]
+    pub source: Option<PostedSource>,
+}
+
+/// The text that a posted task was read from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PostedSource {
+    /// The SHA-256 of the text.
+    pub digest: Digest,
+    /// Whether the text names the task's id.
+    pub names_id: bool,
 }
 
 /// The message or artifact that a task's next step starts from.
@@ -81,6 +94,7 @@ impl PostedTask {
             metadata: JsonObject::new(),
             flow_state: JsonText::empty_object(),
             created_at: Some(mint.timestamp()),
+            source: None,
         }
     }
 
@@ -112,6 +126,10 @@ impl PostedTask {
             metadata: fields.object("metadata")?,
             flow_state: fields.get("flow_state").cloned().unwrap_or_else(JsonText::empty_object),
             created_at: fields.nullable_or("created_at", || mint.timestamp())?,
+            source: Some(PostedSource {
+                digest: Digest::of(json.as_str().as_bytes()),
+                names_id: fields.get("id").is_some(),
+            }),
         })
     }
 

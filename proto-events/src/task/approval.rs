@@ -1,10 +1,9 @@
 //! Approvals: requested before a call that needs one, and decided by a person or a handler. An approval is
-//! bound to the tool and the digest of the checked arguments (R11): a call with other arguments needs its own
+//! bound to the tool and the checked arguments (R11): a call with other arguments needs its own
 //! approval.
 
 use crate::call::request::CallOrigin;
-use crate::envelope::Timestamp;
-use crate::id::Digest;
+use crate::envelope::{Principal, Timestamp};
 use crate::json::JsonText;
 use crate::model::task_state::TaskState;
 
@@ -19,8 +18,6 @@ pub struct ApprovalRequested {
     pub tool: String,
     /// The checked arguments, as the tool would receive them.
     pub args: JsonText,
-    /// The SHA-256 of the text of `args`.
-    pub args_digest: Digest,
     /// The capabilities that require the approval.
     pub capabilities: Vec<String>,
     /// The place in the run from which the call comes.
@@ -37,7 +34,7 @@ pub struct ApprovalDecided {
     /// The reason, as given by the person.
     pub reason: Option<String>,
     /// The name of the person or handler that decided, if known.
-    pub decided_by: String,
+    pub decided_by: Principal,
 }
 
 /// An approval and its decision.

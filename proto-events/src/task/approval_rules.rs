@@ -1,8 +1,9 @@
 //! The rules of a task's approvals: when one may be requested and decided, and which call it permits.
 
+use std::borrow::Cow;
+
 use crate::call::request::{CallKind, CallRequested};
-use crate::id::Digest;
-use crate::json::JsonObject;
+use crate::json::{JsonObject, JsonText};
 use crate::task::approval::{Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested};
 use crate::task::state::Task;
 
@@ -55,7 +56,7 @@ impl Task {
             Some(before) => Err(ApprovalRejection::AlreadyDecided {
                 approval_id: approval_id(),
                 approved: before.approved,
-                by: before.decided_by.clone(),
+                by: before.decided_by.name.clone(),
             }),
             None if self.is_awaited(approval) => Ok(true),
             None if self.state().is_terminal() => {
@@ -81,7 +82,7 @@ impl Task {
             Some(false) => refused("it was denied"),
             Some(true) if asked.tool != request.target => refused("it is for another tool"),
             Some(true) if self.is_used(approval) => refused("it was already used for a call"),
-            Some(true) if asked.args_digest != asked_for(request) => refused("it is for other arguments"),
+            Some(true) if asked.args != *approved_args(request) => refused("it is for other arguments"),
             // After the approval the model calls again, under another call id.
             Some(true) if request.kind == CallKind::Delegate => Ok(()),
             Some(true) if asked.call_id != request.call_id => refused("it is for another call"),
@@ -90,14 +91,14 @@ impl Task {
     }
 }
 
-/// Returns the digest of the approved content: the arguments; for another agent without the `task` field,
-/// whose ids and times differ for each call.
-fn asked_for(request: &CallRequested) -> Digest {
+/// Returns the arguments that an approval of this call names: the call's own; for another agent without the
+/// `task` field, whose ids and times differ for each call.
+pub fn approved_args(request: &CallRequested) -> Cow<'_, JsonText> {
     match request.args.read::<JsonObject>() {
         Ok(mut fields) if request.kind == CallKind::Delegate => {
             fields.remove("task");
-            Digest::of(fields.to_text().as_str().as_bytes())
+            Cow::Owned(fields.to_text())
         }
-        _ => request.args_digest,
+        _ => Cow::Borrowed(&request.args),
     }
 }

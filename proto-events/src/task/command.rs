@@ -1,8 +1,7 @@
 //! Commands to a task, and the reasons to reject them.
 
 use crate::call::command::{CallCommand, CallRejection};
-use crate::id::Digest;
-use crate::json::JsonObject;
+use crate::json::{JsonObject, JsonText};
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
 use crate::model::posted::PostedTask;
@@ -59,45 +58,50 @@ pub enum TaskCommand {
 }
 
 impl TaskCommand {
-    /// Returns the SHA-256 of the command's content, which distinguishes a repeated command from another one
-    /// under the same id. Equal in every release, because the log keeps it.
-    pub fn digest(&self) -> Digest {
-        let text = |text: &str| Digest::of(text.as_bytes());
-        let message = |message: &Option<Message>| match message {
-            Some(message) => text(message.to_json().as_str()),
-            None => Digest::default(),
-        };
-        let (word, body) = match self {
-            Self::Submit(posted) => ("submit", text(posted.to_json().as_str())),
-            Self::Begin => ("begin", Digest::default()),
-            Self::Complete(last) => ("complete", message(last)),
-            Self::Fail { error } => ("fail", text(error)),
-            Self::ExceedBudget(over) => ("exceed-budget", text(&over.to_string())),
-            Self::RequireInput(question) => ("require-input", message(question)),
+    /// Returns the command's content, which distinguishes a repeated command from another one under the same
+    /// id: a word and fields, each after its length. Equal in every release, because the log keeps its digest.
+    pub fn content(&self) -> Vec<u8> {
+        let message = |message: &Option<Message>| message.as_ref().map(Message::to_json);
+        let text = |json: &Option<JsonText>| json.as_ref().map_or("", JsonText::as_str).to_owned();
+        match self {
+            Self::Submit(posted) => fields("submit", &[posted.to_json().as_str()]),
+            Self::Begin => fields("begin", &[]),
+            Self::Complete(last) => fields("complete", &[&text(&message(last))]),
+            Self::Fail { error } => fields("fail", &[error]),
+            Self::ExceedBudget(over) => fields("exceed-budget", &[&over.to_string()]),
+            Self::RequireInput(question) => fields("require-input", &[&text(&message(question))]),
             Self::Cancel { reason, metadata } => {
-                let reason = text(reason.as_deref().unwrap_or_default());
-                let metadata = text(metadata.to_text().as_str());
-                ("cancel", Digest::of_parts(&[&reason.0, &metadata.0]))
+                let reason = reason.as_deref().unwrap_or_default();
+                fields("cancel", &[reason, metadata.to_text().as_str()])
             }
-            Self::AppendMessage(added) => ("append-message", text(added.to_json().as_str())),
+            Self::AppendMessage(added) => fields("append-message", &[added.to_json().as_str()]),
             Self::AppendArtifact { artifact, part } => {
                 let part = part.map_or_else(|| "-".to_owned(), |part| part.to_string());
-                let artifact = text(artifact.to_json().as_str());
-                ("append-artifact", Digest::of_parts(&[&artifact.0, part.as_bytes()]))
+                fields("append-artifact", &[artifact.to_json().as_str(), &part])
             }
-            Self::MergeMetadata(entries) => ("merge-metadata", text(entries.to_text().as_str())),
+            Self::MergeMetadata(entries) => fields("merge-metadata", &[entries.to_text().as_str()]),
             Self::DecideApproval(ApprovalDecided { approval_id, approved, reason, decided_by }) => {
-                let reason = text(reason.as_deref().unwrap_or_default());
-                let said = [approval_id.as_bytes(), &[u8::from(*approved)], &reason.0, decided_by.as_bytes()];
-                ("decide-approval", Digest::of_parts(&said))
+                let verdict = if *approved { "approved" } else { "denied" };
+                let reason = reason.as_deref().unwrap_or_default();
+                fields("decide-approval", &[approval_id, verdict, reason, &decided_by.name])
             }
             // The system itself issues these three, with command ids made of call, attempt and kind.
-            Self::RequestApproval(asked) => ("request-approval", text(&asked.approval_id)),
-            Self::AppendInferMessage(said) => ("append-infer-message", text(&said.message.content)),
-            Self::Call(command) => ("call", text(command.call_id())),
-        };
-        Digest::of_parts(&[word.as_bytes(), b"\0", &body.0])
+            Self::RequestApproval(asked) => fields("request-approval", &[&asked.approval_id]),
+            Self::AppendInferMessage(said) => fields("append-infer-message", &[&said.message.content]),
+            Self::Call(command) => fields("call", &[command.call_id()]),
+        }
     }
+}
+
+/// Returns a word and fields as bytes, each after its length, so that no two lists have the same bytes.
+pub fn fields(word: &str, fields: &[&str]) -> Vec<u8> {
+    let all = || std::iter::once(word).chain(fields.iter().copied());
+    let mut content = Vec::with_capacity(all().map(|field| 8 + field.len()).sum());
+    for field in all() {
+        content.extend_from_slice(&(field.len() as u64).to_be_bytes());
+        content.extend_from_slice(field.as_bytes());
+    }
+    content
 }
 
 /// The reason why a task rejects a command.

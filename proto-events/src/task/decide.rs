@@ -11,7 +11,7 @@ use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
 use crate::task::command::{TaskCommand, TaskRejection};
 use crate::task::event::TaskEvent;
-use crate::task::posted_again::{PostedAgain, compare};
+use crate::task::posted_again::{Comparison, compare};
 use crate::task::state::Task;
 
 type Decision = Result<Vec<TaskEvent>, TaskRejection>;
@@ -74,21 +74,23 @@ impl Task {
             return Ok(vec![TaskEvent::Submitted(posted)]);
         }
         match compare(self, &posted) {
-            PostedAgain::Same => Ok(Vec::new()),
-            PostedAgain::Other(difference) => {
+            Comparison::Same => Ok(Vec::new()),
+            Comparison::Other(difference) => {
                 Err(TaskRejection::Differs { id: self.id().to_owned(), difference })
             }
-            PostedAgain::Longer { .. } if self.run().is_some() => {
+            Comparison::Longer { .. } if self.run().is_some() => {
                 Err(TaskRejection::AlreadyRunning(self.id().to_owned()))
             }
-            PostedAgain::Longer { artifacts, .. } if self.state().is_terminal() && !artifacts.is_empty() => {
+            Comparison::Longer { artifacts, .. } if self.state().is_terminal() && !artifacts.is_empty() => {
                 Err(TaskRejection::Over(self.state()))
             }
-            PostedAgain::Longer { messages, artifacts } => {
+            Comparison::Longer { messages, artifacts } => {
                 let artifacts = artifacts
                     .into_iter()
                     .map(|artifact| TaskEvent::ArtifactAppended { artifact, part: None });
-                Ok(artifacts.chain(messages.into_iter().map(TaskEvent::MessageAppended)).collect())
+                let messages = messages.into_iter().map(TaskEvent::MessageAppended);
+                let source = posted.source.map(|source| TaskEvent::PostedAgain { source: source.digest });
+                Ok(artifacts.chain(messages).chain(source).collect())
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Events of a task: facts in the past tense; time and causes are in the record's metadata.
 
 use crate::call::event::CallEvent;
+use crate::id::Digest;
 use crate::json::JsonObject;
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
@@ -23,6 +24,11 @@ pub enum TaskEvent {
         to: TaskState,
         /// The limit of the run's budget that ended the run.
         budget: Option<LimitUse>,
+    },
+    /// The task was posted again with new items, which precede this event in its record.
+    PostedAgain {
+        /// The SHA-256 of the posted text.
+        source: Digest,
     },
     /// A message was added at the end.
     MessageAppended(Message),

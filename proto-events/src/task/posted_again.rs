@@ -29,7 +29,7 @@ impl fmt::Display for PostedDifference {
 
 /// The meaning of a repeated post.
 #[derive(Debug, PartialEq)]
-pub(super) enum PostedAgain {
+pub(super) enum Comparison {
     /// The post contains nothing new.
     Same,
     /// The post is the stored task followed by these items.
@@ -38,12 +38,19 @@ pub(super) enum PostedAgain {
     Other(PostedDifference),
 }
 
-/// Compares a post with the stored task. Items are compared by id, as Protolink's clients keep them.
-pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
+/// Compares a post with the stored task. The same text is the same post, whatever its task has become since.
+/// Otherwise items are compared by id, as Protolink's clients keep them.
+pub(super) fn compare(stored: &Task, posted: &PostedTask) -> Comparison {
+    if posted.source.is_some_and(|source| stored.sources.contains(&source.digest)) {
+        return Comparison::Same;
+    }
+    if is_known_beginning(stored, posted) {
+        return Comparison::Same;
+    }
     let messages = ids(stored.messages(), |message| message.id.clone());
     let posted_messages = ids(&posted.messages, |message| message.id.clone());
     if let Some(difference) = first_difference("messages", &messages, &posted_messages) {
-        return PostedAgain::Other(difference);
+        return Comparison::Other(difference);
     }
     let artifacts = ids(stored.artifacts(), |artifact| artifact.id.clone());
     let posted_artifacts = ids(&posted.artifacts, |artifact| artifact.id.clone());
@@ -51,23 +58,47 @@ pub(super) fn compare(stored: &Task, posted: &PostedTask) -> PostedAgain {
     if let Some(difference) =
         contents.into_iter().find_map(|(at, (stored, posted))| other_content(at, stored, posted))
     {
-        return PostedAgain::Other(difference);
+        return Comparison::Other(difference);
     }
     // A client that replies to a question may not have read the artifacts, so missing artifacts do not count
     // as a difference.
     if posted_artifacts.len() >= artifacts.len() {
         if let Some(difference) = first_difference("artifacts", &artifacts, &posted_artifacts) {
-            return PostedAgain::Other(difference);
+            return Comparison::Other(difference);
         }
     } else if let Some(difference) = first_difference("artifacts", &posted_artifacts, &artifacts) {
-        return PostedAgain::Other(difference);
+        return Comparison::Other(difference);
     }
     let new_messages: Vec<_> = posted.messages.iter().skip(messages.len()).cloned().collect();
     let new_artifacts: Vec<_> = posted.artifacts.iter().skip(artifacts.len()).cloned().collect();
     if new_messages.is_empty() && new_artifacts.is_empty() {
-        return PostedAgain::Same;
+        return Comparison::Same;
     }
-    PostedAgain::Longer { messages: new_messages, artifacts: new_artifacts }
+    Comparison::Longer { messages: new_messages, artifacts: new_artifacts }
+}
+
+/// Whether the post is what the task was submitted with, or that and items that came later, but none that is
+/// not stored: a client that prints its request again repeats it.
+fn is_known_beginning(stored: &Task, posted: &PostedTask) -> bool {
+    let (messages, artifacts) = stored.submitted_items;
+    let known = |stored: &[Option<String>], posted: &[Option<String>]| {
+        stored.starts_with(posted) && posted.iter().all(Option::is_some)
+    };
+    posted.messages.len() >= messages
+        && posted.artifacts.len() >= artifacts
+        && known(
+            &ids(stored.messages(), |item| item.id.clone()),
+            &ids(&posted.messages, |item| item.id.clone()),
+        )
+        && known(
+            &ids(stored.artifacts(), |item| item.id.clone()),
+            &ids(&posted.artifacts, |item| item.id.clone()),
+        )
+        && stored
+            .messages()
+            .iter()
+            .zip(&posted.messages)
+            .all(|(stored, posted)| other_content(0, stored, posted).is_none())
 }
 
 /// Returns the first difference in content between messages of the same id. JSON is compared by value,

@@ -2,6 +2,7 @@
 
 use crate::call::book::CallBook;
 use crate::envelope::{Metadata, Timestamp};
+use crate::id::Digest;
 use crate::json::{JsonObject, JsonText};
 use crate::model::artifact::Artifact;
 use crate::model::message::Message;
@@ -53,6 +54,10 @@ pub struct Task {
     pub(crate) metadata: JsonObject,
     pub(crate) flow_state: JsonText,
     pub(crate) created_at: Option<String>,
+    /// The digests of the texts that were posted, each a source of items.
+    pub(crate) sources: Vec<Digest>,
+    /// The numbers of messages and artifacts that the task was submitted with.
+    pub(crate) submitted_items: (usize, usize),
     pub(crate) history: Vec<StateChange>,
     pub(crate) last: Option<ItemRef>,
     pub(crate) calls: CallBook,
@@ -184,6 +189,7 @@ impl Task {
             metadata,
             flow_state: self.flow_state.clone(),
             created_at: self.created_at.clone(),
+            source: None,
         }
         .to_json()
     }
@@ -220,6 +226,7 @@ impl Task {
                 self.history.push(StateChange { from: *from, to: *to, at: metadata.at });
                 self.enter(*to, metadata.at);
             }
+            TaskEvent::PostedAgain { source } => self.sources.push(*source),
             TaskEvent::MessageAppended(message) => {
                 self.last = Some(ItemRef::Message(self.messages.len()));
                 self.messages.push(message.clone());
@@ -248,6 +255,8 @@ impl Task {
         self.metadata = posted.metadata.clone();
         self.flow_state = posted.flow_state.clone();
         self.created_at.clone_from(&posted.created_at);
+        self.sources.extend(posted.source.map(|source| source.digest));
+        self.submitted_items = (posted.messages.len(), posted.artifacts.len());
         self.last = posted.last_item().map(|item| match item {
             LastItem::Message(_) => ItemRef::Message(self.messages.len().saturating_sub(1)),
             LastItem::Artifact(_) => ItemRef::Artifact(self.artifacts.len().saturating_sub(1)),

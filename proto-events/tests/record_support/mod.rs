@@ -2,11 +2,11 @@
 #![allow(dead_code, reason = "each test program uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 
-use proto_events::codec::record::{Body, EventBody, Record, RecordDraft};
-use proto_events::envelope::{Basis, Metadata, Principal, Timestamp};
+use proto_events::codec::record::{Body, EventBody, HeaderField, Record, RecordDraft};
+use proto_events::envelope::{Basis, CommandDigest, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, StreamId, Version};
 
-/// Returns the record in `golden/record_v1.bin`. Record and file must never change.
+/// Returns the record in `golden/draft/record.bin`. Record and file must never change.
 pub(crate) fn golden() -> RecordDraft {
     RecordDraft {
         stream: StreamId::task("weather desk", "tâche/1").unwrap(),
@@ -19,11 +19,15 @@ pub(crate) fn golden() -> RecordDraft {
         metadata: Metadata {
             at: Timestamp(1_795_000_000_123_456),
             command_id: "command-1".into(),
-            command_digest: Digest::of(b"the command's body"),
+            command_digest: Some(CommandDigest::of(
+                [b"sixteen bytes of", &[0; 16]],
+                b"the command's content",
+            )),
             causation_id: "cause".into(),
             correlation_id: "request ☃".into(),
             principal: Principal { name: "ana".into(), basis: Basis::Authenticated },
         },
+        fields: vec![HeaderField { tag: 7, bytes: b"later".to_vec() }],
         previous: Digest::of(b"the record before"),
         events: vec![
             EventBody { kind: 201, schema: 1, salt: *b"sixteen bytes of", body: b"first body".to_vec() },
@@ -32,7 +36,7 @@ pub(crate) fn golden() -> RecordDraft {
     }
 }
 
-pub(crate) const GOLDEN: &[u8] = include_bytes!("../golden/record_v1.bin");
+pub(crate) const GOLDEN: &[u8] = include_bytes!("../golden/draft/record.bin");
 
 pub(crate) fn draft_of(record: &Record) -> RecordDraft {
     let event = |event: &proto_events::codec::record::StoredEvent| match &event.place {
@@ -51,6 +55,7 @@ pub(crate) fn draft_of(record: &Record) -> RecordDraft {
         partition: record.partition,
         epoch: record.epoch,
         metadata: record.metadata.clone(),
+        fields: record.fields.clone(),
         previous: record.previous,
         events: record.events.iter().map(event).collect(),
     }

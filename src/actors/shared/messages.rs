@@ -7,12 +7,12 @@ use actix::{Message, Recipient};
 use proto_events::call::{
     CallCommand, CallFailure, CallRequested, FailureClass, TokenUsage, Verdict, VerdictBy,
 };
-use proto_events::envelope::{Committed, Metadata, Principal};
+use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
-use proto_events::task::{ApprovalDecided, Task, TaskCommand};
+use proto_events::task::{ApprovalDecided, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 use tracing::Span;
@@ -48,11 +48,12 @@ impl Cause {
         Self { command_id, causation_id: about.to_owned(), ..Self::default() }
     }
 
-    pub(crate) fn metadata(&self, at: proto_events::envelope::Timestamp, digest: Digest) -> Metadata {
+    /// Returns the metadata of the command's events, accepted at this moment.
+    pub(crate) fn metadata(&self, at: Timestamp) -> Metadata {
         Metadata {
             at,
             command_id: self.command_id.clone(),
-            command_digest: digest,
+            command_digest: None,
             causation_id: self.causation_id.clone(),
             correlation_id: self.correlation_id.clone(),
             principal: self.principal.clone(),
@@ -105,7 +106,7 @@ pub(crate) enum CallResolution {
 
 impl CallResolution {
     /// Returns the decision as a command about the call.
-    pub(crate) fn command(&self, call_id: String, by: String) -> CallCommand {
+    pub(crate) fn command(&self, call_id: String, by: Principal) -> CallCommand {
         match self.clone() {
             Self::Verdict(verdict) => {
                 CallCommand::Reconcile { call_id, verdict, by: VerdictBy::Operator(by) }
@@ -129,7 +130,7 @@ pub(crate) enum TaskOp {
     /// Take a permit for a concurrent call.
     PermitGranted { call_id: String, permit: CallPermit },
     /// Apply a person's decision about a call whose outcome is unknown.
-    ResolveCall { call_id: String, resolution: CallResolution, by: String },
+    ResolveCall { call_id: String, resolution: CallResolution, by: Principal },
     /// Note the approval handler's verdict.
     Answered { approval_id: String, verdict: ApprovalVerdict },
     /// Apply a person's decision about an approval.
@@ -154,36 +155,39 @@ impl TaskOp {
         matches!(self, Self::Look | Self::AwaitEnd)
     }
 
-    /// Returns the SHA-256 of the caller's request: it distinguishes a repeated command from another one
-    /// under the same id.
-    pub(crate) fn digest(&self) -> Digest {
+    /// Returns the content of the caller's request: it distinguishes a repeated command from another one under
+    /// the same id.
+    pub(crate) fn content(&self) -> Vec<u8> {
         match self {
-            Self::Submit(posted) => Digest::of_parts(&[b"work\0", posted.to_json().as_str().as_bytes()]),
-            Self::Cancel { reason } => {
-                Digest::of_parts(&[b"cancel", reason.as_deref().unwrap_or_default().as_bytes()])
-            }
-            Self::Outcome { call_id, attempt, .. } => {
-                Digest::of_parts(&[b"outcome", call_id.as_bytes(), &attempt.to_be_bytes()])
-            }
-            Self::Probed { call_id, attempt, .. } => {
-                Digest::of_parts(&[b"probed", call_id.as_bytes(), &attempt.to_be_bytes()])
-            }
-            Self::PermitGranted { call_id, .. } => Digest::of_parts(&[b"place", call_id.as_bytes()]),
+            // Reading the same text again fills in other ids; metadata may have been added by the host.
+            Self::Submit(posted) => match &posted.source {
+                Some(source) => {
+                    let metadata = posted.metadata.to_text();
+                    command_content("work", &[&source.digest.to_string(), metadata.as_str()])
+                }
+                None => command_content("work", &[posted.to_json().as_str()]),
+            },
+            Self::Cancel { reason } => command_content("cancel", &[reason.as_deref().unwrap_or_default()]),
             Self::ResolveCall { call_id, resolution, .. } => {
                 let (word, says) = match resolution {
                     CallResolution::Verdict(Verdict::Landed(result)) => ("landed", result.as_str()),
                     CallResolution::Verdict(verdict) => (verdict.as_str(), ""),
                     CallResolution::Abandon(reason) => ("abandon", reason.as_str()),
                 };
-                Digest::of_parts(&[b"settle", call_id.as_bytes(), word.as_bytes(), says.as_bytes()])
+                command_content("settle", &[call_id, word, says])
             }
-            Self::Answered { approval_id, .. } => Digest::of_parts(&[b"answered", approval_id.as_bytes()]),
-            Self::Decide(decided) => TaskCommand::DecideApproval(decided.clone()).digest(),
-            Self::TurnGranted { asked, .. } => Digest::of_parts(&[b"turn", asked.as_bytes()]),
-            Self::TurnRefused { .. } => Digest::of(b"refused"),
-            Self::Command(command) => command.digest(),
-            Self::Resume => Digest::of(b"resume"),
-            Self::Look | Self::AwaitEnd => Digest::default(),
+            Self::Decide(decided) => TaskCommand::DecideApproval(decided.clone()).content(),
+            Self::Command(command) => command.content(),
+            // The system's own, whose ids say what they are about, and questions, which append nothing.
+            Self::Outcome { .. }
+            | Self::Probed { .. }
+            | Self::PermitGranted { .. }
+            | Self::Answered { .. }
+            | Self::TurnGranted { .. }
+            | Self::TurnRefused { .. }
+            | Self::Resume
+            | Self::Look
+            | Self::AwaitEnd => Vec::new(),
         }
     }
 }

@@ -44,7 +44,7 @@ impl TaskCore {
                 return Ok(());
             }
         };
-        let decided = ApprovalDecided { approval_id, approved, reason, decided_by: BY_HANDLER.to_owned() };
+        let decided = ApprovalDecided { approval_id, approved, reason, decided_by: BY_HANDLER.into() };
         self.entity.decide(TaskCommand::DecideApproval(decided), metadata)
     }
 

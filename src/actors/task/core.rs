@@ -41,6 +41,8 @@ pub(crate) struct TaskCore {
     /// Effects to perform: their intents are on disk.
     pub(crate) outbox: Vec<Effect>,
     pub(crate) outside: Outside,
+    /// The content of the command being carried out, where its caller chose its id.
+    pub(crate) content: Option<Vec<u8>>,
     /// Whether the operation is decided and its next steps are being planned.
     planning: bool,
     /// Whether the state may hold events that are not on disk, since the log could not be read again.
@@ -75,6 +77,7 @@ impl TaskCore {
             requested_turn: None,
             outbox: Vec::new(),
             outside: Outside::default(),
+            content: None,
             planning: false,
             broken: false,
         })
@@ -115,13 +118,15 @@ impl TaskCore {
     }
 
     async fn try_to(&mut self, shared: &Shared, mut op: TaskOp, cause: &Cause) -> Result<(), Error> {
+        let content = cause.may_repeat.then(|| op.content());
         for _ in 0..CONFLICTS_MAX {
-            let mut metadata = cause.metadata(shared.ports.clock.now(), op.digest());
+            self.content.clone_from(&content);
+            let mut metadata = cause.metadata(shared.ports.clock.now());
             if metadata.correlation_id.is_empty() {
                 self.entity.correlation_id().clone_into(&mut metadata.correlation_id);
             }
             let before = self.entity.version();
-            match self.attempt(shared, &op, &metadata, cause.may_repeat).await {
+            match self.attempt(shared, &op, &metadata, content.as_deref()).await {
                 Ok(()) => return Ok(()),
                 Err(error) => {
                     let written = self.entity.version() > before;
@@ -165,11 +170,11 @@ impl TaskCore {
         shared: &Shared,
         op: &TaskOp,
         metadata: &Metadata,
-        may_repeat: bool,
+        content: Option<&[u8]>,
     ) -> Result<(), Error> {
         // A permit is held by the actor and not in the log: each grant counts, even after an earlier one.
         let always = matches!(op, TaskOp::PermitGranted { .. });
-        if always || !self.was_answered(shared, metadata, may_repeat).await? {
+        if always || !self.was_answered(shared, metadata, content).await? {
             self.decide_with_tool_writes(shared, op.clone(), metadata).await?;
         }
         if self.is_idle() {
@@ -202,23 +207,25 @@ impl TaskCore {
         self.flush(shared, metadata).await
     }
 
-    /// Whether the command appended before. Commands too old to be remembered are looked up in the log.
+    /// Whether the command appended before. `content` is there where the caller chose its id. Commands too old to be remembered are looked up in the log.
     async fn was_answered(
         &self,
         shared: &Shared,
         metadata: &Metadata,
-        may_repeat: bool,
+        content: Option<&[u8]>,
     ) -> Result<bool, Error> {
         if metadata.command_id.is_empty() {
             return Ok(false);
         }
-        if self.entity.answered(metadata)?.is_some() {
+        if self.entity.answered(&metadata.command_id, content)?.is_some() {
             return Ok(true);
         }
-        if !may_repeat || !self.entity.has_forgotten() {
-            return Ok(false);
+        match content {
+            Some(content) if self.entity.has_forgotten() => {
+                self.entity.answered_in_log(&shared.store, &metadata.command_id, content).await
+            }
+            _ => Ok(false),
         }
-        self.entity.answered_in_log(&shared.store, metadata).await
     }
 
     /// Asks for the next step until the answer is to wait.

@@ -106,14 +106,15 @@ impl TaskCore {
         }
         let mut encoded = Vec::with_capacity(usize::from(parts));
         if let Some(held) = session {
-            encoded.push(held.session.part(fence, SetPart { seed, part: 0, parts }, metadata)?);
+            encoded.push(held.session.part(fence, SetPart { seed, part: 0, parts }, metadata, None)?);
         }
         if let Some(held) = &mut self.tool {
             let part = u16::from(with_session);
-            encoded.push(held.entity()?.part(fence, SetPart { seed, part, parts }, metadata)?);
+            encoded.push(held.entity()?.part(fence, SetPart { seed, part, parts }, metadata, None)?);
         }
         if own {
-            encoded.push(self.entity.part(fence, SetPart { seed, part: parts - 1, parts }, metadata)?);
+            let set = SetPart { seed, part: parts - 1, parts };
+            encoded.push(self.entity.part(fence, set, metadata, self.content.as_deref())?);
         }
         let hashes: Vec<_> = encoded.iter().map(|part| part.record.hash()).collect();
         let append = Append { fence, set_id, parts: encoded };

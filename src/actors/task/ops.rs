@@ -4,7 +4,7 @@
 
 use proto_events::call::recovery::{Failed, Moment, Next};
 use proto_events::call::{CallCommand, CallFailure, CallRejection, FailureClass};
-use proto_events::envelope::Metadata;
+use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
 use proto_events::model;
 use proto_events::model::{PostedTask, TaskState};
@@ -95,7 +95,7 @@ impl TaskCore {
         shared: &Shared,
         call_id: &str,
         resolution: &CallResolution,
-        by: String,
+        by: Principal,
         metadata: &Metadata,
     ) -> Result<(), Error> {
         let command = resolution.command(call_id.to_owned(), by);

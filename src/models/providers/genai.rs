@@ -15,8 +15,7 @@ use genai::chat::{
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
 use proto_events::call::TokenUsage;
-use proto_events::json::JsonObject;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonObject, JsonValue as Value};
 use proto_events::model::LlmRole;
 
 use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};

@@ -18,8 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto_events::json::JsonValue as Value;
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName};
 

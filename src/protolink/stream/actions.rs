@@ -88,7 +88,7 @@ impl Fold {
             ("approved", boolean(decided.approved)),
             ("request_id", JsonText::string(&decided.approval_id)),
             ("reason", text_or_null(decided.reason.as_deref())),
-            ("decided_by", JsonText::string(&decided.decided_by)),
+            ("decided_by", JsonText::string(&decided.decided_by.name)),
             ("decided_at", JsonText::string(&self.now().to_string())),
         ]);
         self.llm("approval_decision", None, object([("decision", decision.to_text())]));

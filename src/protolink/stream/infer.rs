@@ -3,8 +3,7 @@
 
 use proto_events::call::{Call, CallEvent, CallKind, CallRequested, FailureClass, TokenUsage};
 use proto_events::json;
-use proto_events::json::JsonValue as Value;
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::BudgetLimit;
 
 use crate::grammar::action::{Action, Reply, parse_reply};

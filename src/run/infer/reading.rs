@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use proto_events::call::{Call, CallStatus, FailureClass};
-use proto_events::json::JsonText;
-use proto_events::json::JsonValue as Value;
+use proto_events::json::{JsonText, JsonValue as Value};
 
 use crate::agent::card::Agent;
 use crate::grammar::action::{Action, ActionError, parse_action, signature};

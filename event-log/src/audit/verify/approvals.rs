@@ -4,14 +4,14 @@
 use std::collections::HashMap;
 
 use proto_events::call::{CallKind, CallRequested};
-use proto_events::id::Digest;
-use proto_events::task::{ApprovalDecided, ApprovalRequested};
+use proto_events::json::JsonText;
+use proto_events::task::{ApprovalDecided, ApprovalRequested, approved_args};
 
 /// An approval as read so far.
 struct KnownApproval {
     call_id: String,
     tool: String,
-    args_digest: Digest,
+    args: JsonText,
     approved: Option<bool>,
     used: bool,
 }
@@ -23,19 +23,16 @@ pub(crate) struct ApprovalsCheck(HashMap<String, KnownApproval>);
 impl ApprovalsCheck {
     /// Takes an approval request and returns its fault, if any.
     pub(crate) fn asked(&mut self, asked: &ApprovalRequested) -> Option<String> {
-        let ApprovalRequested { approval_id, call_id, tool, args, args_digest, .. } = asked;
+        let ApprovalRequested { approval_id, call_id, tool, args, .. } = asked;
         let known = KnownApproval {
             call_id: call_id.clone(),
             tool: tool.clone(),
-            args_digest: *args_digest,
+            args: args.clone(),
             approved: None,
             used: false,
         };
-        if self.0.insert(approval_id.clone(), known).is_some() {
-            return Some(format!("approval `{approval_id}` was requested twice"));
-        }
-        let other = Digest::of(args.as_str().as_bytes()) != *args_digest;
-        other.then(|| format!("approval `{approval_id}` does not name the digest of its arguments"))
+        let before = self.0.insert(approval_id.clone(), known);
+        before.map(|_| format!("approval `{approval_id}` was requested twice"))
     }
 
     /// Takes a decision and returns its fault, if any.
@@ -50,14 +47,14 @@ impl ApprovalsCheck {
     /// Takes an intent and returns the fault of the approval that it names, if any.
     pub(crate) fn used(&mut self, call: &CallRequested) -> Option<String> {
         let id = call.approval.as_ref()?;
-        // A question to another agent has its own call id and arguments: it carries a task made for it.
+        // After the approval the model calls another agent again, under another call id.
         let alike = call.kind == CallKind::Delegate;
         let why = match self.0.get_mut(id) {
             None => "was never requested",
             Some(known) if known.approved != Some(true) => "was not granted",
             Some(known) if !alike && known.call_id != call.call_id => "is for another call",
             Some(known) if known.tool != call.target => "is for another tool",
-            Some(known) if !alike && known.args_digest != call.args_digest => "is for other arguments",
+            Some(known) if known.args != *approved_args(call) => "is for other arguments",
             Some(known) if known.used => "was used before",
             Some(known) => {
                 known.used = true;
@@ -71,7 +68,6 @@ impl ApprovalsCheck {
 #[cfg(test)]
 mod tests {
     use proto_events::call::{CallOrigin, NewCall, Recovery};
-    use proto_events::json::JsonText;
 
     use super::*;
 
@@ -80,7 +76,6 @@ mod tests {
             approval_id: "a".to_owned(),
             call_id: "c".to_owned(),
             tool: "pay".to_owned(),
-            args_digest: Digest::of(args.as_bytes()),
             args: JsonText::parse(args).unwrap(),
             capabilities: Vec::new(),
             origin: CallOrigin::default(),
@@ -88,7 +83,7 @@ mod tests {
     }
 
     fn decided(approved: bool) -> ApprovalDecided {
-        ApprovalDecided { approval_id: "a".to_owned(), approved, reason: None, decided_by: "ada".to_owned() }
+        ApprovalDecided { approval_id: "a".to_owned(), approved, reason: None, decided_by: "ada".into() }
     }
 
     fn call(id: &str, tool: &str, args: &str) -> CallRequested {
@@ -126,8 +121,5 @@ mod tests {
         assert!(wrong(&mut check, "c", "pay", "2").contains("other arguments"));
         assert!(check.decided(&decided(true)).unwrap().contains("decided twice"));
         assert!(check.asked(&asked("1")).unwrap().contains("requested twice"));
-        let odd =
-            ApprovalRequested { approval_id: "b".to_owned(), args_digest: Digest::default(), ..asked("1") };
-        assert!(check.asked(&odd).unwrap().contains("does not name the digest"));
     }
 }

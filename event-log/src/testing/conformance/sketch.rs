@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use proto_events::codec::record::{EventBody, RecordDraft};
-use proto_events::envelope::{Metadata, Timestamp};
+use proto_events::envelope::{CommandDigest, Metadata, Timestamp};
 use proto_events::id::{Digest, ExpectedVersion, StreamId, Version};
 
 use crate::api::append::{Append, AppendPart};
@@ -48,6 +48,7 @@ pub fn draft(stream: &str, first_version: u64, body: &[u8]) -> RecordDraft {
             command_id: "command".into(),
             ..Metadata::default()
         },
+        fields: Vec::new(),
         previous: Digest::default(),
         events: vec![event(body)],
     }
@@ -104,15 +105,19 @@ impl Author {
         let parts = ok(u16::try_from(what.len()));
         let parts = (0..parts).zip(what).map(|(part, (stream, bodies))| {
             let (version, previous) = self.ends.get(stream).copied().unwrap_or_default();
+            let first = draft(stream.as_str(), version.0 + 1, &[]);
+            let events: Vec<EventBody> = bodies.iter().map(|body| event(body)).collect();
+            let digest = CommandDigest::of(events.iter().map(|event| &event.salt), &set_id);
             let draft = RecordDraft {
                 set_id,
                 part,
                 parts,
                 partition: self.fence.partition,
                 epoch: self.fence.epoch,
+                metadata: Metadata { command_digest: Some(digest), ..first.metadata },
                 previous,
-                events: bodies.iter().map(|body| event(body)).collect(),
-                ..draft(stream.as_str(), version.0 + 1, &[])
+                events,
+                ..first
             };
             let record = ok(draft.encode_within(RECORD_BYTES_MAX));
             self.ends.insert(stream.clone(), (record.last_version(), record.hash()));

@@ -1,10 +1,11 @@
 //! Decoding of records. Hostile bytes cause an error; no length is trusted before the bytes are present.
 
+use crate::codec::record::draft::HeaderField;
 use crate::codec::record::error::RecordError;
-use crate::codec::record::format::{CHUNKED, INLINE};
+use crate::codec::record::format::{CHUNKED, COMMAND_DIGEST, INLINE};
 use crate::codec::record::stored::{Body, Record, StoredEvent};
 use crate::codec::record::view::{Cursor, RecordView};
-use crate::envelope::{Metadata, Principal};
+use crate::envelope::{CommandDigest, Metadata, Principal};
 use crate::id::{Digest, StreamId};
 use crate::limits::{CHUNK_BYTES, PAYLOAD_BYTES_MAX};
 
@@ -22,6 +23,7 @@ impl Record {
     /// # Errors
     /// [`RecordError`], describing the fault in the bytes.
     pub fn of_view(view: &RecordView<'_>) -> Result<Self, RecordError> {
+        let events = events(view)?;
         Ok(Self {
             stream: StreamId::parse(view.stream)?,
             first_version: view.first_version,
@@ -30,9 +32,10 @@ impl Record {
             parts: view.parts,
             partition: view.partition,
             epoch: view.epoch,
-            metadata: metadata(view),
+            metadata: metadata(view, &events),
+            fields: unknown_fields(view)?,
             previous: view.previous,
-            events: events(view)?,
+            events,
         })
     }
 
@@ -62,11 +65,19 @@ fn chunks_match(event: &StoredEvent) -> bool {
         && cut.zip(chunks).all(|(chunk, digest)| Digest::of_parts(&[salt, chunk]) == *digest)
 }
 
-fn metadata(view: &RecordView<'_>) -> Metadata {
+/// Returns the optional header fields that this release does not know.
+fn unknown_fields(view: &RecordView<'_>) -> Result<Vec<HeaderField>, RecordError> {
+    let unknown = |field: &Result<(u16, &[u8]), _>| !matches!(field, Ok((COMMAND_DIGEST, _)));
+    let fields = view.fields().filter(unknown);
+    fields.map(|field| field.map(|(tag, bytes)| HeaderField { tag, bytes: bytes.to_vec() })).collect()
+}
+
+fn metadata(view: &RecordView<'_>, events: &[StoredEvent]) -> Metadata {
+    let salt = || CommandDigest::salt(events.iter().map(StoredEvent::salt));
     Metadata {
         at: view.at,
         command_id: view.command_id.to_owned(),
-        command_digest: view.command_digest,
+        command_digest: view.command_digest.map(|digest| CommandDigest { salt: salt(), digest }),
         causation_id: view.causation_id.to_owned(),
         correlation_id: view.correlation_id.to_owned(),
         principal: Principal { name: view.principal.to_owned(), basis: view.basis },

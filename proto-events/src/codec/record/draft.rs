@@ -16,6 +16,17 @@ pub struct EventBody {
     pub body: Vec<u8>,
 }
 
+/// An optional field of a record's header. This release writes none but the command's digest, which
+/// [`Metadata`] holds; it keeps those that a later release wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderField {
+    /// The number of the field's meaning. A reader skips a tag that it does not know, unless the tag is
+    /// [`REQUIRED_FIELDS`](super::REQUIRED_FIELDS) or higher.
+    pub tag: u16,
+    /// The content.
+    pub bytes: Vec<u8>,
+}
+
 /// The content of a record; [`RecordDraft::encode`] encodes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordDraft {
@@ -35,6 +46,8 @@ pub struct RecordDraft {
     pub epoch: u64,
     /// The metadata of the record.
     pub metadata: Metadata,
+    /// Further header fields, by ascending tag, without the command's digest.
+    pub fields: Vec<HeaderField>,
     /// The leaf hash of the stream's previous record; all zeros for the first.
     pub previous: Digest,
     /// The events.

@@ -2,17 +2,23 @@
 
 use crate::codec::code::Coded;
 use crate::codec::record::chunk::{Detached, choose, write_reference};
-use crate::codec::record::draft::{EventBody, RecordDraft};
+use crate::codec::record::draft::{EventBody, HeaderField, RecordDraft};
 use crate::codec::record::encoded::{EncodedRecord, Facts};
 use crate::codec::record::error::RecordError;
-use crate::codec::record::format::{CHUNKED, EVENT_ENTRY_BYTES, FORMAT, INLINE, LEAF};
+use crate::codec::record::format::{
+    CHUNKED, COMMAND_DIGEST, EVENT_ENTRY_BYTES, FORMAT, INLINE, LEAF, REQUIRED_FIELDS,
+};
 use crate::codec::record::stored::{Body, Record};
 use crate::codec::record::view::{RecordView, check_part, check_versions};
+use crate::envelope::CommandDigest;
 use crate::id::{Digest, StreamId};
 use crate::limits::{EVENTS_PER_APPEND_MAX, PAYLOAD_BYTES_MAX};
 
-/// The bytes of the hashed part that every record has: all but texts and events.
-const FIXED_BYTES: usize = 1 + 8 + 16 + 4 + 4 + 8 + 8 + 32 + 1 + 32 + 2 + 5 * 2;
+/// The bytes of an optional field's tag and length.
+const FIELD_HEADER_BYTES: usize = 2 + 2;
+
+/// The bytes of the hashed part that every record has: all but texts, optional fields and events.
+const FIXED_BYTES: usize = 1 + 8 + 16 + 4 + 4 + 8 + 8 + 1 + 32 + 2 + 6 * 2;
 
 impl RecordDraft {
     /// Encodes the record, with every body in the record itself.
@@ -66,7 +72,13 @@ impl RecordDraft {
             + metadata.principal.name.len();
         let beside = EVENT_ENTRY_BYTES + 1 + 16;
         let events: usize = self.events.iter().map(|event| beside + event.body.len()).sum();
-        FIXED_BYTES + texts + events
+        FIXED_BYTES + texts + self.fields_bytes() + events
+    }
+
+    /// Returns the size of the optional header fields in bytes.
+    fn fields_bytes(&self) -> usize {
+        let digest = if self.metadata.command_digest.is_some() { FIELD_HEADER_BYTES + 32 } else { 0 };
+        self.fields.iter().fold(digest, |sum, field| sum + FIELD_HEADER_BYTES + field.bytes.len())
     }
 
     fn check(&self) -> Result<u16, RecordError> {
@@ -78,6 +90,10 @@ impl RecordDraft {
         let event_count = u16::try_from(count).map_err(|_| wrong)?;
         check_part(self.part, self.parts)?;
         check_versions(self.first_version, event_count)?;
+        let salt = || CommandDigest::salt(self.events.iter().map(|event| &event.salt));
+        if self.metadata.command_digest.is_some_and(|command| command.salt != salt()) {
+            return Err(RecordError::CommandSalt);
+        }
         let large = |event: &EventBody| event.body.len() > PAYLOAD_BYTES_MAX;
         match self.events.iter().enumerate().find(|(_, event)| large(event)) {
             Some((event, EventBody { body, .. })) => {
@@ -113,13 +129,31 @@ impl RecordDraft {
         out.extend_from_slice(&self.epoch.to_be_bytes());
         out.extend_from_slice(&metadata.at.0.to_be_bytes());
         write_text(out, "command id", &metadata.command_id)?;
-        out.extend_from_slice(&metadata.command_digest.0);
         write_text(out, "causation id", &metadata.causation_id)?;
         write_text(out, "correlation id", &metadata.correlation_id)?;
         write_text(out, "principal", &metadata.principal.name)?;
         out.push(metadata.principal.basis.code());
+        self.write_fields(out)?;
         out.extend_from_slice(&self.previous.0);
         out.extend_from_slice(&event_count.to_be_bytes());
+        Ok(())
+    }
+
+    fn write_fields(&self, out: &mut Vec<u8>) -> Result<(), RecordError> {
+        let too_long = |bytes| RecordError::TextTooLong { field: "optional fields", bytes };
+        let bytes = self.fields_bytes();
+        out.extend_from_slice(&u16::try_from(bytes).map_err(|_| too_long(bytes))?.to_be_bytes());
+        if let Some(command) = &self.metadata.command_digest {
+            write_field(out, COMMAND_DIGEST, &command.digest.0)?;
+        }
+        let mut least = COMMAND_DIGEST + 1;
+        for HeaderField { tag, bytes } in &self.fields {
+            if !(least..REQUIRED_FIELDS).contains(tag) {
+                return Err(RecordError::Value { field: "optional field's tag", value: (*tag).into() });
+            }
+            write_field(out, *tag, bytes)?;
+            least = tag + 1;
+        }
         Ok(())
     }
 }
@@ -129,6 +163,16 @@ fn write_text(out: &mut Vec<u8>, field: &'static str, text: &str) -> Result<(), 
     let length = u16::try_from(bytes).map_err(|_| RecordError::TextTooLong { field, bytes })?;
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(text.as_bytes());
+    Ok(())
+}
+
+fn write_field(out: &mut Vec<u8>, tag: u16, content: &[u8]) -> Result<(), RecordError> {
+    let bytes = content.len();
+    let length = u16::try_from(bytes);
+    let length = length.map_err(|_| RecordError::TextTooLong { field: "optional field", bytes })?;
+    out.extend_from_slice(&tag.to_be_bytes());
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(content);
     Ok(())
 }
 

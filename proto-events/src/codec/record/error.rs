@@ -77,6 +77,15 @@ pub enum RecordError {
         /// The place byte.
         place: u8,
     },
+    /// The digest of the command was made with another salt than that of the record's events.
+    #[error("the command's digest was not made with the salts of the record's events")]
+    CommandSalt,
+    /// The header has a field that a reader must know, and this release does not.
+    #[error("the record's header has the unknown field {tag}; use a newer release")]
+    UnknownField {
+        /// The field's tag.
+        tag: u16,
+    },
     /// A body stored in chunks was not supplied with the record.
     #[error("the body of event {event} is stored outside the record and is missing")]
     BodyMissing {

@@ -1,7 +1,13 @@
 //! Constants of the record layout.
 
-/// The only format version.
-pub const FORMAT: u8 = 1;
+/// The format version that this release reads and writes.
+pub const FORMAT: u8 = 2;
+
+/// The tag of the optional header field that holds the digest of the command's content.
+pub(super) const COMMAND_DIGEST: u16 = 1;
+
+/// The lowest tag of an optional header field that a reader must know to read the record.
+pub const REQUIRED_FIELDS: u16 = 0x8000;
 
 /// The place byte of a body stored inline.
 pub(super) const INLINE: u8 = 0;

@@ -1,5 +1,6 @@
 //! The decoded record and its events.
 
+use crate::codec::record::draft::HeaderField;
 use crate::envelope::Metadata;
 use crate::id::{Digest, StreamId, Version};
 
@@ -22,6 +23,8 @@ pub struct Record {
     pub epoch: u64,
     /// The metadata of the record.
     pub metadata: Metadata,
+    /// The optional header fields that this release does not know, by ascending tag.
+    pub fields: Vec<HeaderField>,
     /// The leaf hash of the stream's previous record; all zeros for the first.
     pub previous: Digest,
     /// The events; never empty.
@@ -71,6 +74,13 @@ impl StoredEvent {
         match &self.place {
             Body::Inline { bytes, .. } => Some(bytes),
             Body::Chunked { bytes, .. } => bytes.as_deref(),
+        }
+    }
+
+    /// Returns the salt that precedes the body in its digest.
+    pub fn salt(&self) -> &[u8; 16] {
+        match &self.place {
+            Body::Inline { salt, .. } | Body::Chunked { salt, .. } => salt,
         }
     }
 

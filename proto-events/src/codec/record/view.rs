@@ -2,14 +2,14 @@
 
 use crate::codec::code::Coded;
 use crate::codec::record::error::RecordError;
-use crate::codec::record::format::{EVENT_ENTRY_BYTES, FORMAT, LEAF};
+use crate::codec::record::format::{COMMAND_DIGEST, EVENT_ENTRY_BYTES, FORMAT, LEAF, REQUIRED_FIELDS};
 use crate::envelope::{Basis, Timestamp};
 use crate::id::{Digest, Version};
 use crate::limits::EVENTS_PER_APPEND_MAX;
 
-/// The number of bytes of other fields after each of the header's texts: stream id, command id, causation id,
-/// correlation id, principal.
-const BEHIND_TEXTS: [usize; 5] = [8 + 16 + 2 + 2 + 4 + 8 + 8, 32, 0, 0, 1 + 32];
+/// The number of bytes of other fields after each part of the header that has its length before it: stream
+/// id, command id, causation id, correlation id, principal, optional fields.
+const BEHIND_LENGTHS: [usize; 6] = [8 + 16 + 2 + 2 + 4 + 8 + 8, 0, 0, 0, 1, 32];
 
 /// A record's header, borrowed from its bytes. Bodies are not read, and the stream id is only checked for
 /// UTF-8: [`Record::decode`](super::Record::decode) checks the rest.
@@ -33,8 +33,8 @@ pub struct RecordView<'a> {
     pub at: Timestamp,
     /// The command's own id.
     pub command_id: &'a str,
-    /// The SHA-256 of the command's body.
-    pub command_digest: Digest,
+    /// The salted digest of the command's content, if a caller chose the command's id.
+    pub command_digest: Option<Digest>,
     /// The id of the direct cause.
     pub causation_id: &'a str,
     /// The correlation id, equal for everything that one outside request caused.
@@ -47,6 +47,8 @@ pub struct RecordView<'a> {
     pub previous: Digest,
     /// The number of events, at least 1.
     pub event_count: u16,
+    /// The optional header fields, as bytes; [`RecordView::fields`] reads them.
+    pub(super) fields: &'a [u8],
     pub(super) hashed: &'a [u8],
     pub(super) entries: &'a [u8],
     pub(super) beside: &'a [u8],
@@ -70,11 +72,12 @@ impl<'a> RecordView<'a> {
             epoch: from.u64("epoch")?,
             at: Timestamp(i64::from_be_bytes(from.array("time")?)),
             command_id: from.text("command id")?,
-            command_digest: Digest(from.array("command digest")?),
+            command_digest: None,
             causation_id: from.text("causation id")?,
             correlation_id: from.text("correlation id")?,
             principal: from.text("principal")?,
             basis: basis(from.array("principal's basis")?)?,
+            fields: from.bytes("optional fields")?,
             previous: Digest(from.array("previous hash")?),
             event_count: from.u16("event count")?,
             hashed: &[],
@@ -84,6 +87,7 @@ impl<'a> RecordView<'a> {
         view.check()?;
         view.entries = from.take("events", usize::from(view.event_count) * EVENT_ENTRY_BYTES)?;
         (view.hashed, view.beside) = bytes.split_at_checked(from.at).unwrap_or((bytes, &[]));
+        view.read_fields()?;
         Ok(view)
     }
 
@@ -94,10 +98,34 @@ impl<'a> RecordView<'a> {
     pub fn count_events(bytes: &[u8]) -> Result<u16, RecordError> {
         format_of(&mut Cursor::at(0, bytes))?;
         let mut at = 1;
-        for fixed in BEHIND_TEXTS {
+        for fixed in BEHIND_LENGTHS {
             at += 2 + usize::from(u16_at(bytes, at)?) + fixed;
         }
         u16_at(bytes, at)
+    }
+
+    /// Returns the optional header fields in order, the command's digest included: tag and content.
+    pub fn fields(&self) -> Fields<'a> {
+        let length = self.fields.len();
+        let at = self.hashed.len().saturating_sub(self.entries.len() + 2 + 32 + length);
+        Fields { from: Cursor::at(at, self.fields), least: u32::from(COMMAND_DIGEST) }
+    }
+
+    /// Checks the optional header fields, and takes the command's digest from them.
+    fn read_fields(&mut self) -> Result<(), RecordError> {
+        let mut found = None;
+        for field in self.fields() {
+            let (tag, content) = field?;
+            if tag == COMMAND_DIGEST {
+                let length =
+                    || RecordError::Value { field: "command digest's length", value: content.len() as u64 };
+                found = Some(Digest(content.try_into().map_err(|_| length())?));
+            } else if tag >= REQUIRED_FIELDS {
+                return Err(RecordError::UnknownField { tag });
+            }
+        }
+        self.command_digest = found;
+        Ok(())
     }
 
     /// Returns the leaf hash, SHA-256(0x00 ‖ hashed part).
@@ -123,6 +151,40 @@ impl<'a> RecordView<'a> {
         }
         check_part(self.part, self.parts)?;
         check_versions(self.first_version, self.event_count)
+    }
+}
+
+/// An iterator over the optional header fields, by ascending tag, which ends after an error.
+#[derive(Debug)]
+pub struct Fields<'a> {
+    from: Cursor<'a>,
+    /// The lowest tag that may come next.
+    least: u32,
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self) -> Result<(u16, &'a [u8]), RecordError> {
+        let tag = self.from.u16("optional field's tag")?;
+        if u32::from(tag) < self.least {
+            return Err(RecordError::Value { field: "optional field's tag", value: tag.into() });
+        }
+        self.least = u32::from(tag) + 1;
+        Ok((tag, self.from.bytes("optional field")?))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = Result<(u16, &'a [u8]), RecordError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.from.left() == 0 {
+            return None;
+        }
+        let field = self.take();
+        if field.is_err() {
+            self.from.rest = &[];
+        }
+        Some(field)
     }
 }
 
@@ -206,9 +268,14 @@ impl<'a> Cursor<'a> {
         self.array(field).map(u64::from_be_bytes)
     }
 
-    fn text(&mut self, field: &'static str) -> Result<&'a str, RecordError> {
+    /// Takes bytes that have their length before them.
+    fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], RecordError> {
         let length = self.u16(field)?;
-        let bytes = self.take(field, length.into())?;
+        self.take(field, length.into())
+    }
+
+    fn text(&mut self, field: &'static str) -> Result<&'a str, RecordError> {
+        let bytes = self.bytes(field)?;
         std::str::from_utf8(bytes).map_err(|_| RecordError::NotUtf8 { field })
     }
 
