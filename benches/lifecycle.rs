@@ -244,6 +244,7 @@ fn said(id: &str, n: u64, text: &Part) -> Message {
 
 fn posted(id: &str) -> PostedTask {
     PostedTask {
+        filled_in: Vec::new(),
         source: None,
         id: id.to_owned(),
         state: TaskState::Submitted,

@@ -4,9 +4,11 @@
 
 use proto_events::codec::CodecError;
 use proto_events::codec::record::RecordError;
+use proto_events::definition::DefinitionRejection;
 use proto_events::id::{IdError, Version};
 use proto_events::model::ModelError;
 use proto_events::session::SessionRejection;
+use proto_events::system::SystemRejection;
 use proto_events::task::TaskRejection;
 use proto_events::tool_store::ToolStoreRejection;
 use taskreel_log::api::{AppendError, OpenError, ReadError};
@@ -126,5 +128,17 @@ impl Error {
     /// Whether the store returned this error, so that the same operation may succeed later.
     pub(crate) fn is_of_the_store(&self) -> bool {
         matches!(self, Self::Open(_) | Self::Append(_) | Self::Read(_))
+    }
+}
+
+impl From<SystemRejection> for Error {
+    fn from(rejection: SystemRejection) -> Self {
+        Self::Internal(rejection.to_string())
+    }
+}
+
+impl From<DefinitionRejection> for Error {
+    fn from(never: DefinitionRejection) -> Self {
+        match never {}
     }
 }

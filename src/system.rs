@@ -6,16 +6,20 @@
 //! |---|---|
 //! | `builder`, `running`, `thread`, `reopen` | start, parts, the actors' thread, reopening of the log |
 //! | `handle`, `handles`, `task_events` | the handles on a system, a task and a session; a task's events |
+//! | `calls_runtime` | the runtime of tools and models |
+//! | `starts` | the records of starts and ends, with the agent's definition |
 //! | `operator` | decisions of a person while no system has the log open |
 //! | `tools`, `peer` | the tools of a system; a system as another agent |
 
 pub(crate) mod builder;
+pub(crate) mod calls_runtime;
 pub(crate) mod handle;
 pub(crate) mod handles;
 pub(crate) mod operator;
 pub(crate) mod peer;
 pub(crate) mod reopen;
 pub(crate) mod running;
+pub(crate) mod starts;
 pub(crate) mod task_events;
 pub(crate) mod tasks;
 pub(crate) mod thread;

@@ -66,10 +66,18 @@ const TASK: &str = r#"{"id":"t","created_at":"x","metadata":{"session_id":"s"},"
     {"type":"infer","content":{"prompt":"pay and look"}},
     {"type":"tool_call","content":{"tool_name":"put","args":{},"call_id":"p3"}}]}]}"#;
 
+/// Returns the records of tasks, sessions and tools: those of starts are each process's own.
+fn of_work(store: &dyn EventReader) -> Vec<StoredRecord> {
+    let mut records = store.read_all(Position(1), usize::MAX).unwrap();
+    let own = [Some(Category::System), Some(Category::Agent)];
+    records.retain(|stored| !own.contains(&stored.record.stream.category()));
+    records
+}
+
 /// Returns the appends of a log, in order: the records of one set together.
 fn appends(store: &dyn EventReader) -> Vec<Vec<StoredRecord>> {
     let mut sets: Vec<Vec<StoredRecord>> = Vec::new();
-    for record in store.read_all(Position(1), usize::MAX).unwrap() {
+    for record in of_work(store) {
         match sets.last_mut() {
             Some(set) if set[0].record.set_id == record.record.set_id => set.push(record),
             _ => sets.push(vec![record]),
@@ -108,7 +116,7 @@ fn hear(waiting: &mut Option<String>, origin: Option<String>) {
 fn check_every_prefix(store: &dyn EventReader) {
     let mut waiting: Option<String> = None;
     let mut outcomes: HashMap<String, u32> = HashMap::new();
-    for record in store.read_all(Position(1), usize::MAX).unwrap() {
+    for record in of_work(store) {
         if record.record.stream.category() == Some(Category::Session) {
             for event in decode_record::<SessionEvent>(&record).unwrap() {
                 let SessionEvent::MessageAppended(message) = event.event else { continue };
@@ -343,7 +351,7 @@ async fn what_is_explained_is_what_recovery_does_behind_every_single_event() {
     let posted = PostedTask::parse(SLOW_TASK, &mut Ports::default()).unwrap();
     let end = system.submit(posted).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::InputRequired, "{}", end.to_json());
-    let sets = event_by_event(&whole.read_all(Position(1), usize::MAX).unwrap()).await;
+    let sets = event_by_event(&of_work(whole.as_ref())).await;
     system.shutdown().await.unwrap();
     let task = StreamId::task("agent", "t").unwrap();
 

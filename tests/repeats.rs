@@ -169,6 +169,8 @@ async fn any_command_under_an_id_of_the_callers_own_is_carried_out_once() {
     assert!(matches!(clash, Err(Error::CommandIdReused { .. })), "{clash:?}");
     let open = system.once("open").submit(pay(9)).await.unwrap();
     open.finished().await.unwrap();
+    // The id was for the submission; what the handle sends has ids of its own.
+    open.command(TaskCommand::AppendMessage(*note())).await.unwrap();
     for _ in 0..2 {
         let canceled = open.once("stop").cancel(Some("enough")).await.unwrap();
         assert_eq!(canceled.state(), TaskState::Canceled);

@@ -36,6 +36,7 @@ fn said(n: u64, text: usize) -> Message {
 /// Returns a task with such a message.
 fn posted(text: usize) -> PostedTask {
     PostedTask {
+        filled_in: Vec::new(),
         source: None,
         id: "task_20261121T100000_00000000".to_owned(),
         state: TaskState::Submitted,

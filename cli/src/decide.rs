@@ -128,7 +128,10 @@ fn decide(
     let by = decided_by.by.clone().unwrap_or_else(user);
     let outcome = target.find(store.as_ref()).and_then(|stream| {
         let operator = Operator::new(Arc::clone(&store));
-        let done = runtime.block_on(carry_out(&operator, &stream, decision, &by));
+        let done = runtime.block_on(async {
+            let done = carry_out(&operator, &stream, decision, &by).await?;
+            operator.finish().await.map(|()| done)
+        });
         let done = done.map_err(|error| Problem::system(&error, Some(&stream.id())))?;
         Ok((stream, done))
     });

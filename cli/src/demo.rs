@@ -76,12 +76,12 @@ fn begun(store: &SledStore, args: &DemoArgs, dir: &Path) -> Result<Option<Plan>,
     let foreign =
         |what: String, why: &str| Problem::new(EXIT_USAGE, what, why, "use a new directory with --data-dir");
     let Some(plan) = Plan::of_log(store)? else {
-        if store.head()?.0 > 0 {
+        if !store.list_streams(Category::Task.prefix(), None, 1)?.is_empty() {
             let what = format!("the log in {} does not belong to a demo", dir.display());
             return Err(foreign(what, "it has tasks, but none of a demo"));
         }
         if args.resume {
-            return Err(Problem::no_log(dir, "its log is empty: no demo was started"));
+            return Err(Problem::no_log(dir, "its log has no tasks: no demo was started"));
         }
         return Ok(None);
     };
@@ -161,7 +161,11 @@ impl DemoRun<'_> {
                 }
                 delivery = events.next() => match delivery {
                     Some(Ok(Delivery::Record(stored))) => {
-                        print(&stored, &mut lines, screen)?;
+                        // A start is the program's own; a demo shows its tasks.
+                        let own = [Some(Category::System), Some(Category::Agent)];
+                        if !own.contains(&stored.record.stream.category()) {
+                            print(&stored, &mut lines, screen)?;
+                        }
                         printed = stored.last_position();
                         self.kill_if_asked(printed, screen);
                     }

@@ -119,7 +119,12 @@ fn an_export_is_imported_as_the_same_log_and_run_on() {
     place.run("verify --data-dir copy/of/it").ended(0);
     // The same file gives the same tasks; a new file gives a new task under a higher epoch.
     place.run_tasks(TASKS, "--data-dir copy/of/it --script script.json").ended(1);
-    assert_eq!(place.run("export --data-dir copy/of/it").ended(0).out(), text(&place));
+    let again = place.run("export --data-dir copy/of/it").ended(0).json();
+    let known = text(&place).lines().count();
+    assert!(
+        again[known..].iter().all(|line| line["stream"] == "system-0"),
+        "only a start and a stop were added"
+    );
     let more = TASKS.lines().next().unwrap().replace("sum-0001", "sum-0002");
     place.run_tasks(&more, "--data-dir copy/of/it").ended(0);
     let lines = place.run("export --data-dir copy/of/it").ended(0).json();

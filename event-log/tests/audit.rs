@@ -100,6 +100,7 @@ fn stream() -> StreamId {
 
 fn submitted() -> TaskEvent {
     TaskEvent::Submitted(Box::new(PostedTask {
+        filled_in: Vec::new(),
         source: None,
         id: "t".to_owned(),
         state: TaskState::Submitted,

@@ -31,7 +31,7 @@ pub use message::Message;
 pub use outcome::{FinalState, final_state};
 pub use part::{InferFields, Part};
 pub use part_views::{InferView, RouteView, ToolCallView, ToolOutputView};
-pub use posted::{LastItem, PostedSource, PostedTask};
+pub use posted::{LastItem, PostedTask};
 pub use requests::{
     CompactionStrategy, HistoryCompactionRequest, HistoryCompactionResult, RunAction, StateOperation,
     StateOperationRequest, StateOperationResult, StateStoreReport, TaskCancellationRequest,

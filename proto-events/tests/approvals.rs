@@ -23,6 +23,7 @@ fn message() -> Message {
 /// Returns a task in its first run.
 fn running() -> Vec<TaskEvent> {
     vec![TaskEvent::Submitted(Box::new(PostedTask {
+        filled_in: Vec::new(),
         source: None,
         id: "t".to_owned(),
         state: TaskState::Working,

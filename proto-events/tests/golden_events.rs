@@ -15,13 +15,15 @@ use proto_events::call::{
     PromptRef, Recovery, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
+use proto_events::definition::{AgentEvent, Revised, RevisedText};
 use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::{Category, Digest, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{
-    Artifact, BudgetLimit, LimitUse, LlmMessage, LlmRole, Message, Part, PostedSource, PostedTask, TaskState,
+    Artifact, BudgetLimit, LimitUse, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState,
 };
 use proto_events::session::SessionEvent;
+use proto_events::system::{AgentRevision, Started, SystemEvent};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
@@ -155,7 +157,8 @@ fn call_events() -> Vec<CallEvent> {
 
 fn task_events() -> Vec<TaskEvent> {
     let posted = PostedTask {
-        source: Some(PostedSource { digest: Digest([9; 32]), names_id: true }),
+        filled_in: Vec::new(),
+        source: Some(Digest([9; 32])),
         id: "task_1".into(),
         state: TaskState::Unknown,
         messages: vec![message()],
@@ -223,6 +226,31 @@ fn tool_events() -> Vec<ToolStoreEvent> {
     ]
 }
 
+fn system_events() -> Vec<SystemEvent> {
+    let agents = vec![AgentRevision { name: "desk".into(), number: 3 }];
+    vec![
+        SystemEvent::Started(Started {
+            epoch: 300,
+            release: "0.1.0".into(),
+            build: Some("host 7".into()),
+            agents,
+        }),
+        SystemEvent::Stopped { epoch: 300, reason: Some("no model".into()) },
+    ]
+}
+
+fn agent_event() -> AgentEvent {
+    let new = |text: &str| RevisedText { since: 2, text: Some(text.into()) };
+    let texts = [
+        RevisedText { since: 1, text: None },
+        new("Be brief."),
+        new("[]"),
+        RevisedText { since: 1, text: None },
+        new("{}"),
+    ];
+    AgentEvent::Revised(Box::new(Revised { number: 2, texts }))
+}
+
 fn path(payload: &Payload) -> PathBuf {
     let Payload { kind, schema, .. } = payload;
     let file = format!("tests/golden/draft/{kind:03}_{}_v{schema}.bin", kind::name(*kind));
@@ -248,6 +276,8 @@ fn every_event_has_the_bytes_of_its_golden_file_and_is_read_back_from_them() {
     let mut seen: BTreeSet<u16> = task_events().iter().map(check).collect();
     seen.extend(session_events().iter().map(check));
     seen.extend(tool_events().iter().map(check));
+    seen.extend(system_events().iter().map(check));
+    seen.insert(check(&agent_event()));
     let all: BTreeSet<u16> = kind::ALL.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(seen, all, "an event kind has no golden file");
 }
@@ -269,6 +299,8 @@ fn every_golden_file_ever_shipped_is_still_read() {
         let category = match number {
             100..200 => Category::Session,
             300..400 => Category::Tool,
+            400..500 => Category::System,
+            500..600 => Category::Agent,
             _ => Category::Task,
         };
         let body = std::fs::read(&path).unwrap();

@@ -153,7 +153,8 @@ proptest! {
         if let Ok(task) = PostedTask::parse(&text, &mut mint) {
             let written = task.to_json();
             let again = PostedTask::from_json(&written, &mut mint).unwrap();
-            prop_assert_eq!(&again, &task);
+            prop_assert!(again.filled_in.is_empty(), "{:?}", again.filled_in);
+            prop_assert_eq!(&again, &PostedTask { filled_in: Vec::new(), ..task });
             prop_assert_eq!(again.to_json(), written);
         }
     }

@@ -29,6 +29,7 @@ fn message(id: &str) -> Message {
 
 fn posted(state: TaskState, messages: &[&str]) -> Box<PostedTask> {
     Box::new(PostedTask {
+        filled_in: Vec::new(),
         source: None,
         id: "t".to_owned(),
         state,

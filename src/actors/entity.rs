@@ -295,7 +295,7 @@ where
 }
 
 /// Reads a stream: on the blocking pool, unless its store is in memory.
-async fn on_blocking_pool<T: Send + 'static>(
+pub(crate) async fn on_blocking_pool<T: Send + 'static>(
     store: &Arc<dyn EventStore>,
     stream: &StreamId,
     read: impl FnOnce() -> T + Send + 'static,

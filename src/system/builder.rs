@@ -20,9 +20,11 @@ use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::models::backend::InferBackend;
 use crate::models::policy::InferPolicy;
+use crate::system::calls_runtime::{Calls, runtime};
 use crate::system::handle::{Inner, Phase, System, blocking};
 use crate::system::reopen::own_open_work;
 use crate::system::running::Running;
+use crate::system::starts::{record_start, record_stop};
 use crate::tools::into_tool::IntoTool;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::server::McpServer;
@@ -31,22 +33,13 @@ use crate::tools::registry::RegisteredTool;
 #[cfg(feature = "testing")]
 use crate::tools::tool::Tool;
 
-/// The runtime of calls.
-enum Calls {
-    /// The runtime on which `start` is called.
-    Current,
-    /// The given runtime.
-    On(tokio::runtime::Handle),
-    /// A runtime of the system's own, with this number of threads.
-    Own(usize),
-}
-
 /// A builder of a system: its log, its tools, its model, its limits.
 pub struct Builder {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,
     durability: Option<Durability>,
     pub(crate) agent: Agent,
+    pub(crate) build: Option<String>,
     ports: Ports,
     calls: Calls,
     passivate_after: Duration,
@@ -70,6 +63,7 @@ impl Builder {
             store: None,
             durability: None,
             agent: Agent::new("agent"),
+            build: None,
             ports: Ports::default(),
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
@@ -100,6 +94,14 @@ impl Builder {
     #[must_use]
     pub fn agent(mut self, name: impl Into<String>) -> Self {
         self.agent.name = name.into();
+        self
+    }
+
+    /// Sets the host's own name for its build, such as a version or a commit. Each start records it, so that the
+    /// log shows which build decided what.
+    #[must_use]
+    pub fn build_id(mut self, build: impl Into<String>) -> Self {
+        self.build = Some(build.into());
         self
     }
 
@@ -281,7 +283,17 @@ impl Builder {
     pub async fn start(mut self) -> Result<System, Error> {
         let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
         match self.start_on(calls).await {
-            Ok((name, parts, open)) => assemble(name, parts, open, own_runtime),
+            Ok((name, parts, open)) => {
+                let (log, its_ports) = (Arc::clone(&parts.store), parts.ports.clone());
+                match assemble(name, parts, open, own_runtime) {
+                    Ok(system) => Ok(system),
+                    Err(error) => {
+                        // The error of the start is what the caller must hear.
+                        let _ = record_stop(&log, &its_ports, Some(error.to_string())).await;
+                        Err(error)
+                    }
+                }
+            }
             Err(error) => {
                 // Dropping the runtime here would block, which is not allowed in async code.
                 if let Some(runtime) = own_runtime {
@@ -324,7 +336,9 @@ impl Builder {
             Ok::<_, Error>((store, open, name))
         })
         .await??;
+        record_start(&store, &self.ports, Some(&self.agent), self.build.as_deref()).await?;
         let parts = Parts {
+            build: self.build.map(Into::into),
             agent: Arc::new(self.agent),
             tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &name)),
             store,
@@ -339,26 +353,6 @@ impl Builder {
             observed: self.observed,
         };
         Ok((name, parts, open))
-    }
-}
-
-fn runtime(calls: Calls) -> Result<(tokio::runtime::Handle, Option<tokio::runtime::Runtime>), Error> {
-    match calls {
-        Calls::On(handle) => Ok((handle, None)),
-        Calls::Current => tokio::runtime::Handle::try_current()
-            .map(|handle| (handle, None))
-            .map_err(|error| Error::Builder(format!("{error}; set a runtime with `calls_on`"))),
-        Calls::Own(threads) => {
-            let runtime = tokio::runtime::Builder::new_multi_thread()
-                .worker_threads(threads)
-                .thread_name("taskreel-calls")
-                .enable_all()
-                .build()
-                .map_err(|error| {
-                    Error::Builder(format!("the runtime for calls cannot be created: {error}"))
-                })?;
-            Ok((runtime.handle().clone(), Some(runtime)))
-        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::actors::supervisor::{CountLive, DrainMailboxes};
 use crate::error::Error;
 use crate::limits::SUPERVISOR_MAILBOX;
 use crate::system::running::{Actors, Running};
+use crate::system::starts::record_stop;
 
 /// A running system over one log. Cheap to clone; all clones are the same system.
 ///
@@ -28,7 +29,7 @@ pub struct System {
     pub(crate) caller: Arc<Caller>,
 }
 
-/// Who sends the commands of a handle.
+/// The sender of the commands of a handle.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller {
     pub(crate) principal: Principal,
@@ -122,6 +123,10 @@ impl System {
         }
         running.parts.live.close();
         let store = running.store();
+        if let Err(error) = record_stop(&store, &self.inner.ports, None).await {
+            // A log that takes no more appends ends as after a crash; its own error follows.
+            tracing::warn!(%error, "the end of the system could not be recorded");
+        }
         let closed = blocking(move || store.close()).await?;
         if let Ok(actors) = running.actors() {
             actors.thread.stop();

@@ -6,9 +6,7 @@ use proto_events::call::Verdict;
 use proto_events::envelope::Principal;
 use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{
-    ConversationHistory, Message, ModelError, Part, PostedSource, PostedTask, TaskState,
-};
+use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 use taskreel_log::ports::Ports;
 
@@ -51,7 +49,7 @@ impl From<Part> for TaskInput {
 impl TaskInput {
     /// Returns what tells this part or message from another one, without the ids and times that a repetition
     /// gets anew.
-    pub(crate) fn source(&self, session: Option<&str>) -> Option<PostedSource> {
+    pub(crate) fn source(&self, session: Option<&str>) -> Option<Digest> {
         let parts = match self {
             Self::Task(_) => return None,
             Self::Message(message) => &message.parts,
@@ -60,7 +58,7 @@ impl TaskInput {
         let mut said = JsonText::of_model(&parts).as_str().as_bytes().to_vec();
         said.push(0);
         said.extend_from_slice(session.unwrap_or_default().as_bytes());
-        Some(PostedSource { digest: Digest::of(&said), names_id: true })
+        Some(Digest::of(&said))
     }
 
     /// Returns the posted task itself, or a new one around the message or part.
@@ -84,6 +82,7 @@ impl TaskInput {
             metadata.set("session_id", JsonText::string(session));
         }
         Ok(PostedTask {
+            filled_in: Vec::new(),
             source: None,
             id: ports.id("task_"),
             state: TaskState::Submitted,

@@ -3,6 +3,7 @@
 //! when the program that runs the system starts again: no call is made here, and no tool needs to be known.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use proto_events::call::Verdict;
 use proto_events::envelope::{Metadata, Principal};
@@ -19,12 +20,15 @@ use crate::run::decided::after_decision;
 use crate::run::question::{Act, OutsideWork, Question};
 use crate::run::resolved::after_resolution;
 use crate::system::handles::TaskSnapshot;
+use crate::system::starts::{record_start, record_stop};
 
 /// A person's decisions in a log that no system has open.
 #[derive(Clone)]
 pub struct Operator {
     store: Arc<dyn EventStore>,
     ports: Ports,
+    /// Set once the start of this opening is recorded, with the first decision.
+    started: Arc<AtomicBool>,
 }
 
 /// The result of a decision.
@@ -49,7 +53,7 @@ type After = fn(&mut Question<'_>, &str) -> Vec<Act>;
 impl Operator {
     /// Returns an operator of this log, which must not be open for writing anywhere else.
     pub fn new(store: Arc<dyn EventStore>) -> Self {
-        Self { store, ports: Ports::default() }
+        Self { store, ports: Ports::default(), started: Arc::default() }
     }
 
     /// Replaces the clock and the source of ids, for tests.
@@ -114,6 +118,17 @@ impl Operator {
         self.resolve_call(task, call_id, &CallResolution::Abandon(reason.to_owned()), by.into()).await
     }
 
+    /// Records that the decisions are done. Call it before the log is closed.
+    ///
+    /// # Errors
+    /// [`Error::Append`] if the log cannot be written.
+    pub async fn finish(&self) -> Result<(), Error> {
+        if !self.started.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        record_stop(&self.store, &self.ports, None).await
+    }
+
     async fn decide_approval(
         &self,
         task: &StreamId,
@@ -167,6 +182,9 @@ impl Operator {
         entity.decide(command, &metadata)?;
         let is_new = !entity.pending().is_empty();
         if is_new {
+            if !self.started.swap(true, Ordering::SeqCst) {
+                record_start(&self.store, &self.ports, None, None).await?;
+            }
             for act in self.follow(&entity, &metadata, about, after) {
                 if let Act::Task(command) = act {
                     entity.decide(command, &metadata)?;

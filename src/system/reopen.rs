@@ -12,6 +12,7 @@ use crate::actors::shared::unresolved::UnresolvedAppend;
 use crate::error::Error;
 use crate::system::handle::{System, blocking};
 use crate::system::running::Running;
+use crate::system::starts::record_start;
 
 /// The result of reopening a system's log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,6 +67,7 @@ impl System {
         let found = blocking(move || look(store.as_ref(), &agent, unresolved)).await?;
         let (report, open) = found?;
         parts.unresolved.clear();
+        record_start(&parts.store, &parts.ports, Some(&parts.agent), parts.build.as_deref()).await?;
         self.inner.put(Running::start(parts, open)?);
         Ok(report)
     }

@@ -35,7 +35,7 @@ impl System {
     /// As [`System::submit`], [`Error::CommandIdReused`], and [`Error::ReservedCommandId`] for an id that begins
     /// with `~`.
     pub async fn submit_once(&self, command_id: &str, mut task: PostedTask) -> Result<TaskHandle, Error> {
-        if task.source.is_some_and(|source| !source.names_id) {
+        if !task.names_id() {
             task.id = id_for(command_id);
         }
         let system = self.once(command_id);
@@ -93,7 +93,7 @@ impl System {
             let source = input.source(session);
             let mut posted = input.into_task(session, &mut self.inner.ports.clone())?;
             posted.source = posted.source.or(source);
-            if ours || posted.source.is_some_and(|source| !source.names_id) {
+            if ours || !posted.names_id() {
                 posted.id = id_for(command_id);
             }
             return self.submit_as(posted, self.cause()?).await;
@@ -110,7 +110,10 @@ impl System {
     }
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
-        let handle = self.task(&posted.id)?;
+        // The id was for this command alone; the handle sends others.
+        let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };
+        let system = Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) };
+        let handle = system.task(&posted.id)?;
         self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
         Ok(handle)
     }

@@ -71,7 +71,7 @@ impl Streams {
                     session.evolve(&recorded.event, &recorded.metadata);
                 }
             }
-            Some(Category::Tool) | None => {}
+            Some(Category::Tool | Category::System | Category::Agent) | None => {}
         }
         Ok(())
     }

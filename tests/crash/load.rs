@@ -142,6 +142,7 @@ pub(crate) fn posted(id: &str) -> PostedTask {
         timestamp: at.clone(),
     };
     PostedTask {
+        filled_in: Vec::new(),
         source: None,
         id: id.to_owned(),
         state: TaskState::Submitted,

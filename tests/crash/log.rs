@@ -71,7 +71,10 @@ impl Log {
                     tasks.insert(info.stream.clone(), folded);
                     version
                 }
-                _ => fold_stream::<Session>(&store, &info.stream, None).unwrap().version,
+                Some(Category::Session) => {
+                    fold_stream::<Session>(&store, &info.stream, None).unwrap().version
+                }
+                _ => info.version,
             };
             assert_eq!(version, info.version, "{}", info.stream);
             versions.insert(info.stream.clone(), version);
@@ -172,7 +175,9 @@ impl Log {
         for append in self.records.chunk_by(|a, b| a.record.set_id == b.record.set_id) {
             let (tasks, sessions): (Vec<_>, Vec<_>) =
                 append.iter().partition(|stored| stored.record.stream.category() == Some(Category::Task));
-            for stored in sessions {
+            let is_session =
+                |stored: &&&StoredRecord| stored.record.stream.category() == Some(Category::Session);
+            for stored in sessions.iter().filter(is_session) {
                 let open = asked.entry(stored.record.stream.to_string()).or_default();
                 for recorded in decode_record::<SessionEvent>(stored).unwrap() {
                     answers += u64::from(converse(open, recorded.event));

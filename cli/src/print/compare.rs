@@ -16,7 +16,7 @@ use taskreel_log::audit::{
 use taskreel_log::read::fold_stream;
 
 use crate::print::answer::Answer;
-use crate::print::problem::{EXIT_UNKNOWN, Problem};
+use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count};
 use crate::print::show::known_version;
 
@@ -107,6 +107,14 @@ fn compare(
             before: tool_store_json(&before),
             after: tool_store_json(&after),
         });
+    }
+    if matches!(stream.category(), Some(Category::System | Category::Agent)) {
+        return Err(Problem::new(
+            EXIT_USAGE,
+            format!("cannot compare {stream}"),
+            "only tasks, sessions and tools have states to compare",
+            format!("`taskreel events {stream}` lists what changed"),
+        ));
     }
     let before = fold_stream::<Task>(reader, stream, Some(from))?.state;
     let after = fold_stream::<Task>(second, stream, Some(to))?.state;
@@ -217,6 +225,10 @@ fn print_explained(
         Explanation::Tool { keys } => screen.line(&format!(
             "its state has {}; no action is needed, because it is written together with the success of a call",
             count(*keys as u64, "key", "keys")
+        )),
+        Explanation::System { .. } => screen.line("no action but the next start: a start has no calls"),
+        Explanation::Agent { revision } => screen.line(&format!(
+            "revision {revision} holds; the next start adds a revision if the definition differs"
         )),
         Explanation::Session { turn_of: None } => screen.line("no turn is open; a session makes no calls"),
         Explanation::Task { state, calls } if calls.is_empty() => screen.line(&without_open_calls(*state)),

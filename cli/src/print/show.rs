@@ -2,13 +2,17 @@
 
 use proto_events::call;
 use proto_events::call::{Call, CallStatus};
+use proto_events::definition::AgentHistory;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::session::Session;
+use proto_events::system::SystemHistory;
 use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
 use taskreel_log::api::{EventReader, StreamInfo};
-use taskreel_log::audit::json::{call_kind, number, object, one_line, text, tool_store_json};
+use taskreel_log::audit::json::{
+    call_kind, definition_json, number, object, one_line, system_json, text, tool_store_json,
+};
 use taskreel_log::audit::words::{parts, result_text};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{call_json, session_row, task_row, tool_row, waiting_for};
@@ -31,6 +35,8 @@ pub(crate) fn show(
     match stream.category() {
         Some(Category::Session) => show_session(reader, stream, screen)?,
         Some(Category::Tool) => show_tool(reader, stream, screen)?,
+        // They have no view of their own.
+        Some(Category::System | Category::Agent) => return state(reader, stream, None, screen),
         Some(Category::Task) | None => show_task(reader, stream, screen)?,
     }
     screen.flush()?;
@@ -192,7 +198,8 @@ fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
     screen.print(&table)
 }
 
-/// Prints a task in Protolink's form, a session's history, or a tool's state, at the given version or the
+/// Prints a task in Protolink's form, a session's history, a tool's state, a partition's last start, or an
+/// agent's definition, at the given version or the
 /// newest.
 ///
 /// # Errors
@@ -207,6 +214,8 @@ pub(crate) fn state(
     let json = match stream.category() {
         Some(Category::Session) => fold_stream::<Session>(reader, stream, at)?.state.history().to_json(),
         Some(Category::Tool) => tool_store_json(&fold_stream::<ToolStore>(reader, stream, at)?.state),
+        Some(Category::System) => system_json(&fold_stream::<SystemHistory>(reader, stream, at)?.state),
+        Some(Category::Agent) => definition_json(&fold_stream::<AgentHistory>(reader, stream, at)?.state),
         Some(Category::Task) | None => fold_stream::<Task>(reader, stream, at)?.state.to_json(),
     };
     screen.json_value(&json)?;

@@ -3,10 +3,12 @@
 
 use proto_events::call::recovery::{Moment, Next, resume};
 use proto_events::call::{Call, CallEvent};
+use proto_events::definition::AgentHistory;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::session::Session;
+use proto_events::system::SystemHistory;
 use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
 
@@ -50,6 +52,16 @@ pub enum Explanation {
         /// The number of keys.
         keys: usize,
     },
+    /// The programs of a partition: recovery adds the next start.
+    System {
+        /// Whether the last program had not ended in order.
+        is_running: bool,
+    },
+    /// An agent's definition: the next start adds a revision if it differs.
+    Agent {
+        /// The number of the newest revision.
+        revision: u32,
+    },
 }
 
 /// The recovery of one open call.
@@ -84,6 +96,14 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
         Some(Category::Tool) => {
             let store = fold_stream::<ToolStore>(reader, stream, Some(version))?.state;
             Explanation::Tool { keys: store.len() }
+        }
+        Some(Category::System) => {
+            let system = fold_stream::<SystemHistory>(reader, stream, Some(version))?.state;
+            Explanation::System { is_running: system.is_running() }
+        }
+        Some(Category::Agent) => {
+            let agent = fold_stream::<AgentHistory>(reader, stream, Some(version))?.state;
+            Explanation::Agent { revision: agent.number() }
         }
         Some(Category::Task) | None => {
             let task = fold_stream::<Task>(reader, stream, Some(version))?.state;

@@ -5,9 +5,11 @@ use proto_events::call::{
     CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
+use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::LimitUse;
 use proto_events::session::SessionEvent;
+use proto_events::system::{AgentRevision, Started, SystemEvent, SystemHistory};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::{ToolEntry, ToolStore, ToolStoreEvent};
 use proto_events::turn::TurnMessage;
@@ -57,6 +59,8 @@ pub fn event_json(event: &AnyEvent) -> JsonText {
         AnyEvent::Task(event) => task_event(event),
         AnyEvent::Session(event) => session_event(event),
         AnyEvent::Tool(event) => tool_event(event),
+        AnyEvent::System(event) => system_event(event),
+        AnyEvent::Agent(event) => agent_event(event),
     }
 }
 
@@ -138,6 +142,59 @@ fn tool_event(event: &ToolStoreEvent) -> JsonText {
         ToolStoreEvent::KeyPut { value, .. } => object([task, call_id, key, ("value", value.clone())]),
         ToolStoreEvent::KeyDeleted { .. } => object([task, call_id, key]),
     }
+}
+
+fn system_event(event: &SystemEvent) -> JsonText {
+    match event {
+        SystemEvent::Started(Started { epoch, release, build, agents }) => {
+            let agent = |agent: &AgentRevision| {
+                object([("name", text(&agent.name)), ("revision", number(agent.number))])
+            };
+            object([
+                ("epoch", number(*epoch)),
+                ("release", text(release)),
+                ("build", text_or_null(build.as_deref())),
+                ("agents", JsonText::of_model(&agents.iter().map(agent).collect::<Vec<_>>())),
+            ])
+        }
+        SystemEvent::Stopped { epoch, reason } => {
+            object([("epoch", number(*epoch)), ("reason", text_or_null(reason.as_deref()))])
+        }
+    }
+}
+
+fn agent_event(event: &AgentEvent) -> JsonText {
+    let AgentEvent::Revised(revised) = event;
+    let revised_text = |revised: &RevisedText| {
+        object([("since", number(revised.since)), ("text", text_or_null(revised.text.as_deref()))])
+    };
+    let aspects = Aspect::ALL.iter().zip(&revised.texts);
+    let texts = aspects.map(|(aspect, revised)| (aspect.as_str().to_owned(), revised_text(revised)));
+    let revision = ("number".to_owned(), number(revised.number));
+    JsonText::of_model(&std::iter::once(revision).chain(texts).collect::<JsonObject>())
+}
+
+/// Returns the programs that wrote to a partition.
+pub fn system_json(history: &SystemHistory) -> JsonText {
+    let last = history.last().map(|started| system_event(&SystemEvent::Started(started.clone())));
+    object([
+        ("starts", number(history.starts())),
+        ("unclean_ends", number(history.unclean_ends())),
+        ("running", JsonText::from(Value::from(history.is_running()))),
+        ("last_start", last.unwrap_or_else(JsonText::null)),
+    ])
+}
+
+/// Returns an agent's newest definition.
+pub fn definition_json(history: &AgentHistory) -> JsonText {
+    let newest = history.newest().cloned().unwrap_or_default();
+    let texts = Aspect::ALL.into_iter().map(|aspect| {
+        let said = newest.text(aspect);
+        // Tools, agents and parameters are JSON already.
+        (aspect.as_str().to_owned(), JsonText::parse(said).unwrap_or_else(|_| text(said)))
+    });
+    let revision = ("revision".to_owned(), number(history.number()));
+    JsonText::of_model(&std::iter::once(revision).chain(texts).collect::<JsonObject>())
 }
 
 /// Returns a tool's state: each key with its value and version.

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use proto_events::codec::AnyEvent;
 use proto_events::decider::Decider;
+use proto_events::definition::AgentHistory;
 use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::session::Session;
+use proto_events::system::SystemHistory;
 use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
 
@@ -15,7 +17,7 @@ use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::audit::difference::{Difference, first_difference};
-use crate::audit::json::tool_store_json;
+use crate::audit::json::{definition_json, system_json, tool_store_json};
 use crate::read::fold::fold_stream;
 use crate::read::for_each::for_each_record;
 
@@ -31,6 +33,8 @@ pub struct Replayed {
     pub sessions: u64,
     /// The number of tools whose state was rebuilt.
     pub tools: u64,
+    /// The number of other streams rebuilt: of systems and of agents.
+    pub others: u64,
     /// The first difference.
     pub mismatch: Option<Mismatch>,
 }
@@ -54,6 +58,8 @@ enum Rebuilt {
     Task(Box<Task>),
     Session(Box<Session>),
     Tool(Box<ToolStore>),
+    System(Box<SystemHistory>),
+    Agent(Box<AgentHistory>),
 }
 
 #[derive(Debug)]
@@ -92,6 +98,7 @@ fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed,
             Rebuilt::Task(_) => report.tasks += 1,
             Rebuilt::Session(_) => report.sessions += 1,
             Rebuilt::Tool(_) => report.tools += 1,
+            Rebuilt::System(_) | Rebuilt::Agent(_) => report.others += 1,
         }
         report.mismatch = compare(reader, &stream, &building)?;
         if report.mismatch.is_some() {
@@ -109,6 +116,8 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
         state: match category {
             Some(Category::Session) => Rebuilt::Session(Box::default()),
             Some(Category::Tool) => Rebuilt::Tool(Box::default()),
+            Some(Category::System) => Rebuilt::System(Box::default()),
+            Some(Category::Agent) => Rebuilt::Agent(Box::default()),
             Some(Category::Task) | None => Rebuilt::Task(Box::default()),
         },
         version: Version(0),
@@ -128,6 +137,8 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             (Rebuilt::Task(task), AnyEvent::Task(event)) => task.evolve(event, &record.metadata),
             (Rebuilt::Session(session), AnyEvent::Session(event)) => session.evolve(event, &record.metadata),
             (Rebuilt::Tool(store), AnyEvent::Tool(event)) => store.evolve(event, &record.metadata),
+            (Rebuilt::System(system), AnyEvent::System(event)) => system.evolve(event, &record.metadata),
+            (Rebuilt::Agent(agent), AnyEvent::Agent(event)) => agent.evolve(event, &record.metadata),
             _ => return Err(wrong("the event is not one of this stream's category".to_owned())),
         }
         building.version = Version(version);
@@ -160,6 +171,17 @@ fn compare(
             let kept = |store: &ToolStore| tool_store_json(store).tree();
             let written = || first_difference(&kept(store), &kept(&live.state));
             (live.version, differ(**store == live.state, written, store.as_ref(), &live.state))
+        }
+        Rebuilt::System(system) => {
+            let live = fold_stream::<SystemHistory>(reader, stream, None)?;
+            let written = || first_difference(&system_json(system).tree(), &system_json(&live.state).tree());
+            (live.version, differ(**system == live.state, written, system.as_ref(), &live.state))
+        }
+        Rebuilt::Agent(agent) => {
+            let live = fold_stream::<AgentHistory>(reader, stream, None)?;
+            let written =
+                || first_difference(&definition_json(agent).tree(), &definition_json(&live.state).tree());
+            (live.version, differ(**agent == live.state, written, agent.as_ref(), &live.state))
         }
     };
     let versions = (version != building.version).then(|| Difference {

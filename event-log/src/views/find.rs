@@ -62,7 +62,7 @@ pub fn streams(reader: &dyn EventReader, prefix: &str) -> Result<Vec<StreamInfo>
     Ok(all)
 }
 
-/// Returns the stream that `asked` names. Tasks take precedence over sessions, sessions over tools; full ids
+/// Returns the stream that `asked` names. Tasks take precedence over sessions, sessions over tools over agents; full ids
 /// over prefixes.
 ///
 /// # Errors
@@ -80,7 +80,8 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     let tasks = streams(reader, Category::Task.prefix())?;
     let sessions = streams(reader, Category::Session.prefix())?;
     let tools = streams(reader, Category::Tool.prefix())?;
-    for all in [&tasks, &sessions, &tools] {
+    let agents = streams(reader, Category::Agent.prefix())?;
+    for all in [&tasks, &sessions, &tools, &agents] {
         if let Some(found) = only(asked, all, |id| id == asked)? {
             return Ok(found);
         }
@@ -89,7 +90,7 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     if asked.chars().count() < PREFIX_CHARS_MIN {
         return Err(FindError::TooShort(asked.to_owned()));
     }
-    for all in [&tasks, &sessions, &tools] {
+    for all in [&tasks, &sessions, &tools, &agents] {
         if let Some(found) = only(asked, all, |id| id.starts_with(asked))? {
             return Ok(found);
         }

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use proto_events::call::{CallEvent, Verdict, VerdictBy};
 use proto_events::codec::AnyEvent;
+use proto_events::definition::{AgentEvent, Aspect, Revised};
 use proto_events::session::SessionEvent;
+use proto_events::system::{AgentRevision, Started, SystemEvent};
 use proto_events::task::TaskEvent;
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
@@ -29,6 +31,8 @@ impl Summaries {
             Ok(AnyEvent::Task(event)) => task(event),
             Ok(AnyEvent::Session(event)) => session(event),
             Ok(AnyEvent::Tool(event)) => tool(event),
+            Ok(AnyEvent::System(event)) => system(event),
+            Ok(AnyEvent::Agent(AgentEvent::Revised(revised))) => revision(revised),
         };
         on_one_line(&line)
     }
@@ -125,6 +129,25 @@ fn session(event: &SessionEvent) -> String {
         SessionEvent::TurnCommitted { turn_id } => turn_id.clone(),
         SessionEvent::TurnAborted { reason, .. } => reason.clone(),
     }
+}
+
+fn system(event: &SystemEvent) -> String {
+    match event {
+        SystemEvent::Started(Started { release, build, agents, .. }) => {
+            let agent = |agent: &AgentRevision| format!("{} revision {}", agent.name, agent.number);
+            let agents: Vec<_> = agents.iter().map(agent).collect();
+            let build = build.as_ref().map_or_else(String::new, |build| format!(" · build {build}"));
+            format!("taskreel {release}{build} · {}", agents.join(", "))
+        }
+        SystemEvent::Stopped { reason: None, .. } => "in order".to_owned(),
+        SystemEvent::Stopped { reason: Some(reason), .. } => format!("the start failed: {reason}"),
+    }
+}
+
+fn revision(revised: &Revised) -> String {
+    let new = Aspect::ALL.iter().zip(&revised.texts).filter(|(_, text)| text.since == revised.number);
+    let new: Vec<_> = new.map(|(aspect, _)| aspect.as_str()).collect();
+    format!("revision {} · new: {}", revised.number, new.join(", "))
 }
 
 fn tool(event: &ToolStoreEvent) -> String {

@@ -2,8 +2,10 @@
 
 use crate::codec::error::CodecError;
 use crate::codec::storable::Storable;
+use crate::definition::AgentEvent;
 use crate::id::Category;
 use crate::session::event::SessionEvent;
+use crate::system::SystemEvent;
 use crate::task::event::TaskEvent;
 use crate::tool_store::event::ToolStoreEvent;
 
@@ -16,6 +18,10 @@ pub enum AnyEvent {
     Session(SessionEvent),
     /// An event of a tool's store.
     Tool(ToolStoreEvent),
+    /// An event of the programs that write to a partition.
+    System(SystemEvent),
+    /// An event of an agent's definition.
+    Agent(AgentEvent),
 }
 
 impl AnyEvent {
@@ -34,6 +40,8 @@ impl AnyEvent {
             Some(Category::Task) => TaskEvent::decode(kind, schema, body).map(Self::Task),
             Some(Category::Session) => SessionEvent::decode(kind, schema, body).map(Self::Session),
             Some(Category::Tool) => ToolStoreEvent::decode(kind, schema, body).map(Self::Tool),
+            Some(Category::System) => SystemEvent::decode(kind, schema, body).map(Self::System),
+            Some(Category::Agent) => AgentEvent::decode(kind, schema, body).map(Self::Agent),
             None => Err(CodecError::UnknownKind { kind, category: "unknown" }),
         }
     }

@@ -12,7 +12,7 @@ use crate::model::artifact::Artifact;
 use crate::model::llm_message::{LlmMessage, LlmRole};
 use crate::model::message::Message;
 use crate::model::part::Part;
-use crate::model::posted::{PostedSource, PostedTask};
+use crate::model::posted::PostedTask;
 use crate::model::task_state::TaskState;
 use crate::turn::TurnMessage;
 
@@ -214,7 +214,7 @@ impl<'a> PostedTaskV1<'a> {
             metadata: ObjectV1::of(&task.metadata),
             flow_state: task.flow_state.as_str(),
             created_at: task.created_at.as_deref(),
-            source: task.source.map(|source| source.digest.0),
+            source: task.source().map(|source| source.0),
         }
     }
 
@@ -227,8 +227,8 @@ impl<'a> PostedTaskV1<'a> {
             metadata: self.metadata.read()?,
             flow_state: json(self.flow_state)?,
             created_at: owned(self.created_at),
-            // The event has the id that the task was given in any case.
-            source: self.source.map(|digest| PostedSource { digest: Digest(digest), names_id: true }),
+            filled_in: Vec::new(),
+            source: self.source.map(Digest),
         })
     }
 }

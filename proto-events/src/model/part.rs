@@ -106,6 +106,19 @@ impl Part {
         Self::new("tool_call", JsonText::of_model(&content))
     }
 
+    /// Removes the call id if it is one of those that reading filled in.
+    pub(crate) fn forget_call_id(&mut self, filled_in: &[String]) {
+        if !matches!(self.kind(), "tool_call" | "tool_output") {
+            return;
+        }
+        let Ok(mut content) = self.content().read::<JsonObject>() else { return };
+        let is_filled_in = |id: &JsonText| id.to_str().is_some_and(|id| filled_in.contains(&id));
+        if content.get("call_id").is_some_and(is_filled_in) {
+            content.remove("call_id");
+            *self = Self::new(self.kind(), content.to_text());
+        }
+    }
+
     /// Returns a tool's result.
     pub fn tool_output(call_id: &str, result: JsonText) -> Self {
         Self::tool_output_of(ToolOutputView {

@@ -28,19 +28,44 @@ pub struct PostedTask {
     pub flow_state: JsonText,
     /// The time of creation, as uninterpreted text. A posted null stays null.
     pub created_at: Option<String>,
-    /// The text that the task was read from; `None` for a task made in code. Reading fills in absent ids and
-    /// times, so that the same text gives another task each time: the source shows that it is the same post.
+    /// The ids and times that reading filled in, because the text had none. They differ each time the same text
+    /// is read, so they do not count where two posts are compared.
     #[serde(skip)]
-    pub source: Option<PostedSource>,
+    pub filled_in: Vec<String>,
+    /// The digest by which a repetition of the post is recognised, see [`PostedTask::source`]; set when the
+    /// task is stored.
+    #[serde(skip)]
+    pub source: Option<Digest>,
 }
 
-/// The text that a posted task was read from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PostedSource {
-    /// The SHA-256 of the text.
-    pub digest: Digest,
-    /// Whether the text names the task's id.
-    pub names_id: bool,
+/// A mint that remembers what it made.
+struct NotingMint<'a> {
+    mint: &'a mut dyn Mint,
+    made: Vec<String>,
+}
+
+impl NotingMint<'_> {
+    fn note(&mut self, made: String) -> String {
+        self.made.push(made.clone());
+        made
+    }
+}
+
+impl Mint for NotingMint<'_> {
+    fn id(&mut self, prefix: &str) -> String {
+        let made = self.mint.id(prefix);
+        self.note(made)
+    }
+
+    fn uuid(&mut self) -> String {
+        let made = self.mint.uuid();
+        self.note(made)
+    }
+
+    fn timestamp(&mut self) -> String {
+        let made = self.mint.timestamp();
+        self.note(made)
+    }
 }
 
 /// The message or artifact that a task's next step starts from.
@@ -94,6 +119,7 @@ impl PostedTask {
             metadata: JsonObject::new(),
             flow_state: JsonText::empty_object(),
             created_at: Some(mint.timestamp()),
+            filled_in: Vec::new(),
             source: None,
         }
     }
@@ -116,6 +142,13 @@ impl PostedTask {
     }
 
     fn read(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
+        let mut noting = NotingMint { mint, made: Vec::new() };
+        let mut task = Self::read_noting(json, &mut noting)?;
+        task.filled_in = noting.made;
+        Ok(task)
+    }
+
+    fn read_noting(json: &JsonText, mint: &mut dyn Mint) -> Result<Self, ModelError> {
         let fields = Fields::of(json)?;
         let state = fields.get("state").map(TaskState::from_json).transpose();
         Ok(Self {
@@ -126,11 +159,40 @@ impl PostedTask {
             metadata: fields.object("metadata")?,
             flow_state: fields.get("flow_state").cloned().unwrap_or_else(JsonText::empty_object),
             created_at: fields.nullable_or("created_at", || mint.timestamp())?,
-            source: Some(PostedSource {
-                digest: Digest::of(json.as_str().as_bytes()),
-                names_id: fields.get("id").is_some(),
-            }),
+            filled_in: Vec::new(),
+            source: None,
         })
+    }
+
+    /// Returns the digest of what was posted, without what reading filled in: the same text read again has the
+    /// same. `None` for a task in which nothing was filled in: its own ids tell it from others.
+    pub fn source(&self) -> Option<Digest> {
+        if self.source.is_some() || self.filled_in.is_empty() {
+            return self.source;
+        }
+        let mut posted = self.clone();
+        let filled_in = |text: &String| self.filled_in.contains(text);
+        let forget = |text: &mut Option<String>| drop(text.take_if(|text| filled_in(text)));
+        if filled_in(&posted.id) {
+            posted.id.clear();
+        }
+        forget(&mut posted.created_at);
+        for message in &mut posted.messages {
+            forget(&mut message.id);
+            forget(&mut message.timestamp);
+            message.parts.iter_mut().for_each(|part| part.forget_call_id(&self.filled_in));
+        }
+        for artifact in &mut posted.artifacts {
+            forget(&mut artifact.id);
+            forget(&mut artifact.timestamp);
+            artifact.parts.iter_mut().for_each(|part| part.forget_call_id(&self.filled_in));
+        }
+        Some(Digest::of(posted.to_json().as_str().as_bytes()))
+    }
+
+    /// Whether the poster chose the task's id.
+    pub fn names_id(&self) -> bool {
+        !self.filled_in.contains(&self.id)
     }
 
     /// Returns the task as Protolink writes it.

@@ -69,7 +69,9 @@ impl Decider for Task {
 }
 
 impl Task {
-    fn submit(&self, posted: Box<PostedTask>) -> Decision {
+    fn submit(&self, mut posted: Box<PostedTask>) -> Decision {
+        posted.source = posted.source();
+        posted.filled_in.clear();
         if !self.exists() {
             return Ok(vec![TaskEvent::Submitted(posted)]);
         }
@@ -89,7 +91,7 @@ impl Task {
                     .into_iter()
                     .map(|artifact| TaskEvent::ArtifactAppended { artifact, part: None });
                 let messages = messages.into_iter().map(TaskEvent::MessageAppended);
-                let source = posted.source.map(|source| TaskEvent::PostedAgain { source: source.digest });
+                let source = posted.source.map(|source| TaskEvent::PostedAgain { source });
                 Ok(artifacts.chain(messages).chain(source).collect())
             }
         }

@@ -38,10 +38,11 @@ pub(super) enum Comparison {
     Other(PostedDifference),
 }
 
-/// Compares a post with the stored task. The same text is the same post, whatever its task has become since.
+/// Compares a post with the stored task. The same text is the same post, whatever its task has become since
+/// ([`PostedTask::source`]).
 /// Otherwise items are compared by id, as Protolink's clients keep them.
 pub(super) fn compare(stored: &Task, posted: &PostedTask) -> Comparison {
-    if posted.source.is_some_and(|source| stored.sources.contains(&source.digest)) {
+    if posted.source.is_some_and(|source| stored.sources.contains(&source)) {
         return Comparison::Same;
     }
     if is_known_beginning(stored, posted) {

@@ -189,6 +189,7 @@ impl Task {
             metadata,
             flow_state: self.flow_state.clone(),
             created_at: self.created_at.clone(),
+            filled_in: Vec::new(),
             source: None,
         }
         .to_json()
@@ -255,7 +256,7 @@ impl Task {
         self.metadata = posted.metadata.clone();
         self.flow_state = posted.flow_state.clone();
         self.created_at.clone_from(&posted.created_at);
-        self.sources.extend(posted.source.map(|source| source.digest));
+        self.sources.extend(posted.source);
         self.submitted_items = (posted.messages.len(), posted.artifacts.len());
         self.last = posted.last_item().map(|item| match item {
             LastItem::Message(_) => ItemRef::Message(self.messages.len().saturating_sub(1)),

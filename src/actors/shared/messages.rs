@@ -159,12 +159,8 @@ impl TaskOp {
     /// the same id.
     pub(crate) fn content(&self) -> Vec<u8> {
         match self {
-            // Reading the same text again fills in other ids; metadata may have been added by the host.
-            Self::Submit(posted) => match &posted.source {
-                Some(source) => {
-                    let metadata = posted.metadata.to_text();
-                    command_content("work", &[&source.digest.to_string(), metadata.as_str()])
-                }
+            Self::Submit(posted) => match posted.source() {
+                Some(source) => command_content("work", &[&source.to_string()]),
                 None => command_content("work", &[posted.to_json().as_str()]),
             },
             Self::Cancel { reason } => command_content("cancel", &[reason.as_deref().unwrap_or_default()]),

@@ -21,6 +21,8 @@ use crate::live::LiveHub;
 #[derive(Clone)]
 pub(crate) struct Parts {
     pub(crate) agent: Arc<Agent>,
+    /// The host's own name for its build.
+    pub(crate) build: Option<Arc<str>>,
     pub(crate) store: Arc<dyn EventStore>,
     pub(crate) ports: Ports,
     /// The runtime of tools and models; never the arbiter.

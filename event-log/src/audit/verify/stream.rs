@@ -4,9 +4,13 @@ use std::collections::BTreeSet;
 
 use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
+use proto_events::decider::Decider as _;
+use proto_events::definition::{AgentEvent, AgentHistory, Aspect};
+use proto_events::envelope::Metadata;
 use proto_events::id::{Digest, Version};
 use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
+use proto_events::system::{SystemEvent, SystemHistory};
 use proto_events::task::TaskEvent;
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::Turn;
@@ -28,6 +32,8 @@ pub(crate) struct StreamCheck {
     turn: Option<(String, Turn)>,
     /// The keys in a tool's state.
     keys: BTreeSet<String>,
+    system: SystemHistory,
+    agent: AgentHistory,
 }
 
 type Fault = (FindingKind, String);
@@ -81,6 +87,16 @@ impl StreamCheck {
                 }
                 Ok(AnyEvent::Tool(event)) => {
                     if let Err(what) = self.tool(&event) {
+                        report(version, (FindingKind::State, what));
+                    }
+                }
+                Ok(AnyEvent::System(event)) => {
+                    if let Err(what) = self.system(record.epoch, &event) {
+                        report(version, (FindingKind::State, what));
+                    }
+                }
+                Ok(AnyEvent::Agent(event)) => {
+                    if let Err(what) = self.agent(&event) {
                         report(version, (FindingKind::State, what));
                     }
                 }
@@ -185,6 +201,47 @@ impl StreamCheck {
             ToolStoreEvent::KeyDeleted { key, .. } => {
                 Err(format!("the key `{key}` was deleted, but did not exist"))
             }
+        }
+    }
+
+    fn system(&mut self, epoch: u64, event: &SystemEvent) -> Result<(), String> {
+        let named = match event {
+            SystemEvent::Started(started) => started.epoch,
+            SystemEvent::Stopped { epoch, .. } => *epoch,
+        };
+        let last = self.system.last().map_or(0, |started| started.epoch);
+        let running = self.system.is_running();
+        let (is_start, metadata) = (matches!(event, SystemEvent::Started(_)), Metadata::default());
+        self.system.evolve(event, &metadata);
+        if named != epoch {
+            return Err(format!("it names epoch {named}, but its record is of epoch {epoch}"));
+        }
+        if is_start && named <= last {
+            return Err(format!("a program of epoch {named} started after one of epoch {last}"));
+        }
+        let is_its_end = running && named == last;
+        if !is_start && !is_its_end {
+            return Err(format!("the program of epoch {named} stopped, but was not running"));
+        }
+        Ok(())
+    }
+
+    fn agent(&mut self, event: &AgentEvent) -> Result<(), String> {
+        let AgentEvent::Revised(revised) = event;
+        let expected = self.agent.number().saturating_add(1);
+        let dangling = Aspect::ALL.iter().zip(&revised.texts).find(|(_, text)| {
+            let is_own = text.since == revised.number;
+            is_own != text.text.is_some() || text.since == 0 || text.since > revised.number
+        });
+        self.agent.evolve(event, &Metadata::default());
+        if revised.number != expected {
+            return Err(format!("revision {} follows revision {}", revised.number, expected - 1));
+        }
+        match dangling {
+            Some((aspect, text)) => {
+                Err(format!("its {} names revision {}, which does not hold it", aspect.as_str(), text.since))
+            }
+            None => Ok(()),
         }
     }
 

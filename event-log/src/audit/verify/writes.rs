@@ -32,7 +32,7 @@ impl WritesCheck {
         match record.stream.category() {
             Some(Category::Tool) => self.add_writes(stored),
             Some(Category::Task) if !self.unconfirmed.is_empty() => self.confirm(stored),
-            Some(Category::Task | Category::Session) | None => {}
+            Some(_) | None => {}
         }
         left
     }

@@ -1,0 +1,65 @@
+//! The agent's definition as its stream in the log holds it: all that a task is decided with, as texts.
+
+use proto_events::definition::Definition;
+use proto_events::json;
+use proto_events::json::{JsonText, JsonValue};
+
+use crate::agent::card::Agent;
+use crate::tools::policy::ToolPolicy;
+
+/// Returns the definition of an agent.
+pub(crate) fn definition(agent: &Agent) -> Definition {
+    let model = agent.backend.as_ref().map(|backend| format!("{}/{}", backend.backend(), backend.model()));
+    let parameters = agent.backend.as_ref().map(|backend| backend.parameters()).unwrap_or_default();
+    let texts = [
+        model.unwrap_or_default(),
+        agent.system_prompt.clone().unwrap_or_default(),
+        JsonText::from(JsonValue::Array(tools(agent))).as_str().to_owned(),
+        JsonText::from(JsonValue::Array(peers(agent))).as_str().to_owned(),
+        parameters.to_text().as_str().to_owned(),
+    ];
+    Definition(texts.map(Into::into))
+}
+
+fn tools(agent: &Agent) -> Vec<JsonValue> {
+    let tool = |spec: &crate::tools::registry::ToolSpec| {
+        json!({
+            "name": spec.name.clone(),
+            "description": spec.description.clone(),
+            "input_schema": JsonValue::clone(&spec.input_schema),
+            "policy": policy(&spec.policy),
+        })
+    };
+    agent.tools.specs().into_iter().map(tool).collect()
+}
+
+fn peers(agent: &Agent) -> Vec<JsonValue> {
+    let peer = |peer: &std::sync::Arc<dyn crate::agent::peer::Peer>| {
+        json!({
+            "name": peer.name(),
+            "description": peer.description(),
+            "skills": peer.skills(),
+            "policy": policy(&peer.policy()),
+        })
+    };
+    agent.peers.iter().map(peer).collect()
+}
+
+/// Returns the part of a policy that decides how calls are made, and whether they are made again.
+fn policy(policy: &ToolPolicy) -> JsonValue {
+    let millis = |time: Option<std::time::Duration>| {
+        time.map_or(JsonValue::Null, |time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX).into())
+    };
+    json!({
+        "recovery": policy.recovery().as_str(),
+        "declared_by": policy.get_declared_by(),
+        "timeout_ms": millis(Some(policy.get_timeout())),
+        "max_attempts": policy.attempts_max(),
+        "retry_errors": policy.retries_errors(),
+        "window_ms": millis(policy.window()),
+        "deadline_ms": millis(policy.get_deadline()),
+        "parallel": policy.is_parallel(),
+        "concurrency": policy.get_concurrency().map_or(JsonValue::Null, |calls| (calls as u64).into()),
+        "capabilities": policy.get_capabilities().to_vec(),
+    })
+}

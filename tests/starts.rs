@@ -1,0 +1,143 @@
+//! The log tells of the programs that wrote to it: each start with what decides from then on, each orderly end,
+//! and by their absence each crash.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use proto_events::definition::{AgentHistory, Aspect};
+use proto_events::id::{Position, StreamId};
+use proto_events::system::{Started, SystemEvent, SystemHistory};
+use taskreel::infer::Scripted;
+use taskreel::{Builder, JsonSchema, Part, System};
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::audit::verify;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::{decode_record, fold_stream};
+use taskreel_log::sled::SledStore;
+
+#[derive(serde::Deserialize, JsonSchema)]
+struct Nothing {}
+
+fn builder(store: Arc<dyn EventStore>) -> Builder {
+    System::builder("unused")
+        .store(store)
+        .agent("desk")
+        .tool("look", "Looks", |_: Nothing| async { Ok::<_, Infallible>("seen") })
+        .infer(Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap())
+        .system_prompt("Be brief.")
+}
+
+fn events(reader: &dyn EventReader) -> Vec<SystemEvent> {
+    let page = reader.read_stream(&StreamId::of_system(0), proto_events::id::Version(1), usize::MAX).unwrap();
+    let decoded = page.iter().flat_map(|stored| decode_record::<SystemEvent>(stored).unwrap());
+    decoded.map(|recorded| recorded.event).collect()
+}
+
+fn agent(reader: &dyn EventReader) -> AgentHistory {
+    fold_stream::<AgentHistory>(reader, &StreamId::of_agent("desk").unwrap(), None).unwrap().state
+}
+
+#[tokio::test]
+async fn each_start_is_the_first_record_of_its_epoch_and_each_orderly_end_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    for round in 1..=3_u64 {
+        let store = Arc::new(SledStore::open(dir.path()).unwrap());
+        let epoch = store.fence().epoch;
+        let before = store.head().unwrap();
+        let system = builder(store.clone()).build_id("host 7").start().await.unwrap();
+        let first = store.read_all(Position(before.0 + 1), 1).unwrap().remove(0);
+        assert_eq!(first.record.epoch, epoch);
+        let task = system.submit(Part::infer("ask")).await.unwrap();
+        task.finished().await.unwrap();
+        system.shutdown().await.unwrap();
+        drop(task);
+        drop(store);
+        let log = SledStore::open(dir.path()).unwrap();
+        let told = events(&log);
+        assert_eq!(told.len() as u64, 2 * round);
+        let [SystemEvent::Started(Started { epoch: started, release, build, agents }), stopped] =
+            told.last_chunk::<2>().unwrap()
+        else {
+            panic!("{told:?}")
+        };
+        assert_eq!((*started, release.as_str()), (epoch, env!("CARGO_PKG_VERSION")));
+        assert_eq!(build.as_deref(), Some("host 7"));
+        assert_eq!((agents[0].name.as_str(), agents[0].number), ("desk", 1));
+        assert_eq!(*stopped, SystemEvent::Stopped { epoch, reason: None });
+        let last = log.read_all(log.head().unwrap(), 1).unwrap().remove(0);
+        assert_eq!((last.record.stream.as_str(), last.record.epoch), ("system-0", epoch));
+        let found = verify(&log);
+        assert!(found.findings.is_empty(), "{:?}", found.findings);
+        log.close().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_program_that_died_has_a_start_and_no_end() {
+    let store = Arc::new(MemoryStore::new());
+    let _running = builder(store.clone()).start().await.unwrap();
+    // The program ends here.
+    let store = Arc::new(store.reopened().unwrap());
+    builder(store.clone()).start().await.unwrap().shutdown().await.unwrap();
+    let store = store.reopen().unwrap();
+    let history = fold_stream::<SystemHistory>(store.as_ref(), &StreamId::of_system(0), None).unwrap().state;
+    assert_eq!((history.starts(), history.unclean_ends(), history.is_running()), (2, 1, false));
+}
+
+#[tokio::test]
+async fn a_definition_is_written_once_and_again_only_where_it_changed() {
+    let mut store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
+    let mut revisions = Vec::new();
+    for prompt in ["Be brief.", "Be brief.", "Be long.", "Be brief."] {
+        let system = builder(store.clone()).system_prompt(prompt).start().await.unwrap();
+        system.shutdown().await.unwrap();
+        store = store.reopen().unwrap();
+        revisions.push(agent(store.as_ref()).number());
+    }
+    assert_eq!(revisions, [1, 1, 2, 3]);
+    let history = agent(store.as_ref());
+    let prompts: Vec<_> =
+        (1..=3).map(|number| history.revision(number).unwrap().text(Aspect::SystemPrompt)).collect();
+    assert_eq!(prompts, ["Be brief.", "Be long.", "Be brief."]);
+    for number in 1..=3 {
+        let definition = history.revision(number).unwrap();
+        assert!(definition.text(Aspect::Tools).contains("\"recovery\":\"manual\""), "{definition:?}");
+        assert!(definition.text(Aspect::Tools).contains("\"name\":\"look\""), "{definition:?}");
+        assert_eq!(definition.text(Aspect::Model), "scripted/scripted");
+    }
+    // Each distinct text is in the log once: all else of the last revisions names the one that holds it.
+    let stream = StreamId::of_agent("desk").unwrap();
+    let records = store.read_stream(&stream, proto_events::id::Version(1), usize::MAX).unwrap();
+    let holds = |text: &str| {
+        let bytes = text.as_bytes();
+        records.iter().filter(|stored| stored.bytes.windows(bytes.len()).any(|seen| seen == bytes)).count()
+    };
+    assert_eq!((holds("Be brief."), holds("Be long."), holds("Looks")), (1, 1, 1));
+    let started: Vec<u32> = events(store.as_ref())
+        .into_iter()
+        .filter_map(|event| match event {
+            SystemEvent::Started(started) => started.agents.first().map(|agent| agent.number),
+            SystemEvent::Stopped { .. } => None,
+        })
+        .collect();
+    assert_eq!(started, [1, 1, 2, 3], "the epoch of a record names the definition that decided it");
+}
+
+#[tokio::test]
+async fn a_reopened_log_has_a_start_of_its_new_epoch() {
+    let store = Arc::new(MemoryStore::new());
+    let system = builder(store).start().await.unwrap();
+    let report = system.reopen().await.unwrap();
+    let log = system.log();
+    let epochs: Vec<u64> = events(log.as_ref())
+        .into_iter()
+        .filter_map(|event| match event {
+            SystemEvent::Started(started) => Some(started.epoch),
+            SystemEvent::Stopped { .. } => None,
+        })
+        .collect();
+    assert_eq!(epochs.last(), Some(&report.epoch));
+    assert_eq!(epochs.len(), 2);
+    system.shutdown().await.unwrap();
+}
