@@ -54,8 +54,8 @@ pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
 #[doc(inline)]
 pub use system::{
-    Builder, Decided, Live, LiveFeed, Operator, Reopened, SessionHandle, System, TaskEvents, TaskHandle,
-    TaskInput, TaskSnapshot, TaskStreamEvent, TaskStreamPayload,
+    Builder, Decided, InterruptedCall, Live, LiveFeed, Operator, Reopened, SessionHandle, System, TaskEvents,
+    TaskHandle, TaskInput, TaskSnapshot, TaskStreamEvent, TaskStreamPayload,
 };
 pub use taskreel_log as log;
 pub use tools::future::BoxFuture;

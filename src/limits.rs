@@ -52,6 +52,13 @@ pub const APPROVAL_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time that a tool has to end by itself after it was canceled or timed out, before it is dropped.
 pub const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
+/// Longest wait for work to end after it was dropped. What has not ended then blocks its thread and is treated as
+/// work that cannot be dropped.
+pub const DROP_WITHIN: Duration = Duration::from_secs(1);
+
+/// Largest result that a probe may find, in bytes: an event holds it together with its call's id.
+pub const PROBED_RESULT_BYTES_MAX: usize = proto_events::limits::PAYLOAD_BYTES_MAX - 4 * 1024;
+
 /// Times that a lost attempt (a crash, a timeout) is repeated where that is allowed: enough for a transient
 /// fault, too few for a call that kills its process each time.
 pub const REPEATS_AFTER_LOSS: u32 = 3;

@@ -28,7 +28,7 @@ pub(crate) mod tools;
 pub use crate::live::{Live, LiveFeed};
 pub use crate::protolink::stream::event::{TaskStreamEvent, TaskStreamPayload};
 pub use crate::system::builder::Builder;
-pub use crate::system::handle::System;
+pub use crate::system::handle::{InterruptedCall, System};
 pub use crate::system::handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
 pub use crate::system::operator::{Decided, Operator};
 pub use crate::system::peer::SystemPeer;

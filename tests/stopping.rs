@@ -21,6 +21,7 @@ use proto_events::json;
 use serde::Deserialize;
 use taskreel::tool::ToolPolicy;
 use taskreel::{Builder, Error, JsonSchema, Message, Part, PostedTask, System, TaskState};
+use taskreel_log::api::EventStore;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::sled::SledStore;
@@ -121,4 +122,62 @@ async fn a_callers_command_id_never_stands_for_a_command_of_the_system() {
         .unwrap();
     assert_eq!(end.state(), TaskState::Completed);
     second.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn an_async_tool_that_blocks_its_thread_times_out_and_does_not_hold_up_the_shutdown() {
+    let ((begin, began), (tell, told)) = (channel(), channel::<()>());
+    let (begin, told) = (Mutex::new(begin), Arc::new(Mutex::new(told)));
+    let blocks = move |_: Nothing| {
+        begin.lock().unwrap().send(()).unwrap();
+        let told = Arc::clone(&told);
+        async move {
+            // An async function that waits like a plain one: it never gives its thread back.
+            let _ = told.lock().unwrap().recv();
+            Ok::<_, Infallible>("done")
+        }
+    };
+    let policy = ToolPolicy::manual().timeout(Duration::from_millis(50));
+    let system = System::builder("-")
+        .store(Arc::new(MemoryStore::new()))
+        .tool_with("blocks", "Blocks", blocks, policy)
+        .start()
+        .await
+        .unwrap();
+    let task = system.submit(posted("blocks")).await.unwrap();
+    received(began).await;
+    let end = tokio::time::timeout(Duration::from_secs(30), task.finished()).await;
+    let end = end.expect("the time limit holds").unwrap();
+    assert_eq!(end.state(), TaskState::InputRequired, "{}", end.to_json());
+    let call = end.task().calls().iter().next().unwrap();
+    assert!(matches!(call.status, CallStatus::Unknown(_)), "{:?}", call.status);
+    let stopped = tokio::time::timeout(Duration::from_secs(30), system.shutdown()).await;
+    stopped.expect("the shutdown does not wait for it").unwrap();
+    drop(tell);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_shutdown_within_a_time_interrupts_what_is_left_and_names_it() {
+    let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
+    let ((begin, began), (tell, told)) = (channel(), channel());
+    let builder = System::builder("-").store(Arc::clone(&store));
+    let policy = ToolPolicy::manual;
+    let system = builder.tool_with("held", "Waits", held(begin, told), policy()).start().await.unwrap();
+    let task = system.submit(posted("held")).await.unwrap();
+    received(began).await;
+    let shutdown = system.shutdown_within(Duration::from_millis(50));
+    let left = tokio::time::timeout(Duration::from_secs(30), shutdown).await;
+    let left = left.expect("the shutdown does not wait for the call").unwrap();
+    let [call] = left.as_slice() else { panic!("{left:?}") };
+    assert_eq!(call.task, *task.stream());
+    drop(tell);
+    // The next start finds the call as after a crash.
+    let builder = System::builder("-").store(store.reopen().unwrap());
+    let quick = |_: Nothing| Ok::<_, Infallible>("done at once");
+    let system = builder.tool_with("held", "Answers", quick, policy()).start().await.unwrap();
+    let end = system.task(task.id()).unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::InputRequired);
+    let status = &end.task().calls().get(&call.call_id).unwrap().status;
+    assert!(matches!(status, CallStatus::Unknown(_)), "{status:?}");
+    assert_eq!(system.shutdown_within(Duration::from_secs(30)).await.unwrap(), []);
 }

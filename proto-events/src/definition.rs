@@ -42,7 +42,8 @@ pub enum Aspect {
     Tools,
     /// The other agents that a model may ask: a JSON array of name, description, skills and policy.
     Agents,
-    /// The parameters of inferences: a JSON object.
+    /// The parameters of inferences: a JSON object of the backend's own (`backend`) and of the most model calls
+    /// for one part (`steps`).
     Parameters,
 }
 

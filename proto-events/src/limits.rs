@@ -21,7 +21,7 @@ pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 /// The most bytes that are kept of an answer that came too late (64 KiB): it is evidence, not a result.
 pub const LATE_RESULT_BYTES_MAX: usize = 64 * 1024;
 
-/// The most model calls for one infer part, Protolink's limit.
+/// The most model calls for one infer part unless the agent sets another number, Protolink's limit.
 pub const INFER_STEPS_MAX: u32 = 10;
 
 /// The most keys of its tool's state that one call may write: they fit one append with its outcome and the

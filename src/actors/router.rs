@@ -34,7 +34,7 @@ use crate::actors::shared::parts::Parts;
 use crate::actors::shared::spans;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
-use crate::limits::{CANCEL_GRACE, HALT_WITHIN, SUPERVISOR_MAILBOX};
+use crate::limits::{CANCEL_GRACE, SUPERVISOR_MAILBOX};
 use crate::live::LiveHub;
 use crate::tools::tool::Cancellation;
 
@@ -45,12 +45,13 @@ pub(crate) struct Drain {
     pub(crate) reply: tokio::sync::oneshot::Sender<()>,
 }
 
-/// A request to interrupt all calls, send no more, and reply when the last one has ended, at the latest after
-/// [`HALT_WITHIN`].
+/// A request to interrupt all calls, send no more, and reply with the interrupted ones when the last has ended, at
+/// the latest after this time.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Halt {
-    pub(crate) reply: tokio::sync::oneshot::Sender<()>,
+    pub(crate) within: Duration,
+    pub(crate) reply: tokio::sync::oneshot::Sender<Vec<Key>>,
 }
 
 /// A call in flight.
@@ -77,7 +78,8 @@ pub(crate) struct Router {
     recalls: usize,
     /// Whether nothing is sent and no outcome reported any more, as if the process had died.
     halted: bool,
-    halting: Option<Halt>,
+    /// The waiting request, and the calls that it interrupted.
+    halting: Option<(Halt, Vec<Key>)>,
 }
 
 impl Router {
@@ -199,8 +201,8 @@ impl Router {
     }
 
     fn reply_halted(&mut self) {
-        if let Some(Halt { reply }) = self.halting.take() {
-            let _ = reply.send(());
+        if let Some((Halt { reply, .. }, interrupted)) = self.halting.take() {
+            let _ = reply.send(interrupted);
         }
     }
 
@@ -279,17 +281,21 @@ impl Handler<Halt> for Router {
 
     fn handle(&mut self, message: Halt, ctx: &mut Self::Context) {
         self.halted = true;
-        for (_, call) in self.in_flight.drain() {
+        let mut interrupted = Vec::new();
+        for (key, call) in self.in_flight.drain() {
             call.cancellation.cancel();
             if let Some(work) = call.work {
                 work.abort();
+                interrupted.push(key);
             }
         }
-        self.halting = Some(message);
+        interrupted.sort();
+        let within = message.within;
+        self.halting = Some((message, interrupted));
         if self.working == 0 {
             self.reply_halted();
         }
-        ctx.run_later(HALT_WITHIN, |router, _| {
+        ctx.run_later(within, |router, _| {
             if router.halting.is_some() {
                 tracing::warn!(
                     calls = router.working,

@@ -10,5 +10,6 @@ pub(crate) mod observed_runtime;
 pub(crate) mod parts;
 pub(crate) mod permits;
 pub(crate) mod spans;
+pub(crate) mod texts;
 pub(crate) mod tool_stores;
 pub(crate) mod unresolved;

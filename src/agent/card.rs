@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::call::{CallKind, CallRequested};
+use proto_events::limits::INFER_STEPS_MAX;
 
 use crate::agent::approval::Approvals;
 use crate::agent::capability::CapabilityPolicy;
@@ -32,6 +33,8 @@ pub(crate) struct Agent {
     pub max_concurrency: Option<usize>,
     /// The timeout, retries and circuit breaker of the model's calls.
     pub infer_policy: InferPolicy,
+    /// The most model calls for one infer part.
+    pub infer_steps: u32,
     /// The capabilities that the tools may use.
     pub capability_policy: CapabilityPolicy,
     /// The party that decides where the policy requires approval.
@@ -64,6 +67,7 @@ impl Agent {
             conversation: true,
             max_concurrency: None,
             infer_policy: InferPolicy::default(),
+            infer_steps: INFER_STEPS_MAX,
             capability_policy: CapabilityPolicy::default(),
             approvals: Approvals::default(),
             approval_timeout: APPROVAL_TIMEOUT,

@@ -16,7 +16,9 @@ pub(crate) fn definition(agent: &Agent) -> Definition {
         agent.system_prompt.clone().unwrap_or_default(),
         JsonText::from(JsonValue::Array(tools(agent))).as_str().to_owned(),
         JsonText::from(JsonValue::Array(peers(agent))).as_str().to_owned(),
-        parameters.to_text().as_str().to_owned(),
+        JsonText::from(json!({"backend": parameters.to_text().tree(), "steps": agent.infer_steps}))
+            .as_str()
+            .to_owned(),
     ];
     Definition(texts.map(Into::into))
 }
@@ -59,6 +61,7 @@ fn policy(policy: &ToolPolicy) -> JsonValue {
         "window_ms": millis(policy.window()),
         "deadline_ms": millis(policy.get_deadline()),
         "parallel": policy.is_parallel(),
+        "repeatable": policy.is_repeatable(),
         "concurrency": policy.get_concurrency().map_or(JsonValue::Null, |calls| (calls as u64).into()),
         "capabilities": policy.get_capabilities().to_vec(),
     })

@@ -15,7 +15,6 @@ pub(crate) mod spent;
 pub(crate) mod tool_call;
 
 use proto_events::call::{Call, CallOrigin, CallStatus};
-use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::session::SessionCommand;
 use proto_events::turn::TurnMessage;
@@ -57,8 +56,8 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         return Progress::Next(Step::AwaitTurn { session_id: session_id(question.task) });
     }
     if recorded {
-        if reading.steps >= INFER_STEPS_MAX {
-            return Progress::Fatal(notes::fatal_steps());
+        if reading.steps >= agent.infer_steps {
+            return Progress::Fatal(notes::fatal_steps(agent.infer_steps));
         }
         return ask::model(question, at, part, &calls);
     }

@@ -3,7 +3,6 @@
 
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
-use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::task::ApprovalRequested;
 
 use crate::python::{list_repr, python_json};
@@ -169,9 +168,9 @@ pub(crate) fn fatal_unreadable(last_error: &str) -> String {
 }
 
 /// Returns the error of a run without an answer within the step limit.
-pub(crate) fn fatal_steps() -> String {
+pub(crate) fn fatal_steps(steps: u32) -> String {
     format!(
-        "Maximum inference steps ({INFER_STEPS_MAX}) exceeded without producing final response. The LLM may be \
+        "Maximum inference steps ({steps}) exceeded without producing final response. The LLM may be \
          stuck in a loop. Consider simplifying the task or checking prompts."
     )
 }
@@ -286,7 +285,7 @@ mod tests {
             "Failed to parse LLM output after 3 consecutive attempts. Last error: e"
         );
         assert_eq!(
-            fatal_steps(),
+            fatal_steps(10),
             "Maximum inference steps (10) exceeded without producing final response. The LLM may be stuck in a loop. Consider simplifying the task or checking prompts."
         );
     }

@@ -1,6 +1,6 @@
 //! A `tool_call` part: check, call and output.
 
-use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, NewCall};
+use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, NewCall, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, ToolCallView};
 
@@ -22,21 +22,29 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         origin.run == runs && origin.part == at && origin.step == 0
     });
     match call.map(|call| (call, &call.status)) {
-        None => begin(question, at, &asked),
-        // A person's verdict on the call leads to a run of its own.
-        Some((call, CallStatus::Reconciled(_))) => {
-            let why = "it was unknown when the run ended".to_owned();
-            Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why }
-        }
-        Some((_, CallStatus::Succeeded(result))) => {
+        // A call that did not happen, as a person found out before its run had ended, is made again.
+        None | Some((_, CallStatus::Reconciled(Verdict::DidNotHappen))) => begin(question, at, &asked),
+        // Such a decision is the call's answer.
+        Some((_, CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)))) => {
             let call_id = output_id(question, &asked);
             Progress::Output(Part::tool_output(&call_id, result.clone()))
         }
+        Some((call, CallStatus::Abandoned(reason))) => {
+            let error = notes::abandoned(&call.request.target, reason);
+            refusal(question, &asked, &error)
+        }
         Some((_, CallStatus::Failed(failure))) => refusal(question, &asked, &failure.message),
-        Some((call, CallStatus::Unknown(why) | CallStatus::Abandoned(why))) => {
+        Some((call, CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)))) => {
             Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why: why.clone() }
         }
-        Some(_) => Progress::Next(Step::Wait),
+        Some((
+            _,
+            CallStatus::Requested
+            | CallStatus::Dispatched
+            | CallStatus::TimedOut
+            | CallStatus::Unsent
+            | CallStatus::Canceled,
+        )) => Progress::Next(Step::Wait),
     }
 }
 

@@ -140,6 +140,16 @@ impl Builder {
         self
     }
 
+    /// Sets the most model calls for one `infer` part, by default [`INFER_STEPS_MAX`]; zero counts as one. A part that
+    /// needs more fails.
+    ///
+    /// [`INFER_STEPS_MAX`]: proto_events::limits::INFER_STEPS_MAX
+    #[must_use]
+    pub fn infer_steps(mut self, steps: u32) -> Self {
+        self.agent.infer_steps = steps.max(1);
+        self
+    }
+
     /// Adds the tools of an MCP server, which is connected when the system starts. See [`McpServer`].
     #[cfg(feature = "mcp")]
     #[must_use]

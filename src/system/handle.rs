@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use actix::prelude::SendError;
 use proto_events::envelope::Principal;
@@ -11,11 +12,11 @@ use taskreel_log::api::EventStore;
 use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
-use crate::actors::router::Drain;
+use crate::actors::router::{Drain, Halt};
 use crate::actors::shared::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask, Within};
 use crate::actors::supervisor::{CountLive, DrainMailboxes};
 use crate::error::Error;
-use crate::limits::SUPERVISOR_MAILBOX;
+use crate::limits::{DROP_WITHIN, SUPERVISOR_MAILBOX};
 use crate::system::running::{Actors, Running};
 use crate::system::starts::record_stop;
 
@@ -47,6 +48,16 @@ pub(crate) struct Inner {
     pub(crate) changing: tokio::sync::Mutex<Phase>,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
+}
+
+/// A call that a shutdown interrupted, see [`System::shutdown_within`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InterruptedCall {
+    /// The stream of the call's task.
+    pub task: StreamId,
+    /// The call's id.
+    pub call_id: String,
 }
 
 /// The phase of a system: running, or shut down.
@@ -92,33 +103,65 @@ impl System {
     /// # Errors
     /// [`Error::Internal`] if something could not be finished; nothing acknowledged is lost then either.
     pub async fn shutdown(self) -> Result<(), Error> {
+        self.stop_in_background(None).await.map(drop)
+    }
+
+    /// Shuts down as [`System::shutdown`] does, but waits no longer than this for calls in flight. Those that
+    /// are left then are interrupted and returned: they have no outcome in the log, and the next start handles
+    /// them as after a crash, each as its recovery mode allows.
+    ///
+    /// # Errors
+    /// As [`System::shutdown`].
+    pub async fn shutdown_within(self, time: Duration) -> Result<Vec<InterruptedCall>, Error> {
+        self.stop_in_background(Some(time)).await
+    }
+
+    async fn stop_in_background(self, limit: Option<Duration>) -> Result<Vec<InterruptedCall>, Error> {
         self.inner.stopping.store(true, Ordering::Release);
         // In a task of its own: a caller that gives up must not leave it half done.
         let system = self.clone();
-        let done = tokio::spawn(async move { system.stop().await }).await;
+        let done = tokio::spawn(async move { system.stop(limit).await }).await;
         done.map_err(|panic| Error::Internal(format!("the shutdown panicked: {panic}")))?
     }
 
     /// Stops the system. A second caller waits for the first.
-    async fn stop(&self) -> Result<(), Error> {
+    async fn stop(&self, limit: Option<Duration>) -> Result<Vec<InterruptedCall>, Error> {
         let mut changing = self.inner.changing.lock().await;
         if *changing == Phase::Stopped {
-            return Ok(());
+            return Ok(Vec::new());
         }
-        let stopped = self.stop_actors_and_log().await;
+        let stopped = self.stop_actors_and_log(limit).await;
         *changing = Phase::Stopped;
         stopped
     }
 
-    async fn stop_actors_and_log(&self) -> Result<(), Error> {
+    /// Waits until no call is in flight, at most for this time, and interrupts what is left.
+    async fn end_calls(&self, actors: &Actors, limit: Option<Duration>) -> Vec<InterruptedCall> {
+        let (reply, drained) = oneshot::channel();
+        actors.router.do_send(Drain { reply });
+        let Some(limit) = limit else {
+            let _ = drained.await;
+            return Vec::new();
+        };
+        tokio::select! {
+            biased;
+            _ = drained => return Vec::new(),
+            () = self.inner.ports.clock.sleep(limit) => {}
+        }
+        let (reply, halted) = oneshot::channel();
+        actors.router.do_send(Halt { within: DROP_WITHIN, reply });
+        let interrupted = halted.await.unwrap_or_default().into_iter();
+        interrupted.map(|(task, call_id)| InterruptedCall { task, call_id }).collect()
+    }
+
+    async fn stop_actors_and_log(&self, limit: Option<Duration>) -> Result<Vec<InterruptedCall>, Error> {
         let running = self.inner.running();
+        let mut interrupted = Vec::new();
         if let Ok(actors) = running.actors() {
             // An append in progress when commands were first refused may send calls; their outcomes must be
             // written too.
             drain_mailboxes(actors).await;
-            let (reply, drained) = oneshot::channel();
-            actors.router.do_send(Drain { reply });
-            let _ = drained.await;
+            interrupted = self.end_calls(actors, limit).await;
             drain_mailboxes(actors).await;
         }
         running.parts.live.close();
@@ -132,7 +175,7 @@ impl System {
             actors.thread.stop();
         }
         let _ = blocking(move || running.actors().map(|actors| actors.thread.join())).await?;
-        closed.map_err(|error| Error::Internal(error.to_string()))
+        closed.map(|()| interrupted).map_err(|error| Error::Internal(error.to_string()))
     }
 
     /// Returns the number of live tasks: at work, or used a moment ago. Passivated ones cost no memory but

@@ -10,6 +10,7 @@ use crate::actors::router::Halt;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::unresolved::UnresolvedAppend;
 use crate::error::Error;
+use crate::limits::HALT_WITHIN;
 use crate::system::handle::{System, blocking};
 use crate::system::running::Running;
 use crate::system::starts::record_start;
@@ -77,7 +78,7 @@ impl System {
         let running = self.inner.running();
         let Ok(actors) = running.actors() else { return Ok(()) };
         let (reply, halted) = oneshot::channel();
-        actors.router.do_send(Halt { reply });
+        actors.router.do_send(Halt { within: HALT_WITHIN, reply });
         let _ = halted.await;
         actors.thread.stop();
         self.inner.put(Running::without_actors(running.parts.clone()));

@@ -28,6 +28,7 @@ pub struct ToolPolicy {
     deadline: Option<Duration>,
     probe: Option<ProbeRef>,
     parallel: bool,
+    repeatable: bool,
     concurrency: Option<usize>,
     breaker: Option<Breaker>,
     capabilities: Vec<String>,
@@ -83,6 +84,7 @@ impl ToolPolicy {
             deadline: None,
             probe: None,
             parallel: false,
+            repeatable: false,
             concurrency: None,
             breaker: None,
             capabilities: Vec::new(),
@@ -127,6 +129,19 @@ impl ToolPolicy {
     pub fn parallel(mut self) -> Self {
         self.parallel = true;
         self
+    }
+
+    /// Lets a model make the same call again with the same arguments, as it does to wait for a state to change.
+    /// Otherwise such a call is answered as already made, as in Protolink.
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
+    /// Whether a model may make the same call again, see [`ToolPolicy::repeatable`].
+    pub fn is_repeatable(&self) -> bool {
+        self.repeatable
     }
 
     /// Limits how many calls of the tool are in flight at once; others wait with their intent on disk. A

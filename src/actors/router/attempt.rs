@@ -5,10 +5,11 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt as _;
 use proto_events::call::{CallFailure, CallKind, FailureClass};
 
-use crate::actors::router::attempt_context::{AttemptContext, failed, short};
+use crate::actors::router::attempt_context::{AttemptContext, failed};
 use crate::actors::router::delegate;
 use crate::actors::router::tool_attempt::tool;
 use crate::actors::shared::messages::{AttemptEnd, Order};
+use crate::actors::shared::texts::short;
 use crate::agent::card::Agent;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::{InferError, InferErrorKind, InferRequest, retry_delay};

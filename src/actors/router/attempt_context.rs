@@ -6,8 +6,8 @@ use proto_events::call::{CallFailure, FailureClass};
 use taskreel_log::ports::Ports;
 
 use crate::actors::shared::messages::AttemptEnd;
+use crate::actors::shared::texts::short;
 use crate::actors::shared::tool_stores::ToolStores;
-use crate::limits::ERROR_TEXT_BYTES;
 use crate::live::LiveSource;
 use crate::tools::tool::Cancellation;
 
@@ -27,13 +27,4 @@ pub(crate) fn failed(class: FailureClass, error_type: &str, message: &str) -> At
 
 pub(crate) fn failure(class: FailureClass, error_type: &str, message: &str) -> CallFailure {
     CallFailure { class, error_type: short(error_type), message: short(message) }
-}
-
-/// Shortens an error's text, which is stored several times in the log; a cut text says so.
-pub(crate) fn short(text: &str) -> String {
-    if text.len() <= ERROR_TEXT_BYTES {
-        return text.to_owned();
-    }
-    let end = (0..=ERROR_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}… ({} bytes in all)", text.get(..end).unwrap_or_default(), text.len())
 }

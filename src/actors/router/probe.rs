@@ -11,8 +11,8 @@ use proto_events::call::Verdict;
 use taskreel_log::ports::Clock;
 
 use crate::actors::router::Router;
-use crate::actors::router::attempt_context::short;
 use crate::actors::shared::messages::{Cause, ProbeOrder, TaskOp, ToTask};
+use crate::actors::shared::texts::short;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
 use crate::limits::CANCEL_GRACE;

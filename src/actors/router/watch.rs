@@ -16,6 +16,7 @@ use tokio::task::{JoinError, JoinHandle};
 use crate::actors::router::attempt_context::failed;
 use crate::actors::shared::messages::{AttemptEnd, Within};
 use crate::actors::shared::permits::CallPermit;
+use crate::limits::DROP_WITHIN;
 use crate::tools::tool::Cancellation;
 
 /// A report about an attempt that was sent.
@@ -66,7 +67,7 @@ enum GraceEnd {
     Ended(AttemptEnd),
     /// The work was cut off, or panicked: nothing is left to wait for.
     Dropped,
-    /// The work cannot be dropped and goes on.
+    /// The work cannot be dropped, or was not in time, and goes on.
     Running,
 }
 
@@ -128,7 +129,17 @@ impl Watch {
         }
         if self.can_be_dropped {
             self.work.abort();
-            return GraceEnd::of(Pin::new(&mut self.work).await);
+            // Work that blocks its thread never reaches the point at which it is dropped.
+            let time = self.clock.sleep(DROP_WITHIN);
+            tokio::select! {
+                biased;
+                ended = Pin::new(&mut self.work) => return GraceEnd::of(ended),
+                () = time => tracing::warn!(
+                    target = self.target,
+                    call_id = self.key.1,
+                    "a call blocks its thread and could not be stopped"
+                ),
+            }
         }
         GraceEnd::Running
     }

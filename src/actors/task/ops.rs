@@ -3,7 +3,7 @@
 //! refuses them, the call has failed and none of them is kept.
 
 use proto_events::call::recovery::{Failed, Moment, Next};
-use proto_events::call::{CallCommand, CallFailure, CallRejection, FailureClass};
+use proto_events::call::{CallCommand, CallFailure, CallRejection, FailureClass, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
 use proto_events::model;
@@ -15,8 +15,11 @@ use proto_events::tool_store::ToolStoreCommand;
 use crate::actors::entity::Entity;
 use crate::actors::shared::messages::{AttemptEnd, CallResolution, TaskOp, TurnGrant};
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::texts::shorten;
 use crate::actors::task::core::{HeldTurn, TaskCore};
+use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
+use crate::limits::PROBED_RESULT_BYTES_MAX;
 use crate::run;
 use crate::run::question::Act;
 use crate::run::{resolved, steps};
@@ -27,9 +30,39 @@ fn moment(shared: &Shared, metadata: &Metadata) -> Moment {
     Moment { epoch: shared.store.fence().epoch, at: metadata.at }
 }
 
+/// Shortens the texts that come from outside: of tools, models and other agents, of probes and approval handlers. An
+/// outcome is never lost because no event can hold its text.
+fn bounded(mut op: TaskOp) -> TaskOp {
+    match &mut op {
+        TaskOp::Outcome { end: AttemptEnd::Failed { failure, .. }, .. } => {
+            shorten(&mut failure.error_type);
+            shorten(&mut failure.message);
+        }
+        TaskOp::Outcome { end: AttemptEnd::Lost { why }, .. }
+        | TaskOp::Probed { verdict: Verdict::Inconclusive(why), .. }
+        | TaskOp::TurnRefused { why: Some(why), .. }
+        | TaskOp::Answered { verdict: ApprovalVerdict::Denied { reason: Some(why) }, .. } => shorten(why),
+        TaskOp::Probed { verdict, .. } => {
+            // The verdict and the success that follows from it are in one record.
+            let bytes = match verdict {
+                Verdict::Landed(result) => result.as_str().len(),
+                _ => 0,
+            };
+            if bytes > PROBED_RESULT_BYTES_MAX {
+                let why = format!(
+                    "the probe found a result of {bytes} bytes; an event of the log holds at most {PROBED_RESULT_BYTES_MAX}"
+                );
+                *verdict = Verdict::Inconclusive(why);
+            }
+        }
+        _ => {}
+    }
+    op
+}
+
 impl TaskCore {
     fn decide_op(&mut self, shared: &Shared, op: TaskOp, metadata: &Metadata) -> Result<(), Error> {
-        match op {
+        match bounded(op) {
             TaskOp::Submit(posted) => self.submit(shared, posted, metadata),
             TaskOp::Command(command) => self.entity.decide(*command, metadata),
             TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata),

@@ -3,7 +3,7 @@
 //! The other agent is given a task of its own. The intent holds that task in full: each attempt sends the
 //! same one, so that an agent that knows its id returns the first answer again.
 
-use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, FailureClass, NewCall};
+use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, FailureClass, NewCall, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, ModelError, Part, PostedTask, RunContext};
 
@@ -34,18 +34,35 @@ pub(crate) fn progress(
             let text = notes::agent_result(agent, action, &PeerAnswer::result_in(answer));
             tell(question, &call_id, &origin, text)
         }
+        // A person decided about the call before its run had ended: the decision is the call's answer.
+        Some((_, CallStatus::Reconciled(Verdict::Landed(result)))) => {
+            tell(question, &call_id, &origin, notes::agent_result(agent, action, result))
+        }
+        Some((_, CallStatus::Reconciled(Verdict::DidNotHappen))) => {
+            tell(question, &call_id, &origin, notes::did_not_happen(agent))
+        }
+        Some((_, CallStatus::Abandoned(reason))) => {
+            tell(question, &call_id, &origin, notes::abandoned(agent, reason))
+        }
         Some((_, CallStatus::Failed(failure))) if failure.class == FailureClass::Rejected => {
             tell(question, &call_id, &origin, notes::agent_failed(&failure.message))
         }
         Some((_, CallStatus::Failed(failure))) => {
             Progress::Fatal(notes::fatal_agent(agent, &failure.message))
         }
-        Some((call, CallStatus::Unknown(why))) => {
+        Some((call, CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)))) => {
             let (call, why) = (Box::new(call.clone()), why.clone());
             let text = notes::agent_outcome_unknown(agent, action);
             Progress::Unknown { say: vec![answer(question, &call_id, &origin, text)], call, why }
         }
-        Some(_) => Progress::Next(Step::Wait),
+        Some((
+            _,
+            CallStatus::Requested
+            | CallStatus::Dispatched
+            | CallStatus::TimedOut
+            | CallStatus::Unsent
+            | CallStatus::Canceled,
+        )) => Progress::Next(Step::Wait),
     }
 }
 

@@ -64,7 +64,7 @@ impl Reading {
                 ReplyReading::Action { action, .. } => {
                     reading.malformed_in_a_row = 0;
                     let signature = signature(action);
-                    if done.contains(&signature) {
+                    if done.contains(&signature) && !may_be_repeated(agent, action) {
                         reading.last = ReplyReading::Repeated(action.kind());
                         continue;
                     }
@@ -83,6 +83,12 @@ impl Reading {
         }
         reading
     }
+}
+
+/// Whether the action is a call of a tool that a model may call again with the same arguments.
+fn may_be_repeated(agent: &Agent, action: &Action) -> bool {
+    let Action::ToolCall { tool, .. } = action else { return false };
+    agent.tools.get(tool).is_some_and(|tool| tool.spec().policy.is_repeatable())
 }
 
 fn read_outcome(agent: &Agent, call: &Call, schema: Option<&OutputSchema>) -> ReplyReading {

@@ -1,6 +1,6 @@
 //! A tool call that the model asked for: start it, or report its result to the model.
 
-use proto_events::call::{CallOrigin, CallStatus, FailureClass};
+use proto_events::call::{CallOrigin, CallStatus, FailureClass, Verdict};
 use proto_events::json::JsonText;
 
 use crate::run::infer::append_message::{answer, tell};
@@ -20,18 +20,32 @@ pub(crate) fn progress(
     let call = question.task.calls().get(&call_id);
     match call.map(|call| (call, &call.status)) {
         None => begin(question, call_id, name, args, origin),
-        Some((_, CallStatus::Succeeded(result))) => {
+        // A person decided about the call before its run had ended: the decision is the call's answer.
+        Some((_, CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)))) => {
             tell(question, &call_id, &origin, notes::tool_result(name, result))
+        }
+        Some((_, CallStatus::Reconciled(Verdict::DidNotHappen))) => {
+            tell(question, &call_id, &origin, notes::did_not_happen(name))
+        }
+        Some((_, CallStatus::Abandoned(reason))) => {
+            tell(question, &call_id, &origin, notes::abandoned(name, reason))
         }
         Some((_, CallStatus::Failed(failure))) if failure.class == FailureClass::Rejected => {
             tell(question, &call_id, &origin, notes::argument_error(name, &failure.message))
         }
         Some((_, CallStatus::Failed(failure))) => Progress::Fatal(notes::fatal_tool(name, &failure.message)),
-        Some((call, CallStatus::Unknown(why))) => {
+        Some((call, CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)))) => {
             let say = vec![answer(question, &call_id, &origin, notes::outcome_unknown(name))];
             Progress::Unknown { say, call: Box::new(call.clone()), why: why.clone() }
         }
-        Some(_) => Progress::Next(Step::Wait),
+        Some((
+            _,
+            CallStatus::Requested
+            | CallStatus::Dispatched
+            | CallStatus::TimedOut
+            | CallStatus::Unsent
+            | CallStatus::Canceled,
+        )) => Progress::Next(Step::Wait),
     }
 }
 

@@ -1,0 +1,21 @@
+//! Texts from outside: of errors, probes and approval handlers.
+
+use crate::limits::ERROR_TEXT_BYTES;
+
+/// Shortens an error's text, which is stored several times in the log; a cut text says so.
+pub(crate) fn short(text: &str) -> String {
+    let mut text = text.to_owned();
+    shorten(&mut text);
+    text
+}
+
+/// Shortens a text in place, as [`short`] does.
+pub(crate) fn shorten(text: &mut String) {
+    if text.len() <= ERROR_TEXT_BYTES {
+        return;
+    }
+    let note = format!("… ({} bytes in all)", text.len());
+    let end = (0..=ERROR_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.truncate(end);
+    text.push_str(&note);
+}
