@@ -29,7 +29,7 @@ use taskreel_log::memory::MemoryStore;
 struct Nothing {}
 
 /// The most bytes that are left of such a text, with the note that it was cut.
-const CUT: usize = taskreel::limits::ERROR_TEXT_BYTES + 40;
+const CUT: usize = taskreel::limits::ERROR_TEXT_BYTES;
 
 /// A text that no event holds, of characters of three bytes.
 fn huge() -> String {

@@ -15,7 +15,11 @@ pub(crate) fn shorten(text: &mut String) {
         return;
     }
     let note = format!("… ({} bytes in all)", text.len());
-    let end = (0..=ERROR_TEXT_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    // With its note the text is within the limit: shortened again, it stays as it is.
+    let end = (0..=ERROR_TEXT_BYTES.saturating_sub(note.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at))
+        .unwrap_or(0);
     text.truncate(end);
     text.push_str(&note);
 }
