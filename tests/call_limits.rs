@@ -320,6 +320,44 @@ async fn a_run_whose_time_was_up_while_nobody_ran_it_does_not_go_on() {
     assert!(end.task().error().unwrap().contains("max_runtime_seconds"));
 }
 
+/// The machine's clock, which a test sets back or forth.
+#[derive(Default)]
+struct Stepping(std::sync::atomic::AtomicI64);
+
+impl taskreel_log::ports::Clock for Stepping {
+    fn now(&self) -> proto_events::envelope::Timestamp {
+        let now = taskreel_log::ports::SystemClock.now();
+        proto_events::envelope::Timestamp(now.0 + self.0.load(Ordering::SeqCst))
+    }
+}
+
+#[tokio::test]
+async fn the_time_of_a_run_ends_although_the_clock_of_the_machine_is_set_back() {
+    for back in [10_000, 3_600_000_000] {
+        let (clock, began) = (Arc::new(Stepping::default()), Arc::new(Notify::new()));
+        let tell = Arc::clone(&began);
+        let waits = move |_: Nothing| {
+            tell.notify_one();
+            std::future::pending::<Result<(), Infallible>>()
+        };
+        let system = System::builder("-")
+            .store(memory())
+            .ports(Ports { clock: clock.clone(), ..Ports::default() })
+            .tool_with("waits", "", waits, ToolPolicy::read_only())
+            .start()
+            .await
+            .unwrap();
+        let budget = json!({"max_runtime_seconds": 0.3});
+        let task = system.submit(with_budget(&call("waits"), &budget)).await.unwrap();
+        soon(began.notified()).await;
+        clock.0.store(-back, Ordering::SeqCst);
+        let end = soon(task.finished()).await.unwrap();
+        assert_eq!(end.state(), TaskState::Failed, "{back} µs back: {}", end.to_json());
+        assert!(end.task().error().unwrap().contains("max_runtime_seconds"));
+        system.shutdown().await.unwrap();
+    }
+}
+
 struct TwoHoursLater;
 
 impl taskreel_log::ports::Clock for TwoHoursLater {

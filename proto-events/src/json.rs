@@ -5,6 +5,7 @@
 //! are shared by a whole program and would change what the host's own code prints.
 
 pub(crate) mod convert;
+mod finite;
 pub(crate) mod literal;
 pub(crate) mod number;
 pub(crate) mod parse;

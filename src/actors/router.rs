@@ -139,7 +139,7 @@ impl Router {
         }
         let (is_tool, is_inference) = (order.request.kind == CallKind::Tool, order.infer.is_some());
         let tool = self.agent.tools.get(&target).filter(|_| is_tool);
-        let can_be_dropped = tool.is_none_or(|tool| !tool.tool().is_blocking());
+        let can_be_dropped = tool.is_none_or(|tool| !tool.is_blocking());
         let (bound, permit) = (Duration::from_millis(order.request.timeout_ms), order.permit.clone());
         let began = Arc::new(AtomicBool::new(false));
         let span = spans::call(&order);
@@ -169,7 +169,7 @@ impl Router {
     /// Reports the end of an attempt to its target's circuit.
     fn note_end(&mut self, target: &str, end: &AttemptEnd) {
         let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.get_breaker());
-        let peer = || self.agent.peers.get(target).map(|peer| peer.policy().get_breaker());
+        let peer = || self.agent.peers.get(target).map(|peer| peer.policy.get_breaker());
         let rule = tool.or_else(peer).unwrap_or_else(|| self.agent.infer_policy.get_breaker());
         self.breakers.note(target, rule, end, self.ports.clock.now());
     }
@@ -266,7 +266,9 @@ impl Handler<Recall> for Router {
     type Result = ();
 
     fn handle(&mut self, message: Recall, ctx: &mut Self::Context) {
-        let Some(peer) = self.agent.peers.get(&message.peer).cloned() else { return };
+        let Some(peer) = self.agent.peers.get(&message.peer).map(|peer| Arc::clone(&peer.code)) else {
+            return;
+        };
         self.recalls += 1;
         let work = self.calls.spawn(delegate::recall(peer, message, Arc::clone(&self.ports.clock)));
         ctx.spawn(work.into_actor(self).map(|_ended, actor: &mut Self, _| {

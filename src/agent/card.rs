@@ -1,6 +1,5 @@
 //! The agent: its name, tools, model, peers, and what it may do.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::call::{CallKind, CallRequested};
@@ -10,7 +9,7 @@ use crate::agent::approval::Approvals;
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::peer::Peers;
 use crate::limits::APPROVAL_TIMEOUT;
-use crate::models::backend::InferBackend;
+use crate::models::backend::KnownBackend;
 use crate::models::policy::InferPolicy;
 use crate::tools::registry::Tools;
 
@@ -22,7 +21,7 @@ pub(crate) struct Agent {
     /// The tools.
     pub tools: Tools,
     /// The model that carries out the `infer` parts.
-    pub backend: Option<Arc<dyn InferBackend>>,
+    pub backend: Option<KnownBackend>,
     /// The other agents that the model may ask.
     pub peers: Peers,
     /// The instructions for the model that follow our own in the system prompt.

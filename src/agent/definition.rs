@@ -5,20 +5,21 @@ use proto_events::json;
 use proto_events::json::{JsonText, JsonValue};
 
 use crate::agent::card::Agent;
+use crate::agent::peer::KnownPeer;
+use crate::models::backend::KnownBackend;
 use crate::tools::policy::ToolPolicy;
 
 /// Returns the definition of an agent.
 pub(crate) fn definition(agent: &Agent) -> Definition {
-    let model = agent.backend.as_ref().map(|backend| format!("{}/{}", backend.backend(), backend.model()));
-    let parameters = agent.backend.as_ref().map(|backend| backend.parameters()).unwrap_or_default();
+    let model = agent.backend.as_ref().map(KnownBackend::target);
+    let parameters = agent.backend.as_ref().map(|backend| backend.parameters.to_text());
+    let parameters = parameters.unwrap_or_else(JsonText::empty_object);
     let texts = [
         model.unwrap_or_default(),
         agent.system_prompt.clone().unwrap_or_default(),
         JsonText::from(JsonValue::Array(tools(agent))).as_str().to_owned(),
         JsonText::from(JsonValue::Array(peers(agent))).as_str().to_owned(),
-        JsonText::from(json!({"backend": parameters.to_text().tree(), "steps": agent.infer_steps}))
-            .as_str()
-            .to_owned(),
+        JsonText::from(json!({"backend": parameters.tree(), "steps": agent.infer_steps})).as_str().to_owned(),
     ];
     Definition(texts.map(Into::into))
 }
@@ -36,12 +37,12 @@ fn tools(agent: &Agent) -> Vec<JsonValue> {
 }
 
 fn peers(agent: &Agent) -> Vec<JsonValue> {
-    let peer = |peer: &std::sync::Arc<dyn crate::agent::peer::Peer>| {
+    let peer = |peer: &KnownPeer| {
         json!({
-            "name": peer.name(),
-            "description": peer.description(),
-            "skills": peer.skills(),
-            "policy": policy(&peer.policy()),
+            "name": peer.name.clone(),
+            "description": peer.description.clone(),
+            "skills": peer.skills.clone(),
+            "policy": policy(&peer.policy),
         })
     };
     agent.peers.iter().map(peer).collect()

@@ -158,12 +158,23 @@ impl PeerError {
 #[derive(Clone, Default)]
 pub(crate) struct Peers {
     on: bool,
-    known: Vec<Arc<dyn Peer>>,
+    known: Vec<KnownPeer>,
+}
+
+/// A peer with what it says of itself. It is asked once, when it is registered: its code never runs where
+/// actors decide.
+#[derive(Clone)]
+pub(crate) struct KnownPeer {
+    pub(crate) code: Arc<dyn Peer>,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) skills: Vec<String>,
+    pub(crate) policy: ToolPolicy,
 }
 
 impl fmt::Debug for Peers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.known.iter().map(|peer| peer.name()).collect();
+        let names: Vec<&str> = self.known.iter().map(|peer| peer.name.as_str()).collect();
         f.debug_struct("Peers").field("on", &self.on).field("known", &names).finish()
     }
 }
@@ -175,9 +186,15 @@ impl Peers {
     }
 
     /// Adds a peer, and switches delegation on.
-    pub(crate) fn add(&mut self, peer: Arc<dyn Peer>) {
+    pub(crate) fn add(&mut self, code: Arc<dyn Peer>) {
         self.on = true;
-        self.known.push(peer);
+        self.known.push(KnownPeer {
+            name: code.name().to_owned(),
+            description: code.description().to_owned(),
+            skills: code.skills(),
+            policy: code.policy(),
+            code,
+        });
     }
 
     /// Whether a model may ask other agents.
@@ -186,13 +203,13 @@ impl Peers {
     }
 
     /// Returns the peers in the order in which they were added; none while delegation is off.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<dyn Peer>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &KnownPeer> {
         self.known.iter().filter(|_| self.on)
     }
 
     /// Returns the peer of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&Arc<dyn Peer>> {
-        self.iter().find(|peer| peer.name() == name)
+    pub(crate) fn get(&self, name: &str) -> Option<&KnownPeer> {
+        self.iter().find(|peer| peer.name == name)
     }
 
     /// Checks the peers of the agent `own`.
@@ -202,9 +219,9 @@ impl Peers {
     pub(crate) fn check(&self, own: &str) -> Result<(), String> {
         let mut names = HashSet::from([own]);
         for peer in &self.known {
-            let name = peer.name();
+            let name = peer.name.as_str();
             check_id(name).map_err(|error| format!("peer `{name}`: {error}"))?;
-            if let Some(why) = peer.policy().contradiction() {
+            if let Some(why) = peer.policy.contradiction() {
                 return Err(format!("peer `{name}`: {why}"));
             }
             if !names.insert(name) {
@@ -216,17 +233,17 @@ impl Peers {
 
     /// Returns the descriptions for the system prompt.
     pub(crate) fn lines(&self) -> Vec<AgentLine> {
-        let line = |peer: &Arc<dyn Peer>| AgentLine {
-            name: peer.name().to_owned(),
-            description: peer.description().to_owned(),
-            skills: peer.skills(),
+        let line = |peer: &KnownPeer| AgentLine {
+            name: peer.name.clone(),
+            description: peer.description.clone(),
+            skills: peer.skills.clone(),
         };
         self.iter().map(line).collect()
     }
 
     /// Returns names and skills, by which a reply that does not name its target is repaired.
     pub(crate) fn skills(&self) -> Vec<(String, Vec<String>)> {
-        self.iter().map(|peer| (peer.name().to_owned(), peer.skills())).collect()
+        self.iter().map(|peer| (peer.name.clone(), peer.skills.clone())).collect()
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn decode(raw: &str) -> Result<Value, String> {
 fn decode_json(text: &str) -> Result<Value, String> {
     let mended = escape_controls(text);
     let text = JsonText::parse(&mended).map_err(|error| match error {
-        JsonError::TooDeep { .. } => error.to_string(),
+        JsonError::TooDeep { .. } | JsonError::NotFinite => error.to_string(),
         JsonError::Syntax(_) => json_errors::describe(text),
     })?;
     Ok(text.tree())

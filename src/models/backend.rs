@@ -253,6 +253,29 @@ pub trait InferBackend: Send + Sync + 'static {
     fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>>;
 }
 
+/// A model with what it says of itself. It is asked once, when it is registered: its code never runs where
+/// actors decide.
+#[derive(Clone)]
+pub(crate) struct KnownBackend {
+    pub(crate) code: Arc<dyn InferBackend>,
+    /// The kind of backend.
+    pub(crate) name: String,
+    pub(crate) model: String,
+    pub(crate) parameters: JsonObject,
+}
+
+impl KnownBackend {
+    pub(crate) fn of(code: Arc<dyn InferBackend>) -> Self {
+        let (name, model) = (code.backend().to_owned(), code.model().to_owned());
+        Self { name, model, parameters: code.parameters(), code }
+    }
+
+    /// Returns the name under which calls record it.
+    pub(crate) fn target(&self) -> String {
+        format!("{}/{}", self.name, self.model)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

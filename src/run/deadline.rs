@@ -31,13 +31,12 @@ pub(crate) fn of_call(question: &Question<'_>, after: Option<Duration>) -> Optio
 /// Returns the time limit if the run has exceeded it.
 pub(crate) fn exceeded(question: &Question<'_>) -> Option<LimitUse> {
     let (run, until) = (question.task.run()?, question.run_until?);
-    if question.now <= until {
+    if !question.is_time_up {
         return None;
     }
-    let used = BudgetUsage {
-        runtime_seconds: question.now.since(run.began).as_secs_f64(),
-        ..BudgetUsage::default()
-    };
+    // The clock may have been set back meanwhile.
+    let used = question.now.since(run.began).max(until.since(run.began) + Duration::from_millis(1));
+    let used = BudgetUsage { runtime_seconds: used.as_secs_f64(), ..BudgetUsage::default() };
     question.task.run_budget()?.ok()?.check(&used).err()
 }
 

@@ -80,6 +80,8 @@ pub(crate) struct Question<'a> {
     pub now: Timestamp,
     /// The deadline of the run, if its task has one.
     pub run_until: Option<Timestamp>,
+    /// Whether the run's time is over, as a timer told that no step of the clock moves.
+    pub is_time_up: bool,
     /// Work outside the log for the task's open calls.
     pub outside: &'a OutsideWork,
     /// The source of new ids and times.

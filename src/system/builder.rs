@@ -18,7 +18,7 @@ use crate::agent::card::Agent;
 use crate::agent::peer::Peer;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
-use crate::models::backend::InferBackend;
+use crate::models::backend::{InferBackend, KnownBackend};
 use crate::models::policy::InferPolicy;
 use crate::system::calls_runtime::{Calls, runtime};
 use crate::system::handle::{Inner, Phase, System, blocking};
@@ -198,7 +198,7 @@ impl Builder {
     /// Sets the model that carries out `infer` parts. Without one they end in an error with code `no_llm`.
     #[must_use]
     pub fn infer(mut self, backend: impl InferBackend) -> Self {
-        self.agent.backend = Some(Arc::new(backend));
+        self.agent.backend = Some(KnownBackend::of(Arc::new(backend)));
         self
     }
 
@@ -332,8 +332,8 @@ impl Builder {
         }
         self.agent.peers.check(&self.agent.name).map_err(Error::Builder)?;
         if let Some(backend) = &self.agent.backend {
-            let named = |why| format!("the model {}/{}: {why}", backend.backend(), backend.model());
-            backend.check().map_err(|why| Error::Builder(named(why)))?;
+            let named = |why| format!("the model {}: {why}", backend.target());
+            backend.code.check().map_err(|why| Error::Builder(named(why)))?;
         }
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };

@@ -213,6 +213,7 @@ impl Operator {
             epoch: self.store.fence().epoch,
             now: metadata.at,
             run_until: None,
+            is_time_up: false,
             outside: &outside_work,
             mint: &mut mint,
         };

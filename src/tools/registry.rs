@@ -54,6 +54,8 @@ pub(crate) fn tools_digest<'a>(specs: impl IntoIterator<Item = &'a ToolSpec>) ->
 pub(crate) struct RegisteredTool {
     spec: ToolSpec,
     tool: Arc<dyn Tool>,
+    /// Whether the code blocks its thread, as it said when it was registered.
+    is_blocking: bool,
 }
 
 impl RegisteredTool {
@@ -71,18 +73,23 @@ impl RegisteredTool {
             input_schema: Arc::new(input_schema),
             policy,
         };
-        Self { spec, tool }
+        Self { spec, is_blocking: tool.is_blocking(), tool }
     }
 
     /// Creates a tool from a complete description and its code.
     #[cfg(feature = "mcp")]
     pub(crate) fn of_parts(spec: ToolSpec, tool: Arc<dyn Tool>) -> Self {
-        Self { spec, tool }
+        Self { spec, is_blocking: tool.is_blocking(), tool }
     }
 
     /// Returns the tool's description.
     pub(crate) fn spec(&self) -> &ToolSpec {
         &self.spec
+    }
+
+    /// Whether the tool blocks its thread, so that it cannot be dropped.
+    pub(crate) fn is_blocking(&self) -> bool {
+        self.is_blocking
     }
 
     /// Returns the tool's code.

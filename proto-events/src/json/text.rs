@@ -9,6 +9,7 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::json::finite::holds_no_number;
 use crate::json::parse::parse_valid;
 use crate::json::tree::JsonValue;
 use crate::limits::JSON_DEPTH_MAX;
@@ -25,6 +26,9 @@ pub enum JsonError {
         /// The level at which reading stopped.
         depth: usize,
     },
+    /// A number is NaN or infinite.
+    #[error("a number is NaN or infinite, which JSON does not have; give a finite number, a text or null")]
+    NotFinite,
 }
 
 /// A JSON value as text. Cheap to clone; parsed only on demand.
@@ -59,11 +63,16 @@ impl JsonText {
     /// Serialises a value as JSON.
     ///
     /// # Errors
-    /// [`JsonError`] if the value has no JSON form (a map whose keys are not strings) or nests too deep.
+    /// [`JsonError`] if the value has no JSON form (a map whose keys are not strings, NaN or infinity) or nests
+    /// too deep.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
         let raw =
             serde_json::value::to_raw_value(value).map_err(|error| JsonError::Syntax(error.to_string()))?;
         check(raw.get(), JSON_DEPTH_MAX)?;
+        // Written as `null`, which few values hold: only those are walked again.
+        if raw.get().contains("null") && holds_no_number(value) {
+            return Err(JsonError::NotFinite);
+        }
         Ok(Self(raw.into()))
     }
 

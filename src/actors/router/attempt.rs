@@ -44,7 +44,7 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
         let text = "the agent has no model any more";
         return failed(FailureClass::BeforeEffect, "NoModel", text);
     };
-    match backend.infer(request).await {
+    match backend.code.infer(request).await {
         Ok(reply) => {
             AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
         }

@@ -28,7 +28,7 @@ pub(crate) async fn attempt(
         return failed(FailureClass::BeforeEffect, "Malformed", text);
     };
     let delegation = Delegation::new(task, request.idempotency_key.clone(), attempt);
-    match peer.send(delegation).await {
+    match peer.code.send(delegation).await {
         Ok(PeerAnswer { error: Some(error), .. }) => failed(FailureClass::AfterEffect, "RuntimeError", error),
         Ok(answer) => AttemptEnd::Succeeded { result: answer.to_json(), usage: None, writes: Vec::new() },
         Err(error) => refused(&error),

@@ -143,6 +143,8 @@ pub(crate) enum TaskOp {
     Command(Box<TaskCommand>),
     /// Go on with the task's open work according to the log.
     Resume,
+    /// Note that the time of a run is over.
+    TimeUp { run: u32 },
     /// Return the state.
     Look,
     /// Reply when nothing more happens without a person.
@@ -182,6 +184,7 @@ impl TaskOp {
             | Self::TurnGranted { .. }
             | Self::TurnRefused { .. }
             | Self::Resume
+            | Self::TimeUp { .. }
             | Self::Look
             | Self::AwaitEnd => Vec::new(),
         }

@@ -178,8 +178,8 @@ impl TaskActor {
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
             Effect::AwaitPermit { call_id, target } => self.await_permit(call_id, target),
-            Effect::Wake { at, run } => {
-                let alarm = self.wake_at(at, run);
+            Effect::Wake { at, limit, run } => {
+                let alarm = self.wake_at(at, limit, run);
                 if let Some(before) = self.alarm.replace(alarm) {
                     before.abort();
                 }
@@ -225,15 +225,17 @@ impl TaskActor {
     }
 
     /// Resumes the task at the run's deadline.
-    fn wake_at(&self, at: Timestamp, run: u32) -> AbortHandle {
+    /// Wakes the task when its run's time is over. `limit` is all of that time: a clock that was set back while
+    /// no process ran does not make it longer.
+    fn wake_at(&self, at: Timestamp, limit: Duration, run: u32) -> AbortHandle {
         let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
         let stream = self.stream.clone();
         // One millisecond later: the deadline itself is still within the limit.
-        let wait = at.since(clock.now()).saturating_add(Duration::from_millis(1));
+        let wait = at.since(clock.now()).min(limit).saturating_add(Duration::from_millis(1));
         actix_rt::spawn(async move {
             clock.sleep(wait).await;
             let cause = Cause::own(format_args!("run-until:{run}"), "deadline");
-            to_task.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
+            to_task.do_send(ToTask { stream, op: TaskOp::TimeUp { run }, cause, reply: None });
         })
         .abort_handle()
     }

@@ -17,7 +17,7 @@ impl TaskCore {
         let Some(approval) = self.task().approvals().get(approval_id) else { return };
         let agent = &shared.agent;
         let tool = agent.tools.get(&approval.request.tool).map(|tool| tool.spec().description.as_str());
-        let peer = || agent.peers.get(&approval.request.tool).map(|peer| peer.description());
+        let peer = || agent.peers.get(&approval.request.tool).map(|peer| peer.description.as_str());
         let description = tool.or_else(peer).unwrap_or_default();
         let request = ApprovalRequest::of(self.task().id(), description, &approval.request);
         self.outside.known.with_handler.insert(approval_id.to_owned());

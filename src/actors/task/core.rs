@@ -181,7 +181,7 @@ impl TaskCore {
             // A command of the caller's own may have ended a run in the middle of its turn.
             self.abort_turn("the run was ended", metadata)?;
         }
-        self.note_run();
+        self.note_run(metadata.at);
         self.planning = true;
         let acquire = if shared.is_stopping() { None } else { self.plan(shared, metadata).await? };
         self.planning = false;
@@ -295,6 +295,7 @@ impl TaskCore {
             epoch: shared.store.fence().epoch,
             now: metadata.at,
             run_until: self.outside.run_until(),
+            is_time_up: self.outside.time_up == Some(self.task().runs()),
             outside: &self.outside.known,
             mint,
         }

@@ -1,5 +1,7 @@
 //! The effects of a task: what it has the router do, once the intent is on disk.
 
+use std::time::Duration;
+
 use proto_events::envelope::Timestamp;
 use proto_events::id::StreamId;
 
@@ -23,7 +25,7 @@ pub(crate) enum Effect {
     /// Stop asking: the approval is decided.
     StopApprover { approval_id: String },
     /// Wake the actor at the deadline of this run.
-    Wake { at: Timestamp, run: u32 },
+    Wake { at: Timestamp, limit: Duration, run: u32 },
     /// Ask a session for its turn.
     Acquire { session: StreamId, turn_id: String },
 }

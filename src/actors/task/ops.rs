@@ -84,6 +84,10 @@ impl TaskCore {
                 Ok(())
             }
             TaskOp::TurnRefused { asked, why } => self.turn_refused(&asked, why, metadata),
+            TaskOp::TimeUp { run } => {
+                self.outside.time_up = Some(run);
+                Ok(())
+            }
             // Planning finds what the log says is open, as at any other time.
             TaskOp::Resume | TaskOp::Look | TaskOp::AwaitEnd => Ok(()),
         }

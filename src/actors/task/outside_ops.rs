@@ -3,7 +3,7 @@
 use proto_events::call::{
     CallCommand, CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
 };
-use proto_events::envelope::Metadata;
+use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::task::TaskCommand;
 
 use crate::actors::shared::messages::ProbeOrder;
@@ -16,15 +16,19 @@ use crate::error::Error;
 use crate::run::deadline;
 
 impl TaskCore {
-    /// Notes the run's deadline and requests a wake-up then, once for each run.
-    pub(crate) fn note_run(&mut self) {
+    /// Notes the run's deadline and requests a wake-up then, once for each run. From then on the wake-up alone
+    /// decides: the clock of the machine may step while the run goes on.
+    pub(crate) fn note_run(&mut self, now: Timestamp) {
         let number = self.task().runs();
         if self.is_idle() || self.outside.run.is_some_and(|(known, _)| known == number) {
             return;
         }
         let until = deadline::of_run(self.task());
         self.outside.run = Some((number, until));
-        self.outbox.extend(until.map(|at| Effect::Wake { at, run: number }));
+        self.outside.time_up = until.filter(|until| now > *until).map(|_| number);
+        let began = self.task().run().map(|run| run.began).unwrap_or_default();
+        let wake = |at: Timestamp| Effect::Wake { at, limit: at.since(began), run: number };
+        self.outbox.extend(until.map(wake));
     }
 
     /// Takes a permit for a call, or requests a wait for one.

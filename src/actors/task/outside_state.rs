@@ -15,6 +15,8 @@ pub(crate) struct Outside {
     pub(crate) permits: HashMap<String, CallPermit>,
     /// The number of the run whose deadline was computed, and the deadline.
     pub(crate) run: Option<(u32, Option<Timestamp>)>,
+    /// The number of the run whose time is over.
+    pub(crate) time_up: Option<u32>,
 }
 
 impl Outside {

@@ -7,7 +7,7 @@ use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, Failur
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, ModelError, Part, PostedTask, RunContext};
 
-use crate::agent::peer::{Peer, PeerAnswer};
+use crate::agent::peer::{KnownPeer, PeerAnswer};
 use crate::grammar::action::{Action, AgentAction, Reply};
 use crate::run::infer::append_message::{answer, tell};
 use crate::run::permission::{Permission, PermissionRequest};
@@ -113,7 +113,7 @@ fn begin(
     }
     match child(question, &context, what) {
         Ok(task) => {
-            let mut request = intent(question, peer.as_ref(), call_id, &task, wish);
+            let mut request = intent(question, peer, call_id, &task, wish);
             (request.origin, request.approval) = (origin, approval);
             Progress::Next(Step::Do(start(question, request)))
         }
@@ -141,13 +141,13 @@ fn child(
 /// Returns the intent recorded before the call is sent.
 fn intent(
     question: &Question<'_>,
-    peer: &dyn Peer,
+    peer: &KnownPeer,
     call_id: String,
     task: &PostedTask,
     mut args: JsonObject,
 ) -> CallRequested {
     args.set("task", task.to_json());
-    let (args, policy) = (args.to_text(), peer.policy());
+    let (args, policy) = (args.to_text(), &peer.policy);
     CallRequested {
         retry_errors: policy.retries_errors(),
         window_ms: policy.window().map(millis),
@@ -157,7 +157,7 @@ fn intent(
             idempotency_key: idempotency_key(question.stream, &call_id),
             call_id,
             kind: CallKind::Delegate,
-            target: peer.name().to_owned(),
+            target: peer.name.clone(),
             args,
             recovery: policy.recovery(),
             recovery_source: policy.get_declared_by().to_owned(),

@@ -4,7 +4,7 @@ use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, NewCall, Rec
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 
-use crate::models::backend::InferBackend;
+use crate::models::backend::KnownBackend;
 use crate::run::infer::spent::{About, over_budget};
 use crate::run::model_input::{output_schema, prompt_ref};
 use crate::run::question::{At, Progress, Question, Step};
@@ -19,7 +19,7 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
     let Some(backend) = &question.agent.backend else {
         return Progress::Next(Step::Wait);
     };
-    let args = parameters(backend.as_ref(), part);
+    let args = parameters(backend, part);
     let call_id = question.mint.id("call_");
     let request = CallRequested {
         prompt: Some(prompt_ref(question, at, &args)),
@@ -35,7 +35,7 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
             idempotency_key: idempotency_key(question.stream, &call_id),
             call_id: call_id.clone(),
             kind: CallKind::Infer,
-            target: format!("{}/{}", backend.backend(), backend.model()),
+            target: backend.target(),
             args,
             recovery: Recovery::Reissue,
             recovery_source: "inference".to_owned(),
@@ -48,11 +48,11 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
 
 /// Returns what an intent records of the question besides its messages: backend, model, parameters and
 /// schema.
-pub(crate) fn parameters(backend: &dyn InferBackend, part: &Part) -> JsonText {
+pub(crate) fn parameters(backend: &KnownBackend, part: &Part) -> JsonText {
     let mut said = JsonObject::new();
-    said.set("backend", JsonText::string(backend.backend()));
-    said.set("model", JsonText::string(backend.model()));
-    for (name, value) in backend.parameters().iter().filter(|(name, _)| !OWN_PARAMETERS.contains(name)) {
+    said.set("backend", JsonText::string(&backend.name));
+    said.set("model", JsonText::string(&backend.model));
+    for (name, value) in backend.parameters.iter().filter(|(name, _)| !OWN_PARAMETERS.contains(name)) {
         said.set(name, value.clone());
     }
     if let Some(schema) = output_schema(part) {
