@@ -141,3 +141,17 @@ async fn a_reopened_log_has_a_start_of_its_new_epoch() {
     assert_eq!(epochs.len(), 2);
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn two_agents_of_one_program_share_a_log_and_each_has_a_start_of_its_epoch() {
+    let store = Arc::new(MemoryStore::new());
+    let first = builder(store.clone()).start().await.unwrap();
+    let second = builder(store.clone()).agent("other").start().await.unwrap();
+    for system in [&first, &second] {
+        system.submit(Part::infer("ask")).await.unwrap().finished().await.unwrap();
+    }
+    let history = fold_stream::<SystemHistory>(store.as_ref(), &StreamId::of_system(0), None).unwrap().state;
+    assert_eq!((history.starts(), history.unclean_ends(), history.is_running()), (2, 0, true));
+    let found = verify(store.as_ref());
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+}

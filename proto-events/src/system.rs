@@ -7,7 +7,8 @@ use crate::envelope::Metadata;
 /// An event of the programs that write to a partition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SystemEvent {
-    /// A program began to write. All records of its epoch are its own.
+    /// A program began to write. All records of its epoch are its own. A program that runs several systems over
+    /// one log has a start for each, of the same epoch.
     Started(Started),
     /// The program of this epoch ended in order: nothing of its own follows. A start without this event ended
     /// in a crash or a power failure, or is still going on.
@@ -59,9 +60,9 @@ pub enum SystemCommand {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SystemRejection {
-    /// The epoch was already used.
-    #[error("a program of epoch {last} has already begun to write; epoch {epoch} is not higher")]
-    EpochNotRaised {
+    /// A later program writes already.
+    #[error("a program of epoch {last} has already begun to write; epoch {epoch} is over")]
+    EpochLowered {
         /// The epoch of the command.
         epoch: u64,
         /// The epoch of the last start.
@@ -108,8 +109,8 @@ impl Decider for SystemHistory {
     fn decide(&self, command: SystemCommand) -> Result<Vec<SystemEvent>, SystemRejection> {
         let last = self.last.as_ref().map(|started| started.epoch);
         match command {
-            SystemCommand::Start(started) => match last.filter(|last| started.epoch <= *last) {
-                Some(last) => Err(SystemRejection::EpochNotRaised { epoch: started.epoch, last }),
+            SystemCommand::Start(started) => match last.filter(|last| started.epoch < *last) {
+                Some(last) => Err(SystemRejection::EpochLowered { epoch: started.epoch, last }),
                 None => Ok(vec![SystemEvent::Started(started)]),
             },
             SystemCommand::Stop { epoch, reason } => {
@@ -123,7 +124,9 @@ impl Decider for SystemHistory {
         match event {
             SystemEvent::Started(started) => {
                 self.starts += 1;
-                self.unclean_ends += u64::from(self.is_running);
+                // A second start of one epoch is another agent of the same program.
+                let is_joined = self.last.as_ref().is_some_and(|last| last.epoch == started.epoch);
+                self.unclean_ends += u64::from(self.is_running && !is_joined);
                 self.is_running = true;
                 self.last = Some(started.clone());
             }

@@ -241,7 +241,8 @@ where
     }
 
     /// Returns the pending events as one part of an append, encoded, hashed and length-checked before the
-    /// writer sees them. `content` is the command's, where its caller chose its id. It is called once per decision: if the append fails, the decision is dropped by
+    /// writer sees them. `content` is the command's, where its caller chose its id. It is called once per
+    /// decision: if the append fails, the decision is dropped by
     /// reading the stream again.
     pub(crate) fn part(
         &mut self,

@@ -1,6 +1,8 @@
 //! A piece of content: a text, a tool call, a prompt, an output. Its content is JSON in the form that
 //! Protolink gives to its kind.
 
+use std::collections::HashSet;
+
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
@@ -107,12 +109,12 @@ impl Part {
     }
 
     /// Removes the call id if it is one of those that reading filled in.
-    pub(crate) fn forget_call_id(&mut self, filled_in: &[String]) {
+    pub(crate) fn forget_call_id(&mut self, filled_in: &HashSet<&str>) {
         if !matches!(self.kind(), "tool_call" | "tool_output") {
             return;
         }
         let Ok(mut content) = self.content().read::<JsonObject>() else { return };
-        let is_filled_in = |id: &JsonText| id.to_str().is_some_and(|id| filled_in.contains(&id));
+        let is_filled_in = |id: &JsonText| id.to_str().is_some_and(|id| filled_in.contains(id.as_str()));
         if content.get("call_id").is_some_and(is_filled_in) {
             content.remove("call_id");
             *self = Self::new(self.kind(), content.to_text());

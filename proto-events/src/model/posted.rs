@@ -1,5 +1,7 @@
 //! A task as received over the wire, before any event here.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use crate::id::{Digest, Mint};
@@ -171,7 +173,8 @@ impl PostedTask {
             return self.source;
         }
         let mut posted = self.clone();
-        let filled_in = |text: &String| self.filled_in.contains(text);
+        let known: HashSet<&str> = self.filled_in.iter().map(String::as_str).collect();
+        let filled_in = |text: &String| known.contains(text.as_str());
         let forget = |text: &mut Option<String>| drop(text.take_if(|text| filled_in(text)));
         if filled_in(&posted.id) {
             posted.id.clear();
@@ -180,12 +183,12 @@ impl PostedTask {
         for message in &mut posted.messages {
             forget(&mut message.id);
             forget(&mut message.timestamp);
-            message.parts.iter_mut().for_each(|part| part.forget_call_id(&self.filled_in));
+            message.parts.iter_mut().for_each(|part| part.forget_call_id(&known));
         }
         for artifact in &mut posted.artifacts {
             forget(&mut artifact.id);
             forget(&mut artifact.timestamp);
-            artifact.parts.iter_mut().for_each(|part| part.forget_call_id(&self.filled_in));
+            artifact.parts.iter_mut().for_each(|part| part.forget_call_id(&known));
         }
         Some(Digest::of(posted.to_json().as_str().as_bytes()))
     }

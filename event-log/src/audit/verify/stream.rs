@@ -216,7 +216,7 @@ impl StreamCheck {
         if named != epoch {
             return Err(format!("it names epoch {named}, but its record is of epoch {epoch}"));
         }
-        if is_start && named <= last {
+        if is_start && named < last {
             return Err(format!("a program of epoch {named} started after one of epoch {last}"));
         }
         let is_its_end = running && named == last;
