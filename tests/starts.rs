@@ -155,3 +155,22 @@ async fn two_agents_of_one_program_share_a_log_and_each_has_a_start_of_its_epoch
     let found = verify(store.as_ref());
     assert!(found.findings.is_empty(), "{:?}", found.findings);
 }
+
+#[tokio::test]
+async fn a_definition_of_any_size_that_an_event_holds_is_written_and_a_larger_one_is_refused_with_the_limit()
+{
+    let dir = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let store = Arc::new(SledStore::open(dir.path()).unwrap());
+        let system = builder(store.clone()).system_prompt("x".repeat(1_000_000)).start().await.unwrap();
+        assert_eq!(agent(store.as_ref()).number(), 1);
+        system.shutdown().await.unwrap();
+    }
+    let store = Arc::new(SledStore::open(dir.path()).unwrap());
+    let refused = builder(store.clone()).system_prompt("x".repeat(17 << 20)).start().await;
+    let told = refused.map(drop).unwrap_err().to_string();
+    assert!(told.contains("16777216"), "{told}");
+    // Nothing was written, and the log starts with a smaller one.
+    let system = builder(store).start().await.unwrap();
+    system.shutdown().await.unwrap();
+}

@@ -35,7 +35,7 @@ pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Prob
         // Reading a file again must give the same tasks: the fields a named task leaves out are derived from
         // its text.
         let read = if named {
-            PostedTask::from_json(&json, &mut FromText { text: raw, made: 0 })
+            PostedTask::from_json(&json, &mut FromText { text: Digest::of(raw.as_bytes()), made: 0 })
         } else {
             PostedTask::from_json(&json, &mut Ports::default())
         };
@@ -63,19 +63,20 @@ pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Prob
 }
 
 /// Derives ids from a task's own text, in order: the same text gets the same ids.
-struct FromText<'a> {
-    text: &'a str,
+struct FromText {
+    /// The digest of the text, taken once: a task may need thousands of ids.
+    text: Digest,
     made: u64,
 }
 
-impl FromText<'_> {
+impl FromText {
     fn hex(&mut self) -> String {
         self.made += 1;
-        Digest::of_parts(&[self.text.as_bytes(), &self.made.to_be_bytes()]).to_string()
+        Digest::of_parts(&[&self.text.0, &self.made.to_be_bytes()]).to_string()
     }
 }
 
-impl Mint for FromText<'_> {
+impl Mint for FromText {
     fn id(&mut self, prefix: &str) -> String {
         let hex = self.hex();
         format!("{prefix}19700101000000_{}", hex.get(..8).unwrap_or_default())
