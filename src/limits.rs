@@ -28,6 +28,14 @@ pub const LIVE_ACTORS: usize = 10_000;
 /// that the next actors find room without a pass over all of them.
 pub const LIVE_ACTORS_SPARE: usize = 16;
 
+/// Calls of one run that are open at once: what closes them all fits one record. Further parallel parts start when
+/// these have ended.
+pub const PARALLEL_CALLS_MAX: usize = 128;
+
+/// Events of one task that are written together, as far as one command does not decide more: a quarter of what one
+/// record holds, so that what a single command adds still fits.
+pub const EVENTS_TOGETHER: usize = 128;
+
 /// Longest attempt of one call, unless its policy says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 

@@ -6,14 +6,17 @@
 pub(crate) mod book;
 pub(crate) mod command;
 pub(crate) mod event;
+pub(crate) mod fold;
+pub(crate) mod index;
 pub(crate) mod outcome;
 pub mod recovery;
 pub(crate) mod request;
 pub(crate) mod status;
 
-pub use book::{Call, CallBook};
+pub use book::CallBook;
 pub use command::{CallCommand, CallRejection};
 pub use event::CallEvent;
+pub use fold::Call;
 pub use outcome::{CallFailure, CancelStage, FailureClass, TokenUsage, Verdict, VerdictBy};
 pub use request::{CallKind, CallOrigin, CallRequested, NewCall, PromptRef, Recovery};
 pub use status::CallStatus;

@@ -18,6 +18,10 @@ pub const CHUNK_BYTES: usize = 56 * 1024;
 /// The most events in one record: those of one command, written or lost together.
 pub const EVENTS_PER_APPEND_MAX: usize = 1_024;
 
+/// The most parts of one message or artifact that a task is posted with: a run carries them out one by one and keeps
+/// an output of each in memory.
+pub const PARTS_MAX: usize = 100_000;
+
 /// The most bytes that are kept of an answer that came too late (64 KiB): it is evidence, not a result.
 pub const LATE_RESULT_BYTES_MAX: usize = 64 * 1024;
 

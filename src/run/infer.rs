@@ -82,12 +82,8 @@ fn first(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
 
 /// Returns the part's inferences, oldest first.
 fn inferences<'a>(question: &Question<'a>, at: At) -> Vec<&'a Call> {
-    let runs = question.task.runs();
-    let ours = move |call: &&Call| {
-        let origin = &call.request.origin;
-        origin.run == runs && origin.part == at && call.request.prompt.is_some()
-    };
-    question.task.calls().iter().filter(ours).collect()
+    let calls = question.task.calls().of_part(question.task.runs(), at);
+    calls.filter(|call| call.request.prompt.is_some()).collect()
 }
 
 /// Returns the commands that open the turn and add the prompt to it, as far as they are missing.

@@ -15,58 +15,48 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
     let Some(run) = task.run().copied() else {
         return Step::Wait;
     };
+    let parts = run.item.map_or(&[][..], |item| task.parts(item));
+    let next_part = executable(parts, run.next_part).next();
+    if let Some(act) = settled_output(question, next_part) {
+        return Step::Do(vec![act]);
+    }
     if let Some(over) = deadline::exceeded(question) {
-        return ending(question, |question| {
-            let outputs = ended(question);
-            over_budget(question, outputs, over)
-        });
+        return ending(question, |question| over_budget(question, over));
     }
     if let Some(step) = unfinished(question) {
         return step;
     }
-    let parts = run.item.map_or(&[][..], |item| task.parts(item));
-    let mut outputs = Vec::new();
-    for (at, part) in executable(parts).filter(|(at, _)| *at >= run.next_part) {
-        match progress(question, at, part) {
-            Progress::Output(output) => outputs.push((at, output)),
-            Progress::Next(step) => return step,
-            Progress::Fatal(error) => return ending(question, |question| fatal(question, outputs, error)),
-            Progress::OverBudget(over) => {
-                return ending(question, |question| over_budget(question, outputs, over));
-            }
-            Progress::Unknown { say, call, why } => {
-                return ending(question, |question| ask_person(question, outputs, say, &call, &why));
-            }
-            // Any decision may end the run.
-            Progress::Approver(approval_id) => {
-                return ending(question, |_| Step::AskApprover { approval_id });
-            }
-            Progress::Approval { say, approval } => {
-                return ending(question, |question| {
-                    permission::ask_person(question, outputs, say, &approval)
-                });
-            }
+    let Some((at, part)) = next_part else {
+        return ending(question, |question| finish(question));
+    };
+    match progress(question, at, part) {
+        Progress::Output(output) => Step::Do(vec![attach(question, at, output)]),
+        Progress::Next(step) => step,
+        Progress::Fatal(error) => ending(question, |question| fatal(question, error)),
+        Progress::OverBudget(over) => ending(question, |question| over_budget(question, over)),
+        Progress::Unknown { say, call, why } => {
+            ending(question, |question| ask_person(question, say, &call, &why))
+        }
+        // Any decision may end the run.
+        Progress::Approver(approval_id) => ending(question, |_| Step::AskApprover { approval_id }),
+        Progress::Approval { say, approval } => {
+            ending(question, |question| permission::ask_person(question, say, &approval))
         }
     }
-    if outputs.is_empty() {
-        return ending(question, |question| finish(question));
-    }
-    Step::Do(attach(question, outputs))
 }
 
-/// Returns the outputs of the finished parts, up to the first that is not finished.
-fn ended(question: &mut Question<'_>) -> Vec<(At, Part)> {
-    let task = question.task;
-    let Some(run) = task.run() else { return Vec::new() };
-    let parts = run.item.map_or(&[][..], |item| task.parts(item));
-    let mut outputs = Vec::new();
-    for (at, part) in executable(parts).filter(|(at, _)| *at >= run.next_part) {
-        match progress(question, at, part) {
-            Progress::Output(output) => outputs.push((at, output)),
-            _ => break,
-        }
+/// Returns the command that attaches the output of the next part, if it is a call that has its outcome. It comes
+/// before everything else, so that the output stands in the same append as the outcome: neither a cancel nor the
+/// other calls of the run can lose it.
+fn settled_output(question: &mut Question<'_>, next: Option<(At, &Part)>) -> Option<Act> {
+    let (at, part) = next.filter(|(_, part)| part.kind() == "tool_call")?;
+    if !tool::has_ended(question, at) {
+        return None;
     }
-    outputs
+    match tool::progress(question, at, part) {
+        Progress::Output(output) => Some(attach(question, at, output)),
+        _ => None,
+    }
 }
 
 fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
@@ -122,7 +112,8 @@ fn continue_call(question: &Question<'_>, call: &Call, command: CallCommand) -> 
     Some(Step::Do(vec![Act::Task(TaskCommand::Call(command))]))
 }
 
-/// Ends a run whose parts all have their output: outputs, end of turn and final state are one append.
+/// Ends a run whose parts all have their output: the last output, the end of the turn and the final state are one
+/// append.
 fn finish(question: &Question<'_>) -> Step {
     let outputs: Vec<Part> = question.task.outputs().cloned().collect();
     let end = match final_state(&outputs) {
@@ -136,39 +127,30 @@ fn finish(question: &Question<'_>) -> Step {
 }
 
 /// Fails the run: earlier outputs are kept, the turn is aborted, the task fails with this text.
-fn fatal(question: &mut Question<'_>, outputs: Vec<(At, Part)>, error: String) -> Step {
-    broken_off(question, outputs, &error.clone(), TaskCommand::Fail { error })
+fn fatal(question: &Question<'_>, error: String) -> Step {
+    broken_off(question, &error.clone(), TaskCommand::Fail { error })
 }
 
 /// Ends a run that exceeds its budget: as [`fatal`], and the limit is recorded in the log.
-fn over_budget(question: &mut Question<'_>, outputs: Vec<(At, Part)>, over: LimitUse) -> Step {
-    broken_off(question, outputs, &over.to_string(), TaskCommand::ExceedBudget(over))
+fn over_budget(question: &Question<'_>, over: LimitUse) -> Step {
+    broken_off(question, &over.to_string(), TaskCommand::ExceedBudget(over))
 }
 
-fn broken_off(question: &mut Question<'_>, outputs: Vec<(At, Part)>, why: &str, end: TaskCommand) -> Step {
-    let mut acts = attach(question, outputs);
-    acts.extend(end_turn(question, Some(why)));
+fn broken_off(question: &Question<'_>, why: &str, end: TaskCommand) -> Step {
+    let mut acts = end_turn(question, Some(why));
     acts.push(Act::Task(end));
     Step::Do(acts)
 }
 
 /// Ends the run at a call whose outcome is unknown: the turn is committed as it is, the task waits for a
 /// person.
-fn ask_person(
-    question: &mut Question<'_>,
-    outputs: Vec<(At, Part)>,
-    say: Vec<Act>,
-    call: &Call,
-    why: &str,
-) -> Step {
+fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, call: &Call, why: &str) -> Step {
     let text = format!(
         "The outcome of the call to {} ({}) is unknown: {why}. It was not repeated. Find out whether it took \
          effect before you ask for it again.",
         call.request.target, call.request.call_id
     );
-    let mut acts = attach(question, outputs);
-    acts.extend(say);
-    acts.extend(end_turn(question, None));
-    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
-    Step::Do(acts)
+    say.extend(end_turn(question, None));
+    say.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
+    Step::Do(say)
 }

@@ -2,14 +2,14 @@
 
 use proto_events::call::CallOrigin;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Message, Part};
+use proto_events::model::Message;
 use proto_events::task::{Approval, ApprovalRequested, Task, TaskCommand};
 
 use crate::agent::approval::Approvals;
 use crate::agent::capability::{PolicyEffect, RunPermissions};
 use crate::run::notes;
-use crate::run::question::{Act, At, Progress, Question, Step};
-use crate::run::steps::{attach, end_turn};
+use crate::run::question::{Act, Progress, Question, Step};
+use crate::run::steps::end_turn;
 
 /// A call whose intent is about to be recorded.
 pub(crate) struct PermissionRequest<'a> {
@@ -141,16 +141,9 @@ fn pending(question: &Question<'_>, approval: &Approval) -> Permission {
 
 /// Ends the run for a person's approval: the turn is committed as it is, the task waits, and no session waits
 /// with it.
-pub(crate) fn ask_person(
-    question: &mut Question<'_>,
-    outputs: Vec<(At, Part)>,
-    say: Vec<Act>,
-    waits: &Approval,
-) -> Step {
+pub(crate) fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, waits: &Approval) -> Step {
     let text = notes::for_person(question.task.id(), &waits.request);
-    let mut acts = attach(question, outputs);
-    acts.extend(say);
-    acts.extend(end_turn(question, None));
-    acts.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
-    Step::Do(acts)
+    say.extend(end_turn(question, None));
+    say.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
+    Step::Do(say)
 }

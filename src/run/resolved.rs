@@ -55,7 +55,7 @@ fn as_part(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part])
     match &call.status {
         CallStatus::Reconciled(Verdict::Landed(result)) => {
             let output = attach(question, Part::tool_output(&output_id, result.clone()));
-            let then = if executable(rest).next().is_some() {
+            let then = if executable(rest, 0).next().is_some() {
                 start_next_run(question, rest.to_vec())
             } else {
                 vec![Act::Task(TaskCommand::Complete(None))]

@@ -18,9 +18,10 @@ fn is_executable(part: &Part) -> bool {
     matches!(part.kind(), "tool_call" | "infer")
 }
 
-/// Returns the executable parts with their indexes.
-pub(crate) fn executable(parts: &[Part]) -> impl Iterator<Item = (At, &Part)> {
-    (0..).zip(parts).filter(|(_, part)| is_executable(part))
+/// Returns the executable parts from this index on, with their indexes.
+pub(crate) fn executable(parts: &[Part], from: At) -> impl Iterator<Item = (At, &Part)> {
+    let rest = usize::try_from(from).ok().and_then(|from| parts.get(from..)).unwrap_or_default();
+    (from..).zip(rest).filter(|(_, part)| is_executable(part))
 }
 
 /// Returns the intent, and the dispatch in the same append where the call needs no permit.
@@ -48,14 +49,10 @@ pub(crate) fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act>
     })]
 }
 
-/// Attaches outputs in the order of their parts. This happens when the run ends: a canceled run attaches
-/// none.
-pub(crate) fn attach(question: &mut Question<'_>, outputs: Vec<(At, Part)>) -> Vec<Act> {
-    let mut append = |(at, output): (At, Part)| {
-        let artifact = Artifact::new(vec![output], question.mint);
-        Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(at) })
-    };
-    outputs.into_iter().map(&mut append).collect()
+/// Attaches the output of a part as soon as the part has ended, so that it stays whatever becomes of the run.
+pub(crate) fn attach(question: &mut Question<'_>, at: At, output: Part) -> Act {
+    let artifact = Artifact::new(vec![output], question.mint);
+    Act::Task(TaskCommand::AppendArtifact { artifact, part: Some(at) })
 }
 
 /// Returns the key under which each attempt of a call is sent. It depends on the stream and the call id,

@@ -1,9 +1,11 @@
 //! A `tool_call` part: check, call and output.
 
-use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, NewCall, Verdict};
+use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, CallStatus, NewCall, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, ToolCallView};
+use proto_events::task::Task;
 
+use crate::limits::PARALLEL_CALLS_MAX;
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{executable, idempotency_key, millis, start};
@@ -16,11 +18,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         Ok(asked) => asked,
         Err(error) => return Progress::Fatal(format!("part {at} cannot be carried out: {error}")),
     };
-    let (task, runs) = (question.task, question.task.runs());
-    let call = task.calls().iter().rev().find(|call| {
-        let origin = &call.request.origin;
-        origin.run == runs && origin.part == at && origin.step == 0
-    });
+    let call = call_of(question.task, at);
     match call.map(|call| (call, &call.status)) {
         // A call that did not happen, as a person found out before its run had ended, is made again.
         None | Some((_, CallStatus::Reconciled(Verdict::DidNotHappen))) => begin(question, at, &asked),
@@ -46,6 +44,17 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
             | CallStatus::Canceled,
         )) => Progress::Next(Step::Wait),
     }
+}
+
+/// Returns the newest call of this part in the current run.
+fn call_of(task: &Task, at: At) -> Option<&Call> {
+    let call = task.calls().of_part(task.runs(), at).next_back();
+    call.filter(|call| call.request.origin.step == 0)
+}
+
+/// Whether the part's call has its outcome.
+pub(crate) fn has_ended(question: &Question<'_>, at: At) -> bool {
+    call_of(question.task, at).is_some_and(|call| !call.status.is_open())
 }
 
 fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {
@@ -80,7 +89,7 @@ fn side_by_side(
     let Some(item) = task.run().and_then(|run| run.item).filter(|_| parallel(first)) else {
         return Ok(Vec::new());
     };
-    let behind = executable(task.parts(item)).filter(|(other, _)| *other > at);
+    let behind = executable(task.parts(item), at.saturating_add(1)).take(PARALLEL_CALLS_MAX - 1);
     let group: Vec<(At, ToolCallView)> = behind
         .map_while(|(other, part)| Some((other, part.as_tool_call().ok().filter(|asked| parallel(asked))?)))
         .collect();

@@ -2,93 +2,65 @@
 
 use crate::call::command::{CallCommand, CallRejection};
 use crate::call::event::CallEvent;
-use crate::call::outcome::{CancelStage, TokenUsage, Verdict, VerdictBy};
+use crate::call::fold::Call;
+use crate::call::index::{CallIndex, INDEXED_FROM};
+use crate::call::outcome::{CancelStage, Verdict, VerdictBy};
 use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
 use crate::limits::LATE_RESULT_BYTES_MAX;
 
-/// A call and its status.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Call {
-    /// The intent.
-    pub request: CallRequested,
-    /// The number of attempts sent so far.
-    pub attempts: u32,
-    /// The log's epoch in which the last attempt was sent. In a later epoch, the process that sent it has
-    /// ended.
-    pub epoch: u64,
-    /// The time at which the intent was written.
-    pub requested_at: Timestamp,
-    /// The time at which the first attempt was sent.
-    pub first_sent_at: Option<Timestamp>,
-    /// The time at which the last attempt was sent, without its back-off.
-    pub sent_at: Option<Timestamp>,
-    /// The back-off of the last attempt, in milliseconds.
-    pub delay_ms: u64,
-    /// The current status.
-    pub status: CallStatus,
-    /// The token counts reported by the provider, after a successful call.
-    pub usage: Option<TokenUsage>,
-}
-
-impl Call {
-    fn new(request: CallRequested, at: Timestamp) -> Self {
-        Self {
-            request,
-            attempts: 0,
-            epoch: 0,
-            requested_at: at,
-            first_sent_at: None,
-            sent_at: None,
-            delay_ms: 0,
-            status: CallStatus::Requested,
-            usage: None,
-        }
-    }
-
-    /// Whether this event may happen to the call now.
-    fn allows(&self, event: &CallEvent) -> bool {
-        self.status.after(event).is_some()
-    }
-
-    /// Whether what an attempt came to is the call's: an attempt that was followed by another has been given
-    /// up, and what it still says is late (R6).
-    fn takes(&self, attempt: u32, event: &CallEvent) -> bool {
-        self.attempts == attempt && self.allows(event)
-    }
-
-    /// Whether an attempt was sent, has no outcome, and may not be followed by another.
-    fn keeps_attempt(&self, cause: &str) -> bool {
-        let may_repeat = self.request.recovery.may_repeat();
-        match self.status {
-            // A crash or a transient failure ends an attempt without an event. Only the first attempt
-            // needs no cause, so the cause distinguishes a retry from a mistake.
-            CallStatus::Dispatched => cause.is_empty() || !may_repeat,
-            CallStatus::TimedOut => !may_repeat,
-            _ => false,
-        }
-    }
-}
-
 /// All calls of one stream, in the order of their intents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CallBook(pub(crate) Vec<Call>);
+pub struct CallBook {
+    calls: Vec<Call>,
+    /// The index of a long list; none for a short one.
+    index: Option<Box<CallIndex>>,
+}
 
 impl CallBook {
     /// Returns the call with this id.
     pub fn get(&self, call_id: &str) -> Option<&Call> {
-        self.0.iter().rev().find(|call| call.request.call_id == call_id)
+        self.calls.get(self.place(call_id)?)
+    }
+
+    fn place(&self, call_id: &str) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.place(call_id),
+            None => self.calls.iter().rposition(|call| call.request.call_id == call_id),
+        }
     }
 
     /// Returns all calls, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Call> {
-        self.0.iter()
+        self.calls.iter()
     }
 
     /// Returns the calls that have no outcome yet.
     pub fn open(&self) -> impl Iterator<Item = &Call> {
-        self.0.iter().filter(|call| call.status.is_open())
+        let indexed = self.index.as_deref().map(CallIndex::open);
+        let indexed = indexed.into_iter().flatten().filter_map(|at| self.calls.get(at));
+        let short = if self.index.is_some() { &[][..] } else { &self.calls[..] };
+        indexed.chain(short.iter().filter(|call| call.status.is_open()))
+    }
+
+    /// Returns the calls of one part of one run, oldest first.
+    pub fn of_part(&self, run: u32, part: u32) -> impl DoubleEndedIterator<Item = &Call> {
+        let places = self.index.as_deref().map_or(&[][..], |index| index.of_part(run, part));
+        let short = if self.index.is_some() { &[][..] } else { &self.calls[..] };
+        let here = move |call: &&Call| {
+            let origin = &call.request.origin;
+            origin.run == run && origin.part == part
+        };
+        places.iter().filter_map(|at| self.calls.get(*at)).chain(short.iter().filter(here))
+    }
+
+    /// Whether a call was made under this approval.
+    pub fn uses_approval(&self, approval_id: &str) -> bool {
+        match &self.index {
+            Some(index) => index.uses_approval(approval_id),
+            None => self.calls.iter().any(|call| call.request.approval.as_deref() == Some(approval_id)),
+        }
     }
 
     /// Returns the events that follow from a command. With `over`, the stream takes no new intents (R14).
@@ -202,12 +174,11 @@ impl CallBook {
     /// ([`CallStatus::after`]) is a fact all the same: its call takes the status that the event names.
     pub fn evolve(&mut self, event: &CallEvent, at: Timestamp) {
         if let CallEvent::Requested(request) = event {
-            self.0.push(Call::new(CallRequested::clone(request), at));
+            self.push(Call::new(CallRequested::clone(request), at));
             return;
         }
-        let Some(call) = self.0.iter_mut().rev().find(|call| call.request.call_id == event.call_id()) else {
-            return;
-        };
+        let Some(place) = self.place(event.call_id()) else { return };
+        let Some(call) = self.calls.get_mut(place) else { return };
         if let Some(status) = call.status.after(event).or_else(|| CallStatus::named_by(event)) {
             call.status = status;
         }
@@ -221,6 +192,19 @@ impl CallBook {
             }
             CallEvent::Succeeded { usage, .. } => call.usage = *usage,
             _ => {}
+        }
+        if let Some(index) = &mut self.index {
+            index.note(place, call);
+        }
+    }
+
+    fn push(&mut self, call: Call) {
+        if let Some(index) = &mut self.index {
+            index.add(self.calls.len(), &call);
+        }
+        self.calls.push(call);
+        if self.index.is_none() && self.calls.len() >= INDEXED_FROM {
+            self.index = Some(Box::new(CallIndex::of(&self.calls)));
         }
     }
 

@@ -2,8 +2,8 @@
 //! The intent alone states what is permitted. Recovery and the explanation of recovery use the same
 //! functions.
 
-use crate::call::book::Call;
 use crate::call::command::CallCommand;
+use crate::call::fold::Call;
 use crate::call::outcome::{CallFailure, FailureClass};
 use crate::call::request::{CallKind, Recovery};
 use crate::call::status::CallStatus;

@@ -28,8 +28,7 @@ impl Task {
 
     /// Whether a call was made under this approval: each approval permits one call.
     pub fn is_used(&self, approval: &Approval) -> bool {
-        let id = Some(&approval.request.approval_id);
-        self.calls().iter().any(|call| call.request.approval.as_ref() == id)
+        self.calls().uses_approval(&approval.request.approval_id)
             || self.calls().get(&approval.request.call_id).is_some()
     }
 

@@ -130,6 +130,16 @@ pub enum TaskRejection {
         /// The first difference.
         difference: PostedDifference,
     },
+    /// A message or artifact has more parts than one run carries out.
+    #[error(
+        "a message or artifact of {parts} parts; at most {limit} are carried out: post several messages or tasks"
+    )]
+    TooManyParts {
+        /// The number of its parts.
+        parts: usize,
+        /// The most parts, [`PARTS_MAX`](crate::limits::PARTS_MAX).
+        limit: usize,
+    },
     /// The task is over and takes only evidence, metadata and messages.
     #[error("the task is {0}; only messages and metadata can be added")]
     Over(TaskState),

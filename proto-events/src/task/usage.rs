@@ -17,11 +17,7 @@ impl Task {
 
     /// Returns the calls that the loop of an infer part made in the current run, oldest first.
     pub fn calls_of_part(&self, part: u32) -> impl Iterator<Item = &Call> {
-        let runs = self.runs();
-        self.calls().iter().filter(move |call| {
-            let origin = &call.request.origin;
-            origin.run == runs && origin.part == part && origin.step > 0
-        })
+        self.calls().of_part(self.runs(), part).filter(|call| call.request.origin.step > 0)
     }
 
     /// Returns the usage of an infer part in the current run. Input tokens and time are zero: the caller

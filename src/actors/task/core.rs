@@ -7,7 +7,6 @@ use std::sync::Arc;
 use proto_events::codec::CodecError;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
-use proto_events::limits::EVENTS_PER_APPEND_MAX;
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 use taskreel_log::api::AppendError;
@@ -19,6 +18,7 @@ use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::outside_state::Outside;
 use crate::error::Error;
+use crate::limits::EVENTS_TOGETHER;
 use crate::run::next;
 use crate::run::question::{Act, Question, Step, TurnView};
 
@@ -251,8 +251,10 @@ impl TaskCore {
                     continue;
                 }
                 Step::Do(acts) => {
-                    for act in acts {
-                        if self.pending_bytes() > SPLIT_BYTES {
+                    let is_long = acts.len() > EVENTS_TOGETHER;
+                    for (at, act) in acts.into_iter().enumerate() {
+                        // The acts of a step are written together, unless they are the start of many calls.
+                        if (at == 0 || is_long) && self.is_full() {
                             self.flush(shared, metadata).await?;
                         }
                         match act {
@@ -265,10 +267,12 @@ impl TaskCore {
             if self.decided() == before {
                 return Err(Error::Internal("a step of the planner produced no event".to_owned()));
             }
-            if self.entity.pending().len() > EVENTS_PER_APPEND_MAX / 2 {
-                self.flush(shared, metadata).await?;
-            }
         }
+    }
+
+    /// Whether the pending events are written before more are decided.
+    fn is_full(&self) -> bool {
+        self.pending_bytes() > SPLIT_BYTES || self.entity.pending().len() >= EVENTS_TOGETHER
     }
 
     /// Returns the number of events decided, in the task and in the session.

@@ -6,10 +6,11 @@ use proto_events::call::recovery::{Failed, Moment, Next};
 use proto_events::call::{CallCommand, CallFailure, CallRejection, FailureClass, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
+use proto_events::limits::PARTS_MAX;
 use proto_events::model;
 use proto_events::model::{PostedTask, TaskState};
 use proto_events::session::SessionCommand;
-use proto_events::task::TaskCommand;
+use proto_events::task::{TaskCommand, TaskRejection};
 use proto_events::tool_store::ToolStoreCommand;
 
 use crate::actors::entity::Entity;
@@ -60,11 +61,32 @@ fn bounded(mut op: TaskOp) -> TaskOp {
     op
 }
 
+/// Refuses a caller's message or artifact with more parts than one run carries out. Only what comes from outside is
+/// checked: a run that goes on after an approval is never stopped by it.
+fn check_parts(command: &TaskCommand) -> Result<(), TaskRejection> {
+    let most = match command {
+        TaskCommand::Submit(posted) => {
+            let messages = posted.messages.iter().map(|message| message.parts.len());
+            messages.chain(posted.artifacts.iter().map(|artifact| artifact.parts.len())).max()
+        }
+        TaskCommand::AppendMessage(message) => Some(message.parts.len()),
+        TaskCommand::AppendArtifact { artifact, .. } => Some(artifact.parts.len()),
+        _ => None,
+    };
+    match most.filter(|parts| *parts > PARTS_MAX) {
+        Some(parts) => Err(TaskRejection::TooManyParts { parts, limit: PARTS_MAX }),
+        None => Ok(()),
+    }
+}
+
 impl TaskCore {
     fn decide_op(&mut self, shared: &Shared, op: TaskOp, metadata: &Metadata) -> Result<(), Error> {
         match bounded(op) {
             TaskOp::Submit(posted) => self.submit(shared, posted, metadata),
-            TaskOp::Command(command) => self.entity.decide(*command, metadata),
+            TaskOp::Command(command) => {
+                check_parts(&command)?;
+                self.entity.decide(*command, metadata)
+            }
             TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata),
             TaskOp::Outcome { call_id, attempt, end } => {
                 self.outcome(shared, call_id, attempt, end, metadata)
@@ -94,7 +116,9 @@ impl TaskCore {
     }
 
     fn submit(&mut self, shared: &Shared, posted: Box<PostedTask>, metadata: &Metadata) -> Result<(), Error> {
-        self.entity.decide(TaskCommand::Submit(posted), metadata)?;
+        let submit = TaskCommand::Submit(posted);
+        check_parts(&submit)?;
+        self.entity.decide(submit, metadata)?;
         // A repeated post adds nothing; a finished task is left untouched, including its context.
         if self.entity.pending().is_empty() || self.task().state().is_terminal() {
             return Ok(());

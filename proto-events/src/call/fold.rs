@@ -1,0 +1,70 @@
+//! One call as the fold of its events.
+
+use crate::call::event::CallEvent;
+use crate::call::outcome::TokenUsage;
+use crate::call::request::CallRequested;
+use crate::call::status::CallStatus;
+use crate::envelope::Timestamp;
+
+/// A call and its status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// The intent.
+    pub request: CallRequested,
+    /// The number of attempts sent so far.
+    pub attempts: u32,
+    /// The log's epoch in which the last attempt was sent. In a later epoch, the process that sent it has
+    /// ended.
+    pub epoch: u64,
+    /// The time at which the intent was written.
+    pub requested_at: Timestamp,
+    /// The time at which the first attempt was sent.
+    pub first_sent_at: Option<Timestamp>,
+    /// The time at which the last attempt was sent, without its back-off.
+    pub sent_at: Option<Timestamp>,
+    /// The back-off of the last attempt, in milliseconds.
+    pub delay_ms: u64,
+    /// The current status.
+    pub status: CallStatus,
+    /// The token counts reported by the provider, after a successful call.
+    pub usage: Option<TokenUsage>,
+}
+
+impl Call {
+    pub(super) fn new(request: CallRequested, at: Timestamp) -> Self {
+        Self {
+            request,
+            attempts: 0,
+            epoch: 0,
+            requested_at: at,
+            first_sent_at: None,
+            sent_at: None,
+            delay_ms: 0,
+            status: CallStatus::Requested,
+            usage: None,
+        }
+    }
+
+    /// Whether this event may happen to the call now.
+    pub(super) fn allows(&self, event: &CallEvent) -> bool {
+        self.status.after(event).is_some()
+    }
+
+    /// Whether what an attempt came to is the call's: an attempt that was followed by another has been given
+    /// up, and what it still says is late (R6).
+    pub(super) fn takes(&self, attempt: u32, event: &CallEvent) -> bool {
+        self.attempts == attempt && self.allows(event)
+    }
+
+    /// Whether an attempt was sent, has no outcome, and may not be followed by another.
+    pub(super) fn keeps_attempt(&self, cause: &str) -> bool {
+        let may_repeat = self.request.recovery.may_repeat();
+        match self.status {
+            // A crash or a transient failure ends an attempt without an event. Only the first attempt
+            // needs no cause, so the cause distinguishes a retry from a mistake.
+            CallStatus::Dispatched => cause.is_empty() || !may_repeat,
+            CallStatus::TimedOut => !may_repeat,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! The index of a long list of calls: by id, by part, the open ones, and the approvals that are used up. A list of a
+//! few calls is searched without one.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use crate::call::fold::Call;
+
+/// The number of calls from which a list is indexed. Almost every task has fewer, and a search of so few costs less
+/// than an index.
+pub(super) const INDEXED_FROM: usize = 32;
+
+/// Where calls stand in their list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct CallIndex {
+    by_id: HashMap<String, usize>,
+    by_part: HashMap<(u32, u32), Vec<usize>>,
+    open: BTreeSet<usize>,
+    approvals: HashSet<String>,
+}
+
+impl CallIndex {
+    pub(super) fn of(calls: &[Call]) -> Self {
+        let mut index = Self::default();
+        for (at, call) in calls.iter().enumerate() {
+            index.add(at, call);
+        }
+        index
+    }
+
+    /// Adds the call that stands at `at`.
+    pub(super) fn add(&mut self, at: usize, call: &Call) {
+        let request = &call.request;
+        self.by_id.insert(request.call_id.clone(), at);
+        self.by_part.entry((request.origin.run, request.origin.part)).or_default().push(at);
+        self.approvals.extend(request.approval.clone());
+        self.note(at, call);
+    }
+
+    /// Notes the new status of the call that stands at `at`.
+    pub(super) fn note(&mut self, at: usize, call: &Call) {
+        if call.status.is_open() {
+            self.open.insert(at);
+        } else {
+            self.open.remove(&at);
+        }
+    }
+
+    pub(super) fn place(&self, call_id: &str) -> Option<usize> {
+        self.by_id.get(call_id).copied()
+    }
+
+    pub(super) fn of_part(&self, run: u32, part: u32) -> &[usize] {
+        self.by_part.get(&(run, part)).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn open(&self) -> impl Iterator<Item = usize> {
+        self.open.iter().copied()
+    }
+
+    pub(super) fn uses_approval(&self, approval_id: &str) -> bool {
+        self.approvals.contains(approval_id)
+    }
+}

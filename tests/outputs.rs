@@ -1,0 +1,128 @@
+//! Outputs are attached as each part ends: a run of thousands of parts ends, a cancel keeps what was done, and a run
+//! that goes on after a crash pays for no part twice.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use proto_events::json;
+use proto_events::model::{Message, PostedTask};
+use serde::Deserialize;
+use taskreel::limits::PARALLEL_CALLS_MAX;
+use taskreel::tool::ToolPolicy;
+use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
+use tokio::sync::Notify;
+
+#[derive(Deserialize, JsonSchema)]
+struct Nth {
+    n: u32,
+}
+
+/// A tool that hangs at one of its calls, and counts its calls.
+#[derive(Clone, Default)]
+struct Purse {
+    calls: Arc<AtomicU32>,
+    hangs_at: Option<u32>,
+    hangs: Arc<Notify>,
+}
+
+async fn started(store: Arc<MemoryStore>, purse: &Purse, policy: ToolPolicy) -> System {
+    let purse = purse.clone();
+    let pay = move |asked: Nth| {
+        purse.calls.fetch_add(1, Ordering::SeqCst);
+        let (hangs, told) = (purse.hangs_at == Some(asked.n), Arc::clone(&purse.hangs));
+        async move {
+            if hangs {
+                told.notify_one();
+                std::future::pending::<()>().await;
+            }
+            Ok::<_, Infallible>(asked.n)
+        }
+    };
+    System::builder("-").store(store).tool_with("pay", "Pays", pay, policy).start().await.unwrap()
+}
+
+fn posted(parts: u32) -> PostedTask {
+    let parts = (0..parts).map(|n| Part::tool_call("pay", json!({"n": n})).unwrap()).collect();
+    let mut mint = Ports::default();
+    PostedTask::new(Message::new("user", parts, &mut mint), &mut mint)
+}
+
+async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(120), work).await.expect("the run ends")
+}
+
+/// Returns the results that the task's outputs hold, in their order.
+async fn results(task: &TaskHandle) -> Vec<u64> {
+    let snapshot = task.snapshot().await.unwrap();
+    let parts = snapshot.task().artifacts().iter().flat_map(|artifact| &artifact.parts);
+    parts.map(|part| part.content().tree()["result"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_task_of_thousands_of_parts_ends_with_an_output_of_each() {
+    for policy in [ToolPolicy::manual(), ToolPolicy::read_only().parallel()] {
+        let (store, purse) = (Arc::new(MemoryStore::new()), Purse::default());
+        let system = started(Arc::clone(&store), &purse, policy).await;
+        let task = system.submit(posted(3_000)).await.unwrap();
+        let end = within(task.finished()).await.unwrap();
+        assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+        assert_eq!(results(&task).await, (0..3_000).collect::<Vec<_>>());
+        assert_eq!(purse.calls.load(Ordering::SeqCst), 3_000);
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_cancel_keeps_the_outputs_of_the_parts_that_had_ended() {
+    for policy in [ToolPolicy::manual(), ToolPolicy::read_only().parallel()] {
+        let open = if policy.is_parallel() { u32::try_from(PARALLEL_CALLS_MAX).unwrap() } else { 1 };
+        let purse = Purse { hangs_at: Some(900), ..Purse::default() };
+        let system = started(Arc::new(MemoryStore::new()), &purse, policy).await;
+        let task = system.submit(posted(1_000)).await.unwrap();
+        purse.hangs.notified().await;
+        task.cancel(Some("enough")).await.unwrap();
+        let end = within(task.finished()).await.unwrap();
+        assert_eq!(end.state(), TaskState::Canceled);
+        let kept = results(&task).await;
+        let least = 900 - open as usize;
+        assert!((least..=900).contains(&kept.len()), "{} of 900 outputs are kept", kept.len());
+        assert_eq!(kept, (0..kept.len() as u64).collect::<Vec<_>>(), "in the order of the parts");
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_start_after_a_crash_goes_on_behind_the_last_output() {
+    let store = Arc::new(MemoryStore::new());
+    let purse = Purse { hangs_at: Some(700), ..Purse::default() };
+    let system = started(Arc::clone(&store), &purse, ToolPolicy::read_only()).await;
+    let task = system.submit(posted(1_500)).await.unwrap();
+    purse.hangs.notified().await;
+    let store = Arc::new(store.reopened().unwrap());
+    let after = Purse::default();
+    let second = started(store, &after, ToolPolicy::read_only()).await;
+    let again = second.task(task.id()).unwrap();
+    let end = within(again.finished()).await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+    assert_eq!(results(&again).await, (0..1_500).collect::<Vec<_>>());
+    assert_eq!(after.calls.load(Ordering::SeqCst), 800, "the lost call and those that had not begun");
+    second.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_message_with_more_parts_than_a_run_carries_out_is_refused_when_it_is_posted() {
+    let purse = Purse::default();
+    let system = started(Arc::new(MemoryStore::new()), &purse, ToolPolicy::read_only()).await;
+    let error = system.submit(posted(100_001)).await.unwrap_err();
+    assert!(error.to_string().contains("100001 parts; at most 100000"), "{error}");
+    system.shutdown().await.unwrap();
+}
