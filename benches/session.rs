@@ -62,7 +62,12 @@ impl InferBackend for Answers {
             let shown: usize = request.messages.iter().map(|message| message.content.len()).sum();
             std::hint::black_box(shown);
         }
-        let reply = InferReply { content: ANSWER.to_owned(), usage: None, model: "answers".to_owned() };
+        let reply = InferReply {
+            content: ANSWER.to_owned(),
+            usage: None,
+            model: "answers".to_owned(),
+            calls: Vec::new(),
+        };
         Box::pin(std::future::ready(Ok(reply)))
     }
 }

@@ -67,7 +67,7 @@ impl InferBackend for Pieces {
             }
             pieces.permits.acquire().await.unwrap().forget();
             let usage = Some(TokenUsage { input_tokens: 7, output_tokens: 5 });
-            Ok(InferReply { content: ANSWER.to_owned(), usage, model: "p-1".to_owned() })
+            Ok(InferReply { content: ANSWER.to_owned(), usage, model: "p-1".to_owned(), calls: Vec::new() })
         })
     }
 }
@@ -222,7 +222,7 @@ impl InferBackend for Long {
             for piece in answer.as_bytes().chunks(Self::PIECE_BYTES) {
                 request.deltas.say(std::str::from_utf8(piece).unwrap());
             }
-            Ok(InferReply { content: answer, usage: None, model: "l-1".to_owned() })
+            Ok(InferReply { content: answer, usage: None, model: "l-1".to_owned(), calls: Vec::new() })
         })
     }
 }

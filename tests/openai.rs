@@ -108,7 +108,7 @@ async fn a_whole_answer_is_read_whether_it_was_asked_for_or_not() {
 }
 
 #[tokio::test]
-async fn native_calls_are_offered_and_read_as_actions() {
+async fn native_calls_are_offered_and_all_of_them_are_read() {
     let arguments = r#"{"a": 1180591620717411303424, "b":1.0}"#;
     let call = |name: &str, arguments: &str| json!({"id": "1", "type": "function", "function": {"name": name, "arguments": arguments}});
     let message =
@@ -116,16 +116,16 @@ async fn native_calls_are_offered_and_read_as_actions() {
     let server = ModelServer::start([whole(&message)]).await;
     let asked = InferRequest { tools: vec![add()], ..request() };
     let reply = OpenAiCompatible::new(server.url(), "m").infer(asked.clone()).await.unwrap();
-    assert_eq!(reply.content, format!(r#"{{"type":"tool_call","tool":"math.add","args":{arguments}}}"#));
+    let asked_for: Vec<_> = reply.calls.iter().map(|ask| (ask.tool.as_str(), ask.args.as_str())).collect();
+    assert_eq!(asked_for, [("math.add", arguments), ("math.add", "{}")]);
     let body = &server.seen()[0].body;
     assert_eq!(body["tools"][0]["function"]["name"], "math_add");
     assert_eq!(body["tools"][0]["function"]["parameters"]["properties"]["a"]["type"], "integer");
-    assert_eq!(body["parallel_tool_calls"], json!(false));
 
     let reply = OpenAiCompatible::new(server.url(), "m").json_actions().infer(asked).await.unwrap();
-    assert!(reply.content.contains("math_add"), "a name that was not offered is the model's own");
+    assert_eq!(reply.calls[0].tool, "math_add", "a name that was not offered is the model's own");
     let body = &server.seen()[1].body;
-    assert_eq!((body.get("tools"), body.get("parallel_tool_calls")), (None, None));
+    assert_eq!(body.get("tools"), None);
 }
 
 #[tokio::test]

@@ -101,8 +101,10 @@ async fn a_conversation_with_a_native_call_ends_well_and_its_usage_is_kept() {
     assert_eq!(intent.args.as_str(), expected);
     // The second request shows the model its own call and the result.
     let messages = &server.seen()[1].body["messages"];
-    assert_eq!(messages[2]["content"], r#"{"type":"tool_call","tool":"math.add","args":{"a":2,"b":3}}"#);
-    assert!(messages[3]["content"].as_str().unwrap().contains("\"result\": 5"), "{messages}");
+    let asked = &messages[2]["tool_calls"][0];
+    assert_eq!((&messages[2]["role"], &messages[2]["content"]), (&json!("assistant"), &Value::Null));
+    assert_eq!(asked["function"], json!({"name": "math_add", "arguments": r#"{"a":2,"b":3}"#}));
+    assert_eq!(messages[3], json!({"role": "tool", "tool_call_id": asked["id"].clone(), "content": "5"}));
 }
 
 #[tokio::test]

@@ -225,7 +225,7 @@ impl InferBackend for SilentOnce {
             return Box::pin(std::future::pending());
         }
         let content = r#"{"type":"final","content":"yes"}"#.to_owned();
-        Box::pin(async { Ok(InferReply { content, usage: None, model: "m".to_owned() }) })
+        Box::pin(async { Ok(InferReply { content, usage: None, model: "m".to_owned(), calls: Vec::new() }) })
     }
 }
 

@@ -128,7 +128,12 @@ impl InferBackend for Asks {
         };
         let usage = Some(TokenUsage { input_tokens: 11, output_tokens: 3 });
         Box::pin(async move {
-            Ok(InferReply { content: content.to_string(), usage, model: "a-1-0611".to_owned() })
+            Ok(InferReply {
+                content: content.to_string(),
+                usage,
+                model: "a-1-0611".to_owned(),
+                calls: Vec::new(),
+            })
         })
     }
 }

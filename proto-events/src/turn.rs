@@ -13,9 +13,10 @@ pub struct TurnMessage {
     pub part: u32,
     /// The inference whose reply led to the message; `None` for the prompt.
     pub infer_call: Option<String>,
-    /// The tool call that the message requests or answers: stored, not sent to the model. The requesting
-    /// message comes first; the next message with the same origin is its result.
-    pub origin: Option<String>,
+    /// The calls that the message asks for, by id, in the order of the asks. Their answers follow in this order.
+    pub asks: Vec<String>,
+    /// The call that the message answers, by id.
+    pub answers: Option<String>,
 }
 
 /// The messages of a turn.
@@ -43,31 +44,42 @@ impl Turn {
         self.0.clear();
     }
 
-    /// Returns the tool call that is requested and has no result yet. At most one: the loop takes one at a
-    /// time.
-    pub fn unanswered(&self) -> Option<&str> {
-        self.0.iter().filter_map(|message| message.origin.as_deref()).fold(None, |open, origin| match open {
-            Some(open) if open == origin => None,
-            _ => Some(origin),
-        })
+    /// Returns the calls that are asked for and have no answer yet, in the order of the asks.
+    pub fn unanswered(&self) -> &[String] {
+        let Some(at) = self.0.iter().rposition(|message| !message.asks.is_empty()) else { return &[] };
+        let (asking, behind) = (self.0.get(at), self.0.get(at + 1..).unwrap_or_default());
+        let asks = asking.map_or(&[][..], |message| &message.asks);
+        // Nothing else than its answers, each in its turn, may follow an asking message.
+        asks.get(behind.len()..).unwrap_or_default()
     }
 
-    /// Checks that a message may come next: while a tool call has no result, only its result may (promise 6).
+    /// Checks that a message may come next: while calls have no answer, only the answer to the first of them may, and
+    /// an answer comes to no other call (promise 6).
     ///
     /// # Errors
-    /// [`IllFormed`], naming the call that has no result yet.
+    /// [`IllFormed`], naming the call.
     pub fn check_next(&self, next: &TurnMessage) -> Result<(), IllFormed> {
-        match self.unanswered() {
-            Some(open) if next.origin.as_deref() != Some(open) => Err(IllFormed(open.to_owned())),
-            _ => Ok(()),
+        let open = self.unanswered().first();
+        match (open, &next.answers) {
+            (Some(open), Some(answered)) if open == answered && next.asks.is_empty() => Ok(()),
+            (Some(open), _) => Err(IllFormed::Unanswered(open.clone())),
+            (None, Some(answered)) => Err(IllFormed::NotAsked(answered.clone())),
+            (None, None) => Ok(()),
         }
     }
 }
 
-/// A message would come between a tool call and its result.
+/// A conversation would have a call without exactly one answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the tool call `{0}` has no result yet; the next message must be its result")]
-pub struct IllFormed(pub String);
+#[non_exhaustive]
+pub enum IllFormed {
+    /// A message would come before the answer to this call.
+    #[error("the call `{0}` has no answer yet; the next message must be its answer")]
+    Unanswered(String),
+    /// A message would answer this call, which is not asked for or has its answer.
+    #[error("the call `{0}` waits for no answer")]
+    NotAsked(String),
+}
 
 /// Advances the running digest by one message: role, content and name as the provider sees them, each after
 /// its length.

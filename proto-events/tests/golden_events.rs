@@ -76,7 +76,8 @@ fn turn_message() -> TurnMessage {
         message: llm_message(LlmRole::Assistant),
         part: 2,
         infer_call: Some("call_1".into()),
-        origin: Some("call_2".into()),
+        asks: vec!["call_2".into(), "call_3".into()],
+        answers: Some("call_0".into()),
     }
 }
 

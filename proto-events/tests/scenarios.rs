@@ -266,7 +266,7 @@ fn failing_notes_the_error_and_failing_again_overwrites_it() {
         .then([noted("b")]);
 }
 
-fn said(role: LlmRole, origin: Option<&str>) -> TurnMessage {
+fn said(role: LlmRole) -> TurnMessage {
     let message = LlmMessage {
         role,
         content: "said".to_owned(),
@@ -277,16 +277,24 @@ fn said(role: LlmRole, origin: Option<&str>) -> TurnMessage {
         tool_calls: JsonText::empty_object(),
         tool_name: None,
     };
-    TurnMessage { message, part: 0, infer_call: None, origin: origin.map(str::to_owned) }
+    TurnMessage { message, part: 0, infer_call: None, asks: Vec::new(), answers: None }
+}
+
+fn asking(calls: &[&str]) -> TurnMessage {
+    TurnMessage { asks: calls.iter().map(|call| (*call).to_owned()).collect(), ..said(LlmRole::Assistant) }
+}
+
+fn answering(call: &str) -> TurnMessage {
+    TurnMessage { answers: Some(call.to_owned()), ..said(LlmRole::System) }
 }
 
 fn open_session() -> Vec<SessionEvent> {
     vec![
         SessionEvent::Opened { session_id: "s".to_owned() },
         SessionEvent::TurnStarted { turn_id: "u1".to_owned(), task: "task-a/t".to_owned() },
-        SessionEvent::SystemPromptSet(said(LlmRole::System, None).message),
-        SessionEvent::MessageAppended(said(LlmRole::User, None)),
-        SessionEvent::MessageAppended(said(LlmRole::Assistant, Some("c"))),
+        SessionEvent::SystemPromptSet(said(LlmRole::System).message),
+        SessionEvent::MessageAppended(said(LlmRole::User)),
+        SessionEvent::MessageAppended(asking(&["c", "d"])),
     ]
 }
 
@@ -297,23 +305,32 @@ fn append(message: TurnMessage) -> SessionCommand {
 #[test]
 fn between_a_tool_call_and_its_answer_there_is_no_other_message_and_no_commit() {
     let waits = || Scenario::<Session>::given(open_session());
-    let ill = SessionRejection::IllFormed(IllFormed("c".to_owned()));
-    waits().when(append(said(LlmRole::User, None))).then_rejected(&ill);
-    waits().when(append(said(LlmRole::Assistant, Some("other")))).then_rejected(&ill);
-    waits().when(SessionCommand::CommitTurn { turn_id: "u1".to_owned() }).then_rejected(&ill);
-    let answer = said(LlmRole::System, Some("c"));
-    waits().when(append(answer.clone())).then([SessionEvent::MessageAppended(answer)]);
+    let commit = || SessionCommand::CommitTurn { turn_id: "u1".to_owned() };
+    let ill = |call: &str| SessionRejection::IllFormed(IllFormed::Unanswered(call.to_owned()));
+    let both = TurnMessage { asks: vec!["e".to_owned()], ..answering("c") };
+    for early in [said(LlmRole::User), asking(&["other"]), answering("d"), answering("other"), both] {
+        waits().when(append(early)).then_rejected(&ill("c"));
+    }
+    waits().when(commit()).then_rejected(&ill("c"));
+    waits().when(append(answering("c"))).then([SessionEvent::MessageAppended(answering("c"))]);
+    let half = || waits().when(append(answering("c"))).and();
+    half().when(append(answering("c"))).then_rejected(&ill("d"));
+    half().when(commit()).then_rejected(&ill("d"));
+    let whole = || half().when(append(answering("d"))).and();
+    let again = SessionRejection::IllFormed(IllFormed::NotAsked("d".to_owned()));
+    whole().when(append(answering("d"))).then_rejected(&again);
+    whole().when(commit()).then([SessionEvent::TurnCommitted { turn_id: "u1".to_owned() }]);
 }
 
 #[test]
 fn a_committed_turn_becomes_history_and_an_aborted_one_leaves_it_as_it_was() {
-    let answered =
-        Scenario::<Session>::given(open_session()).when(append(said(LlmRole::System, Some("c")))).and();
+    let answered = Scenario::<Session>::given(open_session()).when(append(answering("c"))).and();
+    let answered = answered.when(append(answering("d"))).and();
     assert!(answered.state().history().is_empty(), "a turn is no history before it commits");
     let committed = answered.when(SessionCommand::CommitTurn { turn_id: "u1".to_owned() }).and();
     let roles: Vec<_> =
         committed.state().history().as_slice().iter().map(|message| message.role.as_str()).collect();
-    assert_eq!(roles, ["system", "user", "assistant", "system"]);
+    assert_eq!(roles, ["system", "user", "assistant", "system", "system"]);
 
     let abort = SessionCommand::AbortTurn { turn_id: "u1".to_owned(), reason: "canceled".to_owned() };
     let aborted = Scenario::<Session>::given(open_session()).when(abort).and();
@@ -327,13 +344,13 @@ fn turns_of_one_session_run_one_after_another_and_a_prompt_that_is_the_same_is_n
         session_id: "s".to_owned(),
         turn_id: turn.to_owned(),
         task: "task-a/t2".to_owned(),
-        system_prompt: said(LlmRole::System, None).message,
+        system_prompt: said(LlmRole::System).message,
     };
     Scenario::<Session>::given(open_session()).when(start("u2")).then_rejected(
         &SessionRejection::TurnInProgress { turn_id: "u1".to_owned(), task: "task-a/t".to_owned() },
     );
     let mut events = open_session();
-    events.push(SessionEvent::MessageAppended(said(LlmRole::System, Some("c"))));
+    events.extend(["c", "d"].map(|call| SessionEvent::MessageAppended(answering(call))));
     events.push(SessionEvent::TurnCommitted { turn_id: "u1".to_owned() });
     Scenario::<Session>::given(events)
         .when(start("u2"))
@@ -343,7 +360,7 @@ fn turns_of_one_session_run_one_after_another_and_a_prompt_that_is_the_same_is_n
 #[test]
 fn a_message_for_a_turn_that_is_not_open_is_refused() {
     Scenario::<Session>::given([])
-        .when(append(said(LlmRole::User, None)))
+        .when(append(said(LlmRole::User)))
         .then_rejected(&SessionRejection::NoSuchTurn("u1".to_owned()));
 }
 

@@ -77,11 +77,32 @@ impl PartialEq for Deltas {
     }
 }
 
-/// A model's reply.
+/// A tool call that a model asks for through its provider's own interface.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolAsk {
+    /// The tool's name, which may be unknown.
+    pub tool: String,
+    /// The arguments, not checked yet: a string where the model wrote text that is not JSON.
+    pub args: JsonText,
+}
+
+impl ToolAsk {
+    /// Reads a call as providers write it. The text of the arguments is unchanged; text that is not JSON becomes a
+    /// string, which the tool's schema refuses with an error for the model.
+    pub fn of(tool: &str, arguments: &str) -> Self {
+        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+        let args = JsonText::parse(arguments).unwrap_or_else(|_| JsonText::string(arguments));
+        Self { tool: tool.to_owned(), args }
+    }
+}
+
+/// A model's reply.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InferReply {
-    /// The reply's text: an action in JSON if the model follows its instructions.
+    /// The reply's text: an action in JSON if the model follows its instructions, or what it says beside its calls.
     pub content: String,
+    /// The tool calls that the model asks for through the provider's own interface, in their order.
+    pub calls: Vec<ToolAsk>,
     /// The token usage, if the provider reports it.
     pub usage: Option<TokenUsage>,
     /// The model that answered, which may differ from the requested model.
@@ -89,14 +110,21 @@ pub struct InferReply {
 }
 
 impl InferReply {
-    /// Returns the reply as an event stores it: the text and the model. The usage is stored separately.
+    /// Returns the reply as an event stores it: the text, the calls if there are any, and the model. The usage is
+    /// stored separately.
     pub fn to_json(&self) -> JsonText {
-        let fields: JsonObject = [
-            ("content".to_owned(), JsonText::string(&self.content)),
-            ("model".to_owned(), JsonText::string(&self.model)),
-        ]
-        .into_iter()
-        .collect();
+        let mut fields = JsonObject::new();
+        fields.set("content", JsonText::string(&self.content));
+        if !self.calls.is_empty() {
+            let call = |ask: &ToolAsk| {
+                let mut call = JsonObject::new();
+                call.set("tool", JsonText::string(&ask.tool));
+                call.set("args", ask.args.clone());
+                call.to_text()
+            };
+            fields.set("calls", JsonText::of_model(&self.calls.iter().map(call).collect::<Vec<_>>()));
+        }
+        fields.set("model", JsonText::string(&self.model));
         fields.to_text()
     }
 
@@ -112,7 +140,17 @@ impl InferReply {
                 .and_then(JsonText::to_str)
                 .ok_or_else(|| format!("the reply has no text `{name}`"))
         };
-        Ok(Self { content: field("content")?, usage: None, model: field("model")? })
+        let calls: Vec<JsonObject> = match fields.get("calls") {
+            Some(calls) => calls.read().map_err(|error| format!("`calls` of the reply: {error}"))?,
+            None => Vec::new(),
+        };
+        let call = |call: JsonObject| {
+            let tool =
+                call.get("tool").and_then(JsonText::to_str).ok_or("a call of the reply has no `tool`")?;
+            Ok::<_, String>(ToolAsk { tool, args: call.get("args").cloned().unwrap_or_default() })
+        };
+        let calls = calls.into_iter().map(call).collect::<Result<_, _>>()?;
+        Ok(Self { content: field("content")?, calls, usage: None, model: field("model")? })
     }
 }
 

@@ -1,5 +1,8 @@
 //! A message in the form in which a model receives it.
 
+use proto_events::id::Mint;
+use proto_events::json;
+use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{LlmMessage, LlmRole};
 
 /// A message as the provider sees it.
@@ -10,19 +13,99 @@ pub struct ChatMessage {
     pub role: LlmRole,
     /// The text of the message.
     pub content: String,
-    /// The speaker's or tool's name, if it has one.
+    /// The speaker's name, if it has one.
     pub name: Option<String>,
+    /// The tool calls that this message of the model asks for through the provider's own interface.
+    pub calls: Vec<NativeCall>,
+    /// The call that this message of a tool answers, and the tool's name.
+    pub answers: Option<(String, String)>,
+}
+
+/// A tool call of a message, as providers write it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NativeCall {
+    /// The call's id, which its answer repeats.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments.
+    pub args: JsonText,
 }
 
 impl ChatMessage {
     /// Creates a message without a name.
     pub fn new(role: LlmRole, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), name: None }
+        Self { role, content: content.into(), name: None, calls: Vec::new(), answers: None }
     }
 
     /// Returns the provider's view of a message of a history.
     pub fn of(message: &LlmMessage) -> Self {
         let name = message.name.clone().filter(|name| !name.is_empty());
-        Self { role: message.role, content: message.content.clone(), name }
+        let answers = match message.role {
+            LlmRole::Tool => message.metadata.get(ANSWERS).and_then(JsonText::to_str),
+            _ => None,
+        };
+        Self {
+            role: message.role,
+            content: message.content.clone(),
+            name,
+            calls: native_calls(&message.tool_calls),
+            answers: answers.map(|id| (id, message.tool_name.clone().unwrap_or_default())),
+        }
     }
+
+    /// Returns the message as plain text, for a provider that is offered no tools of its own: calls stand as the
+    /// actions that the system prompt names.
+    pub fn to_text(&self) -> String {
+        let calls = self.calls.iter().map(|call| action(&call.tool, &call.args));
+        let content = Some(self.content.clone()).filter(|content| !content.is_empty());
+        content.into_iter().chain(calls).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// The entry of a tool message's metadata that names the call which it answers.
+const ANSWERS: &str = "tool_call_id";
+
+/// Returns the message with which a model asks for calls through its provider's own interface. The calls are kept in
+/// the form of the API of `OpenAI`.
+pub(crate) fn asking(content: &str, calls: &[NativeCall], mint: &mut dyn Mint) -> LlmMessage {
+    let call = |call: &NativeCall| {
+        json!({"id": call.id, "type": "function",
+            "function": {"name": call.tool, "arguments": call.args.as_str()}})
+    };
+    let calls: Vec<Value> = calls.iter().map(call).collect();
+    LlmMessage {
+        tool_calls: JsonText::from(Value::Array(calls)),
+        ..LlmMessage::new(LlmRole::Assistant, content, mint)
+    }
+}
+
+/// Returns the message with which a tool answers such a call.
+pub(crate) fn answering(call_id: &str, tool: &str, text: String, mint: &mut dyn Mint) -> LlmMessage {
+    let mut message = LlmMessage::new(LlmRole::Tool, text, mint);
+    message.metadata.set(ANSWERS, JsonText::string(call_id));
+    message.tool_name = Some(tool.to_owned());
+    message
+}
+
+fn native_calls(kept: &JsonText) -> Vec<NativeCall> {
+    let kept = kept.tree();
+    let call = |call: &Value| {
+        let function = call.get("function")?;
+        let text = |value: &Value, key| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let args = text(function, "arguments").and_then(|args| JsonText::parse(&args).ok());
+        Some(NativeCall {
+            id: text(call, "id")?,
+            tool: text(function, "name")?,
+            args: args.unwrap_or_default(),
+        })
+    };
+    kept.as_array().into_iter().flatten().filter_map(call).collect()
+}
+
+/// Returns a call as the action that the system prompt names.
+fn action(tool: &str, args: &JsonText) -> String {
+    let tool = JsonText::string(tool);
+    format!("{{\"type\":\"tool_call\",\"tool\":{},\"args\":{}}}", tool.as_str(), args.as_str())
 }

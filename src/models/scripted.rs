@@ -5,12 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto_events::json;
-use proto_events::json::{JsonMap, JsonValue as Value};
+use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest};
+use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest, ToolAsk};
 use crate::models::message::ChatMessage;
 use crate::python::{python_json, type_name};
 use crate::tools::future::BoxFuture;
@@ -25,6 +25,13 @@ const REQUESTS_KEPT: usize = 4_096;
 pub enum Entry {
     /// A text, returned unchanged.
     Text(String),
+    /// Calls asked for through the provider's own interface, and the text beside them.
+    Calls {
+        /// The text.
+        content: String,
+        /// The calls, in their order.
+        calls: Vec<ToolAsk>,
+    },
     /// A failure, see [`InferError::classify`].
     Raise {
         /// The error's type, for example `RuntimeError`.
@@ -41,7 +48,8 @@ impl Entry {
     }
 
     /// Reads an entry of a script: a text is an answer, returned unchanged; `{"raise", "message"}` is a
-    /// failure; any other object is an answer in JSON.
+    /// failure; `{"calls": [{"tool", "args"}], "content"}` asks for calls as a provider's own interface does; any
+    /// other object is an answer in JSON.
     ///
     /// # Errors
     /// A text that names the type of the unsuitable value.
@@ -58,6 +66,15 @@ impl Entry {
 
     fn from_fields(fields: &JsonMap, value: &Value) -> Self {
         let text = |name| fields.get(name).and_then(Value::as_str);
+        if let Some(Value::Array(calls)) = fields.get("calls") {
+            let ask = |call: &Value| {
+                let tool = call.get("tool").and_then(Value::as_str).unwrap_or_default().to_owned();
+                let args = call.get("args").cloned().map_or_else(JsonText::empty_object, JsonText::from);
+                ToolAsk { tool, args }
+            };
+            let content = text("content").unwrap_or_default().to_owned();
+            return Self::Calls { content, calls: calls.iter().map(ask).collect() };
+        }
         match text("raise") {
             Some(type_name) => Self::Raise {
                 type_name: type_name.to_owned(),
@@ -70,8 +87,14 @@ impl Entry {
     fn answer(&self, model: &str) -> Result<InferReply, InferError> {
         match self {
             Self::Text(content) => {
-                Ok(InferReply { content: content.clone(), usage: None, model: model.to_owned() })
+                Ok(InferReply { content: content.clone(), model: model.to_owned(), ..InferReply::default() })
             }
+            Self::Calls { content, calls } => Ok(InferReply {
+                content: content.clone(),
+                calls: calls.clone(),
+                model: model.to_owned(),
+                ..InferReply::default()
+            }),
             Self::Raise { type_name, message } => Err(InferError::classify(type_name, message)),
         }
     }

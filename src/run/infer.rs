@@ -3,7 +3,7 @@
 //!
 //! The progress of the loop is derived from the part's inferences and the turn's messages: an inference is
 //! handled once a message names it. [`ask`] calls the model, [`reading`] interprets the replies,
-//! [`tool_call`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages, [`spent`] checks
+//! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages, [`spent`] checks
 //! the budget.
 
 use crate::run::notes;
@@ -12,19 +12,22 @@ pub(crate) mod append_message;
 pub(crate) mod ask;
 pub(crate) mod reading;
 pub(crate) mod spent;
-pub(crate) mod tool_call;
+pub(crate) mod tool_calls;
 
 use proto_events::call::{Call, CallOrigin, CallStatus};
 use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::session::SessionCommand;
 use proto_events::turn::TurnMessage;
 
-use crate::grammar::action::Action;
+use crate::grammar::action::{Action, AgentAction};
+use crate::models::message;
+use crate::models::message::NativeCall;
 use crate::models::output_schema::OutputSchema;
 use crate::run::decided::prompt_of;
 use crate::run::infer::append_message::append_message;
-pub(crate) use crate::run::infer::reading::{Reading, ReplyReading};
+pub(crate) use crate::run::infer::reading::{AskedCall, Reading, ReplyReading};
 use crate::run::infer::spent::{About, over_budget};
+use crate::run::infer::tool_calls::AskedCalls;
 use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
@@ -106,21 +109,18 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Result<Opti
         let message = LlmMessage::new(LlmRole::User, text, question.mint);
         acts.push(append_message(
             question,
-            TurnMessage { message, part: at, infer_call: None, origin: None },
+            TurnMessage { message, part: at, infer_call: None, asks: Vec::new(), answers: None },
         ));
     }
     Ok((!acts.is_empty()).then_some(acts))
 }
 
-/// Whether an inference is handled: it has led to a message that does not wait for a call's result.
+/// Whether an inference is handled: it has led to a message, and all calls that this message asks for have their
+/// answers.
 fn is_reply_recorded(question: &Question<'_>, at: At, inference: &Call) -> bool {
     let id = inference.request.call_id.as_str();
     let mut brought = part_messages(question, at).filter(|message| message.infer_call.as_deref() == Some(id));
-    match brought.next().map(|first| first.origin.is_some()) {
-        None => false,
-        Some(false) => true,
-        Some(true) => brought.next().is_some(),
-    }
+    brought.next().is_some_and(|first| brought.count() >= first.asks.len())
 }
 
 /// Handles the last inference.
@@ -144,40 +144,73 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
         // A final action is an answer; no other reading holds one.
         ReplyReading::Action { action: Action::Final { .. }, raw } | ReplyReading::Answer { raw, .. } => {
             let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
-            let said = TurnMessage { message, part: at, infer_call: Some(id), origin: None };
+            let said =
+                TurnMessage { message, part: at, infer_call: Some(id), asks: Vec::new(), answers: None };
             Progress::Next(Step::Do(vec![append_message(question, said)]))
         }
-        ReplyReading::Action { action, raw } => {
-            let asked = part_messages(question, at)
-                .find(|message| message.infer_call.as_deref() == Some(id.as_str()))
-                .and_then(|message| message.origin.clone());
-            match asked {
-                None => {
-                    let origin = Some(question.mint.id("call_"));
-                    let message = LlmMessage::new(LlmRole::Assistant, raw, question.mint);
-                    let asking = TurnMessage { message, part: at, infer_call: Some(id), origin };
-                    Progress::Next(Step::Do(vec![append_message(question, asking)]))
-                }
-                Some(call_id) => {
-                    let origin = CallOrigin {
-                        run: question.task.runs(),
-                        part: at,
-                        step: reading.steps,
-                        infer_call: Some(id),
-                        part_call_id: None,
-                    };
-                    match action {
-                        Action::ToolCall { tool, args } => {
-                            tool_call::progress(question, call_id, &tool, &args, origin)
-                        }
-                        Action::AgentCall { agent, what } => {
-                            agent_call::progress(question, call_id, &agent, &what, origin)
-                        }
-                        // A final answer asks for no call.
-                        Action::Final { .. } => Progress::Next(Step::Wait),
-                    }
-                }
-            }
+        ReplyReading::Action { action: Action::ToolCall { tool, args }, raw } => {
+            let calls = vec![AskedCall { tool, args, is_repeated: false }];
+            asked(question, at, id, reading.steps, Asked::in_text(calls, raw))
+        }
+        ReplyReading::Action { action: Action::AgentCall { agent, what }, raw } => {
+            asked(question, at, id, reading.steps, Asked::Agent { agent, what, raw })
+        }
+        ReplyReading::Calls { calls, text } => {
+            asked(question, at, id, reading.steps, Asked::Tools { calls, text, is_native: true })
+        }
+    }
+}
+
+/// The calls that a reply asks for.
+enum Asked {
+    /// Tool calls; native ones were asked for through the provider's own interface.
+    Tools { calls: Vec<AskedCall>, text: String, is_native: bool },
+    /// A call of another agent.
+    Agent { agent: String, what: AgentAction, raw: String },
+}
+
+impl Asked {
+    fn in_text(calls: Vec<AskedCall>, text: String) -> Self {
+        Self::Tools { calls, text, is_native: false }
+    }
+}
+
+/// Handles a reply that asks for calls: the message that asks comes first, with an id for each.
+fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, asked: Asked) -> Progress {
+    let asks = part_messages(question, at)
+        .find(|message| message.infer_call.as_deref() == Some(infer_call.as_str()))
+        .map(|message| message.asks.clone());
+    let Some(asks) = asks else {
+        let (asks, message) = asking_message(question, asked);
+        let asking = TurnMessage { message, part: at, infer_call: Some(infer_call), asks, answers: None };
+        return Progress::Next(Step::Do(vec![append_message(question, asking)]));
+    };
+    let infer_call = Some(infer_call);
+    let origin = CallOrigin { run: question.task.runs(), part: at, step, infer_call, part_call_id: None };
+    match asked {
+        Asked::Tools { calls, is_native, .. } => {
+            let asked = asks.into_iter().zip(calls).collect();
+            tool_calls::progress(question, &AskedCalls { calls: asked, is_native, origin })
+        }
+        Asked::Agent { agent, what, .. } => match asks.into_iter().next() {
+            Some(call_id) => agent_call::progress(question, call_id, &agent, &what, origin),
+            None => Progress::Next(Step::Wait),
+        },
+    }
+}
+
+fn asking_message(question: &mut Question<'_>, asked: Asked) -> (Vec<String>, LlmMessage) {
+    let mint = &mut *question.mint;
+    match asked {
+        Asked::Tools { calls, text, is_native: true } => {
+            let call =
+                |call: AskedCall| NativeCall { id: mint.id("call_"), tool: call.tool, args: call.args };
+            let calls: Vec<_> = calls.into_iter().map(call).collect();
+            let asks = calls.iter().map(|call| call.id.clone()).collect();
+            (asks, message::asking(&text, &calls, mint))
+        }
+        Asked::Tools { text, is_native: false, .. } | Asked::Agent { raw: text, .. } => {
+            (vec![mint.id("call_")], LlmMessage::new(LlmRole::Assistant, text, mint))
         }
     }
 }
@@ -185,6 +218,7 @@ fn handle(question: &mut Question<'_>, at: At, part: &Part, inference: &Call, re
 /// Adds a system note to the model about one of its replies.
 fn note(question: &mut Question<'_>, at: At, infer_call: String, text: String) -> Progress {
     let message = LlmMessage::new(LlmRole::System, text, question.mint);
-    let note = TurnMessage { message, part: at, infer_call: Some(infer_call), origin: None };
+    let infer_call = Some(infer_call);
+    let note = TurnMessage { message, part: at, infer_call, asks: Vec::new(), answers: None };
     Progress::Next(Step::Do(vec![append_message(question, note)]))
 }

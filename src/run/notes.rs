@@ -212,6 +212,13 @@ pub(crate) fn waiting(tool: &str) -> String {
     python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
 }
 
+/// Returns the conversation's entry for a call that was not made, since another call of the same reply ended the run.
+pub(crate) fn not_made(tool: &str) -> String {
+    let error =
+        "not made: another call of the same reply waits for a person; ask for it again if it is still needed";
+    python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
+}
+
 /// Returns the message that a call of the model was approved, with its result.
 pub(crate) fn note_result(tool: &str, result: &JsonText) -> String {
     format!(
@@ -223,7 +230,8 @@ pub(crate) fn note_result(tool: &str, result: &JsonText) -> String {
 /// Returns the message that a call of another agent was approved and may be made now.
 pub(crate) fn note_approved(agent: &str) -> String {
     format!(
-        "The call to agent '{agent}' that waited for approval was approved. It was not made yet: make it again now,          exactly as before."
+        "The call to agent '{agent}' that waited for approval was approved. It was not made yet: make it again now, \
+         exactly as before."
     )
 }
 

@@ -116,5 +116,5 @@ impl Streams {
 }
 
 fn unanswered(turn: &Turn) -> Option<String> {
-    turn.unanswered().map(str::to_owned)
+    turn.unanswered().first().cloned()
 }

@@ -210,7 +210,8 @@ fn turn_message(message: &TurnMessage) -> JsonText {
     object([
         ("message", message.message.to_json()),
         ("infer_call", text_or_null(message.infer_call.as_deref())),
-        ("origin", text_or_null(message.origin.as_deref())),
+        ("asks", JsonText::of_model(&message.asks)),
+        ("answers", text_or_null(message.answers.as_deref())),
     ])
 }
 

@@ -1,4 +1,4 @@
-//! One call as the fold of its events.
+//! The fold of one call: its status, and what its last attempt came to.
 
 use crate::call::event::CallEvent;
 use crate::call::outcome::TokenUsage;

@@ -9,7 +9,7 @@ use crate::call::fold::Call;
 /// than an index.
 pub(super) const INDEXED_FROM: usize = 32;
 
-/// Where calls stand in their list.
+/// The places of calls in their list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CallIndex {
     by_id: HashMap<String, usize>,

@@ -98,7 +98,9 @@ pub(super) struct TurnMessageV1<'a> {
     #[serde(borrow)]
     infer_call: Option<&'a str>,
     #[serde(borrow)]
-    origin: Option<&'a str>,
+    asks: Vec<&'a str>,
+    #[serde(borrow)]
+    answers: Option<&'a str>,
 }
 
 type Read<T> = Result<T, FieldError>;
@@ -267,7 +269,8 @@ impl<'a> TurnMessageV1<'a> {
             message: LlmMessageV1::of(&message.message),
             part: message.part,
             infer_call: message.infer_call.as_deref(),
-            origin: message.origin.as_deref(),
+            asks: message.asks.iter().map(String::as_str).collect(),
+            answers: message.answers.as_deref(),
         }
     }
 
@@ -276,7 +279,8 @@ impl<'a> TurnMessageV1<'a> {
             message: self.message.read()?,
             part: self.part,
             infer_call: owned(self.infer_call),
-            origin: owned(self.origin),
+            asks: self.asks.into_iter().map(str::to_owned).collect(),
+            answers: owned(self.answers),
         })
     }
 }

@@ -25,8 +25,8 @@ impl Decider for Session {
                 Ok(vec![SessionEvent::MessageAppended(message)])
             }
             SessionCommand::CommitTurn { turn_id } => {
-                if let Some(open) = self.turn(&turn_id)?.turn.unanswered() {
-                    return Err(IllFormed(open.to_owned()).into());
+                if let Some(open) = self.turn(&turn_id)?.turn.unanswered().first() {
+                    return Err(IllFormed::Unanswered(open.clone()).into());
                 }
                 Ok(vec![SessionEvent::TurnCommitted { turn_id }])
             }

@@ -40,6 +40,12 @@ impl Names {
         self.0.iter().map(|(alias, _)| alias.as_str())
     }
 
+    /// Returns the name under which a tool is offered. One that is gone keeps a name that the API accepts.
+    pub(crate) fn alias(&self, tool: &str) -> String {
+        let known = self.0.iter().find(|(_, own)| own == tool).map(|(alias, _)| alias.clone());
+        known.unwrap_or_else(|| if is_plain(tool) { tool.to_owned() } else { alias(tool, &[]) })
+    }
+
     /// Returns the tool for a name in an answer; an unknown name is returned unchanged.
     pub(crate) fn tool<'a>(&'a self, name: &'a str) -> &'a str {
         self.0.iter().find(|(alias, _)| alias == name).map_or(name, |(_, tool)| tool)
@@ -68,19 +74,6 @@ fn alias(name: &str, taken: &[String]) -> String {
         start + &end
     });
     std::iter::once(plain.clone()).chain(numbered).find(|alias| !taken.contains(alias)).unwrap_or(plain)
-}
-
-/// Returns a native call in the grammar of actions. The text of the arguments is unchanged; text that is not
-/// JSON becomes a string, which the parser of actions refuses with an error for the model.
-pub(crate) fn action(tool: &str, arguments: &str, content: &str) -> String {
-    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
-    let args = JsonText::parse(arguments).unwrap_or_else(|_| JsonText::string(arguments));
-    let thought = match content.trim() {
-        "" => String::new(),
-        thought => format!("\"thought\":{},", JsonText::string(thought).as_str()),
-    };
-    let tool = JsonText::string(tool);
-    format!("{{\"type\":\"tool_call\",{thought}\"tool\":{},\"args\":{}}}", tool.as_str(), args.as_str())
 }
 
 /// Returns the model settings that an inference's intent records: the address, the form of tool calls and

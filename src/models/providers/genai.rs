@@ -10,7 +10,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use genai::adapter::AdapterKind;
 use genai::chat::{
-    ChatMessage as Said, ChatOptions, ChatRequest, ChatStreamEvent, JsonSpec, StopReason, StreamEnd, Tool,
+    ChatMessage as Said, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, JsonSpec, MessageContent,
+    StopReason, StreamEnd, Tool, ToolCall, ToolResponse,
 };
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
@@ -19,9 +20,10 @@ use proto_events::json::{JsonObject, JsonValue as Value};
 use proto_events::model::LlmRole;
 
 use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};
-use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest};
+use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest, ToolAsk};
+use crate::models::message::ChatMessage;
 use crate::models::providers::client::ModelClient;
-use crate::models::providers::common::{Names, action, described, failed, malformed, passing};
+use crate::models::providers::common::{Names, described, failed, malformed, passing};
 use crate::models::providers::genai::errors::told;
 use crate::models::providers::key::{KeySource, Secrets, key_setters};
 use crate::tools::future::BoxFuture;
@@ -156,9 +158,16 @@ impl Settings {
         while let Some(leading) = said.next_if(|message| message.role == LlmRole::System) {
             system.push(leading.content.clone());
         }
-        let messages = said.map(|message| match message.role {
-            LlmRole::Assistant => Said::assistant(message.content.clone()),
-            LlmRole::User | LlmRole::System | LlmRole::Tool => Said::user(message.content.clone()),
+        let native = !names.is_empty();
+        let messages = said.map(|message| match (message.role, &message.answers) {
+            (LlmRole::Assistant, _) if native && !message.calls.is_empty() => asking(message, names),
+            (LlmRole::Tool, Some((call_id, tool))) if native => {
+                let mut answer = ToolResponse::new(call_id.clone(), message.content.clone());
+                answer.fn_name = Some(names.alias(tool));
+                Said::from(answer)
+            }
+            (LlmRole::Assistant, _) => Said::assistant(message.to_text()),
+            (LlmRole::User | LlmRole::System | LlmRole::Tool, _) => Said::user(message.content.clone()),
         });
         let mut question = ChatRequest::new(messages.collect());
         if !system.is_empty() {
@@ -175,6 +184,21 @@ impl Settings {
         });
         question.with_tools(tools)
     }
+}
+
+/// Returns a message of the model that asks for calls.
+fn asking(message: &ChatMessage, names: &Names) -> Said {
+    let calls = message.calls.iter().map(|call| ToolCall {
+        call_id: call.id.clone(),
+        fn_name: names.alias(&call.tool),
+        fn_arguments: call.args.to_value(),
+        thought_signatures: None,
+    });
+    let mut content = MessageContent::from_tool_calls(calls.collect());
+    if !message.content.is_empty() {
+        content.insert(0, ContentPart::Text(message.content.clone()));
+    }
+    Said::assistant(content)
 }
 
 /// Sends the request and assembles the answer.
@@ -234,20 +258,18 @@ fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferRep
         let (input_tokens, output_tokens) = (count(usage.prompt_tokens)?, count(usage.completion_tokens)?);
         Some(TokenUsage { input_tokens, output_tokens })
     });
-    let text = end.captured_texts().unwrap_or_default().concat();
+    let content = end.captured_texts().unwrap_or_default().concat();
     let calls = end.captured_tool_calls().unwrap_or_default();
-    let content = match calls.first() {
-        None => text,
-        Some(call) => {
-            let arguments = match &call.fn_arguments {
-                serde_json::Value::Null => String::new(),
-                serde_json::Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            action(names.tool(&call.fn_name), &arguments, &text)
-        }
+    let asked = |call: &&ToolCall| {
+        let arguments = match &call.fn_arguments {
+            serde_json::Value::Null => String::new(),
+            serde_json::Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        ToolAsk::of(names.tool(&call.fn_name), &arguments)
     };
-    Ok(InferReply { content, usage, model: settings.model.clone() })
+    let calls = calls.iter().map(asked).collect();
+    Ok(InferReply { content, calls, usage, model: settings.model.clone() })
 }
 
 impl InferBackend for Genai {

@@ -4,7 +4,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::models::backend::{InferError, InferErrorKind, InferReply};
+use proto_events::json::JsonText;
+
+use crate::models::backend::{InferError, InferErrorKind, InferReply, ToolAsk};
 
 /// The replacement of a redacted secret.
 const REDACTED: &str = "[REDACTED]";
@@ -109,6 +111,13 @@ impl Secrets {
 }
 
 impl Secrets {
+    fn redact_ask(&self, ask: ToolAsk) -> ToolAsk {
+        let args = self.redact(ask.args.as_str().to_owned());
+        // What replaces a secret stands in a string of the JSON, which stays JSON.
+        let args = JsonText::parse(&args).unwrap_or_else(|_| JsonText::string(&args));
+        ToolAsk { tool: self.redact(ask.tool), args }
+    }
+
     /// Replaces the secrets in the answer or error of a call.
     pub(crate) fn redact_outcome(
         &self,
@@ -117,6 +126,7 @@ impl Secrets {
         match outcome {
             Ok(reply) => Ok(InferReply {
                 content: self.redact(reply.content),
+                calls: reply.calls.into_iter().map(|ask| self.redact_ask(ask)).collect(),
                 model: self.redact(reply.model),
                 usage: reply.usage,
             }),

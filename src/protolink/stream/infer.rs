@@ -114,6 +114,15 @@ impl Fold {
         }
         self.measured(&request, reply.as_ref(), usage);
         let step = Some(request.origin.step);
+        if let ReplyReading::Calls { calls, .. } = &reading.last {
+            for call in calls {
+                let action = call.action();
+                let payload = JsonText::from(Reply { thought: None, action: action.clone() }.to_json());
+                let fields = [("action", JsonText::string(action.kind())), ("payload", payload)];
+                self.llm("llm_action", step, object(fields));
+            }
+            return;
+        }
         let (action, payload) = match &reading.last {
             ReplyReading::Action { action, .. } => (action.kind(), self.payload(content, Some(action))),
             ReplyReading::Answer { output, .. } => {
@@ -160,6 +169,7 @@ impl Fold {
     /// Reports the duration and the cost of a model call.
     fn measured(&mut self, request: &CallRequested, reply: Option<&InferReply>, usage: Option<TokenUsage>) {
         let step = request.origin.step;
+        let is_native = reply.is_some_and(|reply| !reply.calls.is_empty());
         let sent = self.sent.get(&request.call_id).copied().unwrap_or_else(|| self.now());
         let latency = number(self.now().millis_since(sent));
         let mut metrics = model_fields(request);
@@ -168,7 +178,7 @@ impl Fold {
         metrics.set("context", context(usage));
         metrics.set("cost", JsonText::null());
         metrics.set("streaming", boolean(true));
-        metrics.set("native", boolean(false));
+        metrics.set("native", boolean(is_native));
         self.llm("llm_call_metrics", Some(step), metrics.clone());
         self.warn(request.origin.part, &[BudgetLimit::OutputTokens]);
         let mut whole = object([("step", number(u64::from(step)))]);
@@ -176,14 +186,14 @@ impl Fold {
         let mut completed = model_fields(request);
         completed.set("latency_ms", latency);
         completed.set("streaming", boolean(true));
-        completed.set("native", boolean(false));
+        completed.set("native", boolean(is_native));
         completed.set("metrics", whole.to_text());
         completed.set("budget", self.used(request.origin.part));
         self.llm("llm_call_completed", Some(step), completed);
         let model = text_or_null(reply.map(|reply| reply.model.as_str()));
         let response = object([
             ("streaming", boolean(true)),
-            ("native", boolean(false)),
+            ("native", boolean(is_native)),
             ("metadata", object([("model", model), ("usage", tokens(usage))]).to_text()),
             ("metrics", whole.to_text()),
         ]);

@@ -28,12 +28,28 @@ pub(crate) fn tell(
     Progress::Next(Step::Do(vec![answer(question, call_id, origin, text)]))
 }
 
-/// Returns the one answer that the asking message waits for.
+/// Returns the one answer to a call that the model asked for, in the words of the system.
 pub(crate) fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOrigin, text: String) -> Act {
     let message = LlmMessage::new(LlmRole::System, text, question.mint);
+    append_answer(question, call_id, origin, message)
+}
+
+/// Adds a message as the answer to a call.
+pub(crate) fn append_answer(
+    question: &Question<'_>,
+    call_id: &str,
+    origin: &CallOrigin,
+    message: LlmMessage,
+) -> Act {
     let infer_call = origin.infer_call.clone();
     append_message(
         question,
-        TurnMessage { message, part: origin.part, infer_call, origin: Some(call_id.to_owned()) },
+        TurnMessage {
+            message,
+            part: origin.part,
+            infer_call,
+            asks: Vec::new(),
+            answers: Some(call_id.to_owned()),
+        },
     )
 }

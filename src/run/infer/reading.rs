@@ -8,7 +8,8 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use crate::agent::card::Agent;
 use crate::grammar::action::{Action, ActionError, parse_action, signature};
 use crate::grammar::decode::decode;
-use crate::models::backend::InferReply;
+use crate::limits::PARALLEL_CALLS_MAX;
+use crate::models::backend::{InferReply, ToolAsk};
 use crate::models::output_schema::OutputSchema;
 
 /// The number of newest actions that an action is compared with, as in Protolink.
@@ -27,8 +28,30 @@ pub(crate) enum ReplyReading {
     Unfit(String),
     /// An action other than the answer, with the raw reply.
     Action { action: Action, raw: String },
+    /// Tool calls that were asked for through the provider's own interface, with the text beside them.
+    Calls { calls: Vec<AskedCall>, text: String },
     /// The answer, as the part outputs it, with the raw reply.
     Answer { output: JsonText, raw: String },
+}
+
+/// A tool call that a reply asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct AskedCall {
+    pub(crate) tool: String,
+    pub(crate) args: JsonText,
+    /// Whether the same call was made before and may not be repeated.
+    pub(crate) is_repeated: bool,
+}
+
+impl AskedCall {
+    fn of(ask: ToolAsk) -> Self {
+        Self { tool: ask.tool, args: ask.args, is_repeated: false }
+    }
+
+    /// Returns the call as an action.
+    pub(crate) fn action(&self) -> Action {
+        Action::ToolCall { tool: self.tool.clone(), args: self.args.clone() }
+    }
 }
 
 /// All replies of a part, read in order.
@@ -55,7 +78,7 @@ impl Reading {
     pub(crate) fn of(agent: &Agent, calls: &[&Call], schema: Option<&OutputSchema>) -> Self {
         let last = ReplyReading::Broken("no inference yet".to_owned());
         let mut reading = Self { last, malformed_in_a_row: 0, unfit: 0, steps: 0 };
-        let mut done: VecDeque<String> = VecDeque::with_capacity(REMEMBERED_ACTIONS);
+        let mut done = DoneActions::default();
         for call in calls {
             reading.steps += 1;
             reading.last = read_outcome(agent, call, schema);
@@ -63,15 +86,15 @@ impl Reading {
                 ReplyReading::Malformed(_) => reading.malformed_in_a_row += 1,
                 ReplyReading::Action { action, .. } => {
                     reading.malformed_in_a_row = 0;
-                    let signature = signature(action);
-                    if done.contains(&signature) && !may_be_repeated(agent, action) {
+                    if done.is_repeated(agent, action) {
                         reading.last = ReplyReading::Repeated(action.kind());
-                        continue;
                     }
-                    if done.len() == REMEMBERED_ACTIONS {
-                        done.pop_front();
+                }
+                ReplyReading::Calls { .. } => {
+                    reading.malformed_in_a_row = 0;
+                    if let ReplyReading::Calls { calls, .. } = &mut reading.last {
+                        done.mark(agent, calls);
                     }
-                    done.push_back(signature);
                 }
                 ReplyReading::Unfit(_) => {
                     reading.malformed_in_a_row = 0;
@@ -85,6 +108,43 @@ impl Reading {
     }
 }
 
+/// The newest actions of a part, by their signatures.
+#[derive(Debug, Default)]
+struct DoneActions(VecDeque<String>);
+
+impl DoneActions {
+    /// Whether the action was done before and may not be done again; if not, it counts as done from now on.
+    fn is_repeated(&mut self, agent: &Agent, action: &Action) -> bool {
+        let signature = signature(action);
+        if self.0.contains(&signature) && !may_be_repeated(agent, action) {
+            return true;
+        }
+        self.0.push_back(signature);
+        if self.0.len() > REMEMBERED_ACTIONS {
+            self.0.pop_front();
+        }
+        false
+    }
+
+    /// Marks the repeated calls of one reply. All of them count as one reply's: none pushes another out before it is
+    /// compared.
+    fn mark(&mut self, agent: &Agent, calls: &mut [AskedCall]) {
+        let mut here: Vec<String> = Vec::with_capacity(calls.len());
+        for call in calls {
+            let action = call.action();
+            let signature = signature(&action);
+            let known = self.0.contains(&signature) || here.contains(&signature);
+            call.is_repeated = known && !may_be_repeated(agent, &action);
+            if !call.is_repeated {
+                here.push(signature);
+            }
+        }
+        self.0.extend(here);
+        let over = self.0.len().saturating_sub(REMEMBERED_ACTIONS);
+        self.0.drain(..over);
+    }
+}
+
 /// Whether the action is a call of a tool that a model may call again with the same arguments.
 fn may_be_repeated(agent: &Agent, action: &Action) -> bool {
     let Action::ToolCall { tool, .. } = action else { return false };
@@ -94,6 +154,17 @@ fn may_be_repeated(agent: &Agent, action: &Action) -> bool {
 fn read_outcome(agent: &Agent, call: &Call, schema: Option<&OutputSchema>) -> ReplyReading {
     match &call.status {
         CallStatus::Succeeded(reply) => match InferReply::from_json(reply) {
+            Ok(reply) if reply.calls.len() > PARALLEL_CALLS_MAX => {
+                let asked = reply.calls.len();
+                let why = format!(
+                    "{asked} calls in one reply; at most {PARALLEL_CALLS_MAX} can be asked for at once"
+                );
+                ReplyReading::Malformed(why)
+            }
+            Ok(reply) if !reply.calls.is_empty() => {
+                let calls = reply.calls.into_iter().map(AskedCall::of).collect();
+                ReplyReading::Calls { calls, text: reply.content }
+            }
             Ok(reply) => read_reply(agent, reply.content, schema),
             Err(error) => ReplyReading::Malformed(error),
         },

@@ -11,8 +11,8 @@ use crate::run::question::{At, Progress, Question};
 pub(crate) enum About<'a> {
     /// An inference for this part.
     Inference(&'a Part),
-    /// A tool call that the model asked for.
-    ToolCall,
+    /// As many tool calls that the model asked for.
+    ToolCalls(u64),
     /// The handling of a reply.
     Reply,
 }
@@ -40,7 +40,7 @@ fn used(question: &Question<'_>, at: At, about: About<'_>) -> BudgetUsage {
             used.steps += 1;
             used.llm_calls += 1;
         }
-        About::ToolCall => used.tool_calls += 1,
+        About::ToolCalls(asked) => used.tool_calls += asked,
         About::Reply => {}
     }
     used

@@ -178,7 +178,7 @@ impl StreamCheck {
             }
             SessionEvent::TurnCommitted { turn_id } => {
                 let turn = self.end_turn(&turn_id)?;
-                if let Some(call) = turn.unanswered() {
+                if let Some(call) = turn.unanswered().first() {
                     return Err(format!(
                         "turn `{turn_id}` was committed while the tool call `{call}` has no answer"
                     ));

@@ -3,8 +3,8 @@
 use proto_events::call::TokenUsage;
 use proto_events::json::{JsonMap, JsonValue as Value};
 
-use crate::models::backend::{InferError, InferErrorKind, InferReply};
-use crate::models::providers::common::{Names, action};
+use crate::models::backend::{InferError, InferErrorKind, InferReply, ToolAsk};
+use crate::models::providers::common::Names;
 
 /// The parts of an answer received so far.
 #[derive(Debug, Default)]
@@ -18,7 +18,7 @@ pub(crate) struct Answer {
     has_choice: bool,
 }
 
-/// A native tool call. Calls after the first only hold their index.
+/// A native tool call, as far as it has arrived.
 #[derive(Debug, Default)]
 struct NativeCall {
     index: Option<u64>,
@@ -60,8 +60,8 @@ impl Answer {
 
     /// Returns the number of bytes kept so far.
     pub(crate) fn len(&self) -> usize {
-        let calls = self.calls.first().map_or(0, |call| call.name.len() + call.arguments.len());
-        self.content.len() + self.refusal.len() + calls + self.calls.len()
+        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len() + 1).sum::<usize>();
+        self.content.len() + self.refusal.len() + calls
     }
 
     /// Whether the server reported the end of the answer.
@@ -96,9 +96,7 @@ impl Answer {
             self.calls.push(NativeCall { index, ..NativeCall::default() });
             self.calls.len() - 1
         });
-        let Some(call) = self.calls.get_mut(at).filter(|_| at == 0) else {
-            return;
-        };
+        let Some(call) = self.calls.get_mut(at) else { return };
         if call.name.is_empty() {
             text("name").unwrap_or_default().clone_into(&mut call.name);
         }
@@ -130,20 +128,16 @@ impl Answer {
             Some("length") => return malformed("LengthLimit", too_long(self.usage)),
             _ => {}
         }
-        if self.calls.len() > 1 {
-            tracing::warn!(
-                calls = self.calls.len(),
-                "the model asked for several calls at once; the first is taken"
-            );
+        if self.calls.iter().any(|call| call.name.is_empty()) {
+            return malformed("UnnamedCall", "the model called a tool without naming it".to_owned());
         }
-        let content = match self.calls.into_iter().next() {
-            None => self.content,
-            Some(call) if call.name.is_empty() => {
-                return malformed("UnnamedCall", "the model called a tool without naming it".to_owned());
-            }
-            Some(call) => action(names.tool(&call.name), &call.arguments, &self.content),
-        };
-        Ok(InferReply { content, usage: self.usage, model: self.model.unwrap_or_else(|| model.to_owned()) })
+        let calls = self.calls.iter().map(|call| ToolAsk::of(names.tool(&call.name), &call.arguments));
+        Ok(InferReply {
+            calls: calls.collect(),
+            content: self.content,
+            usage: self.usage,
+            model: self.model.unwrap_or_else(|| model.to_owned()),
+        })
     }
 }
 
@@ -215,8 +209,12 @@ mod tests {
         json!({"index": index, "function": {"name": name, "arguments": arguments}})
     }
 
+    fn asked(reply: &InferReply) -> Vec<(&str, &str)> {
+        reply.calls.iter().map(|ask| (ask.tool.as_str(), ask.args.as_str())).collect()
+    }
+
     #[test]
-    fn a_native_call_is_an_action_whose_arguments_keep_their_text() {
+    fn native_calls_are_kept_in_their_order_and_their_arguments_keep_their_text() {
         let big = r#"{"n": 1180591620717411303424, "x":1.0,"e":1e16 , "z":-0.0}"#;
         let (left, right) = big.split_at(20);
         let reply = read(&[
@@ -228,8 +226,8 @@ mod tests {
         ])
         .unwrap();
         assert_eq!(
-            reply.content,
-            format!(r#"{{"type":"tool_call","thought":"let me\nsee","tool":"add","args":{big}}}"#)
+            (reply.content.as_str(), asked(&reply)),
+            ("let me\nsee", vec![("add", big), ("other", "{}")])
         );
         assert_eq!(reply.usage.unwrap().input_tokens, 9_007_199_254_740_993);
         assert_eq!(reply.model, "asked");
@@ -243,7 +241,7 @@ mod tests {
             delta(&json!({"tool_calls": [call(None, Some("b"), "{}")]})),
             delta(&json!({"tool_calls": [call(None, None, " ")]})),
         ]);
-        assert_eq!(reply.unwrap().content, r#"{"type":"tool_call","tool":"a","args":{"n":1}}"#);
+        assert_eq!(asked(&reply.unwrap()), [("a", r#"{"n":1}"#), ("b", "{}")]);
     }
 
     #[test]
@@ -254,15 +252,12 @@ mod tests {
             ("{\"a\":", r#""{\"a\":""#),
             ("{},\"type\":\"final\"", r#""{},\"type\":\"final\"""#),
         ] {
-            assert_eq!(
-                action("t\"", arguments, " "),
-                format!(r#"{{"type":"tool_call","tool":"t\"","args":{expected}}}"#)
-            );
+            assert_eq!(ToolAsk::of("t\"", arguments).args.as_str(), expected);
         }
         let object = json!({"choices": [{"message": {"tool_calls": [{"function": {"name": "t", "arguments": {"a": 1}}}]}}]});
-        assert_eq!(read(&[object]).unwrap().content, r#"{"type":"tool_call","tool":"t","args":{"a":1}}"#);
+        assert_eq!(asked(&read(&[object]).unwrap()), [("t", r#"{"a":1}"#)]);
         let old = json!({"choices": [{"message": {"content": null, "function_call": {"name": "t", "arguments": "{}"}}}]});
-        assert_eq!(read(&[old]).unwrap().content, r#"{"type":"tool_call","tool":"t","args":{}}"#);
+        assert_eq!(asked(&read(&[old]).unwrap()), [("t", "{}")]);
     }
 
     #[test]

@@ -28,13 +28,13 @@ impl Body {
         };
         let mut fields = JsonMap::new();
         fields.insert("model".to_owned(), json!(settings.model));
-        fields.insert("messages".to_owned(), messages(settings.system_notes, &request.messages));
+        let native = matches!(settings.native_tools, NativeTools::Offered).then_some(&names);
+        fields.insert("messages".to_owned(), messages(settings.system_notes, native, &request.messages));
         for (name, value) in settings.parameters.iter() {
             fields.insert(name.to_owned(), value.tree());
         }
         if !names.is_empty() {
             fields.insert("tools".to_owned(), tools(&names, &request.tools));
-            fields.insert("parallel_tool_calls".to_owned(), json!(false));
         }
         if let Some(format) = response_format(request, &names) {
             fields.insert("response_format".to_owned(), format);
@@ -48,8 +48,8 @@ impl Body {
 }
 
 /// The fields that are set here and cannot be parameters.
-pub(crate) const OWN_FIELDS: [&str; 8] =
-    ["model", "messages", "tools", "parallel_tool_calls", "response_format", "stream", "stream_options", "n"];
+pub(crate) const OWN_FIELDS: [&str; 7] =
+    ["model", "messages", "tools", "response_format", "stream", "stream_options", "n"];
 
 /// Returns the response format, if the answer can only be the JSON that the schema describes. Tools that are
 /// not offered natively are called by JSON actions, which the schema would forbid.
@@ -61,17 +61,26 @@ fn response_format(request: &InferRequest, names: &Names) -> Option<Value> {
         .then(|| json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}))
 }
 
-fn messages(notes: SystemNotes, messages: &[ChatMessage]) -> Value {
+/// Returns the messages as the API takes them. `native` has the offered names of the tools where they are called by
+/// the API's own interface; elsewhere calls and their answers are text.
+fn messages(notes: SystemNotes, native: Option<&Names>, messages: &[ChatMessage]) -> Value {
     let mut leading = true;
     let shown = messages.iter().map(|message| {
         leading &= message.role == LlmRole::System;
+        match (native, &message.answers) {
+            (Some(names), _) if !message.calls.is_empty() => return asking(names, message),
+            (Some(_), Some((call_id, _))) => {
+                return json!({"role": "tool", "tool_call_id": call_id, "content": message.content});
+            }
+            _ => {}
+        }
         let role = match message.role {
             LlmRole::System | LlmRole::Tool if !leading && notes == SystemNotes::AsUser => "user",
-            // With this role the API requires the id of a native call; results are system notes here.
+            // With this role the API requires the id of a native call.
             LlmRole::Tool => "system",
             role => role.as_str(),
         };
-        let mut shown = json!({"role": role, "content": message.content});
+        let mut shown = json!({"role": role, "content": message.to_text()});
         if let (Some(name), Some(shown)) = (message.name.as_deref(), shown.as_object_mut())
             && is_plain(name)
         {
@@ -80,6 +89,17 @@ fn messages(notes: SystemNotes, messages: &[ChatMessage]) -> Value {
         shown
     });
     shown.collect()
+}
+
+/// Returns a message of the model that asks for calls.
+fn asking(names: &Names, message: &ChatMessage) -> Value {
+    let calls = message.calls.iter().map(|call| {
+        json!({"id": call.id, "type": "function",
+            "function": {"name": names.alias(&call.tool), "arguments": call.args.as_str()}})
+    });
+    let calls: Vec<Value> = calls.collect();
+    let content = Some(message.content.as_str()).filter(|content| !content.is_empty());
+    json!({"role": "assistant", "content": content, "tool_calls": calls})
 }
 
 fn tools(names: &Names, specs: &[ToolSpec]) -> Value {
@@ -107,7 +127,7 @@ mod tests {
         ]
         .map(|(role, text)| ChatMessage::new(role, text));
         let roles = |notes| -> Vec<String> {
-            let shown = messages(notes, &said);
+            let shown = messages(notes, None, &said);
             let shown = shown.as_array().unwrap();
             shown.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
         };
@@ -119,7 +139,7 @@ mod tests {
     fn a_speaker_is_named_where_the_api_takes_the_name() {
         let named = |name: &str| {
             let message = ChatMessage { name: Some(name.to_owned()), ..ChatMessage::new(LlmRole::User, "x") };
-            messages(SystemNotes::AsSystem, &[message])[0].get("name").cloned()
+            messages(SystemNotes::AsSystem, None, &[message])[0].get("name").cloned()
         };
         assert_eq!(named("alice"), Some(json!("alice")));
         assert_eq!(named("alice b"), None);
