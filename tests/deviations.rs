@@ -7,6 +7,8 @@
     reason = "`Value` answers null for a key that is absent, and the cases are objects"
 )]
 
+#[path = "deviations/kept_outputs.rs"]
+mod kept_outputs;
 #[path = "deviations/output_schema.rs"]
 mod output_schema;
 
@@ -85,6 +87,16 @@ pub(crate) static RULES: &[Deviation] = &[
         applies: output_schema::applies,
         change: output_schema::change,
         example: output_schema::example,
+    },
+    Deviation {
+        area: "execute_task",
+        name: "a canceled task keeps the outputs of the parts that had ended",
+        theirs: "attaches all outputs when the run ends, so that a cancel loses them",
+        ours: "attaches each output when its part ends, as 0.8.3 does",
+        why: "what was done was done, and its result may be all that is left of it",
+        applies: kept_outputs::applies,
+        change: kept_outputs::change,
+        example: kept_outputs::example,
     },
 ];
 
