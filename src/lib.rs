@@ -48,7 +48,7 @@ pub use proto_events::envelope::Timestamp;
 pub use proto_events::id::{Digest, Position, StreamId, Version};
 pub use proto_events::json::{JsonObject, JsonText};
 pub use proto_events::model::{
-    Artifact, ConversationHistory, Message, Part, PostedTask, RunBudget, TaskState,
+    Artifact, BudgetScope, BudgetUsage, ConversationHistory, Message, Part, PostedTask, RunBudget, TaskState,
 };
 pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;

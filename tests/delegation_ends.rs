@@ -26,7 +26,7 @@ use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::peer::{PeerAnswer, PeerError, PeerErrorKind};
 use taskreel::tool::{ToolError, ToolPolicy};
-use taskreel::{Builder, JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
+use taskreel::{BudgetUsage, Builder, JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::{Delivery, decode_record};
 use tokio::sync::Notify;
@@ -142,7 +142,12 @@ async fn a_question_that_no_attempt_is_left_for_is_given_up_and_fails_the_run() 
 
 #[tokio::test]
 async fn an_answer_that_comes_after_the_cancel_is_evidence_and_no_outcome() {
-    let answer = PeerAnswer { state: TaskState::Canceled, result: JsonText::string("half"), error: None };
+    let answer = PeerAnswer {
+        state: TaskState::Canceled,
+        result: JsonText::string("half"),
+        error: None,
+        used: BudgetUsage::default(),
+    };
     let peer = Noted::that(Does::AnswersTooLate(answer)).with(ToolPolicy::idempotent());
     let (system, task) = asking(&peer).await;
     let canceled = task.cancel(None).await.unwrap();

@@ -15,6 +15,7 @@ use model_server::{
     Answer, ModelServer, Step, event, json_answer, piece, said, stream_head, streamed, whole,
 };
 use proto_events::call::CallEvent;
+use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, Position};
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
@@ -50,12 +51,16 @@ async fn run(model: OpenAiCompatible, part: Part) -> (TaskSnapshot, Vec<CallEven
 }
 
 fn calls(log: &dyn EventReader) -> Vec<CallEvent> {
+    timed_calls(log).into_iter().map(|(event, _)| event).collect()
+}
+
+fn timed_calls(log: &dyn EventReader) -> Vec<(CallEvent, Timestamp)> {
     let mut calls = Vec::new();
     for stored in log.read_all(Position(1), 10_000).unwrap() {
         if stored.record.stream.category() == Some(Category::Task) {
             let events = decode_record::<TaskEvent>(&stored).unwrap();
             calls.extend(events.into_iter().filter_map(|recorded| match recorded.event {
-                TaskEvent::Call(event) => Some(event),
+                TaskEvent::Call(event) => Some((event, recorded.metadata.at)),
                 _ => None,
             }));
         }
@@ -112,14 +117,16 @@ async fn a_storm_of_429_is_retried_with_its_waits_in_the_log_and_then_given_up()
     let busy =
         |wait| json_answer("429 Too Many Requests", &[("retry-after-ms", wait)], &json!({"error": "busy"}));
     let server = ModelServer::start([busy("40"), busy("80"), streamed(&[&said("late")])]).await;
-    let (end, calls) = run(OpenAiCompatible::new(server.url(), "m"), Part::infer("hi")).await;
+    let (system, log) = system(OpenAiCompatible::new(server.url(), "m")).await;
+    let end = system.session("s").send(Part::infer("hi")).await.unwrap().finished().await.unwrap();
     assert_eq!(answer(&end), json!("late"));
-    let waits: Vec<u64> = calls
+    let waits: Vec<u64> = timed_calls(&*log)
         .iter()
         .filter_map(|call| match call {
-            CallEvent::Dispatched { delay_ms, cause, attempt, .. } if *attempt > 1 => {
+            (CallEvent::RetryScheduled { failure, due, .. }, at) => {
+                let cause = &failure.message;
                 assert!(cause.contains("HTTP 429") && cause.contains("busy"), "{cause}");
-                Some(*delay_ms)
+                Some(u64::try_from(due.since(*at).as_millis()).unwrap())
             }
             _ => None,
         })

@@ -19,6 +19,7 @@ use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{Task, TaskEvent};
+use proto_events::turn::TurnMessage;
 use serde::Deserialize;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolContext, ToolPolicy};
@@ -102,12 +103,9 @@ async fn copy(sets: &[Vec<StoredRecord>]) -> Arc<MemoryStore> {
 }
 
 /// Takes the next message of a conversation: while a tool call waits for its result, only that may come.
-fn hear(waiting: &mut Option<String>, origin: Option<String>) {
-    match (&*waiting, origin) {
-        (None, origin) => *waiting = origin,
-        (Some(open), Some(origin)) if *open == origin => *waiting = None,
-        (Some(open), origin) => panic!("{origin:?} came before the answer to {open}"),
-    }
+fn hear(waiting: &mut Option<String>, message: TurnMessage) {
+    assert_eq!(*waiting, message.answers, "{message:?}");
+    *waiting = message.asks.into_iter().next();
 }
 
 /// Checks every prefix of the task's and the session's streams: a call is sent only after its intent, has at
@@ -120,7 +118,7 @@ fn check_every_prefix(store: &dyn EventReader) {
         if record.record.stream.category() == Some(Category::Session) {
             for event in decode_record::<SessionEvent>(&record).unwrap() {
                 let SessionEvent::MessageAppended(message) = event.event else { continue };
-                hear(&mut waiting, message.origin);
+                hear(&mut waiting, message);
             }
             continue;
         }
@@ -128,7 +126,7 @@ fn check_every_prefix(store: &dyn EventReader) {
             let event = match event.event {
                 TaskEvent::Call(event) => event,
                 TaskEvent::InferMessageAppended(message) => {
-                    hear(&mut waiting, message.origin);
+                    hear(&mut waiting, message);
                     continue;
                 }
                 _ => continue,
@@ -182,8 +180,8 @@ fn check_explained(store: &dyn EventReader, task: &StreamId, explained: &Explain
 
 fn without_epoch(event: &CallEvent) -> CallEvent {
     match event.clone() {
-        CallEvent::Dispatched { call_id, attempt, delay_ms, cause, .. } => {
-            CallEvent::Dispatched { call_id, attempt, epoch: 0, delay_ms, cause }
+        CallEvent::Dispatched { call_id, attempt, cause, .. } => {
+            CallEvent::Dispatched { call_id, attempt, epoch: 0, cause }
         }
         other => other,
     }

@@ -278,6 +278,42 @@ async fn what_a_canceled_call_wrote_is_not_kept() {
 }
 
 #[tokio::test]
+async fn a_success_that_comes_after_the_attempts_time_writes_nothing() {
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&attempts);
+    let slow = move |cx: ToolContext, ask: Count| {
+        let first = seen.fetch_add(1, Ordering::SeqCst) == 0;
+        async move {
+            if first {
+                cx.state().put(&ask.key, &1, Version(0))?;
+                cx.cancellation().canceled().await;
+                return Ok(1);
+            }
+            Err(ToolError::failed("not the second time"))
+        }
+    };
+    for policy in [ToolPolicy::idempotent(), ToolPolicy::manual()] {
+        attempts.store(0, Ordering::SeqCst);
+        let store = Arc::new(MemoryStore::new());
+        let policy = policy.timeout(std::time::Duration::from_millis(20));
+        let builder = System::builder("-").store(Arc::clone(&store) as _);
+        let system = builder.tool_with("count", "Counts", slow.clone(), policy).start().await.unwrap();
+        let task = system.submit(counting("")).await.unwrap();
+        let end = task.finished().await.unwrap();
+        assert_ne!(end.state(), TaskState::Completed, "{}", end.to_json());
+        let late = |row: &EventRow| {
+            matches!(&row.event, Ok(AnyEvent::Task(TaskEvent::Call(CallEvent::LateResultIgnored { .. }))))
+        };
+        while !rows(&*store).iter().any(late) {
+            tokio::task::yield_now().await;
+        }
+        assert!(written(&*store).is_empty(), "{:?}", written(&*store));
+        assert!(verify(&*store).is_sound(), "{:?}", verify(&*store).findings);
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_large_result_and_large_state_of_one_call_are_stored_outside_their_records_and_read_back() {
     const VALUE: usize = 700_000;
     const RESULT: usize = 5_000_000;

@@ -75,14 +75,16 @@ async fn an_open_call_says_what_it_waits_for_and_what_a_new_process_would_do() {
     assert!(both[1].waits_for.starts_with("a permit"), "{}", both[1].waits_for);
 
     let retried = system.submit(call("retried")).await.unwrap();
-    let shown = rows(&store, Timestamp(0), |rows| rows.iter().any(|row| row.attempts > 1)).await;
+    let shown =
+        rows(&store, Timestamp(0), |rows| rows.iter().any(|row| row.status == "retry-scheduled")).await;
     let row = shown.iter().find(|row| row.target == "retried").unwrap();
     assert!(
-        row.waits_for.starts_with("the end of its back-off at ") && row.waits_for.ends_with(" of 4"),
+        row.waits_for.starts_with("the end of its back-off at ")
+            && row.waits_for.contains(": attempt 1 of 4 failed: "),
         "{}",
         row.waits_for
     );
-    assert!(row.next_step.as_ref().unwrap().contains("sent again"), "{:?}", row.next_step);
+    assert!(row.next_step.as_ref().unwrap().contains("its next attempt is sent at"), "{:?}", row.next_step);
     assert_eq!(row.to_json().tree()["schema"], "taskreel.call/1");
     // For one task only; a finished call is settled.
     assert_eq!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().len(), 1);

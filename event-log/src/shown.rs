@@ -57,18 +57,14 @@ impl<'a> Shown<'a> {
         self.turn.iter().fold(start, |digest, message| chain(digest, message))
     }
 
-    /// Returns the estimated tokens of the first `n` messages, for each `n` from 0 to [`Shown::count`].
-    pub fn tokens_of_prefixes(&self) -> Vec<u64> {
+    /// Returns the estimated tokens of all messages.
+    pub fn tokens(&self) -> u64 {
         let mut estimate = MessagesEstimate::default();
-        let mut prefixes = Vec::with_capacity(self.count() + 1);
-        prefixes.push(0);
         estimate.add(LlmRole::System.as_str(), &self.system, None);
-        prefixes.push(estimate.tokens());
         for message in self.history.iter().chain(self.turn.iter().copied()) {
             estimate.add(message.role.as_str(), &message.content, message.name.as_deref());
-            prefixes.push(estimate.tokens());
         }
-        prefixes
+        estimate.tokens()
     }
 }
 

@@ -135,7 +135,6 @@ fn dispatched(attempt: u32) -> TaskEvent {
         call_id: "c".to_owned(),
         attempt,
         epoch: 1,
-        delay_ms: 0,
         cause: String::new(),
     })
 }
@@ -145,6 +144,7 @@ fn failed() -> TaskEvent {
         class: FailureClass::AfterEffect,
         error_type: "Error".to_owned(),
         message: "no".to_owned(),
+        usage: None,
     };
     TaskEvent::Call(CallEvent::Failed { call_id: "c".to_owned(), attempt: 1, failure })
 }

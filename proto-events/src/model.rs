@@ -37,6 +37,6 @@ pub use requests::{
     StateOperationRequest, StateOperationResult, StateStoreReport, TaskCancellationRequest,
 };
 pub use run_attach::{attach, canceled};
-pub use run_budget::{BudgetLimit, BudgetUsage, LimitUse, RunBudget};
+pub use run_budget::{BudgetLimit, BudgetScope, BudgetUsage, LimitUse, RunBudget};
 pub use run_context::RunContext;
 pub use task_state::{TaskState, UnknownTaskState};

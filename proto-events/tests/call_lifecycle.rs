@@ -14,7 +14,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
 
 fn failure(class: FailureClass) -> CallFailure {
-    CallFailure { class, error_type: "E".to_owned(), message: "no".to_owned() }
+    CallFailure { class, error_type: "E".to_owned(), message: "no".to_owned(), usage: None }
 }
 
 fn inconclusive() -> Verdict {
@@ -27,6 +27,7 @@ fn statuses() -> Vec<CallStatus> {
         CallStatus::Requested,
         CallStatus::Dispatched,
         CallStatus::TimedOut,
+        CallStatus::RetryScheduled(Timestamp(9), "no".to_owned()),
         CallStatus::Unsent,
         CallStatus::Succeeded(JsonText::null()),
         CallStatus::Failed(failure(FailureClass::AfterEffect)),
@@ -45,13 +46,7 @@ fn events() -> Vec<(String, CallEvent)> {
         ("requested".to_owned(), CallEvent::Requested(Box::new(request(Recovery::Manual)))),
         (
             "dispatched".to_owned(),
-            CallEvent::Dispatched {
-                call_id: call_id(),
-                attempt: 1,
-                epoch: 1,
-                delay_ms: 0,
-                cause: String::new(),
-            },
+            CallEvent::Dispatched { call_id: call_id(), attempt: 1, epoch: 1, cause: String::new() },
         ),
         (
             "succeeded".to_owned(),
@@ -68,7 +63,12 @@ fn events() -> Vec<(String, CallEvent)> {
         let failed = CallEvent::Failed { call_id: call_id(), attempt: 1, failure: failure(class) };
         (format!("failed ({})", class.as_str()), failed)
     }));
+    let failed = failure(FailureClass::AfterEffect);
     all.extend([
+        (
+            "retry scheduled".to_owned(),
+            CallEvent::RetryScheduled { call_id: call_id(), attempt: 1, failure: failed, due: Timestamp(9) },
+        ),
         ("timed out".to_owned(), CallEvent::TimedOut { call_id: call_id(), attempt: 1, after_ms: 1 }),
         ("canceled".to_owned(), CallEvent::Canceled { call_id: call_id(), stage: CancelStage::InFlight }),
         (
@@ -113,7 +113,7 @@ fn every_pair_of_status_and_event_is_in_the_golden_table() {
             ours.push(format!("{} + {event}: {after}", status.as_str()));
         }
     }
-    assert_eq!(ours.len(), 11 * 15);
+    assert_eq!(ours.len(), 12 * 16);
     assert_eq!(ours, golden, "the table as it is now:\n{}", ours.join("\n"));
 }
 
@@ -133,6 +133,7 @@ fn ways() -> Vec<Vec<CallEvent>> {
         way(&[]),
         way(&["dispatched"]),
         way(&["dispatched", "timed out"]),
+        way(&["dispatched", "retry scheduled"]),
         way(&["dispatched", "reconciled (did-not-happen)"]),
         way(&["dispatched", "succeeded"]),
         way(&["dispatched", "failed (after-effect)"]),
@@ -153,12 +154,7 @@ fn commands() -> Vec<CallCommand> {
         CallCommand::Request(Box::new(request(Recovery::Manual))),
     ];
     for cause in ["", "again"] {
-        all.push(CallCommand::Dispatch {
-            call_id: call_id(),
-            epoch: 1,
-            delay_ms: 0,
-            cause: cause.to_owned(),
-        });
+        all.push(CallCommand::Dispatch { call_id: call_id(), epoch: 1, cause: cause.to_owned() });
     }
     for verdict in [Verdict::Landed(JsonText::null()), Verdict::DidNotHappen, inconclusive()] {
         for by in [VerdictBy::Probe, VerdictBy::Operator("ada".into())] {
@@ -176,6 +172,9 @@ fn commands() -> Vec<CallCommand> {
         ] {
             all.push(CallCommand::Fail { call_id: call_id(), attempt, failure: failure(class) });
         }
+        let failed = failure(FailureClass::AfterEffect);
+        let due = Timestamp(9);
+        all.push(CallCommand::ScheduleRetry { call_id: call_id(), attempt, failure: failed, due });
     }
     all
 }
@@ -237,7 +236,12 @@ fn an_event_is_folded_as_the_table_says_and_a_refused_outcome_still_closes_its_c
                 Some(after) => assert_eq!(folded, &after, "{} + {word}", status.as_str()),
                 None if matches!(event, CallEvent::Reconciled { .. }) => assert_eq!(folded, status, "{word}"),
                 None => {
-                    let opens = matches!(event, CallEvent::Dispatched { .. } | CallEvent::TimedOut { .. });
+                    let opens = matches!(
+                        event,
+                        CallEvent::Dispatched { .. }
+                            | CallEvent::TimedOut { .. }
+                            | CallEvent::RetryScheduled { .. }
+                    );
                     assert_eq!(folded.is_open(), opens, "{} + {word}", status.as_str());
                 }
             }

@@ -7,7 +7,11 @@
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 
-use proto_events::call::recovery::{Failed, Moment, Next, after_failure, after_loss, resume};
+use std::time::Duration;
+
+use proto_events::call::recovery::{
+    Failed, Moment, Next, RetryWish, after_failure, after_loss, resume, retry,
+};
 use proto_events::call::{
     CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CallStatus,
     CancelStage, FailureClass, NewCall, Recovery, Verdict, VerdictBy,
@@ -41,8 +45,13 @@ fn moment(epoch: u64, seconds: i64) -> Moment {
     Moment { epoch, at: at(seconds) }
 }
 
+fn scheduled(attempt: u32, due: i64) -> CallEvent {
+    let failure = failed(attempt, FailureClass::AfterEffect, true).failure;
+    CallEvent::RetryScheduled { call_id: "c".to_owned(), attempt, failure, due: at(due) }
+}
+
 fn sent(attempt: u32) -> CallEvent {
-    CallEvent::Dispatched { call_id: "c".to_owned(), attempt, epoch: 1, delay_ms: 0, cause: String::new() }
+    CallEvent::Dispatched { call_id: "c".to_owned(), attempt, epoch: 1, cause: String::new() }
 }
 
 fn timed_out(attempt: u32) -> CallEvent {
@@ -84,6 +93,7 @@ fn word(next: Option<&Next>) -> &'static str {
     match next {
         None => "nothing",
         Some(Next::Probe { .. }) => "probe",
+        Some(Next::Wait { .. }) => "wait",
         Some(Next::Write(CallCommand::Dispatch { .. })) => "send",
         Some(Next::Write(CallCommand::MarkUnknown { .. })) => "unknown",
         Some(Next::Write(CallCommand::Fail { .. })) => "fail",
@@ -93,9 +103,10 @@ fn word(next: Option<&Next>) -> &'static str {
 
 #[test]
 fn recovery_does_what_the_table_says_in_every_row_and_mode() {
-    let rows: [(&str, Vec<CallEvent>, [&str; 5]); 4] = [
+    let rows: [(&str, Vec<CallEvent>, [&str; 5]); 5] = [
         ("requested only", vec![], ["send"; 5]),
         ("sent, no outcome", vec![sent(1)], ["send", "send", "probe", "unknown", "send"]),
+        ("retry scheduled", vec![sent(1), scheduled(1, 9)], ["wait"; 5]),
         ("too slow", vec![sent(1), timed_out(1)], ["send", "send", "probe", "unknown", "send"]),
         ("outcome present", vec![sent(1), unknown()], ["nothing"; 5]),
     ];
@@ -156,8 +167,9 @@ fn past_its_deadline_nothing_is_sent_and_the_words_say_whether_it_ever_was() {
 }
 
 fn failed(attempt: u32, class: FailureClass, passing: bool) -> Failed {
-    let failure = CallFailure { class, error_type: "E".to_owned(), message: "no".to_owned() };
-    Failed { attempt, failure, passing, delay_ms: 2_000 }
+    let failure = CallFailure { class, error_type: "E".to_owned(), message: "no".to_owned(), usage: None };
+    let retry = if passing { RetryWish::After(2_000) } else { RetryWish::Unsaid };
+    Failed { attempt, failure, retry }
 }
 
 #[test]
@@ -167,7 +179,7 @@ fn an_error_is_tried_again_where_kind_policy_and_mode_allow_it() {
         call.retry_errors = retry_errors;
         let book = book(call, &[sent(1)]);
         let command = after_failure(book.get("c").unwrap(), failed(1, class, passing), moment(1, 5));
-        matches!(command, CallCommand::Dispatch { delay_ms: 2_000, .. })
+        matches!(command, CallCommand::ScheduleRetry { .. })
     };
     let after = FailureClass::AfterEffect;
     assert!(again(Recovery::Reissue, false, after, true), "a model that asks for it");
@@ -177,6 +189,15 @@ fn an_error_is_tried_again_where_kind_policy_and_mode_allow_it() {
     assert!(again(Recovery::Idempotent, true, after, false));
     assert!(!again(Recovery::Manual, true, after, false) && !again(Recovery::Reconcile, true, after, false));
     assert!(!again(Recovery::ReadOnly, true, FailureClass::Rejected, false), "wrong arguments stay wrong");
+    let mut call = request(Recovery::ReadOnly);
+    call.retry_errors = true;
+    let book = book(call, &[sent(1)]);
+    let last_word = Failed { retry: RetryWish::Never, ..failed(1, after, false) };
+    let command = after_failure(book.get("c").unwrap(), last_word, moment(1, 5));
+    assert!(
+        matches!(command, CallCommand::Fail { .. }),
+        "a tool that says that its error is final: {command:?}"
+    );
 }
 
 #[test]
@@ -188,16 +209,53 @@ fn no_retry_starts_after_the_deadline_or_beyond_the_window() {
         book(call, &[sent(1)])
     };
     let again = |book: &CallBook, second| {
-        let failed = failed(1, FailureClass::AfterEffect, false);
+        let failed = failed(1, FailureClass::AfterEffect, true);
         matches!(
             after_failure(book.get("c").unwrap(), failed, moment(1, second)),
-            CallCommand::Dispatch { .. }
+            CallCommand::ScheduleRetry { .. }
         )
     };
     let deadline = book_of(|call| call.deadline = Some(at(10)));
     assert!(again(&deadline, 7) && !again(&deadline, 8), "the back-off of 2 s counts");
     let window = book_of(|call| call.window_ms = Some(10_000));
     assert!(again(&window, 8) && !again(&window, 9));
+}
+
+#[test]
+fn a_scheduled_retry_is_waited_for_by_the_times_in_the_log_and_counts_when_it_is_sent() {
+    let mut call = request(Recovery::Idempotent);
+    call.retry_errors = true;
+    let folded = |call: &CallRequested| {
+        let mut book = book(call.clone(), &[sent(1)]);
+        let failed = failed(1, FailureClass::AfterEffect, true);
+        let command = after_failure(book.get("c").unwrap(), failed, moment(1, 5));
+        for event in book.decide(command, false).unwrap() {
+            book.evolve(&event, at(5));
+        }
+        book
+    };
+    let waiting = folded(&call);
+    let waits = waiting.get("c").unwrap();
+    assert_eq!((waits.attempts, waits.status.is_open()), (1, true));
+    for (epoch, second) in [(1, 6), (2, 6), (2, 600)] {
+        let wait = Next::Wait { until: at(7), longest: Duration::from_secs(2) };
+        assert_eq!(resume(waits, moment(epoch, second)), Some(wait), "a restart changes nothing");
+    }
+    let sent_again = CallCommand::Dispatch { call_id: "c".to_owned(), epoch: 2, cause: "no".to_owned() };
+    assert_eq!(retry(waits, moment(2, 8)), sent_again);
+    let events = waiting.decide(sent_again, false).unwrap();
+    assert!(matches!(events.as_slice(), [CallEvent::Dispatched { attempt: 2, .. }]), "{events:?}");
+    (call.deadline, call.window_ms) = (Some(at(20)), Some(30_000));
+    let waiting = folded(&call);
+    for (second, error_type) in [(21, "DeadlineExceeded"), (40, "WindowExpired")] {
+        let command = retry(waiting.get("c").unwrap(), moment(2, second));
+        let CallCommand::Fail { failure, .. } = command else { panic!("{command:?}") };
+        assert_eq!((failure.class, failure.error_type.as_str()), (FailureClass::Exhausted, error_type));
+    }
+    assert!(matches!(
+        waiting.cancel().as_slice(),
+        [CallEvent::Canceled { stage: CancelStage::Requested, .. }]
+    ));
 }
 
 #[test]

@@ -100,6 +100,7 @@ fn requested() -> CallRequested {
             read_through: Version(9),
             messages: 5,
             digest: Digest([1; 32]),
+            tokens: Some(1_200),
             renderer: 1,
             tools: Digest([2; 32]),
         }),
@@ -123,20 +124,21 @@ fn call_events() -> Vec<CallEvent> {
         class: FailureClass::AfterEffect,
         error_type: "ValueError".into(),
         message: "boom".into(),
+        usage: Some(TokenUsage { input_tokens: 9, output_tokens: 0 }),
     };
     let usage = Some(TokenUsage { input_tokens: 300, output_tokens: u64::MAX });
     let result = JsonText::parse(r#"{"temp": 20}"#).unwrap();
     vec![
         CallEvent::Requested(Box::new(requested())),
-        CallEvent::Dispatched {
-            call_id: call_id(),
-            attempt: 2,
-            epoch: 77,
-            delay_ms: 1_500,
-            cause: "rate limit".into(),
-        },
+        CallEvent::Dispatched { call_id: call_id(), attempt: 2, epoch: 77, cause: "rate limit".into() },
         CallEvent::Succeeded { call_id: call_id(), attempt: 1, result, usage },
-        CallEvent::Failed { call_id: call_id(), attempt: 1, failure },
+        CallEvent::Failed { call_id: call_id(), attempt: 1, failure: failure.clone() },
+        CallEvent::RetryScheduled {
+            call_id: call_id(),
+            attempt: 1,
+            failure,
+            due: Timestamp(1_795_000_030_000_000),
+        },
         CallEvent::TimedOut { call_id: call_id(), attempt: 1, after_ms: 120_000 },
         CallEvent::Canceled { call_id: call_id(), stage: CancelStage::InFlight },
         CallEvent::OutcomeUnknown { call_id: call_id(), attempt: 1, why: "the process ended".into() },

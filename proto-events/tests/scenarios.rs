@@ -72,7 +72,6 @@ fn dispatched(call_id: &str) -> TaskEvent {
         call_id: call_id.to_owned(),
         attempt: 1,
         epoch: 1,
-        delay_ms: 0,
         cause: String::new(),
     })
 }
@@ -218,7 +217,7 @@ fn the_first_outcome_stands_and_a_later_one_is_evidence() {
 fn a_call_is_sent_only_after_its_intent_and_not_twice_at_once() {
     let dispatch = |cause: &str| {
         let call_id = "c".to_owned();
-        TaskCommand::Call(CallCommand::Dispatch { call_id, epoch: 1, delay_ms: 0, cause: cause.to_owned() })
+        TaskCommand::Call(CallCommand::Dispatch { call_id, epoch: 1, cause: cause.to_owned() })
     };
     Scenario::<Task>::given([submitted(Working)])
         .when(dispatch(""))
@@ -238,12 +237,12 @@ fn a_failed_call_is_closed_and_not_sent_again() {
         class: FailureClass::AfterEffect,
         error_type: "E".to_owned(),
         message: "no".to_owned(),
+        usage: None,
     };
     let fail = TaskCommand::Call(CallCommand::Fail { call_id: "c".to_owned(), attempt: 1, failure });
     let dispatch = TaskCommand::Call(CallCommand::Dispatch {
         call_id: "c".to_owned(),
         epoch: 1,
-        delay_ms: 0,
         cause: "again".to_owned(),
     });
     Scenario::<Task>::given([submitted(Working), intent("c", Recovery::ReadOnly), dispatched("c")])

@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
+use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallKind, FailureClass};
 use taskreel_log::ports::Ports;
 use tokio::task::AbortHandle;
@@ -122,19 +123,15 @@ impl Router {
         self.calls.spawn(work.instrument(span.0.clone()))
     }
 
-    /// Sends an attempt whose back-off is over, unless it was canceled in that time or its target's circuit
-    /// is open.
+    /// Sends an attempt, unless its target's circuit is open.
     fn begin(&mut self, key: &Key, order: Order, cancellation: Cancellation, ctx: &mut Context<Self>) {
-        if cancellation.is_canceled() || self.halted {
-            return self.reply_drained();
-        }
         let (attempt, target) = (order.attempt, order.request.target.clone());
         if let Some((text, left)) =
             self.breakers.refuses(&target, &(key.clone(), attempt), self.ports.clock.now())
         {
             let failure = failure(FailureClass::BeforeEffect, "CircuitOpen", &text);
             let delay_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
-            let end = AttemptEnd::Failed { failure, passing: true, delay_ms };
+            let end = AttemptEnd::Failed { failure, retry: RetryWish::After(delay_ms) };
             return self.finish(key, attempt, end, false, order.within);
         }
         let (is_tool, is_inference) = (order.request.kind == CallKind::Tool, order.infer.is_some());
@@ -236,16 +233,7 @@ impl Handler<Order> for Router {
         let cancellation = Cancellation::new();
         let entry = InFlight { attempt, cancellation: cancellation.clone(), work: None };
         self.in_flight.insert(key.clone(), entry);
-        let delay = Duration::from_millis(order.delay_ms);
-        let clock = Arc::clone(&self.ports.clock);
-        let wait = async move {
-            if !delay.is_zero() {
-                clock.sleep(delay).await;
-            }
-        };
-        ctx.spawn(
-            wait.into_actor(self).map(move |(), router, ctx| router.begin(&key, order, cancellation, ctx)),
-        );
+        self.begin(&key, order, cancellation, ctx);
     }
 }
 
@@ -314,13 +302,6 @@ impl Handler<Drain> for Router {
 
     fn handle(&mut self, message: Drain, _: &mut Self::Context) {
         self.draining.push(message.reply);
-        // Calls in their back-off are found open at the next start.
-        self.in_flight.retain(|_, call| {
-            if call.work.is_none() {
-                call.cancellation.cancel();
-            }
-            call.work.is_some()
-        });
         self.reply_drained();
     }
 }

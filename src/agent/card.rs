@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto_events::call::{CallKind, CallRequested};
 use proto_events::limits::INFER_STEPS_MAX;
+use proto_events::model::BudgetScope;
 
 use crate::agent::approval::Approvals;
 use crate::agent::capability::CapabilityPolicy;
@@ -34,6 +35,8 @@ pub(crate) struct Agent {
     pub infer_policy: InferPolicy,
     /// The most model calls for one infer part.
     pub infer_steps: u32,
+    /// The work that one budget covers.
+    pub budget_scope: BudgetScope,
     /// The capabilities that the tools may use.
     pub capability_policy: CapabilityPolicy,
     /// The party that decides where the policy requires approval.
@@ -67,6 +70,7 @@ impl Agent {
             max_concurrency: None,
             infer_policy: InferPolicy::default(),
             infer_steps: INFER_STEPS_MAX,
+            budget_scope: BudgetScope::default(),
             capability_policy: CapabilityPolicy::default(),
             approvals: Approvals::default(),
             approval_timeout: APPROVAL_TIMEOUT,

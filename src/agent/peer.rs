@@ -11,7 +11,9 @@ use std::sync::Arc;
 
 use proto_events::id::check_id;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Artifact, FinalState, LastItem, Part, PostedTask, TaskState, final_state};
+use proto_events::model::{
+    Artifact, BudgetUsage, FinalState, LastItem, Part, PostedTask, TaskState, final_state,
+};
 
 use crate::tools::future::BoxFuture;
 use crate::tools::policy::ToolPolicy;
@@ -63,7 +65,7 @@ impl Delegation {
 }
 
 /// The outcome of a task that was sent to another agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PeerAnswer {
     /// The state in which the task stopped.
     pub state: TaskState,
@@ -71,6 +73,8 @@ pub struct PeerAnswer {
     pub result: JsonText,
     /// The error that ended the run early, without output.
     pub error: Option<String>,
+    /// The usage of the task, as far as the peer tells: it counts against the budget of the task that asked.
+    pub used: BudgetUsage,
 }
 
 impl PeerAnswer {
@@ -96,18 +100,31 @@ impl PeerAnswer {
         let raised =
             state == TaskState::Failed && !matches!(final_state(&outputs), FinalState::Failed { .. });
         let error = raised.then(|| error.unwrap_or_else(|| "unknown error".to_owned()));
-        Self { state, result: last.cloned().unwrap_or_else(JsonText::null), error }
+        let result = last.cloned().unwrap_or_else(JsonText::null);
+        Self { state, result, error, used: BudgetUsage::default() }
+    }
+
+    /// Adds what the task used.
+    #[must_use]
+    pub fn with_usage(self, used: BudgetUsage) -> Self {
+        Self { used, ..self }
     }
 
     /// Returns the answer as an event stores it.
     pub(crate) fn to_json(&self) -> JsonText {
-        let fields: JsonObject = [
-            ("state".to_owned(), JsonText::string(self.state.as_str())),
-            ("result".to_owned(), self.result.clone()),
-        ]
-        .into_iter()
-        .collect();
+        let mut fields = JsonObject::new();
+        fields.set("state", JsonText::string(self.state.as_str()));
+        fields.set("result", self.result.clone());
+        if self.used != BudgetUsage::default() {
+            fields.set("used", self.used.to_json());
+        }
         fields.to_text()
+    }
+
+    /// Returns the usage in a stored answer.
+    pub(crate) fn used_in(kept: &JsonText) -> BudgetUsage {
+        let fields: JsonObject = kept.read().unwrap_or_default();
+        fields.get("used").map(BudgetUsage::from_json).unwrap_or_default()
     }
 
     /// Returns the result in a stored answer.

@@ -179,12 +179,21 @@ pub struct InferError {
     pub type_name: String,
     /// The error message.
     pub message: String,
+    /// The tokens that the provider counted for the failed attempt, if it reports them.
+    pub usage: Option<TokenUsage>,
 }
 
 impl InferError {
     /// Creates an error of a known kind.
     pub fn new(kind: InferErrorKind, type_name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { kind, type_name: type_name.into(), message: message.into() }
+        Self { kind, type_name: type_name.into(), message: message.into(), usage: None }
+    }
+
+    /// Adds the tokens that the provider counted for the failed attempt: they are paid for and count against the
+    /// budget.
+    #[must_use]
+    pub fn with_usage(self, usage: Option<TokenUsage>) -> Self {
+        Self { usage, ..self }
     }
 
     /// Creates an error of which only type and text are known. Texts of rate limits, overload, timeouts and

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use proto_events::call::{CallEvent, CallFailure, CallKind, CallRequested, FailureClass, TokenUsage};
+use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, Digest, Position};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::task::TaskEvent;
@@ -56,8 +56,6 @@ struct RecordedInference {
     request: CallRequested,
     /// The ends of the attempts that got an answer or an error, in order.
     ends: Vec<End>,
-    timed_out: bool,
-    epoch: u64,
 }
 
 /// The recorded inferences and the progress of the playback.
@@ -251,59 +249,52 @@ fn inferences(reader: &dyn EventReader) -> Result<BTreeMap<String, Vec<RecordedI
         let Some(last) = page.last() else { return Ok(models) };
         next = Position(last.last_position().0.saturating_add(1));
         for stored in page.iter().filter(|stored| stored.record.stream.category() == Some(Category::Task)) {
-            for event in call_events(stored)? {
+            for (event, time) in call_events(stored)? {
                 let place = (stored.record.stream.as_str().to_owned(), event.call_id().to_owned());
                 if let CallEvent::Requested(request) = event {
                     if request.kind == CallKind::Infer {
                         let known = models.entry(request.target.clone()).or_default();
                         places.insert(place, (request.target.clone(), known.len()));
-                        known.push(RecordedInference {
-                            request: *request,
-                            ends: Vec::new(),
-                            timed_out: false,
-                            epoch: 0,
-                        });
+                        known.push(RecordedInference { request: *request, ends: Vec::new() });
                     }
                 } else if let Some((model, at)) = places.get(&place)
                     && let Some(asked) = models.get_mut(model).and_then(|asked| asked.get_mut(*at))
                 {
-                    asked.take(event);
+                    asked.take(event, time);
                 }
             }
         }
     }
 }
 
-fn call_events(stored: &StoredRecord) -> Result<Vec<CallEvent>, ReadError> {
+fn call_events(stored: &StoredRecord) -> Result<Vec<(CallEvent, Timestamp)>, ReadError> {
     let events = decode_record::<TaskEvent>(stored)?;
     let calls = events.into_iter().filter_map(|recorded| match recorded.event {
-        TaskEvent::Call(event) => Some(event),
+        TaskEvent::Call(event) => Some((event, recorded.metadata.at)),
         _ => None,
     });
     Ok(calls.collect())
 }
 
 impl RecordedInference {
-    fn take(&mut self, event: CallEvent) {
+    fn take(&mut self, event: CallEvent, at: Timestamp) {
         match event {
-            CallEvent::Dispatched { attempt, epoch, delay_ms, cause, .. } => {
-                // A lost attempt (a timeout, or the end of the process) has no answer and no error.
-                let told = attempt > 1 && epoch == self.epoch && !self.timed_out;
-                if told {
-                    let kind =
-                        InferErrorKind::Transient { retry_after: Some(Duration::from_millis(delay_ms)) };
-                    self.ends.push(End::Error(InferError::new(kind, "RecordedError", cause)));
-                }
-                (self.epoch, self.timed_out) = (epoch, false);
+            CallEvent::RetryScheduled { failure, due, .. } => {
+                let kind = InferErrorKind::Transient { retry_after: Some(due.since(at)) };
+                self.ends.push(End::Error(InferError::new(kind, failure.error_type, failure.message)));
             }
-            CallEvent::TimedOut { .. } => self.timed_out = true,
             CallEvent::Succeeded { result, usage, .. } => self.ends.push(reply(&result, usage)),
             CallEvent::Failed { failure, .. } => self.ends.push(End::Error(error(failure))),
             CallEvent::Canceled { .. } => self.ends.push(End::Nothing("the recorded inference was canceled")),
             CallEvent::OutcomeUnknown { .. } | CallEvent::Abandoned { .. } => {
                 self.ends.push(End::Nothing("the outcome of the recorded inference is unknown"));
             }
-            CallEvent::Requested(_) | CallEvent::Reconciled { .. } | CallEvent::LateResultIgnored { .. } => {}
+            // A lost attempt (a timeout, or the end of the process) has no answer and no error.
+            CallEvent::Requested(_)
+            | CallEvent::Dispatched { .. }
+            | CallEvent::TimedOut { .. }
+            | CallEvent::Reconciled { .. }
+            | CallEvent::LateResultIgnored { .. } => {}
         }
     }
 }

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
-use proto_events::model::{BudgetUsage, LimitUse};
+use proto_events::model::{BudgetScope, BudgetUsage, LimitUse};
 use proto_events::task::Task;
 
 use crate::run::question::Question;
 
 /// Returns the deadline of the run, if its budget names one. An unreadable budget is refused by the budget
 /// check.
-pub(crate) fn of_run(task: &Task) -> Option<Timestamp> {
+pub(crate) fn of_run(task: &Task, scope: BudgetScope) -> Option<Timestamp> {
     let run = task.run()?;
     if !names_a_limit(task.metadata().get("run_context")?.as_str()) {
         return None;
@@ -18,7 +18,12 @@ pub(crate) fn of_run(task: &Task) -> Option<Timestamp> {
     let seconds = task.run_budget()?.ok()?.max_runtime_seconds?;
     // A duration too large to represent means no limit.
     let limit = Duration::try_from_secs_f64(seconds.max(0.0)).ok()?;
-    Some(run.began.plus(limit))
+    Some(run.began.plus(limit.saturating_sub(worked_before(task, scope))))
+}
+
+/// Returns the time that earlier runs took from the budget.
+fn worked_before(task: &Task, scope: BudgetScope) -> Duration {
+    if scope == BudgetScope::Task { task.worked() } else { Duration::ZERO }
 }
 
 /// Returns the last moment at which an attempt of a call may start: the earlier of the call's own deadline
@@ -36,6 +41,7 @@ pub(crate) fn exceeded(question: &Question<'_>) -> Option<LimitUse> {
     }
     // The clock may have been set back meanwhile.
     let used = question.now.since(run.began).max(until.since(run.began) + Duration::from_millis(1));
+    let used = used + worked_before(question.task, question.agent.budget_scope);
     let used = BudgetUsage { runtime_seconds: used.as_secs_f64(), ..BudgetUsage::default() };
     question.task.run_budget()?.ok()?.check(&used).err()
 }

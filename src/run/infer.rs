@@ -3,15 +3,13 @@
 //!
 //! The progress of the loop is derived from the part's inferences and the turn's messages: an inference is
 //! handled once a message names it. [`ask`] calls the model, [`reading`] interprets the replies,
-//! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages, [`spent`] checks
-//! the budget.
+//! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages.
 
 use crate::run::notes;
 pub(crate) mod agent_call;
 pub(crate) mod append_message;
 pub(crate) mod ask;
 pub(crate) mod reading;
-pub(crate) mod spent;
 pub(crate) mod tool_calls;
 
 use proto_events::call::{Call, CallOrigin, CallStatus};
@@ -26,11 +24,11 @@ use crate::models::output_schema::OutputSchema;
 use crate::run::decided::prompt_of;
 use crate::run::infer::append_message::append_message;
 pub(crate) use crate::run::infer::reading::{AskedCall, Reading, ReplyReading};
-use crate::run::infer::spent::{About, over_budget};
 use crate::run::infer::tool_calls::AskedCalls;
 use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::spent::{About, over_budget};
 use crate::run::steps::{part_messages, session_id};
 
 /// Returns the progress of this part.

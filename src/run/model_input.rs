@@ -24,7 +24,12 @@ pub(crate) fn schema_in(args: &JsonText) -> Option<JsonText> {
 }
 
 /// Names what the model is shown: a digest extended by each new message, never a copy.
-pub(crate) fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText) -> PromptRef {
+pub(crate) fn prompt_ref(
+    question: &Question<'_>,
+    at: At,
+    parameters: &JsonText,
+    tokens: Option<u64>,
+) -> PromptRef {
     let tools = tools_digest(question.agent.tools.specs());
     let schema = schema_in(parameters);
     let shown = shown(question.agent, question.task, question.turn_view, at, schema.as_ref());
@@ -33,6 +38,7 @@ pub(crate) fn prompt_ref(question: &Question<'_>, at: At, parameters: &JsonText)
         session: question.turn_view.map(|turn_view| turn_view.stream.to_string()),
         read_through: question.turn_view.map_or(Version(0), |turn_view| turn_view.version),
         messages: u32::try_from(shown.count()).unwrap_or(u32::MAX),
+        tokens,
         digest: shown.digest(tools, parameters.as_str(), history),
         renderer: RENDERER_VERSION,
         tools,

@@ -1,7 +1,10 @@
 //! The next step of a run.
 
-use proto_events::call::recovery::{Moment, Next, resume};
+use std::time::Duration;
+
+use proto_events::call::recovery::{Moment, Next, resume, retry};
 use proto_events::call::{Call, CallCommand, CallRequested};
+use proto_events::envelope::Timestamp;
 use proto_events::model::{FinalState, LimitUse, Message, Part, final_state};
 use proto_events::task::TaskCommand;
 
@@ -92,9 +95,28 @@ fn unfinished(question: &Question<'_>) -> Option<Step> {
             let call_id = call.request.call_id.clone();
             (!question.outside.probing.contains(&call_id)).then_some(Step::Probe { call_id })
         }
+        Next::Wait { until, longest } => await_retry(question, call, moment, until, longest),
         Next::Write(command) => continue_call(question, call, command),
     });
     Some(step.unwrap_or(Step::Wait))
+}
+
+/// Returns the step for a call whose retry is scheduled; `None` if its back-off is already waited for.
+fn await_retry(
+    question: &Question<'_>,
+    call: &Call,
+    moment: Moment,
+    until: Timestamp,
+    longest: Duration,
+) -> Option<Step> {
+    let (call_id, attempt) = (&call.request.call_id, call.attempts);
+    let due = question.outside.retry_due.as_ref();
+    if due.is_some_and(|(known, after)| known == call_id && *after == attempt) {
+        return continue_call(question, call, retry(call, moment));
+    }
+    let waits = question.outside.awaiting_retry.contains(call_id);
+    let wait = until.since(question.now).min(longest);
+    (!waits).then(|| Step::AwaitRetry { call_id: call_id.clone(), attempt, wait })
 }
 
 /// Returns the step that records what follows for an open call; `None` if it is already waited for.

@@ -1,6 +1,7 @@
 //! The planner's input ([`Question`]) and its answers ([`Step`], [`Act`], [`Progress`]).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use proto_events::call::Call;
 use proto_events::envelope::Timestamp;
@@ -37,6 +38,15 @@ pub(crate) enum Step {
         call_id: String,
         /// The target of the call.
         target: String,
+    },
+    /// The back-off of this call must end first.
+    AwaitRetry {
+        /// The call.
+        call_id: String,
+        /// The attempt that failed.
+        attempt: u32,
+        /// The rest of the back-off.
+        wait: Duration,
     },
     /// Wait until a call ends or a command arrives.
     Wait,
@@ -97,6 +107,10 @@ pub(crate) struct OutsideWork {
     pub permits: BTreeSet<String>,
     /// Calls that wait for a permit.
     pub awaiting_permit: BTreeSet<String>,
+    /// Calls whose back-off is waited for.
+    pub awaiting_retry: BTreeSet<String>,
+    /// The call whose back-off has just ended, and the attempt after which it waited.
+    pub retry_due: Option<(String, u32)>,
     /// Approvals about which the embedder's code is being asked, by their own ids.
     pub with_handler: BTreeSet<String>,
     /// Approvals that this code passed on to a person.

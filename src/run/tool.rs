@@ -2,12 +2,13 @@
 
 use proto_events::call::{Call, CallKind, CallOrigin, CallRequested, CallStatus, NewCall, Verdict};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Part, ToolCallView};
+use proto_events::model::{BudgetScope, Part, ToolCallView};
 use proto_events::task::Task;
 
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::spent::{About, over_budget};
 use crate::run::steps::{executable, idempotency_key, millis, start};
 use crate::run::{deadline, notes, permission};
 use crate::tools::registry::ToolSpec;
@@ -40,6 +41,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
             CallStatus::Requested
             | CallStatus::Dispatched
             | CallStatus::TimedOut
+            | CallStatus::RetryScheduled(..)
             | CallStatus::Unsent
             | CallStatus::Canceled,
         )) => Progress::Next(Step::Wait),
@@ -66,11 +68,23 @@ fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress 
         Ok(first) => match side_by_side(question, at, asked) {
             Err(permission) => permission.into_progress(Vec::new).unwrap_or(Progress::Next(Step::Wait)),
             Ok(others) => {
-                let all = std::iter::once(first).chain(others);
+                let all: Vec<_> = std::iter::once(first).chain(others).collect();
+                let count = u64::try_from(all.len()).unwrap_or(u64::MAX);
+                if let Some(end) = over_task_budget(question, at, count) {
+                    return end;
+                }
+                let all = all.into_iter();
                 Progress::Next(Step::Do(all.flat_map(|intent| start(question, intent)).collect()))
             }
         },
     }
+}
+
+/// Returns the end of the run if these calls would exceed a budget of the whole task. A budget of each infer part does not
+/// count them.
+fn over_task_budget(question: &Question<'_>, at: At, calls: u64) -> Option<Progress> {
+    let is_counted = question.agent.budget_scope == BudgetScope::Task;
+    if is_counted { over_budget(question, at, About::ToolCalls(calls)) } else { None }
 }
 
 /// Returns the intents of the following parts that are called in parallel with this one: those up to the

@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use proto_events::id::{StreamId, check_id};
+use proto_events::model::BudgetScope;
 use taskreel_log::api::{Durability, EventStore};
 use taskreel_log::ports::Ports;
 use taskreel_log::sled::{SledOptions, SledStore};
@@ -137,6 +138,13 @@ impl Builder {
     #[must_use]
     pub fn infer_policy(mut self, policy: InferPolicy) -> Self {
         self.agent.infer_policy = policy;
+        self
+    }
+
+    /// Sets the work that one budget covers; the whole task by default.
+    #[must_use]
+    pub fn budget_scope(mut self, scope: BudgetScope) -> Self {
+        self.agent.budget_scope = scope;
         self
     }
 

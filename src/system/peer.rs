@@ -1,11 +1,12 @@
 //! A system as another agent, for systems in the same process.
 
-use proto_events::model::TaskState;
+use proto_events::model::{BudgetScope, TaskState};
 
 use crate::actors::shared::messages::Cause;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
 use crate::error::Error;
 use crate::limits::DELEGATION_TIMEOUT;
+use crate::run::spent::usage;
 use crate::system::handle::System;
 use crate::tools::future::BoxFuture;
 use crate::tools::policy::ToolPolicy;
@@ -83,7 +84,9 @@ impl Peer for SystemPeer {
             let end = handle.finished().await.map_err(|error| lost(&error))?;
             let task = end.task();
             let error = task.error().filter(|_| task.state() == TaskState::Failed);
-            Ok(PeerAnswer::of(end.state(), end.answer(), task.artifacts(), error))
+            let mut used = usage(BudgetScope::Task, task, 0);
+            used.runtime_seconds = task.worked().as_secs_f64();
+            Ok(PeerAnswer::of(end.state(), end.answer(), task.artifacts(), error).with_usage(used))
         })
     }
 

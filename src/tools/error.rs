@@ -1,6 +1,7 @@
 //! The errors that a tool returns.
 
 use std::fmt;
+use std::time::Duration;
 
 /// The kind of a tool's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -11,6 +12,19 @@ pub enum ToolErrorKind {
     Arguments,
     /// Any other failure. Inside the infer loop it ends the run.
     Failed,
+    /// The request was certainly never sent, so that there is no effect. Inside the infer loop it ends the run.
+    NotSent,
+    /// The request was sent and its answer is lost: the effect may have taken place. The tool's recovery mode decides
+    /// what follows, as after a crash.
+    Lost,
+}
+
+/// The tool's own word on retries of a failed attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolRetry {
+    ByPolicy,
+    After(Duration),
+    Never,
 }
 
 /// A tool's failure.
@@ -19,6 +33,7 @@ pub struct ToolError {
     kind: ToolErrorKind,
     type_name: String,
     message: String,
+    retry: ToolRetry,
 }
 
 impl ToolError {
@@ -28,12 +43,50 @@ impl ToolError {
             kind: ToolErrorKind::Arguments,
             type_name: "ArgumentError".to_owned(),
             message: message.into(),
+            retry: ToolRetry::ByPolicy,
         }
     }
 
     /// Creates an error for work that the tool could not do.
     pub fn failed(message: impl Into<String>) -> Self {
-        Self { kind: ToolErrorKind::Failed, type_name: "ToolError".to_owned(), message: message.into() }
+        Self::of(ToolErrorKind::Failed, "ToolError", message.into())
+    }
+
+    /// Creates an error for a request that was certainly never sent, for example since no connection was made.
+    pub fn not_sent(message: impl Into<String>) -> Self {
+        Self::of(ToolErrorKind::NotSent, "NotSent", message.into())
+    }
+
+    /// Creates an error for a request that was sent and whose answer is lost: the connection broke, the other side ended,
+    /// or its answer cannot be read. What follows is decided by the tool's recovery mode, as after a crash: a manual call
+    /// is never repeated and its outcome is unknown.
+    pub fn lost(message: impl Into<String>) -> Self {
+        Self::of(ToolErrorKind::Lost, "Lost", message.into())
+    }
+
+    /// Says that a retry would be of no use, whatever the tool's policy allows.
+    #[must_use]
+    pub fn final_(mut self) -> Self {
+        self.retry = ToolRetry::Never;
+        self
+    }
+
+    /// Sets the time after which a retry may succeed, in place of the growing back-off. A retry follows only where the
+    /// tool's policy allows one ([`ToolPolicy::retries`](crate::tool::ToolPolicy::retries)). At most
+    /// [`RETRY_AFTER_MAX`](crate::limits::RETRY_AFTER_MAX).
+    #[must_use]
+    pub fn retry_after(mut self, time: Duration) -> Self {
+        self.retry = ToolRetry::After(time);
+        self
+    }
+
+    fn of(kind: ToolErrorKind, type_name: &str, message: String) -> Self {
+        Self { kind, type_name: type_name.to_owned(), message, retry: ToolRetry::ByPolicy }
+    }
+
+    /// Returns the tool's own word on retries.
+    pub(crate) fn retry(&self) -> ToolRetry {
+        self.retry
     }
 
     /// Sets the error's type, which replaces an empty message.

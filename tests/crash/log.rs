@@ -206,8 +206,8 @@ fn converse(open: &mut Option<String>, event: SessionEvent) -> bool {
     match event {
         SessionEvent::MessageAppended(message) => {
             let answers = open.is_some();
-            assert!(!answers || *open == message.origin, "{message:?} came where {open:?} waits");
-            *open = if answers { None } else { message.origin };
+            assert_eq!(*open, message.answers, "{message:?} came where {open:?} waits");
+            *open = message.asks.into_iter().next();
             return answers;
         }
         SessionEvent::TurnCommitted { turn_id } => assert_eq!(*open, None, "{turn_id} has no answer"),

@@ -4,10 +4,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use taskreel::TaskState;
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError};
 use taskreel::proto_events::json::JsonText;
 use taskreel::tool::{BoxFuture, ToolPolicy};
+use taskreel::{BudgetUsage, TaskState};
 use tokio::sync::Notify;
 
 /// The behaviour of a [`Noted`].
@@ -51,7 +51,12 @@ impl Noted {
     /// Returns a peer that replies with this text.
     pub(crate) fn says(text: &str) -> Self {
         let result = JsonText::string(text);
-        Self::that(Does::Answers(Ok(PeerAnswer { state: TaskState::Completed, result, error: None })))
+        Self::that(Does::Answers(Ok(PeerAnswer {
+            state: TaskState::Completed,
+            result,
+            error: None,
+            used: BudgetUsage::default(),
+        })))
     }
 
     pub(crate) fn with(mut self, policy: ToolPolicy) -> Self {

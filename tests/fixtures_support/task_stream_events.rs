@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::PostedTask;
-use taskreel::{System, TaskEvents};
+use taskreel::{BudgetScope, System, TaskEvents};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 
@@ -19,7 +19,10 @@ pub(crate) fn answer(case: &Case) -> Result<Value, Failure> {
 
 async fn streamed(case: &Case) -> Result<Value, Failure> {
     let agent = &case.input()["agent"];
-    let mut builder = System::builder("in memory").store(Arc::new(MemoryStore::new())).stateless();
+    let mut builder = System::builder("in memory")
+        .store(Arc::new(MemoryStore::new()))
+        .stateless()
+        .budget_scope(BudgetScope::Part);
     for tool in agent["tools"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         builder = with_tool(builder, tool, &ToolLog::default())?;
     }

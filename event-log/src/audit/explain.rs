@@ -123,6 +123,7 @@ fn recovery(task: &Task, call: &Call, at: Timestamp) -> CallRecovery {
     let (events, words) = match command {
         None => (Vec::new(), format!("no action, because the task is {}", task.state())),
         Some(Next::Probe { why }) => (Vec::new(), words::probe_step(&why)),
+        Some(Next::Wait { until, .. }) => (Vec::new(), words::wait_step(until)),
         Some(Next::Write(command)) => {
             let events = task.calls().decide(command, task.state().is_terminal()).unwrap_or_default();
             let words =

@@ -2,7 +2,8 @@
 //! text.
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef, Verdict, VerdictBy,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef, TokenUsage, Verdict,
+    VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
@@ -220,26 +221,20 @@ pub fn call_event(event: &CallEvent) -> JsonText {
     let id = ("call_id", text(event.call_id()));
     match event {
         CallEvent::Requested(request) => requested(request),
-        CallEvent::Dispatched { attempt, epoch, delay_ms, cause, .. } => object([
-            id,
-            ("attempt", number(*attempt)),
-            ("epoch", number(*epoch)),
-            ("delay_ms", number(*delay_ms)),
-            ("cause", text(cause)),
-        ]),
+        CallEvent::Dispatched { attempt, epoch, cause, .. } => {
+            object([id, ("attempt", number(*attempt)), ("epoch", number(*epoch)), ("cause", text(cause))])
+        }
         CallEvent::Succeeded { attempt, result, usage, .. } => object([
             id,
             ("attempt", number(*attempt)),
             ("result", result.clone()),
-            (
-                "usage",
-                usage.map_or_else(JsonText::null, |usage| {
-                    object([
-                        ("input_tokens", number(usage.input_tokens)),
-                        ("output_tokens", number(usage.output_tokens)),
-                    ])
-                }),
-            ),
+            ("usage", usage_json(*usage)),
+        ]),
+        CallEvent::RetryScheduled { attempt, failure, due, .. } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("failure", failure_json(failure)),
+            ("due", text(&due.to_string())),
         ]),
         CallEvent::Failed { attempt, failure, .. } => {
             object([id, ("attempt", number(*attempt)), ("failure", failure_json(failure))])
@@ -336,6 +331,7 @@ fn prompt(prompt: &PromptRef) -> JsonText {
         ("session", text_or_null(prompt.session.as_deref())),
         ("read_to", number(prompt.read_through.0)),
         ("messages", number(prompt.messages)),
+        ("tokens", prompt.tokens.map_or_else(JsonText::null, number)),
         ("digest", text(&prompt.digest.to_string())),
         ("renderer", number(prompt.renderer)),
         ("tools", text(&prompt.tools.to_string())),
@@ -347,7 +343,14 @@ fn failure_json(failure: &CallFailure) -> JsonText {
         ("class", text(failure.class.as_str())),
         ("type", text(&failure.error_type)),
         ("message", text(&failure.message)),
+        ("usage", usage_json(failure.usage)),
     ])
+}
+
+fn usage_json(usage: Option<TokenUsage>) -> JsonText {
+    usage.map_or_else(JsonText::null, |usage| {
+        object([("input_tokens", number(usage.input_tokens)), ("output_tokens", number(usage.output_tokens))])
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Parts, results and calls as one line of plain words.
 
 use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, Verdict};
+use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::task::ApprovalDecided;
@@ -53,6 +54,9 @@ pub fn status_text(call: &Call) -> String {
         CallStatus::Requested => "not sent".to_owned(),
         CallStatus::Dispatched => format!("in flight, attempt {}", call.attempts),
         CallStatus::TimedOut => format!("attempt {} timed out", call.attempts),
+        CallStatus::RetryScheduled(due, why) => {
+            format!("attempt {} failed ({why}); the next one is sent at {due}", call.attempts)
+        }
         CallStatus::Succeeded(result) => format!("succeeded: {}", result_text(result)),
         CallStatus::Failed(CallFailure { message, .. }) => format!("failed: {message}"),
         CallStatus::Canceled => "canceled".to_owned(),
@@ -92,12 +96,20 @@ pub fn recovery_step(event: &CallEvent, request: &CallRequested) -> String {
         CallEvent::Failed { failure, .. } => format!("it is not sent again and fails: {}", failure.message),
         CallEvent::Canceled { .. } => "it is canceled with its task".to_owned(),
         CallEvent::Requested(_)
+        | CallEvent::RetryScheduled { .. }
         | CallEvent::Succeeded { .. }
         | CallEvent::TimedOut { .. }
         | CallEvent::Reconciled { .. }
         | CallEvent::Abandoned { .. }
         | CallEvent::LateResultIgnored { .. } => "no action is taken".to_owned(),
     }
+}
+
+/// Describes the recovery of a call whose next attempt is scheduled.
+pub fn wait_step(until: Timestamp) -> String {
+    format!(
+        "its next attempt is sent at {until}, when its back-off is over, or at once if that time has passed"
+    )
 }
 
 /// Describes the recovery of a call whose tool has a probe.

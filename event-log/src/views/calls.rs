@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::time::Duration;
 
 use proto_events::call::recovery::{Moment, Next, resume};
 use proto_events::call::{Call, CallStatus};
@@ -181,7 +180,7 @@ fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallR
         args: request.args.clone(),
         status: call.status.as_str(),
         since: call.requested_at,
-        waits_for: waits_for(call, now),
+        waits_for: waits_for(call),
         next_step: next_step(task, call, now),
         attempts: call.attempts,
         max_attempts: request.max_attempts,
@@ -190,20 +189,19 @@ fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallR
 }
 
 /// Describes why a call waits.
-fn waits_for(call: &Call, now: Timestamp) -> String {
+fn waits_for(call: &Call) -> String {
     let attempt = format!("attempt {} of {}", call.attempts, call.request.max_attempts);
-    let begins = call.sent_at.map(|at| at.plus(Duration::from_millis(call.delay_ms)));
-    match (&call.status, begins) {
-        (CallStatus::Requested, _) => {
+    match &call.status {
+        CallStatus::Requested => {
             "a permit, since the number of concurrent calls is limited; it was not sent".to_owned()
         }
-        (CallStatus::Dispatched, Some(begins)) if begins > now => {
-            format!("the end of its back-off at {begins}, before {attempt}")
+        CallStatus::Dispatched => format!("the result of {attempt}"),
+        CallStatus::TimedOut => format!("the next step: {attempt} timed out"),
+        CallStatus::RetryScheduled(due, why) => {
+            format!("the end of its back-off at {due}: {attempt} failed: {why}")
         }
-        (CallStatus::Dispatched, _) => format!("the result of {attempt}"),
-        (CallStatus::TimedOut, _) => format!("the next step: {attempt} timed out"),
-        (CallStatus::Unsent, _) => format!("another attempt: {attempt} had no effect"),
-        (CallStatus::Unknown(why), _) => format!("a person, because its outcome is unknown: {why}"),
+        CallStatus::Unsent => format!("another attempt: {attempt} had no effect"),
+        CallStatus::Unknown(why) => format!("a person, because its outcome is unknown: {why}"),
         _ => "nothing".to_owned(),
     }
 }
@@ -214,6 +212,7 @@ fn next_step(task: &Task, call: &Call, now: Timestamp) -> Option<String> {
     let moment = Moment { epoch: call.epoch.saturating_add(1), at: now };
     match resume(call, moment)? {
         Next::Probe { why } => Some(words::probe_step(&why)),
+        Next::Wait { until, .. } => Some(words::wait_step(until)),
         Next::Write(command) => {
             let events = task.calls().decide(command, false).ok()?;
             events.first().map(|event| words::recovery_step(event, &call.request))

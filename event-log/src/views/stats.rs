@@ -70,7 +70,7 @@ pub struct StatsRow {
     pub timed_out: u64,
     /// The number of calls without an outcome so far.
     pub open: u64,
-    /// The tokens of the replies that report their usage.
+    /// The tokens of all attempts that report their usage, failed ones too.
     pub usage: TokenUsage,
     /// The number of replies that report their usage.
     pub with_usage: u64,
@@ -82,6 +82,13 @@ impl StatsRow {
     /// Returns the number of calls that failed or whose outcome is unknown.
     pub fn errors(&self) -> u64 {
         self.failed + self.unknown
+    }
+
+    fn add_usage(&mut self, usage: Option<TokenUsage>) {
+        let Some(usage) = usage else { return };
+        let all = &mut self.usage;
+        all.input_tokens = all.input_tokens.saturating_add(usage.input_tokens);
+        all.output_tokens = all.output_tokens.saturating_add(usage.output_tokens);
     }
 
     /// Returns the row as JSON.
@@ -216,10 +223,14 @@ impl Stats {
         let took = took.and_then(|took| u64::try_from(took).ok());
         let mut over = true;
         let count: &dyn Fn(&mut StatsRow) = match event {
-            CallEvent::Dispatched { delay_ms, .. } => {
-                open.sent = Some(row.at.plus_millis(*delay_ms));
+            CallEvent::Dispatched { .. } => {
+                open.sent = Some(row.at);
                 over = false;
                 &|sums| sums.attempts += 1
+            }
+            CallEvent::RetryScheduled { failure, .. } => {
+                over = false;
+                &move |sums| sums.add_usage(failure.usage)
             }
             CallEvent::TimedOut { .. } => {
                 over = false;
@@ -228,15 +239,12 @@ impl Stats {
             CallEvent::Succeeded { usage, .. } => &move |sums| {
                 sums.succeeded += 1;
                 sums.durations.0.extend(took);
-                if let Some(usage) = usage {
-                    sums.with_usage += 1;
-                    let all = &mut sums.usage;
-                    all.input_tokens = all.input_tokens.saturating_add(usage.input_tokens);
-                    all.output_tokens = all.output_tokens.saturating_add(usage.output_tokens);
-                }
+                sums.with_usage += u64::from(usage.is_some());
+                sums.add_usage(*usage);
             },
-            CallEvent::Failed { .. } => &move |sums| {
+            CallEvent::Failed { failure, .. } => &move |sums| {
                 sums.failed += 1;
+                sums.add_usage(failure.usage);
                 sums.durations.0.extend(took);
             },
             CallEvent::Canceled { .. } => &|sums| sums.canceled += 1,

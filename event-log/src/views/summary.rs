@@ -67,6 +67,10 @@ fn outcome(event: &CallEvent) -> String {
         CallEvent::Failed { failure, .. } => {
             format!("→ {}: {}", failure.error_type, failure.message)
         }
+        CallEvent::RetryScheduled { attempt, failure, due, .. } => {
+            let failed = format!("{}: {}", failure.error_type, failure.message);
+            format!("· attempt {attempt} failed ({failed}), the next one is sent at {due}")
+        }
         CallEvent::TimedOut { attempt, after_ms, .. } => {
             format!("· attempt {attempt} timed out after {after_ms} ms")
         }

@@ -70,11 +70,11 @@ impl CallBook {
     pub fn decide(&self, command: CallCommand, over: bool) -> Result<Vec<CallEvent>, CallRejection> {
         match command {
             CallCommand::Request(request) => self.request(request, over),
-            CallCommand::Dispatch { call_id, epoch, delay_ms, cause } => {
+            CallCommand::Dispatch { call_id, epoch, cause } => {
                 let call = self.known(&call_id)?;
                 let keeps_attempt = call.keeps_attempt(&cause);
                 let (attempt, id) = (call.attempts + 1, call_id.clone());
-                let sent = CallEvent::Dispatched { call_id, attempt, epoch, delay_ms, cause };
+                let sent = CallEvent::Dispatched { call_id, attempt, epoch, cause };
                 if !call.allows(&sent) {
                     return Err(CallRejection::Closed(id));
                 }
@@ -91,6 +91,13 @@ impl CallBook {
                 let call = self.known(&call_id)?;
                 let failed = CallEvent::Failed { call_id, attempt, failure };
                 Ok(vec![if call.takes(attempt, &failed) { failed } else { late(failed) }])
+            }
+            CallCommand::ScheduleRetry { call_id, attempt, failure, due } => {
+                let call = self.known(&call_id)?;
+                let CallRequested { recovery, max_attempts, .. } = call.request;
+                let scheduled = CallEvent::RetryScheduled { call_id, attempt, failure, due };
+                let is_left = recovery.may_repeat() && attempt < max_attempts;
+                Ok(vec![if is_left && call.takes(attempt, &scheduled) { scheduled } else { late(scheduled) }])
             }
             CallCommand::TimeOut { call_id, attempt, after_ms } => {
                 let call = self.known(&call_id)?;
@@ -159,7 +166,8 @@ impl CallBook {
         self.open()
             .map(|call| {
                 let call_id = call.request.call_id.clone();
-                let sent = call.attempts > 0;
+                // Between two attempts nothing is in flight.
+                let sent = call.attempts > 0 && !matches!(call.status, CallStatus::RetryScheduled(..));
                 if sent && call.request.recovery == Recovery::Manual && call.request.kind != CallKind::Infer {
                     let why = "its run ended while the call was in flight".to_owned();
                     return CallEvent::OutcomeUnknown { call_id, attempt: call.attempts, why };
@@ -183,14 +191,18 @@ impl CallBook {
             call.status = status;
         }
         match event {
-            CallEvent::Dispatched { attempt, epoch, delay_ms, .. } => {
+            CallEvent::Dispatched { attempt, epoch, .. } => {
                 call.attempts = *attempt;
                 call.epoch = *epoch;
-                call.delay_ms = *delay_ms;
                 call.sent_at = Some(at);
                 call.first_sent_at.get_or_insert(at);
             }
-            CallEvent::Succeeded { usage, .. } => call.usage = *usage,
+            CallEvent::Succeeded { usage, .. } => call.add_usage(*usage),
+            CallEvent::Failed { failure, .. } => call.add_usage(failure.usage),
+            CallEvent::RetryScheduled { failure, .. } => {
+                call.failed_at = Some(at);
+                call.add_usage(failure.usage);
+            }
             _ => {}
         }
         if let Some(index) = &mut self.index {
@@ -235,7 +247,10 @@ fn late(answer: CallEvent) -> CallEvent {
         CallEvent::Succeeded { call_id, attempt, result, .. } => {
             ignored(call_id, attempt, true, result.as_str())
         }
-        CallEvent::Failed { call_id, attempt, failure } => ignored(call_id, attempt, false, &failure.message),
+        CallEvent::Failed { call_id, attempt, failure }
+        | CallEvent::RetryScheduled { call_id, attempt, failure, .. } => {
+            ignored(call_id, attempt, false, &failure.message)
+        }
         other => other,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::call::outcome::{CallFailure, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::CallRequested;
-use crate::envelope::Principal;
+use crate::envelope::{Principal, Timestamp};
 use crate::json::JsonText;
 
 /// A command about a call.
@@ -16,8 +16,6 @@ pub enum CallCommand {
         call_id: String,
         /// The log's epoch.
         epoch: u64,
-        /// The back-off before the attempt is sent, in milliseconds.
-        delay_ms: u64,
         /// The reason for another attempt; empty for the first.
         cause: String,
     },
@@ -40,6 +38,17 @@ pub enum CallCommand {
         attempt: u32,
         /// The reason.
         failure: CallFailure,
+    },
+    /// Record that an attempt failed and when the next one may be sent.
+    ScheduleRetry {
+        /// The id of the call.
+        call_id: String,
+        /// The attempt that failed.
+        attempt: u32,
+        /// The reason.
+        failure: CallFailure,
+        /// The time before which the next attempt is not sent.
+        due: Timestamp,
     },
     /// Record that an attempt timed out.
     TimeOut {
@@ -85,6 +94,7 @@ impl CallCommand {
             Self::Dispatch { call_id, .. }
             | Self::Succeed { call_id, .. }
             | Self::Fail { call_id, .. }
+            | Self::ScheduleRetry { call_id, .. }
             | Self::TimeOut { call_id, .. }
             | Self::MarkUnknown { call_id, .. }
             | Self::Reconcile { call_id, .. }

@@ -2,7 +2,7 @@
 
 use crate::call::outcome::{CallFailure, CancelStage, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::CallRequested;
-use crate::envelope::Principal;
+use crate::envelope::{Principal, Timestamp};
 use crate::json::JsonText;
 
 /// An event of a call.
@@ -18,8 +18,6 @@ pub enum CallEvent {
         attempt: u32,
         /// The log's epoch in which it is sent.
         epoch: u64,
-        /// The back-off before the attempt is sent, in milliseconds.
-        delay_ms: u64,
         /// The reason for another attempt; empty for the first.
         cause: String,
     },
@@ -42,6 +40,17 @@ pub enum CallEvent {
         attempt: u32,
         /// The reason.
         failure: CallFailure,
+    },
+    /// An attempt failed and is followed by another one, which is sent at a later time. Not an outcome.
+    RetryScheduled {
+        /// The id of the call.
+        call_id: String,
+        /// The attempt that failed.
+        attempt: u32,
+        /// The reason.
+        failure: CallFailure,
+        /// The time before which the next attempt is not sent.
+        due: Timestamp,
     },
     /// An attempt timed out. Not an outcome: recovery decides the next step.
     TimedOut {
@@ -112,6 +121,7 @@ impl CallEvent {
             Self::Dispatched { call_id, .. }
             | Self::Succeeded { call_id, .. }
             | Self::Failed { call_id, .. }
+            | Self::RetryScheduled { call_id, .. }
             | Self::TimedOut { call_id, .. }
             | Self::Canceled { call_id, .. }
             | Self::OutcomeUnknown { call_id, .. }

@@ -20,13 +20,13 @@ pub struct Call {
     pub requested_at: Timestamp,
     /// The time at which the first attempt was sent.
     pub first_sent_at: Option<Timestamp>,
-    /// The time at which the last attempt was sent, without its back-off.
+    /// The time at which the last attempt was sent.
     pub sent_at: Option<Timestamp>,
-    /// The back-off of the last attempt, in milliseconds.
-    pub delay_ms: u64,
+    /// The time at which the last attempt failed, where another one is scheduled.
+    pub failed_at: Option<Timestamp>,
     /// The current status.
     pub status: CallStatus,
-    /// The token counts reported by the provider, after a successful call.
+    /// The tokens that the provider counted for all attempts together.
     pub usage: Option<TokenUsage>,
 }
 
@@ -39,10 +39,18 @@ impl Call {
             requested_at: at,
             first_sent_at: None,
             sent_at: None,
-            delay_ms: 0,
+            failed_at: None,
             status: CallStatus::Requested,
             usage: None,
         }
+    }
+
+    /// Adds the tokens of an attempt.
+    pub(super) fn add_usage(&mut self, more: Option<TokenUsage>) {
+        let Some(more) = more else { return };
+        let total = self.usage.get_or_insert_default();
+        total.input_tokens = total.input_tokens.saturating_add(more.input_tokens);
+        total.output_tokens = total.output_tokens.saturating_add(more.output_tokens);
     }
 
     /// Whether this event may happen to the call now.

@@ -37,6 +37,8 @@ pub struct CallFailure {
     pub error_type: String,
     /// The error's message.
     pub message: String,
+    /// The tokens that the provider counted for the failed attempt: they are paid for too.
+    pub usage: Option<TokenUsage>,
 }
 
 /// The verdict on a call whose effect may have taken place.

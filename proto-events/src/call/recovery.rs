@@ -2,6 +2,8 @@
 //! The intent alone states what is permitted. Recovery and the explanation of recovery use the same
 //! functions.
 
+use std::time::Duration;
+
 use crate::call::command::CallCommand;
 use crate::call::fold::Call;
 use crate::call::outcome::{CallFailure, FailureClass};
@@ -23,6 +25,13 @@ pub struct Moment {
 pub enum Next {
     /// Record this command.
     Write(CallCommand),
+    /// Wait until the scheduled retry is due, then follow [`retry`].
+    Wait {
+        /// The time before which the retry is not sent.
+        until: Timestamp,
+        /// The whole back-off: a clock that was set back does not make it longer.
+        longest: Duration,
+    },
     /// Ask the tool whether the attempt took effect; the reply becomes a [`CallCommand::Reconcile`].
     Probe {
         /// The reason why the outcome is unknown.
@@ -38,6 +47,10 @@ pub fn resume(call: &Call, now: Moment) -> Option<Next> {
         CallStatus::Requested => Some(Next::Write(send(call, now, String::new()))),
         CallStatus::Unsent => Some(Next::Write(again(call, now, "the previous attempt had no effect"))),
         CallStatus::TimedOut => Some(after_timeout(call, now)),
+        CallStatus::RetryScheduled(until, _) => {
+            let longest = call.failed_at.map_or(Duration::ZERO, |failed| until.since(failed));
+            Some(Next::Wait { until, longest })
+        }
         CallStatus::Dispatched if call.epoch < now.epoch => Some(after_crash(call, now)),
         _ => None,
     }
@@ -45,7 +58,22 @@ pub fn resume(call: &Call, now: Moment) -> Option<Next> {
 
 /// Sends the call for the first time.
 pub fn first_attempt(call_id: String, epoch: u64) -> CallCommand {
-    CallCommand::Dispatch { call_id, epoch, delay_ms: 0, cause: String::new() }
+    CallCommand::Dispatch { call_id, epoch, cause: String::new() }
+}
+
+/// Sends the next attempt of a call whose scheduled retry is due. The target may have forgotten the key, or the deadline
+/// passed, while no process ran.
+pub fn retry(call: &Call, now: Moment) -> CallCommand {
+    let why = match &call.status {
+        CallStatus::RetryScheduled(_, why) => why.clone(),
+        _ => String::new(),
+    };
+    if within_window(call, now.at) {
+        return send(call, now, why);
+    }
+    let window = call.request.window_ms.unwrap_or_default();
+    let message = format!("{why}; it is not repeated: the target remembers the key for only {window} ms");
+    end(call, FailureClass::Exhausted, "WindowExpired", message)
 }
 
 /// Returns the next step after the process ended with the call in flight.
@@ -100,12 +128,23 @@ fn send(call: &Call, now: Moment, cause: String) -> CallCommand {
         let reason = if cause.is_empty() { "it was never sent" } else { &cause };
         return end(call, class, "DeadlineExceeded", format!("the call's deadline has passed; {reason}"));
     }
-    CallCommand::Dispatch { call_id: call.request.call_id.clone(), epoch: now.epoch, delay_ms: 0, cause }
+    CallCommand::Dispatch { call_id: call.request.call_id.clone(), epoch: now.epoch, cause }
 }
 
 fn end(call: &Call, class: FailureClass, error_type: &str, message: String) -> CallCommand {
-    let failure = CallFailure { class, error_type: error_type.to_owned(), message };
+    let failure = CallFailure { class, error_type: error_type.to_owned(), message, usage: None };
     CallCommand::Fail { call_id: call.request.call_id.clone(), attempt: call.attempts, failure }
+}
+
+/// The word of a failed attempt on a retry. Kind, policy and mode of the call decide whether one follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RetryWish {
+    /// No word on retries.
+    Unsaid,
+    /// A retry may succeed after this time, in milliseconds.
+    After(u64),
+    /// A retry would be of no use.
+    Never,
 }
 
 /// A failed attempt.
@@ -115,24 +154,23 @@ pub struct Failed {
     pub attempt: u32,
     /// The reason.
     pub failure: CallFailure,
-    /// Whether the failure is transient, so that an inference may be retried.
-    pub passing: bool,
-    /// The back-off before a retry, in milliseconds.
-    pub delay_ms: u64,
+    /// The word of the attempt on a retry.
+    pub retry: RetryWish,
 }
 
-/// Returns the next step after a failed attempt. Retried, while attempts and time are left: a transient
-/// failure of an inference, and an error of a tool whose policy allows it.
+/// Returns the next step after a failed attempt. Retried, while attempts and time are left: a failure of an inference
+/// that says so, and an error of a tool whose policy allows it, unless the tool says that it is final.
 pub fn after_failure(call: &Call, failed: Failed, now: Moment) -> CallCommand {
-    let Failed { attempt, failure, passing, delay_ms } = failed;
+    let Failed { attempt, failure, retry } = failed;
     let call_id = call.request.call_id.clone();
     let request = &call.request;
     let wanted = match request.kind {
-        CallKind::Infer => passing,
+        CallKind::Infer => matches!(retry, RetryWish::After(_)),
         CallKind::Tool | CallKind::Delegate => {
-            request.retry_errors && failure.class != FailureClass::Rejected
+            request.retry_errors && failure.class != FailureClass::Rejected && retry != RetryWish::Never
         }
     };
+    let delay_ms = if let RetryWish::After(delay_ms) = retry { delay_ms } else { 0 };
     let starts = now.at.plus_millis(delay_ms);
     let again = wanted
         && request.recovery.may_repeat()
@@ -142,7 +180,7 @@ pub fn after_failure(call: &Call, failed: Failed, now: Moment) -> CallCommand {
         && within_window(call, starts)
         && request.deadline.is_none_or(|deadline| starts < deadline);
     if again {
-        return CallCommand::Dispatch { call_id, epoch: now.epoch, delay_ms, cause: failure.message };
+        return CallCommand::ScheduleRetry { call_id, attempt, failure, due: starts };
     }
     CallCommand::Fail { call_id, attempt, failure }
 }

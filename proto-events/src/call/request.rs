@@ -73,6 +73,8 @@ pub struct PromptRef {
     pub read_through: Version,
     /// The number of messages sent.
     pub messages: u32,
+    /// The estimated tokens of these messages, where the task's budget limits them.
+    pub tokens: Option<u64>,
     /// The running digest over the messages sent.
     pub digest: Digest,
     /// The version of the code that renders prompts.

@@ -2,6 +2,7 @@
 
 use crate::call::event::CallEvent;
 use crate::call::outcome::{CallFailure, FailureClass, Verdict};
+use crate::envelope::Timestamp;
 use crate::json::JsonText;
 
 /// The status of a call.
@@ -13,6 +14,8 @@ pub enum CallStatus {
     Dispatched,
     /// The last attempt timed out; the next step is not decided yet.
     TimedOut,
+    /// The last attempt failed; the next one is sent at this time, for this reason.
+    RetryScheduled(Timestamp, String),
     /// The last attempt is known to have had no effect: the call may be resent.
     Unsent,
     /// The call succeeded, with this result.
@@ -32,7 +35,10 @@ pub enum CallStatus {
 impl CallStatus {
     /// Whether the call has no outcome yet.
     pub const fn is_open(&self) -> bool {
-        matches!(self, Self::Requested | Self::Dispatched | Self::TimedOut | Self::Unsent)
+        matches!(
+            self,
+            Self::Requested | Self::Dispatched | Self::TimedOut | Self::RetryScheduled(..) | Self::Unsent
+        )
     }
 
     /// Returns the status's name in printed output.
@@ -41,6 +47,7 @@ impl CallStatus {
             Self::Requested => "requested",
             Self::Dispatched => "in-flight",
             Self::TimedOut => "timed-out",
+            Self::RetryScheduled(..) => "retry-scheduled",
             Self::Unsent => "not-landed",
             Self::Succeeded(_) => "succeeded",
             Self::Failed(_) => "failed",
@@ -62,6 +69,7 @@ impl CallStatus {
     ///   [`Recovery::may_repeat`] must hold; in flight, a cause is required too.
     /// - `Succeeded`, `Failed`: the attempt is the last one. A call that timed out succeeds only together
     ///   with its probe's verdict. Any other result is recorded as `LateResultIgnored` (R6).
+    /// - `RetryScheduled`: the attempt is the last one, another one is left, and [`Recovery::may_repeat`] holds.
     /// - `TimedOut`: the attempt is the last one.
     /// - `Canceled`, `OutcomeUnknown`: kind, recovery mode and attempts decide which of the two ends an open
     ///   call at the end of its run ([`CallBook::cancel`](super::CallBook::cancel)).
@@ -78,12 +86,13 @@ impl CallStatus {
                 S::Requested | S::Dispatched | S::TimedOut | S::Unsent,
                 E::Dispatched { .. } | E::Canceled { .. } | E::OutcomeUnknown { .. },
             )
+            | (S::RetryScheduled(..), E::Dispatched { .. } | E::Canceled { .. })
             | (S::Dispatched | S::TimedOut, E::Succeeded { .. })
-            | (S::Dispatched, E::Failed { .. } | E::TimedOut { .. })
+            | (S::Dispatched, E::Failed { .. } | E::RetryScheduled { .. } | E::TimedOut { .. })
             | (S::Unknown(_), E::Abandoned { .. }) => Self::named_by(event),
             // No attempt is in flight: the call fails before any effect, or because no further attempt is
             // possible.
-            (S::Requested | S::TimedOut | S::Unsent, E::Failed { failure, .. }) => {
+            (S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent, E::Failed { failure, .. }) => {
                 let given_up = matches!(failure.class, FailureClass::BeforeEffect | FailureClass::Exhausted);
                 Self::named_by(event).filter(|_| given_up)
             }
@@ -99,7 +108,14 @@ impl CallStatus {
             | (_, E::LateResultIgnored { .. }) => Some(self.clone()),
             (_, E::Requested(_))
             | (S::Requested | S::Unsent, E::Succeeded { .. } | E::Reconciled { .. })
-            | (S::Requested | S::TimedOut | S::Unsent, E::TimedOut { .. })
+            | (
+                S::RetryScheduled(..),
+                E::Succeeded { .. } | E::Reconciled { .. } | E::OutcomeUnknown { .. },
+            )
+            | (
+                S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent,
+                E::TimedOut { .. } | E::RetryScheduled { .. },
+            )
             | (
                 S::Succeeded(_)
                 | S::Failed(_)
@@ -110,6 +126,7 @@ impl CallStatus {
                 E::Dispatched { .. }
                 | E::Succeeded { .. }
                 | E::Failed { .. }
+                | E::RetryScheduled { .. }
                 | E::TimedOut { .. }
                 | E::Canceled { .. }
                 | E::OutcomeUnknown { .. },
@@ -119,6 +136,7 @@ impl CallStatus {
                 S::Requested
                 | S::Dispatched
                 | S::TimedOut
+                | S::RetryScheduled(..)
                 | S::Unsent
                 | S::Succeeded(_)
                 | S::Failed(_)
@@ -136,6 +154,9 @@ impl CallStatus {
             CallEvent::Dispatched { .. } => Some(Self::Dispatched),
             CallEvent::Succeeded { result, .. } => Some(Self::Succeeded(result.clone())),
             CallEvent::Failed { failure, .. } => Some(Self::Failed(failure.clone())),
+            CallEvent::RetryScheduled { failure, due, .. } => {
+                Some(Self::RetryScheduled(*due, failure.message.clone()))
+            }
             CallEvent::TimedOut { .. } => Some(Self::TimedOut),
             CallEvent::Canceled { .. } => Some(Self::Canceled),
             CallEvent::OutcomeUnknown { why, .. } => Some(Self::Unknown(why.clone())),

@@ -65,6 +65,8 @@ kinds! {
     CALL_ABANDONED = 208, "CallAbandoned";
     /// A result arrived after its call was closed.
     LATE_RESULT_IGNORED = 209, "LateResultIgnored";
+    /// An attempt of a call failed, and another one was scheduled.
+    CALL_RETRY_SCHEDULED = 210, "CallRetryScheduled";
     /// A key of a tool's state was written.
     TOOL_KEY_PUT = 300, "KeyPut";
     /// A key of a tool's state was deleted.

@@ -43,6 +43,7 @@ struct PromptV1 {
     session: Option<String>,
     read_through: u64,
     messages: u32,
+    tokens: Option<u64>,
     digest: [u8; 32],
     renderer: u16,
     tools: [u8; 32],
@@ -53,7 +54,6 @@ struct DispatchedV1 {
     call_id: String,
     attempt: u32,
     epoch: u64,
-    delay_ms: u64,
     cause: String,
 }
 
@@ -72,6 +72,18 @@ struct FailedV1 {
     class: u8,
     error_type: String,
     message: String,
+    usage: Option<(u64, u64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RetryScheduledV1 {
+    call_id: String,
+    attempt: u32,
+    class: u8,
+    error_type: String,
+    message: String,
+    usage: Option<(u64, u64)>,
+    due: i64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -125,6 +137,7 @@ first_version!(
     DispatchedV1,
     SucceededV1,
     FailedV1,
+    RetryScheduledV1,
     TimedOutV1,
     CanceledV1,
     OutcomeUnknownV1,
@@ -136,18 +149,24 @@ first_version!(
 pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
     match event.clone() {
         CallEvent::Requested(request) => write(kind::CALL_REQUESTED, &RequestedV1::of(*request)),
-        CallEvent::Dispatched { call_id, attempt, epoch, delay_ms, cause } => {
-            write(kind::CALL_DISPATCHED, &DispatchedV1 { call_id, attempt, epoch, delay_ms, cause })
+        CallEvent::Dispatched { call_id, attempt, epoch, cause } => {
+            write(kind::CALL_DISPATCHED, &DispatchedV1 { call_id, attempt, epoch, cause })
         }
         CallEvent::Succeeded { call_id, attempt, result, usage } => {
-            let usage = usage.map(|usage| (usage.input_tokens, usage.output_tokens));
+            let usage = stored_usage(usage);
             let result = result.as_str().to_owned();
             write(kind::CALL_SUCCEEDED, &SucceededV1 { call_id, attempt, result, usage })
         }
         CallEvent::Failed { call_id, attempt, failure } => {
-            let CallFailure { class, error_type, message } = failure;
-            let class = class.code();
-            write(kind::CALL_FAILED, &FailedV1 { call_id, attempt, class, error_type, message })
+            let CallFailure { class, error_type, message, usage } = failure;
+            let (class, usage) = (class.code(), stored_usage(usage));
+            write(kind::CALL_FAILED, &FailedV1 { call_id, attempt, class, error_type, message, usage })
+        }
+        CallEvent::RetryScheduled { call_id, attempt, failure, due } => {
+            let CallFailure { class, error_type, message, usage } = failure;
+            let (class, usage, due) = (class.code(), stored_usage(usage), due.0);
+            let stored = RetryScheduledV1 { call_id, attempt, class, error_type, message, usage, due };
+            write(kind::CALL_RETRY_SCHEDULED, &stored)
         }
         CallEvent::TimedOut { call_id, attempt, after_ms } => {
             write(kind::CALL_TIMED_OUT, &TimedOutV1 { call_id, attempt, after_ms })
@@ -183,18 +202,25 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             CallEvent::Requested(Box::new(stored.read().map_err(damaged)?))
         }
         kind::CALL_DISPATCHED => {
-            let DispatchedV1 { call_id, attempt, epoch, delay_ms, cause } = read(kind, schema, body)?;
-            CallEvent::Dispatched { call_id, attempt, epoch, delay_ms, cause }
+            let DispatchedV1 { call_id, attempt, epoch, cause } = read(kind, schema, body)?;
+            CallEvent::Dispatched { call_id, attempt, epoch, cause }
         }
         kind::CALL_SUCCEEDED => {
             let SucceededV1 { call_id, attempt, result, usage } = read(kind, schema, body)?;
-            let usage = usage.map(|(input_tokens, output_tokens)| TokenUsage { input_tokens, output_tokens });
+            let usage = read_usage(usage);
             CallEvent::Succeeded { call_id, attempt, result: json(&result).map_err(damaged)?, usage }
         }
         kind::CALL_FAILED => {
-            let FailedV1 { call_id, attempt, class, error_type, message } = read(kind, schema, body)?;
-            let class = FailureClass::of_code(class).map_err(damaged)?;
-            CallEvent::Failed { call_id, attempt, failure: CallFailure { class, error_type, message } }
+            let FailedV1 { call_id, attempt, class, error_type, message, usage } = read(kind, schema, body)?;
+            let (class, usage) = (FailureClass::of_code(class).map_err(damaged)?, read_usage(usage));
+            CallEvent::Failed { call_id, attempt, failure: CallFailure { class, error_type, message, usage } }
+        }
+        kind::CALL_RETRY_SCHEDULED => {
+            let stored: RetryScheduledV1 = read(kind, schema, body)?;
+            let RetryScheduledV1 { call_id, attempt, class, error_type, message, usage, due } = stored;
+            let (class, usage) = (FailureClass::of_code(class).map_err(damaged)?, read_usage(usage));
+            let failure = CallFailure { class, error_type, message, usage };
+            CallEvent::RetryScheduled { call_id, attempt, failure, due: Timestamp(due) }
         }
         kind::CALL_TIMED_OUT => {
             let TimedOutV1 { call_id, attempt, after_ms } = read(kind, schema, body)?;
@@ -227,6 +253,14 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             return Err(CodecError::UnknownKind { kind, category: "call" });
         }
     })
+}
+
+fn stored_usage(usage: Option<TokenUsage>) -> Option<(u64, u64)> {
+    usage.map(|usage| (usage.input_tokens, usage.output_tokens))
+}
+
+fn read_usage(stored: Option<(u64, u64)>) -> Option<TokenUsage> {
+    stored.map(|(input_tokens, output_tokens)| TokenUsage { input_tokens, output_tokens })
 }
 
 /// A verdict as events keep it.
@@ -299,16 +333,18 @@ impl RequestedV1 {
 
 impl PromptV1 {
     fn of(prompt: PromptRef) -> Self {
-        let PromptRef { session, read_through, messages, digest, renderer, tools } = prompt;
-        Self { session, read_through: read_through.0, messages, digest: digest.0, renderer, tools: tools.0 }
+        let PromptRef { session, read_through, messages, tokens, digest, renderer, tools } = prompt;
+        let (read_through, digest, tools) = (read_through.0, digest.0, tools.0);
+        Self { session, read_through, messages, tokens, digest, renderer, tools }
     }
 
     fn read(self) -> PromptRef {
-        let Self { session, read_through, messages, digest, renderer, tools } = self;
+        let Self { session, read_through, messages, tokens, digest, renderer, tools } = self;
         PromptRef {
             session,
             read_through: Version(read_through),
             messages,
+            tokens,
             digest: Digest(digest),
             renderer,
             tools: Digest(tools),

@@ -1,13 +1,13 @@
 //! The budget of a run, and the check of usage against it. Pure: the caller supplies the usage.
 //!
 //! # When the loop must check
-//! Usage begins at zero with each infer part; explicit `tool_call` parts are not counted. To stop where
-//! Protolink stops, the loop counts first and then checks, at these points of a step:
+//! [`BudgetScope`] says what is counted. To stop where Protolink stops, the loop counts first and then checks, at these
+//! points of a step:
 //!
 //! 1. at its start: `steps + 1` (`max_steps` 2 permits two steps and refuses the third: "observed 3");
 //! 2. before the model call: `llm_calls + 1` and `input_tokens` + the estimate of the whole history, so that
 //!    no call over the limit is paid for (retries of one call count as one call);
-//! 3. after the model call: `output_tokens` + the reported count, if the provider reports one;
+//! 3. after the model call: `output_tokens` + the reported count, or an estimate of the reply;
 //! 4. before a tool runs: `tool_calls + 1`, after the duplicate guard and the check for unknown tools, since
 //!    neither of those makes a call. The assistant message is in the history by then.
 //!
@@ -18,7 +18,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::json::{JsonObject, JsonText};
+use crate::json;
+use crate::json::{JsonObject, JsonText, JsonValue};
 use crate::model::error::ModelError;
 use crate::model::fields::Fields;
 use crate::model::python;
@@ -42,6 +43,17 @@ pub struct RunBudget {
     pub metadata: JsonObject,
 }
 
+/// The work that one budget covers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BudgetScope {
+    /// The whole task: all its runs, parts and calls, and the tasks that it delegates.
+    #[default]
+    Task,
+    /// Each infer part of a run for itself, as in Protolink: explicit tool calls are not counted, and a delegated task
+    /// gets the same budget again.
+    Part,
+}
+
 /// The usage of a run so far.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BudgetUsage {
@@ -57,6 +69,44 @@ pub struct BudgetUsage {
     pub output_tokens: u64,
     /// The time since the run began, in seconds.
     pub runtime_seconds: f64,
+}
+
+impl BudgetUsage {
+    /// Returns the usage as JSON, under the names of its fields.
+    pub fn to_json(&self) -> JsonText {
+        JsonText::from(json!({
+            "steps": self.steps,
+            "llm_calls": self.llm_calls,
+            "tool_calls": self.tool_calls,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "runtime_seconds": self.runtime_seconds,
+        }))
+    }
+
+    /// Reads a usage that [`BudgetUsage::to_json`] wrote; what is absent or no number is zero.
+    pub fn from_json(json: &JsonText) -> Self {
+        let fields = json.tree();
+        let count = |name: &str| fields.get(name).and_then(JsonValue::as_u64).unwrap_or_default();
+        Self {
+            steps: count("steps"),
+            llm_calls: count("llm_calls"),
+            tool_calls: count("tool_calls"),
+            input_tokens: count("input_tokens"),
+            output_tokens: count("output_tokens"),
+            runtime_seconds: fields.get("runtime_seconds").and_then(JsonValue::as_f64).unwrap_or_default(),
+        }
+    }
+
+    /// Adds the usage of another task.
+    pub fn add(&mut self, other: &Self) {
+        self.steps = self.steps.saturating_add(other.steps);
+        self.llm_calls = self.llm_calls.saturating_add(other.llm_calls);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.runtime_seconds += other.runtime_seconds;
+    }
 }
 
 /// A limit of a budget; the variants are in the order in which limits are checked.
@@ -186,6 +236,25 @@ impl RunBudget {
     pub fn check(&self, usage: &BudgetUsage) -> Result<(), LimitUse> {
         let over = self.uses(usage).find(|one| one.used > one.allowed);
         over.map_or(Ok(()), Err)
+    }
+
+    /// Returns what this usage leaves of the budget.
+    #[must_use]
+    pub fn left(&self, used: &BudgetUsage) -> Self {
+        let count = |limit: Option<i64>, used: u64| {
+            limit.map(|limit| limit.saturating_sub(i64::try_from(used).unwrap_or(i64::MAX)).max(0))
+        };
+        Self {
+            max_steps: count(self.max_steps, used.steps),
+            max_llm_calls: count(self.max_llm_calls, used.llm_calls),
+            max_tool_calls: count(self.max_tool_calls, used.tool_calls),
+            max_runtime_seconds: self
+                .max_runtime_seconds
+                .map(|limit| (limit - used.runtime_seconds).max(0.0)),
+            max_input_tokens: count(self.max_input_tokens, used.input_tokens),
+            max_output_tokens: count(self.max_output_tokens, used.output_tokens),
+            metadata: self.metadata.clone(),
+        }
     }
 
     /// Returns the limits of which at least four fifths are used.

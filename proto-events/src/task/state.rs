@@ -1,5 +1,7 @@
 //! A task as the fold of its events, and its form on Protolink's wire.
 
+use std::time::Duration;
+
 use crate::call::book::CallBook;
 use crate::envelope::{Metadata, Timestamp};
 use crate::id::Digest;
@@ -67,6 +69,8 @@ pub struct Task {
     /// The last run, if the task now waits for a person.
     pub(crate) paused: Option<Run>,
     pub(crate) runs: u32,
+    /// The time for which the earlier runs worked.
+    pub(crate) worked: Duration,
     /// The indices of the artifacts that are outputs of the current run.
     pub(crate) outputs: Vec<usize>,
 }
@@ -271,6 +275,7 @@ impl Task {
         self.turn.clear();
         self.outputs.clear();
         let ended = self.run.take();
+        self.worked += ended.map_or(Duration::ZERO, |run| at.since(run.began));
         self.paused = ended.filter(|_| state == TaskState::InputRequired);
         self.run = (state == TaskState::Working).then(|| {
             self.runs += 1;

@@ -3,6 +3,7 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
+use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, CallKind, FailureClass};
 
 use crate::actors::router::attempt_context::{AttemptContext, failed};
@@ -54,19 +55,25 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
 
 fn infer_failed(error: &InferError, attempt: u32, jitter: f64) -> AttemptEnd {
     let message = if error.message.is_empty() { &error.type_name } else { &error.message };
-    let failure = |class| CallFailure { class, error_type: short(&error.type_name), message: short(message) };
+    let failure = |class| {
+        let (error_type, message) = (short(&error.type_name), short(message));
+        CallFailure { class, error_type, message, usage: error.usage }
+    };
     match error.kind {
         InferErrorKind::Transient { retry_after } => {
             let delay = retry_after.unwrap_or_else(|| retry_delay(attempt.saturating_sub(1), jitter));
             let delay = delay.min(RETRY_AFTER_MAX);
             let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: true, delay_ms }
+            AttemptEnd::Failed {
+                failure: failure(FailureClass::AfterEffect),
+                retry: RetryWish::After(delay_ms),
+            }
         }
         InferErrorKind::Malformed => {
-            AttemptEnd::Failed { failure: failure(FailureClass::Rejected), passing: false, delay_ms: 0 }
+            AttemptEnd::Failed { failure: failure(FailureClass::Rejected), retry: RetryWish::Never }
         }
         InferErrorKind::Failed => {
-            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), passing: false, delay_ms: 0 }
+            AttemptEnd::Failed { failure: failure(FailureClass::AfterEffect), retry: RetryWish::Never }
         }
     }
 }

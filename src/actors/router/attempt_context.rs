@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, FailureClass};
 use taskreel_log::ports::Ports;
 
@@ -22,9 +23,9 @@ pub(crate) struct AttemptContext {
 }
 
 pub(crate) fn failed(class: FailureClass, error_type: &str, message: &str) -> AttemptEnd {
-    AttemptEnd::Failed { failure: failure(class, error_type, message), passing: false, delay_ms: 0 }
+    AttemptEnd::Failed { failure: failure(class, error_type, message), retry: RetryWish::Unsaid }
 }
 
 pub(crate) fn failure(class: FailureClass, error_type: &str, message: &str) -> CallFailure {
-    CallFailure { class, error_type: short(error_type), message: short(message) }
+    CallFailure { class, error_type: short(error_type), message: short(message), usage: None }
 }

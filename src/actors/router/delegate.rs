@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, CallRequested, FailureClass};
 use proto_events::json::JsonObject;
 use proto_events::model::PostedTask;
@@ -52,8 +53,8 @@ fn refused(error: &PeerError) -> AttemptEnd {
 }
 
 fn failed(class: FailureClass, error_type: &str, message: String) -> AttemptEnd {
-    let failure = CallFailure { class, error_type: error_type.to_owned(), message };
-    AttemptEnd::Failed { failure, passing: false, delay_ms: 0 }
+    let failure = CallFailure { class, error_type: error_type.to_owned(), message, usage: None };
+    AttemptEnd::Failed { failure, retry: RetryWish::Unsaid }
 }
 
 /// Returns the order to cancel the task of a delegated call along with the call.

@@ -3,12 +3,16 @@
 use std::time::Duration;
 
 use proto_events::call::FailureClass;
+use proto_events::call::recovery::RetryWish;
 
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::shared::messages::{AttemptEnd, Order};
+use crate::actors::shared::texts::short;
 use crate::agent::card::Agent;
+use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::retry_delay;
-use crate::tools::error::{ToolError, ToolErrorKind};
+use crate::run::steps::millis;
+use crate::tools::error::{ToolError, ToolErrorKind, ToolRetry};
 use crate::tools::tool::{ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.
@@ -42,14 +46,20 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
     }
 }
 
-/// Returns the failed outcome. An error without a message gets its type as message. A retry by the tool's
-/// policy waits for this back-off.
+/// Returns the outcome of an attempt whose tool returned an error. An error without a message gets its type as message. A
+/// retry by the tool's policy waits for the time that the tool names, else for this back-off.
 fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
     let class = match error.kind() {
         ToolErrorKind::Arguments => FailureClass::Rejected,
         ToolErrorKind::Failed => FailureClass::AfterEffect,
+        ToolErrorKind::NotSent => FailureClass::BeforeEffect,
+        ToolErrorKind::Lost => return AttemptEnd::Lost { why: short(error.message()) },
     };
     let message = if error.message().is_empty() { error.type_name() } else { error.message() };
-    let delay_ms = u64::try_from(back_off.as_millis()).unwrap_or(u64::MAX);
-    AttemptEnd::Failed { failure: failure(class, error.type_name(), message), passing: false, delay_ms }
+    let retry = match error.retry() {
+        ToolRetry::Never => RetryWish::Never,
+        ToolRetry::After(time) => RetryWish::After(millis(time.min(RETRY_AFTER_MAX))),
+        ToolRetry::ByPolicy => RetryWish::After(millis(back_off)),
+    };
+    AttemptEnd::Failed { failure: failure(class, error.type_name(), message), retry }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use actix::{Message, Recipient};
+use proto_events::call::recovery::RetryWish;
 use proto_events::call::{
     CallCommand, CallFailure, CallRequested, FailureClass, TokenUsage, Verdict, VerdictBy,
 };
@@ -70,11 +71,9 @@ pub(crate) enum AttemptEnd {
         /// The writes to its tool's state, appended with the success or not at all.
         writes: Vec<ToolWrite>,
     },
-    /// `passing` marks a transient failure; a retry waits for `delay_ms`.
     Failed {
         failure: CallFailure,
-        passing: bool,
-        delay_ms: u64,
+        retry: RetryWish,
     },
     TimedOut {
         after_ms: u64,
@@ -90,8 +89,8 @@ impl AttemptEnd {
     pub(crate) fn too_large(bytes: usize, limit: usize) -> Self {
         let message = format!("the result has {bytes} bytes; an event of the log holds at most {limit}");
         let class = FailureClass::AfterEffect;
-        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message };
-        Self::Failed { failure, passing: false, delay_ms: 0 }
+        let failure = CallFailure { class, error_type: "TooLarge".to_owned(), message, usage: None };
+        Self::Failed { failure, retry: RetryWish::Never }
     }
 }
 
@@ -127,6 +126,8 @@ pub(crate) enum TaskOp {
     Outcome { call_id: String, attempt: u32, end: AttemptEnd },
     /// Note a probe's verdict on whether an attempt took effect.
     Probed { call_id: String, attempt: u32, verdict: Verdict },
+    /// Send the next attempt of a call, whose back-off after this attempt is over.
+    RetryDue { call_id: String, attempt: u32 },
     /// Take a permit for a concurrent call.
     PermitGranted { call_id: String, permit: CallPermit },
     /// Apply a person's decision about a call whose outcome is unknown.
@@ -179,6 +180,7 @@ impl TaskOp {
             // The system's own, whose ids say what they are about, and questions, which append nothing.
             Self::Outcome { .. }
             | Self::Probed { .. }
+            | Self::RetryDue { .. }
             | Self::PermitGranted { .. }
             | Self::Answered { .. }
             | Self::TurnGranted { .. }
@@ -286,7 +288,6 @@ pub(crate) struct Order {
     pub(crate) task_id: String,
     pub(crate) request: CallRequested,
     pub(crate) attempt: u32,
-    pub(crate) delay_ms: u64,
     /// The permit of the call, held as long as its work continues.
     pub(crate) permit: Option<CallPermit>,
     /// The request of an inference; `None` for a tool.

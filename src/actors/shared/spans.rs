@@ -70,7 +70,6 @@ pub(crate) fn route(order: &Order) -> Within {
         "route",
         call_id = %order.request.call_id,
         attempt = order.attempt,
-        delay_ms = order.delay_ms,
     ))
 }
 

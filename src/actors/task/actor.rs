@@ -178,6 +178,7 @@ impl TaskActor {
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
             Effect::AwaitPermit { call_id, target } => self.await_permit(call_id, target),
+            Effect::AwaitRetry { call_id, attempt, wait } => self.await_retry(call_id, attempt, wait),
             Effect::Wake { at, limit, run } => {
                 let alarm = self.wake_at(at, limit, run);
                 if let Some(before) = self.alarm.replace(alarm) {
@@ -224,7 +225,19 @@ impl TaskActor {
         });
     }
 
-    /// Resumes the task at the run's deadline.
+    /// Waits for the end of a back-off outside the mailbox.
+    fn await_retry(&self, call_id: String, attempt: u32, wait: Duration) {
+        let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
+        let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
+        actix_rt::spawn(async move {
+            if !wait.is_zero() {
+                clock.sleep(wait).await;
+            }
+            let cause = Cause::own(format_args!("retry:{call_id}:{attempt}:{epoch}"), &call_id);
+            to_task.do_send(ToTask { stream, op: TaskOp::RetryDue { call_id, attempt }, cause, reply: None });
+        });
+    }
+
     /// Wakes the task when its run's time is over. `limit` is all of that time: a clock that was set back while
     /// no process ran does not make it longer.
     fn wake_at(&self, at: Timestamp, limit: Duration, run: u32) -> AbortHandle {

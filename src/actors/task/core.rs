@@ -172,8 +172,8 @@ impl TaskCore {
         metadata: &Metadata,
         content: Option<&[u8]>,
     ) -> Result<(), Error> {
-        // A permit is held by the actor and not in the log: each grant counts, even after an earlier one.
-        let always = matches!(op, TaskOp::PermitGranted { .. });
+        // A permit and the end of a back-off are known to the actor alone: each counts, even after an earlier one.
+        let always = matches!(op, TaskOp::PermitGranted { .. } | TaskOp::RetryDue { .. });
         if always || !self.was_answered(shared, metadata, content).await? {
             self.decide_with_tool_writes(shared, op.clone(), metadata).await?;
         }
@@ -181,7 +181,7 @@ impl TaskCore {
             // A command of the caller's own may have ended a run in the middle of its turn.
             self.abort_turn("the run was ended", metadata)?;
         }
-        self.note_run(metadata.at);
+        self.note_run(shared.agent.budget_scope, metadata.at);
         self.planning = true;
         let acquire = if shared.is_stopping() { None } else { self.plan(shared, metadata).await? };
         self.planning = false;
@@ -244,6 +244,11 @@ impl TaskCore {
                     // The request is on disk before the handler sees it.
                     self.flush(shared, metadata).await?;
                     self.ask_approver(shared, &approval_id);
+                    continue;
+                }
+                Step::AwaitRetry { call_id, attempt, wait } => {
+                    self.outside.known.awaiting_retry.insert(call_id.clone());
+                    self.outbox.push(Effect::AwaitRetry { call_id, attempt, wait });
                     continue;
                 }
                 Step::AwaitPermit { call_id, target } => {

@@ -18,6 +18,8 @@ pub(crate) enum Effect {
     Recall(Recall),
     /// Ask a tool whether an attempt took effect.
     Probe(Box<ProbeOrder>),
+    /// Wait for the end of a back-off.
+    AwaitRetry { call_id: String, attempt: u32, wait: Duration },
     /// Wait for a permit for a concurrent call.
     AwaitPermit { call_id: String, target: String },
     /// Ask the approval handler.

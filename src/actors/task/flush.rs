@@ -39,7 +39,7 @@ impl TaskCore {
     /// Returns the effects of the pending events.
     fn effects(&self, shared: &Shared) -> Vec<Effect> {
         let first = |event: &TaskEvent| match event {
-            TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, delay_ms, .. }) => {
+            TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, .. }) => {
                 let request = &self.task().calls().get(call_id)?.request;
                 let turn_view = self.turn.as_ref().map(HeldTurn::view);
                 let infer = request.prompt.as_ref().map(|_| {
@@ -50,7 +50,6 @@ impl TaskCore {
                     task_id: self.task().id().to_owned(),
                     request: request.clone(),
                     attempt: *attempt,
-                    delay_ms: *delay_ms,
                     permit: self.outside.permit(call_id),
                     infer,
                     within: Within::default(),

@@ -2,8 +2,8 @@
 //! to its tool's state are decided with the call's success and written in the same append; if the tool's state
 //! refuses them, the call has failed and none of them is kept.
 
-use proto_events::call::recovery::{Failed, Moment, Next};
-use proto_events::call::{CallCommand, CallFailure, CallRejection, FailureClass, Verdict};
+use proto_events::call::recovery::{Failed, Moment, Next, RetryWish};
+use proto_events::call::{Call, CallCommand, CallFailure, CallRejection, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
 use proto_events::limits::PARTS_MAX;
@@ -94,6 +94,11 @@ impl TaskCore {
             TaskOp::Probed { call_id, attempt, verdict } => self.probed(call_id, attempt, verdict, metadata),
             TaskOp::PermitGranted { call_id, permit } => {
                 self.hold_permit(call_id, permit);
+                Ok(())
+            }
+            TaskOp::RetryDue { call_id, attempt } => {
+                self.outside.known.awaiting_retry.remove(&call_id);
+                self.outside.known.retry_due = Some((call_id, attempt));
                 Ok(())
             }
             TaskOp::ResolveCall { call_id, resolution, by } => {
@@ -207,20 +212,17 @@ impl TaskCore {
                             self.probe(&call_id);
                             return Ok(());
                         }
+                        Next::Wait { .. } => return Ok(()),
                     },
                     None => return Ok(()),
                 }
             }
-            AttemptEnd::Failed { failure, passing, delay_ms } => {
+            AttemptEnd::Failed { failure, retry } => {
                 let call = self.task().calls().get(&call_id);
                 let call =
                     call.ok_or_else(|| Error::Task(CallRejection::NotRequested(call_id.clone()).into()))?;
-                let failed = Failed { attempt, failure, passing, delay_ms };
-                let command = run::after_failure(call, failed, moment(shared, metadata));
-                if shared.is_stopping() && matches!(command, CallCommand::Dispatch { .. }) {
-                    return Ok(()); // The next start finds the call open and retries it.
-                }
-                command
+                let failed = Failed { attempt, failure, retry };
+                run::after_failure(call, failed, moment(shared, metadata))
             }
         };
         self.entity.decide(TaskCommand::Call(command), metadata)
@@ -268,8 +270,8 @@ impl TaskCore {
         self.decide_op(shared, op, metadata)
     }
 
-    /// Decides the writes of a call whose outcome is still open: only the outcome that closes the call
-    /// writes. Returns the operation without them, or with a failure in its place if the tool's state
+    /// Decides the writes of an attempt that is in flight: only the success that closes its call writes, no late one (R6).
+    /// Returns the operation without them, or with a failure in its place if the tool's state
     /// refuses.
     async fn decide_tool_writes(
         &mut self,
@@ -277,10 +279,11 @@ impl TaskCore {
         mut op: TaskOp,
         metadata: &Metadata,
     ) -> Result<TaskOp, Error> {
-        let TaskOp::Outcome { call_id, end, .. } = &mut op else { return Ok(op) };
+        let TaskOp::Outcome { call_id, attempt, end } = &mut op else { return Ok(op) };
         let AttemptEnd::Succeeded { writes, .. } = end else { return Ok(op) };
         let writes = std::mem::take(writes);
-        let open = self.task().calls().get(call_id).filter(|call| call.status.is_open());
+        let closes = |call: &&Call| call.status == CallStatus::Dispatched && call.attempts == *attempt;
+        let open = self.task().calls().get(call_id).filter(closes);
         let Some(tool) = open.filter(|_| !writes.is_empty()).map(|call| call.request.target.clone()) else {
             return Ok(op);
         };
@@ -293,8 +296,9 @@ impl TaskCore {
             Err(Error::ToolState(rejection)) => {
                 let error = state_error(&rejection);
                 let (error_type, message) = (error.type_name().to_owned(), error.message().to_owned());
-                let failure = CallFailure { class: FailureClass::AfterEffect, error_type, message };
-                *end = AttemptEnd::Failed { failure, passing: false, delay_ms: 0 };
+                let failure =
+                    CallFailure { class: FailureClass::AfterEffect, error_type, message, usage: None };
+                *end = AttemptEnd::Failed { failure, retry: RetryWish::Unsaid };
             }
             Err(error) => {
                 held.forget();

@@ -4,6 +4,7 @@ use proto_events::call::{
     CallCommand, CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
 };
 use proto_events::envelope::{Metadata, Timestamp};
+use proto_events::model::BudgetScope;
 use proto_events::task::TaskCommand;
 
 use crate::actors::shared::messages::ProbeOrder;
@@ -18,12 +19,12 @@ use crate::run::deadline;
 impl TaskCore {
     /// Notes the run's deadline and requests a wake-up then, once for each run. From then on the wake-up alone
     /// decides: the clock of the machine may step while the run goes on.
-    pub(crate) fn note_run(&mut self, now: Timestamp) {
+    pub(crate) fn note_run(&mut self, scope: BudgetScope, now: Timestamp) {
         let number = self.task().runs();
         if self.is_idle() || self.outside.run.is_some_and(|(known, _)| known == number) {
             return;
         }
-        let until = deadline::of_run(self.task());
+        let until = deadline::of_run(self.task(), scope);
         self.outside.run = Some((number, until));
         self.outside.time_up = until.filter(|until| now > *until).map(|_| number);
         let began = self.task().run().map(|run| run.began).unwrap_or_default();

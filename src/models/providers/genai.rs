@@ -243,21 +243,22 @@ async fn exchange(
 }
 
 fn reply(settings: &Settings, end: &StreamEnd, names: &Names) -> Result<InferReply, InferError> {
-    match &end.captured_stop_reason {
-        Some(StopReason::MaxTokens(_)) => {
-            let why = "the reply was cut off at the token limit; make it shorter".to_owned();
-            return Err(malformed("LengthLimit", why));
-        }
-        Some(StopReason::ContentFilter(why)) => {
-            return Err(failed("ContentFilter", format!("the provider stopped the answer: {why}")));
-        }
-        _ => {}
-    }
     let usage = end.captured_usage.as_ref().and_then(|usage| {
         let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
         let (input_tokens, output_tokens) = (count(usage.prompt_tokens)?, count(usage.completion_tokens)?);
         Some(TokenUsage { input_tokens, output_tokens })
     });
+    match &end.captured_stop_reason {
+        Some(StopReason::MaxTokens(_)) => {
+            let why = "the reply was cut off at the token limit; make it shorter".to_owned();
+            return Err(malformed("LengthLimit", why).with_usage(usage));
+        }
+        Some(StopReason::ContentFilter(why)) => {
+            let why = format!("the provider stopped the answer: {why}");
+            return Err(failed("ContentFilter", why).with_usage(usage));
+        }
+        _ => {}
+    }
     let content = end.captured_texts().unwrap_or_default().concat();
     let calls = end.captured_tool_calls().unwrap_or_default();
     let asked = |call: &&ToolCall| {

@@ -134,6 +134,7 @@ impl Secrets {
                 kind: error.kind,
                 type_name: self.redact(error.type_name),
                 message: self.redact(error.message),
+                usage: error.usage,
             }),
         }
     }

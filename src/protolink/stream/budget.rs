@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{BudgetLimit, BudgetUsage, LimitUse};
 
 use crate::protolink::stream::event::object;
 use crate::protolink::stream::fold::Fold;
+use crate::run::spent;
 
 impl Fold {
     /// Warns once for each of these limits that is nearly used up.
@@ -54,21 +54,13 @@ impl Fold {
 
     /// Returns the part's usage so far.
     pub(crate) fn used(&self, part: u32) -> JsonText {
-        let usage = self.usage(part);
-        JsonText::from(json!({
-            "steps": usage.steps,
-            "llm_calls": usage.llm_calls,
-            "tool_calls": usage.tool_calls,
-            "input_tokens": usage.input_tokens,
-            "output_tokens": usage.output_tokens,
-            "runtime_seconds": usage.runtime_seconds,
-        }))
+        self.usage(part).to_json()
     }
 
     /// Counts the part's usage. Input tokens are estimated over the whole history, which is not in the task's
     /// log: they are left out here.
     fn usage(&self, part: u32) -> BudgetUsage {
-        let mut usage = self.task.usage_of_part(part);
+        let mut usage = spent::usage(self.agent.budget_scope, &self.task, part);
         if let Some(run) = self.task.run() {
             let millis = self.now().millis_since(run.began);
             usage.runtime_seconds = Duration::from_millis(millis).as_secs_f64();

@@ -244,8 +244,8 @@ impl Fold {
 
     fn call(&mut self, event: &CallEvent) {
         let id = event.call_id();
-        if let CallEvent::Dispatched { delay_ms, .. } = event {
-            self.sent.insert(id.to_owned(), self.source.1.plus_millis(*delay_ms));
+        if let CallEvent::Dispatched { .. } = event {
+            self.sent.insert(id.to_owned(), self.source.1);
         }
         let Some(call) = self.task.calls().get(id) else { return };
         let origin = &call.request.origin;

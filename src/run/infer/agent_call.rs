@@ -12,6 +12,7 @@ use crate::grammar::action::{Action, AgentAction, Reply};
 use crate::run::infer::append_message::{answer, tell};
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Progress, Question, Step};
+use crate::run::spent::left;
 use crate::run::steps::{idempotency_key, millis, start};
 use crate::run::{deadline, notes, permission};
 
@@ -60,6 +61,7 @@ pub(crate) fn progress(
             CallStatus::Requested
             | CallStatus::Dispatched
             | CallStatus::TimedOut
+            | CallStatus::RetryScheduled(..)
             | CallStatus::Unsent
             | CallStatus::Canceled,
         )) => Progress::Next(Step::Wait),
@@ -111,6 +113,8 @@ fn begin(
         let why = notes::circular_delegation(agent, &context.agent_chain);
         return tell(question, &call_id, &origin, notes::agent_failed(&why));
     }
+    let budget = left(question, origin.part, &context.budget);
+    let context = RunContext { budget, ..context };
     match child(question, &context, what) {
         Ok(task) => {
             let mut request = intent(question, peer, call_id, &task, wish);

@@ -5,14 +5,15 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 
 use crate::models::backend::KnownBackend;
-use crate::run::infer::spent::{About, over_budget};
 use crate::run::model_input::{output_schema, prompt_ref};
 use crate::run::question::{At, Progress, Question, Step};
+use crate::run::spent::{About, over_budget, shown_tokens};
 use crate::run::steps::{idempotency_key, millis, start};
 
 /// Returns the next inference: the budget check first, then intent and dispatch in one append.
 pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[&Call]) -> Progress {
-    if let Some(end) = over_budget(question, at, About::Inference(part)) {
+    let tokens = shown_tokens(question, at, part);
+    if let Some(end) = over_budget(question, at, About::Inference(tokens.unwrap_or_default())) {
         return end;
     }
     let step = u32::try_from(before.len()).unwrap_or(u32::MAX).saturating_add(1);
@@ -22,7 +23,7 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
     let args = parameters(backend, part);
     let call_id = question.mint.id("call_");
     let request = CallRequested {
-        prompt: Some(prompt_ref(question, at, &args)),
+        prompt: Some(prompt_ref(question, at, &args, tokens)),
         deadline: question.run_until,
         origin: CallOrigin {
             run: question.task.runs(),

@@ -176,6 +176,7 @@ fn read_outcome(agent: &Agent, call: &Call, schema: Option<&OutputSchema>) -> Re
         CallStatus::Requested
         | CallStatus::Dispatched
         | CallStatus::TimedOut
+        | CallStatus::RetryScheduled(..)
         | CallStatus::Unsent
         | CallStatus::Reconciled(_)
         | CallStatus::Canceled => ReplyReading::Broken("the inference has no outcome".to_owned()),

@@ -11,9 +11,9 @@ use proto_events::model::{LlmMessage, LlmRole};
 use crate::models::message::answering;
 use crate::run::infer::append_message::append_answer;
 use crate::run::infer::reading::AskedCall;
-use crate::run::infer::spent::{About, over_budget};
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Act, Progress, Question, Step};
+use crate::run::spent::{About, over_budget};
 use crate::run::steps::part_messages;
 use crate::run::{notes, permission, tool};
 use crate::tools::registry::ToolSpec;
@@ -91,6 +91,7 @@ fn settled(question: &Question<'_>, asked: &AskedCalls, call_id: &str, call: &As
         CallStatus::Requested
         | CallStatus::Dispatched
         | CallStatus::TimedOut
+        | CallStatus::RetryScheduled(..)
         | CallStatus::Unsent
         | CallStatus::Canceled => Settled::Open,
     }

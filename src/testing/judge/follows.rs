@@ -22,7 +22,7 @@ impl Follows<'_> {
     /// Returns the row for the call's status at the cut.
     pub(crate) fn row(&self) -> Row {
         match self.call.status {
-            CallStatus::Requested | CallStatus::Unsent => Row::RequestedOnly,
+            CallStatus::Requested | CallStatus::Unsent | CallStatus::RetryScheduled(..) => Row::RequestedOnly,
             CallStatus::Dispatched | CallStatus::TimedOut => Row::InFlight,
             _ => Row::OutcomePresent,
         }
@@ -85,15 +85,31 @@ impl Follows<'_> {
     fn sent(&self, at: usize) -> Judged {
         let next = self.call.attempts + 1;
         match self.event(at) {
-            Some(CallEvent::Dispatched { attempt, .. }) if *attempt == next => self.carried_out(next, at + 1),
+            Some(CallEvent::Dispatched { attempt, .. }) if *attempt == next => {
+                self.when_due(at)?;
+                self.carried_out(next, at + 1)
+            }
             Some(CallEvent::Failed { failure, .. }) => self.too_late(at, failure.class),
             _ => Err(format!("attempt {next} was expected")),
         }
     }
 
+    /// Checks that a scheduled retry was not sent before its back-off was over: a restart waits the rest.
+    fn when_due(&self, at: usize) -> Judged {
+        let CallStatus::RetryScheduled(due, _) = &self.call.status else { return Ok(()) };
+        match self.events.get(at).map(|recorded| recorded.metadata.at) {
+            Some(sent) if sent < *due => {
+                Err(format!("it was sent at {sent}, before its back-off ended at {due}"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that an attempt that was sent reached its tool, unless it was refused or ended before that.
     fn carried_out(&self, attempt: u32, after: usize) -> Judged {
-        let refused = matches!(self.event(after), Some(CallEvent::Failed { failure, .. }) if failure.class == FailureClass::BeforeEffect)
+        let refused = matches!(self.event(after),
+            Some(CallEvent::Failed { failure, .. } | CallEvent::RetryScheduled { failure, .. })
+                if failure.class == FailureClass::BeforeEffect)
             || matches!(self.event(after), Some(CallEvent::Dispatched { .. } | CallEvent::Canceled { .. }));
         let is_infer = self.call.request.kind == CallKind::Infer;
         if is_infer || refused || self.executions.iter().any(|execution| execution.attempt == attempt) {
@@ -108,7 +124,8 @@ impl Follows<'_> {
         let now = self.events.get(at).map(|recorded| recorded.metadata.at);
         let past = request.deadline.zip(now).is_some_and(|(deadline, now)| deadline <= now);
         let none_left = self.call.attempts >= request.max_attempts && class == FailureClass::Exhausted;
-        if past || none_left {
+        let retry = matches!(self.call.status, CallStatus::RetryScheduled(..));
+        if past || none_left || (retry && !self.within_window()) {
             return self.not_carried_out();
         }
         Err("it failed although attempts were left".to_owned())

@@ -27,7 +27,7 @@ fn request(recovery: Recovery) -> CallRequested {
 
 fn sent(attempt: u32) -> CallEvent {
     let cause = if attempt > 1 { "again".to_owned() } else { String::new() };
-    CallEvent::Dispatched { call_id: "c".to_owned(), attempt, epoch: 1, delay_ms: 0, cause }
+    CallEvent::Dispatched { call_id: "c".to_owned(), attempt, epoch: 1, cause }
 }
 
 fn succeeded() -> CallEvent {
@@ -36,8 +36,12 @@ fn succeeded() -> CallEvent {
 }
 
 fn exhausted() -> CallEvent {
-    let failure =
-        CallFailure { class: FailureClass::Exhausted, error_type: String::new(), message: String::new() };
+    let failure = CallFailure {
+        class: FailureClass::Exhausted,
+        error_type: String::new(),
+        message: String::new(),
+        usage: None,
+    };
     CallEvent::Failed { call_id: "c".to_owned(), attempt: 1, failure }
 }
 

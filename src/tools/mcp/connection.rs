@@ -7,7 +7,7 @@ use proto_events::json::JsonText;
 use reqwest::StatusCode;
 use reqwest::redirect::Policy;
 use rmcp::service::ServiceError;
-use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::streamable_http_client::{StreamableHttpClientTransportConfig, StreamableHttpError};
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ServiceExt, model};
 use tokio::sync::Mutex;
@@ -135,7 +135,7 @@ impl Connection {
             Ok(live) => live,
             Err(why) => {
                 let words = format!("MCP server `{}`: {why}", self.server.name);
-                return Err(ToolError::failed(words).with_type("McpUnavailable"));
+                return Err(ToolError::not_sent(words).with_type("McpUnavailable"));
             }
         };
         match call(&live, tool, &cx, args).await {
@@ -166,19 +166,29 @@ impl Connection {
                 ToolError::failed(format!("MCP server `{name}`: {words} (code {})", error.code.0))
                     .with_type("McpError")
             }
-            ServiceError::TransportClosed => ToolError::failed(format!(
+            ServiceError::TransportClosed => ToolError::lost(format!(
                 "MCP server `{name}` closed the connection while the call was in flight; it is started again for the next call"
             ))
             .with_type("McpGone"),
             error => {
                 let words = self.server.transport.redact(&format!("MCP server `{name}`: {error}"));
-                ToolError::failed(words).with_type("McpError")
+                let made = if never_connected(error) { ToolError::not_sent(words) } else { ToolError::lost(words) };
+                made.with_type("McpError")
             }
         }
     }
 
     fn redacted(&self, error: &ToolError) -> ToolError {
         error.reworded(self.server.transport.redact(error.message()))
+    }
+}
+
+/// Whether no connection was made, so that the server cannot have seen the call.
+fn never_connected(error: &ServiceError) -> bool {
+    let ServiceError::TransportSend(error) = error else { return false };
+    match error.error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+        Some(StreamableHttpError::Client(error)) => error.is_connect(),
+        _ => false,
     }
 }
 

@@ -121,6 +121,7 @@ fn word(event: &CallEvent) -> &'static str {
         CallEvent::Dispatched { .. } => "sent",
         CallEvent::Succeeded { .. } => "succeeded",
         CallEvent::Failed { .. } => "failed",
+        CallEvent::RetryScheduled { .. } => "failed and was to be sent again",
         CallEvent::TimedOut { .. } => "timed out",
         CallEvent::Canceled { .. } => "canceled",
         CallEvent::OutcomeUnknown { .. } => "unknown",

@@ -110,8 +110,10 @@ impl Answer {
 
     /// Returns the reply, or the reason why there is none.
     pub(crate) fn reply(self, names: &Names, model: &str) -> Result<InferReply, InferError> {
-        let malformed = |name: &str, why: String| Err(InferError::new(InferErrorKind::Malformed, name, why));
-        let failed = |name: &str, why: String| Err(InferError::new(InferErrorKind::Failed, name, why));
+        let error =
+            |kind, name: &str, why: String| Err(InferError::new(kind, name, why).with_usage(self.usage));
+        let malformed = |name: &str, why: String| error(InferErrorKind::Malformed, name, why);
+        let failed = |name: &str, why: String| error(InferErrorKind::Failed, name, why);
         if !self.has_choice {
             return malformed("EmptyAnswer", "the answer of the model's server holds no choice".to_owned());
         }

@@ -1,0 +1,124 @@
+//! Usage of a budget, and the check of the next step against it.
+//!
+//! A budget belongs to the task: all its runs, parts and calls draw from it, and what a child of it used counts when the
+//! child answers. Under [`BudgetScope::Part`] usage begins anew with each infer part, as in Protolink.
+
+use proto_events::call::{Call, CallKind, CallStatus};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
+use proto_events::model::{BudgetScope, BudgetUsage, Part, RunBudget};
+use proto_events::task::Task;
+use taskreel_log::context::estimate_tokens;
+
+use crate::agent::peer::PeerAnswer;
+use crate::models::backend::InferReply;
+use crate::run::model_input::{output_schema, shown};
+use crate::run::question::{At, Progress, Question};
+
+/// The step about to be taken.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum About {
+    /// An inference to which as many tokens are shown, as far as the budget limits them.
+    Inference(u64),
+    /// As many tool calls.
+    ToolCalls(u64),
+    /// The handling of a reply.
+    Reply,
+}
+
+/// Returns the end of the run if the step about to be taken would exceed its budget or the budget cannot be
+/// read.
+pub(crate) fn over_budget(question: &Question<'_>, at: At, about: About) -> Option<Progress> {
+    let budget = match question.task.run_budget()? {
+        Ok(budget) => budget,
+        Err(error) => return Some(Progress::Fatal(format!("budget: {error}"))),
+    };
+    let mut used = usage(question.agent.budget_scope, question.task, at);
+    match about {
+        About::Inference(tokens) => {
+            used.steps += 1;
+            used.llm_calls += 1;
+            used.input_tokens = used.input_tokens.saturating_add(tokens);
+        }
+        About::ToolCalls(asked) => used.tool_calls += asked,
+        About::Reply => {}
+    }
+    budget.check(&used).err().map(Progress::OverBudget)
+}
+
+/// Returns the budget that the task has left, for a child of it; all of it where each part has a budget of its own.
+pub(crate) fn left(question: &Question<'_>, at: At, budget: &RunBudget) -> RunBudget {
+    match question.agent.budget_scope {
+        BudgetScope::Part => budget.clone(),
+        BudgetScope::Task => {
+            let mut used = usage(BudgetScope::Task, question.task, at);
+            let this_run =
+                question.task.run().map_or_else(Default::default, |run| question.now.since(run.began));
+            used.runtime_seconds = (question.task.worked() + this_run).as_secs_f64();
+            budget.left(&used)
+        }
+    }
+}
+
+/// Returns what the task, or this part of its current run, has used. Time is zero: the caller measures it.
+pub(crate) fn usage(scope: BudgetScope, task: &Task, part: At) -> BudgetUsage {
+    let mut used = BudgetUsage::default();
+    match scope {
+        BudgetScope::Task => task.calls().iter().for_each(|call| add(&mut used, call, scope)),
+        BudgetScope::Part => task.calls_of_part(part).for_each(|call| add(&mut used, call, scope)),
+    }
+    used
+}
+
+fn add(used: &mut BudgetUsage, call: &Call, scope: BudgetScope) {
+    match call.request.kind {
+        CallKind::Infer => {
+            used.steps += 1;
+            used.llm_calls += 1;
+            used.input_tokens = used.input_tokens.saturating_add(input_tokens(call, scope));
+            used.output_tokens = used.output_tokens.saturating_add(output_tokens(call));
+        }
+        CallKind::Tool => used.tool_calls += 1,
+        CallKind::Delegate => {
+            if let (BudgetScope::Task, CallStatus::Succeeded(answer)) = (scope, &call.status) {
+                used.add(&PeerAnswer::used_in(answer));
+            }
+        }
+    }
+}
+
+/// Returns the tokens that were sent: those that the provider counted, else the estimate in the intent. Protolink
+/// always estimates.
+fn input_tokens(call: &Call, scope: BudgetScope) -> u64 {
+    let counted = call.usage.filter(|_| scope == BudgetScope::Task).map(|usage| usage.input_tokens);
+    let estimated = call.request.prompt.as_ref().and_then(|prompt| prompt.tokens);
+    counted.filter(|counted| *counted > 0).or(estimated).unwrap_or_default()
+}
+
+/// Returns the tokens that came back: those that the provider counted, else an estimate of the reply.
+fn output_tokens(call: &Call) -> u64 {
+    match (call.usage, &call.status) {
+        (Some(usage), _) => usage.output_tokens,
+        (None, CallStatus::Succeeded(reply)) => estimated_reply(reply),
+        (None, _) => 0,
+    }
+}
+
+fn estimated_reply(reply: &JsonText) -> u64 {
+    let Ok(reply) = InferReply::from_json(reply) else { return 0 };
+    let calls = reply.calls.iter().map(|ask| estimate_tokens(&Value::String(ask.args.as_str().to_owned())));
+    estimate_tokens(&Value::String(reply.content)).saturating_add(calls.sum())
+}
+
+/// Estimates the tokens of the messages that the next inference shows, if the budget limits them: the estimate reads the
+/// whole history.
+pub(crate) fn shown_tokens(question: &Question<'_>, at: At, part: &Part) -> Option<u64> {
+    const KEY: &str = "max_input_tokens";
+    let context = question.task.metadata().get("run_context")?;
+    if !context.as_str().contains(KEY) {
+        return None;
+    }
+    let budget: JsonObject = context.read::<JsonObject>().ok()?.get("budget")?.read().ok()?;
+    budget.get(KEY).filter(|limit| !limit.is_null())?;
+    let schema = output_schema(part);
+    Some(shown(question.agent, question.task, question.turn_view, at, schema.as_ref()).tokens())
+}
