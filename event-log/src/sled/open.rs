@@ -25,7 +25,7 @@ use crate::engine::{halt, keys};
 use crate::limits::WRITER_QUEUE_APPENDS;
 use crate::sled::database::{PARTITION, damaged, head_error, open_database, refuse_blobs, sled_error};
 use crate::sled::dir::{DATA_FILE, LogHeader, io_error};
-use crate::sled::guard::Guarded;
+use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
 use crate::sled::options::SledOptions;
 use crate::sled::scan::{Scan, ScanError};
@@ -65,13 +65,17 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let proven = head.as_ref().map(|head| head.position);
     let mut guarded = guard::check_files(dir, head.as_ref(), header.durability)?;
     halt::pass("guarded");
-    let opened =
-        open_database(dir, options).and_then(|db| start((dir, header, options), head, db, &mut guarded));
+    let opened = open_database(dir, options).and_then(|db| {
+        halt::pass("opened by sled");
+        tip::check(dir, guarded.tip.as_ref())?;
+        start((dir, header, options), head, db, &mut guarded)
+    });
     let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // The directory is free as soon as the error is returned; a second error is less important than the
         // first.
         let _ = dir::await_release(dir);
+        tip::recover(dir);
     }
     opened
 }
@@ -97,6 +101,7 @@ fn start(
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
     let mut scan = scan(dir, &log, (kept, next_block), head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
+    tip::forget(dir).map_err(io_error(dir, "the copy of the log's end could not be removed"))?;
     let epoch = raise_epoch(dir, &meta, header, scan.index.next_ordinal() == 0)?;
     for ordinal in leftover {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
