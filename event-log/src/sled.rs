@@ -1,10 +1,11 @@
 //! The store in a directory, over sled 0.34.7. All code that exists because of sled is in this module, above
 //! `engine`: opening and its checks (`open`, `guard`, `scan`), the trees (`sink`, `index`), damaged logs
-//! (`damaged`), import (`import`).
+//! (`damaged`), import (`import`), its panics (`fence`).
 
 pub(crate) mod damaged;
 pub(crate) mod database;
 pub(crate) mod dir;
+pub(crate) mod fence;
 pub(crate) mod guard;
 pub(crate) mod holder;
 pub(crate) mod import;

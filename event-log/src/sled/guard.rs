@@ -12,6 +12,7 @@
 pub(crate) mod aside;
 pub(crate) mod cache;
 pub(crate) mod copy;
+pub(crate) mod direct;
 pub(crate) mod disk;
 pub(crate) mod lock;
 pub(crate) mod pages;
@@ -96,7 +97,7 @@ fn check_locked(
     }
     let unwritten =
         "the end of the log could not be written again, which is needed before anything is said of it";
-    rewrite::rewrite(db, &walk, head, from).map_err(io_error(&path, unwritten))?;
+    rewrite::rewrite((&path, db), &walk, head, from).map_err(io_error(&path, unwritten))?;
     walk.add_to(&mut table);
     if table.stable.is_some_and(|stable| stable != from) {
         let failed = "the page table of the database could not be written";

@@ -1,7 +1,6 @@
 //! Opening a log: refusals, checks, and what is made durable before the first append.
 
 use std::fs::OpenOptions;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -23,8 +22,11 @@ use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::{Sink as _, Tail};
 use crate::engine::{halt, keys};
 use crate::limits::WRITER_QUEUE_APPENDS;
-use crate::sled::database::{PARTITION, damaged, head_error, open_database, refuse_blobs, sled_error};
+use crate::sled::database::{
+    PARTITION, damaged, head_error, open_database, panicked, refuse_blobs, sled_error,
+};
 use crate::sled::dir::{DATA_FILE, LogHeader, io_error};
+use crate::sled::fence::{Fenced, fenced};
 use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
 use crate::sled::options::SledOptions;
@@ -65,11 +67,15 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let proven = head.as_ref().map(|head| head.position);
     let mut guarded = guard::check_files(dir, head.as_ref(), header.durability)?;
     halt::pass("guarded");
-    let opened = open_database(dir, options).and_then(|db| {
+    let opened = fenced(|| {
+        let db = open_database(dir, options)?;
+        // Dropped last, wherever the opening ends.
+        let _last = Fenced::new(db.clone());
         halt::pass("opened by sled");
         tip::check(dir, guarded.tip.as_ref())?;
         start((dir, header, options), head, db, &mut guarded)
     });
+    let opened = opened.unwrap_or_else(|why| Err(panicked(dir, why)));
     let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // The directory is free as soon as the error is returned; a second error is less important than the
@@ -123,6 +129,7 @@ fn start(
         meta,
         durability: header.durability,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
+        sync_failed: None,
         dir: dir.to_owned(),
         db,
     };
@@ -157,10 +164,7 @@ fn load_index(
         // The whole log is then scanned, its chains included.
         return index::forget(meta).map(|()| None).map_err(|error| sled_error(dir, &error));
     }
-    let load = AssertUnwindSafe(|| index::load(meta, blocks, log));
-    let loaded =
-        catch_unwind(load).unwrap_or_else(|_| Err("the database panicked while it was read".to_owned()));
-    match loaded {
+    match fenced(|| index::load(meta, blocks, log)).and_then(|loaded| loaded) {
         Ok(Some(kept)) => Ok(Some(kept)),
         // Blocks without a watermark were left by a process that died before it wrote its first.
         Ok(None) => Ok(None),
@@ -207,7 +211,9 @@ fn spawn(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(io_error(dir, "the runtime of the writer could not be created"))?;
     let writer_shared = Arc::clone(&shared);
-    let work = move || runtime.block_on(Writer::new(sink, writer_shared, tail).run(jobs));
+    let work = move || {
+        fenced(|| runtime.block_on(Writer::new(sink, writer_shared, tail).run(jobs))).and_then(|ended| ended)
+    };
     let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
         dir: dir.to_owned(),
@@ -217,7 +223,7 @@ fn spawn(
         slots: StreamSlots::default(),
         queue,
         notes: Vec::new(),
-        trees: RwLock::new(Some(trees)),
+        trees: RwLock::new(Some(Fenced::new(trees))),
         writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer thread could not be started"))?)),
     })
 }
@@ -235,7 +241,7 @@ fn scan(
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
 ) -> Result<Scan, OpenError> {
-    let read = AssertUnwindSafe(|| {
+    let read = || {
         let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
         // Ends at the first error: sled's iterator would repeat it forever.
@@ -244,8 +250,8 @@ fn scan(
             scan.take(&key, &bytes).map_err(|error| scan_error(dir, error))?;
         }
         Ok(scan)
-    });
-    catch_unwind(read).unwrap_or_else(|_| Err(damaged(dir, "the database panicked while the log was read")))
+    };
+    fenced(read).unwrap_or_else(|why| Err(panicked(dir, why)))
 }
 
 /// The end of the chunks.
@@ -258,7 +264,7 @@ struct ChunkTail {
 
 /// Reads the chunks from their end back to the first one whose record is in the log.
 fn chunk_tail(dir: &Path, chunks: &Tree, head: Position) -> Result<ChunkTail, OpenError> {
-    let read = AssertUnwindSafe(|| {
+    let read = || {
         let mut tail = ChunkTail { leftover: 0..0, last_spaced: None };
         let mut end = None;
         for item in chunks.iter().rev() {
@@ -281,9 +287,8 @@ fn chunk_tail(dir: &Path, chunks: &Tree, head: Position) -> Result<ChunkTail, Op
         }
         tail.leftover = 0..end.unwrap_or_default();
         Ok(tail)
-    });
-    catch_unwind(read)
-        .unwrap_or_else(|_| Err(damaged(dir, "the database panicked while the chunks were read")))
+    };
+    fenced(read).unwrap_or_else(|why| Err(panicked(dir, why)))
 }
 
 /// Returns the fields of the header as the tree `meta` has them.

@@ -103,6 +103,7 @@ impl Disk {
             }
             Deed::MadeDir { name } => self.dirs.push(name.clone()),
             Deed::Synced { name } => self.sync(name, call.began),
+            Deed::SyncFailed { name } => self.file(name).pending.clear(),
             Deed::Said(_) => {}
         }
     }

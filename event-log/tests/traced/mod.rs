@@ -35,6 +35,8 @@ pub(crate) enum Deed {
     MadeDir { name: String },
     /// A file's data was synced, or a directory's names.
     Synced { name: String },
+    /// A sync reported an error: what was not synced before is not on the disk, and will not be written again.
+    SyncFailed { name: String },
     /// The child printed a line.
     Said(String),
 }
@@ -64,10 +66,17 @@ pub(crate) fn strace_works() -> bool {
 
 /// Runs this test binary as the child, and returns its calls that concern `dir`.
 pub(crate) fn watch(dir: &Path, work: &str) -> Vec<Call> {
+    watch_with(dir, work, &[])
+}
+
+/// Runs this test binary as the child with more arguments for strace, and returns its calls that concern `dir`.
+pub(crate) fn watch_with(dir: &Path, work: &str, more: &[&str]) -> Vec<Call> {
     let base = tempfile::tempdir().unwrap();
     let out = base.path().join("trace");
     let status = Command::new("strace")
-        .args(["-f", "-y", "-s", "100000000", "-e", &format!("trace={CALLS}"), "-e", "signal=none", "-o"])
+        .args(["-f", "-y", "-s", "100000000", "-e", &format!("trace={CALLS}"), "-e", "signal=none"])
+        .args(more)
+        .arg("-o")
         .arg(&out)
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", ENTRY, "--nocapture", "--test-threads=1"])

@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// Writes, overwrites and removes, so that pages are moved and given up, and segments are used again.
-    fn work(db: &::sled::Db, dice: &mut u64, rounds: u32) {
+    fn work(db: &::sled::Db, dice: &mut u64, rounds: usize) {
         let mut roll = || {
             *dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             *dice >> 33
@@ -222,7 +222,7 @@ mod tests {
             if roll() % 4 == 0 {
                 tree.remove(key).unwrap();
             } else {
-                let bytes = usize::try_from([9, 500, 20_000, 60_000][roll() as usize % 4]).unwrap();
+                let bytes = [9, 500, 20_000, 60_000][usize::try_from(roll() % 4).unwrap()];
                 tree.insert(key, vec![1; bytes]).unwrap();
             }
         }
@@ -237,12 +237,12 @@ mod tests {
 
     #[test]
     fn a_page_table_is_byte_for_byte_the_one_that_sled_makes() {
-        for seed in 0..12 {
+        for seed in 0..12_usize {
             let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-            let (dir, mut dice, mut before) = (dir.path(), seed, None);
-            for life in 0..4 {
+            let (dir, mut dice, mut before) = (dir.path(), seed as u64, None);
+            for life in 0..4_usize {
                 let db = open(dir);
-                work(&db, &mut dice, [3, 700, 90, 1][(seed + life) as usize % 4]);
+                work(&db, &mut dice, [3, 700, 90, 1][(seed + life) % 4]);
                 close(db, dir);
                 let from_zero = our_table(dir, None);
                 let table = our_table(dir, before.as_ref());

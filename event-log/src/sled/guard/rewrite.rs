@@ -1,21 +1,28 @@
 //! Writing the end of the log once more. After a failed write the operating system may keep data in memory that
 //! it never wrote to the disk and will not try to write again, so that reading the data back proves nothing.
-//! What no `HEAD` vouches for is therefore written again and synced before anything is said of it.
+//! What no `HEAD` vouches for is therefore written again, past the cache, before anything is said of it.
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 
 use proto_events::id::Position;
 
 use crate::engine::head::Head;
-use crate::sled::guard::disk::{read_segment, write_at};
+use crate::sled::guard::direct::write_again;
+use crate::sled::guard::disk::read_segment;
 use crate::sled::guard::segment::{HEADER_BYTES, Messages, SEGMENT_LSN};
 use crate::sled::guard::tear::decode_value;
 use crate::sled::guard::walk::Walk;
 
 /// Writes the log again from the value that `HEAD` names on, and syncs it. Without that value everything after
 /// `from` is written, the lsn of a snapshot: those are made of synced data only.
-pub(crate) fn rewrite(db: &File, walk: &Walk, head: Option<&Head>, from: u64) -> io::Result<()> {
+pub(crate) fn rewrite(
+    (path, db): (&Path, &File),
+    walk: &Walk,
+    head: Option<&Head>,
+    from: u64,
+) -> io::Result<()> {
     let proven = head.map_or(Position(0), |head| head.position);
     let mut first = (0, 0);
     for (number, segment) in walk.segments.iter().enumerate().rev() {
@@ -26,15 +33,13 @@ pub(crate) fn rewrite(db: &File, walk: &Walk, head: Option<&Head>, from: u64) ->
             break;
         }
     }
+    let written = walk.segments.iter().zip(&walk.ends).enumerate().skip(first.0);
+    let places = written.map(|(number, (segment, end))| {
+        let begin = if number == first.0 { first.1.min(end.at) } else { 0 };
+        segment.offset + begin as u64..segment.offset + end.at as u64
+    });
     // In the log's order, so that a crash leaves no hole.
-    for (number, (segment, end)) in walk.segments.iter().zip(&walk.ends).enumerate().skip(first.0) {
-        let begin = if number == first.0 { first.1 } else { 0 };
-        let bytes = read_segment(db, segment.offset)?;
-        if let Some(rest) = bytes.get(begin..end.at) {
-            write_at(db, rest, segment.offset + begin as u64)?;
-        }
-    }
-    db.sync_all()
+    write_again(path, db, &places.collect::<Vec<_>>())
 }
 
 /// Returns the offset of the last value of a segment that begins at or before this position, if it has one.

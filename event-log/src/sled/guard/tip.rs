@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(Tip::parse(&tip.to_bytes()), Some(tip.clone()));
         assert!(check(dir.path(), Some(&tip)).is_ok());
 
-        write_at(&open(), &[0; 20_000], 0).unwrap();
+        write_at(&open(), &vec![0; 20_000], 0).unwrap();
         assert!(check(dir.path(), Some(&tip)).is_err());
         recover(dir.path());
         assert_eq!(std::fs::read(dir.path().join(DATA_FILE)).unwrap(), bytes);
@@ -178,7 +178,7 @@ mod tests {
         let tip = Tip { lsn: 0, ..tip };
         // The header of another segment, as sled writes it.
         let mut other = vec![0; 4];
-        other.extend((4 * SEGMENT_BYTES as u64 ^ 0x7fff_ffff_ffff_ffff).to_le_bytes());
+        other.extend(((4 * SEGMENT_BYTES as u64) ^ 0x7fff_ffff_ffff_ffff).to_le_bytes());
         other.extend([0; 8]);
         let crc = !crc32fast::hash(&other[4..]);
         other[..4].copy_from_slice(&crc.to_le_bytes());
