@@ -52,7 +52,7 @@ fn the_child_whose_disk_goes_bad() {
         }
         "look" => {
             store.close().unwrap_err();
-            format!("{:?}", SledDamaged::open(&log).map(|damaged| drop(damaged)))
+            format!("{:?}", SledDamaged::open(&log).map(drop))
         }
         "unwind" => {
             let unwound = std::thread::spawn(move || {

@@ -25,7 +25,7 @@ use crate::limits::WRITER_QUEUE_APPENDS;
 use crate::sled::database::{
     PARTITION, damaged, head_error, open_database, panicked, refuse_blobs, sled_error,
 };
-use crate::sled::dir::{DATA_FILE, LogHeader, io_error};
+use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
 use crate::sled::fence::{Fenced, fenced};
 use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
@@ -59,6 +59,7 @@ impl SledStore {
 /// Opens or creates the log in `dir`.
 pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
     let header = dir::claim(dir, options)?;
+    let _opening = Opening::begin(dir);
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
     let options = SledOptions { durability: Some(header.durability), create: false, ..options };
     refuse_blobs(dir)?;
@@ -108,7 +109,7 @@ fn start(
     let mut scan = scan(dir, &log, (kept, next_block), head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
     tip::forget(dir).map_err(io_error(dir, "the copy of the log's end could not be removed"))?;
-    let epoch = raise_epoch(dir, &meta, header, scan.index.next_ordinal() == 0)?;
+    let epoch = raise_epoch((dir, &meta), header, &scan, &mut guarded.notes)?;
     for ordinal in leftover {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
@@ -145,11 +146,12 @@ fn start(
         sync_all(&sink).map_err(io_error(dir, "the index could not be made durable"))?;
     }
     halt::pass("head written");
-    Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let trees = Trees { log, chunks, blocks: sink.blocks.clone() };
-    spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
+    let store = spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)?;
+    store.holder.write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
+    Ok(store)
 }
 
 /// Loads the kept index, unless there is none or it does not match the log.
@@ -218,6 +220,7 @@ fn spawn(
     Ok(SledStore {
         dir: dir.to_owned(),
         header,
+        holder: Holder::this(),
         options,
         shared,
         slots: StreamSlots::default(),
@@ -302,7 +305,13 @@ pub(crate) fn header_fields(header: LogHeader) -> [(&'static str, Vec<u8>); 3] {
 }
 
 /// Raises the epoch, and writes or compares the other fields of the tree `meta`. Durable with the next flush.
-fn raise_epoch(dir: &Path, meta: &Tree, header: LogHeader, empty: bool) -> Result<u64, OpenError> {
+fn raise_epoch(
+    (dir, meta): (&Path, &Tree),
+    header: LogHeader,
+    scan: &Scan,
+    notes: &mut Vec<OpenNote>,
+) -> Result<u64, OpenError> {
+    let empty = scan.index.next_ordinal() == 0;
     let get = |key: &str| meta.get(key).map_err(|error| sled_error(dir, &error));
     let set = |key: &str, value: &[u8]| meta.insert(key, value).map_err(|error| sled_error(dir, &error));
     // A first opening that a power failure cut short may have left only some of them. No append was
@@ -326,7 +335,13 @@ fn raise_epoch(dir: &Path, meta: &Tree, header: LogHeader, empty: bool) -> Resul
         }
         _ => return Err(damaged(dir, "its epoch is missing")),
     };
-    let epoch = before.checked_add(1).ok_or_else(|| damaged(dir, "its epoch is the largest possible one"))?;
+    if before < scan.epoch {
+        notes.push(OpenNote::EpochBehind { database: before, records: scan.epoch });
+    }
+    let epoch = before
+        .max(scan.epoch)
+        .checked_add(1)
+        .ok_or_else(|| damaged(dir, "its epoch is the largest possible one"))?;
     set("epoch", &epoch.to_be_bytes())?;
     Ok(epoch)
 }

@@ -34,6 +34,8 @@ use crate::sled::sink::Trees;
 pub struct SledStore {
     pub(crate) dir: PathBuf,
     pub(crate) header: LogHeader,
+    /// This process, as the file `holder` names it.
+    pub(crate) holder: Holder,
     /// Options for a reopening, with the log's own durability. If the log is gone, no new one is created in
     /// its place.
     pub(crate) options: SledOptions,
@@ -210,7 +212,7 @@ impl EventStore for SledStore {
         let ended = writer.join().unwrap_or_else(|_| Err("the writer panicked".to_owned()));
         self.shared.end_feeds();
         let trees = self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
-        Holder::remove(&self.dir);
+        self.holder.remove(&self.dir);
         let dropped = trees.map_or(Ok(()), Fenced::end);
         dir::await_release(&self.dir).map_err(|why| CloseError::StillHeld { why })?;
         match (self.shared.poisoned.get(), ended, dropped) {

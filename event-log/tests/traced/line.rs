@@ -198,6 +198,8 @@ fn deed(raw: &Raw<'_>, dir: &str, places: &mut Places) -> Option<Deed> {
         "ftruncate" => Some(Deed::Cut { file: behind(0)?, bytes: number(1) }),
         "rename" => Some(Deed::Renamed { from: named(0)?, to: named(1)? }),
         "renameat" | "renameat2" => Some(Deed::Renamed { from: named(1)?, to: named(3)? }),
+        "link" => Some(Deed::Linked { from: named(0)?, to: named(1)? }),
+        "linkat" => Some(Deed::Linked { from: named(1)?, to: named(3)? }),
         "unlink" | "rmdir" => Some(Deed::Removed { name: named(0)? }),
         "unlinkat" => Some(Deed::Removed { name: named(1)? }),
         "mkdir" => Some(Deed::MadeDir { name: named(0)? }),

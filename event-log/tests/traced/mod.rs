@@ -29,6 +29,8 @@ pub(crate) enum Deed {
     Cut { file: String, bytes: u64 },
     /// A file was renamed.
     Renamed { from: String, to: String },
+    /// A file got another name.
+    Linked { from: String, to: String },
     /// A name was removed.
     Removed { name: String },
     /// A directory was created.
