@@ -101,15 +101,19 @@ fn of_processes_that_create_one_directory_at_once_one_wins_and_the_others_are_to
     let (mut held, mut bad) = (0, Vec::new());
     for round in 0..60 {
         let dir = root.path().join(format!("parent-{round}/log"));
-        openers.iter_mut().for_each(|opener| opener.tell(dir.to_str().unwrap()));
+        for opener in &mut openers {
+            opener.tell(dir.to_str().unwrap());
+        }
         let answers: Vec<_> = openers.iter_mut().map(Opener::answer).collect();
         held += answers.iter().filter(|answer| *answer == "held").count();
         let won = answers.iter().filter(|answer| *answer == "opened").count();
         if won != 1 || answers.iter().any(|answer| answer.starts_with("OTHER")) {
             bad.push(format!("round {round}: {answers:?}"));
         }
-        openers.iter_mut().for_each(|opener| opener.tell("close"));
-        openers.iter_mut().for_each(|opener| assert_eq!(opener.answer(), "closed"));
+        for opener in &mut openers {
+            opener.tell("close");
+            assert_eq!(opener.answer(), "closed");
+        }
         match SledStore::open(&dir) {
             Ok(store) => {
                 assert_eq!((check_log(&store), store.notes()), (1, &[][..]), "round {round}");

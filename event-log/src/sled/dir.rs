@@ -261,8 +261,9 @@ pub fn blob_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Waits until sled's threads have released the directory, so that it can be opened again at once.
-pub(crate) fn await_release(dir: &Path) -> Result<(), String> {
+/// Waits until sled's threads have released the directory, so that it can be opened again at once, or until
+/// another process is known to have it.
+pub(crate) fn await_release(dir: &Path, is_taken: impl Fn() -> bool) -> Result<(), String> {
     // If the directory was removed, no lock is held.
     let Ok(file) = File::open(dir.join(DATA_FILE)) else {
         return Ok(());
@@ -271,6 +272,7 @@ pub(crate) fn await_release(dir: &Path) -> Result<(), String> {
     loop {
         match file.try_lock() {
             Ok(()) => return file.unlock().map_err(|error| error.to_string()),
+            Err(TryLockError::WouldBlock) if is_taken() => return Ok(()),
             Err(TryLockError::WouldBlock) if since.elapsed() < RELEASE_WITHIN => {
                 std::thread::sleep(Duration::from_millis(1));
             }

@@ -133,7 +133,7 @@ impl SledImport {
         let dropped = Fenced::new(sink).end();
         dropped.map_err(|why| head_error(&self.dir, why))?;
         refuse_blobs(&self.dir)?;
-        let released = dir::await_release(&self.dir);
+        let released = dir::await_release(&self.dir, || false);
         released.map_err(|why| head_error(&self.dir, why))?;
         dir::end_import(&self.dir, self.header)?;
         self.finished = true;
@@ -147,7 +147,7 @@ impl Drop for SledImport {
             return;
         }
         drop(self.writer.take().map(Fenced::new));
-        let released = dir::await_release(&self.dir);
+        let released = dir::await_release(&self.dir, || false);
         let undone = released
             .and_then(|()| dir::undo_import(&self.dir, self.created).map_err(|error| error.to_string()));
         if let Err(why) = undone {

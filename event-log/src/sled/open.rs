@@ -81,7 +81,7 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // The directory is free as soon as the error is returned; a second error is less important than the
         // first.
-        let _ = dir::await_release(dir);
+        let _ = dir::await_release(dir, || false);
         tip::recover(dir);
     }
     opened

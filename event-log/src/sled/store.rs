@@ -214,7 +214,8 @@ impl EventStore for SledStore {
         let trees = self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
         self.holder.remove(&self.dir);
         let dropped = trees.map_or(Ok(()), Fenced::end);
-        dir::await_release(&self.dir).map_err(|why| CloseError::StillHeld { why })?;
+        let is_taken = || Holder::read(&self.dir).is_some_and(|holder| holder != self.holder);
+        dir::await_release(&self.dir, is_taken).map_err(|why| CloseError::StillHeld { why })?;
         match (self.shared.poisoned.get(), ended, dropped) {
             (Some(why), ..) => Err(CloseError::Poisoned { why: why.clone() }),
             (None, Err(why), _) => Err(CloseError::Head { why }),
