@@ -12,6 +12,7 @@ pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod open;
 pub(crate) mod options;
+pub(crate) mod remains;
 pub(crate) mod scan;
 pub(crate) mod sink;
 pub(crate) mod sizes;
@@ -21,6 +22,7 @@ pub use damaged::SledDamaged;
 pub use dir::{LogHeader, blob_files, log_header};
 pub use import::SledImport;
 pub use options::SledOptions;
+pub use remains::SledRemains;
 pub use sizes::TreeSize;
 pub use store::SledStore;
 

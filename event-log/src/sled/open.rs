@@ -20,7 +20,7 @@ use crate::engine::spacer::Spacer;
 use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::{Sink as _, Tail};
-use crate::engine::{halt, keys};
+use crate::engine::{halt, keys, reading};
 use crate::limits::WRITER_QUEUE_APPENDS;
 use crate::sled::database::{
     PARTITION, damaged, head_error, open_database, panicked, refuse_blobs, sled_error,
@@ -247,14 +247,26 @@ fn scan(
     let read = || {
         let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
+        let after = |scan: &Scan, error| after_last_sound(log, scan, error);
         // Ends at the first error: sled's iterator would repeat it forever.
         for item in log.range(value_key(from)..) {
-            let (key, bytes) = item.map_err(|error| sled_error(dir, &error))?;
-            scan.take(&key, &bytes).map_err(|error| scan_error(dir, error))?;
+            let (key, bytes) = item.map_err(|error| after(&scan, sled_error(dir, &error)))?;
+            let taken = scan.take(&key, &bytes);
+            taken.map_err(|error| after(&scan, scan_error(dir, error)))?;
         }
         Ok(scan)
     };
     fenced(read).unwrap_or_else(|why| Err(panicked(dir, why)))
+}
+
+/// Adds to an error about damage the last record that was read before it.
+fn after_last_sound(log: &Tree, scan: &Scan, error: OpenError) -> OpenError {
+    let OpenError::Corrupt { path, mut what } = error else { return error };
+    let last = scan.index.last().and_then(|(ordinal, _)| log.get(value_key(ordinal)).ok()?);
+    if let Some(sound) = last.and_then(|value| reading::last_record_in(&value)) {
+        what = format!("{what}; {sound}");
+    }
+    OpenError::Corrupt { path, what }
 }
 
 /// The end of the chunks.

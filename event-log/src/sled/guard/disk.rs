@@ -5,12 +5,30 @@ use std::io;
 
 use crate::sled::guard::segment::SEGMENT_BYTES;
 
+/// Bytes that are read at once where a larger piece could not be read.
+const BLOCK_BYTES: usize = 4096;
+
 /// Reads the segment at an offset, as far as the file has it.
 pub(crate) fn read_segment(db: &File, offset: u64) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; SEGMENT_BYTES];
     let filled = read_up_to(db, &mut bytes, offset)?;
     bytes.truncate(filled);
     Ok(bytes)
+}
+
+/// Reads what can be read of the segment at an offset. Returns zeros for the rest, and their number.
+pub(crate) fn read_readable(db: &File, offset: u64) -> (Vec<u8>, u64) {
+    if let Ok(segment) = read_segment(db, offset) {
+        return (segment, 0);
+    }
+    let (mut bytes, mut unreadable) = (vec![0; SEGMENT_BYTES], 0);
+    for (number, block) in bytes.chunks_mut(BLOCK_BYTES).enumerate() {
+        if read_up_to(db, block, offset + (number * BLOCK_BYTES) as u64).is_err() {
+            block.fill(0);
+            unreadable += block.len() as u64;
+        }
+    }
+    (bytes, unreadable)
 }
 
 /// Reads as many bytes as there are, up to the size of the buffer.

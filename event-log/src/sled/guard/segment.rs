@@ -96,7 +96,8 @@ pub(crate) struct Message<'a> {
     kind: u8,
     /// The number of the segment for which the message was written.
     pub(crate) number: u64,
-    page: u64,
+    /// The page that the message is about.
+    pub(crate) page: u64,
     body: &'a [u8],
     /// The offset of the message.
     pub(crate) at: usize,
@@ -129,6 +130,19 @@ impl<'a> Message<'a> {
         })
     }
 
+    /// Returns the key that the message removes, if it removes one.
+    pub(crate) fn removed(&self) -> Option<&'a [u8]> {
+        let (1, rest) = (*self.body.first()?, self.body.get(1..)?) else { return None };
+        let (length, used) = varint(rest).filter(|_| self.kind == INLINE_LINK)?;
+        rest.get(used..)?.get(..usize::try_from(length).ok()?)
+    }
+
+    /// Returns the keys and values of the leaf that the message writes as a whole, if it writes one.
+    pub(crate) fn leaf(&self) -> Vec<(&'a [u8], &'a [u8])> {
+        let body = if self.kind == INLINE_NODE { self.body } else { &[] };
+        leaf(body).unwrap_or_default()
+    }
+
     /// Returns key and value, if the message sets one in a tree.
     pub(crate) fn set(&self) -> Option<(&'a [u8], &'a [u8])> {
         let (0, rest) = (*self.body.first()?, self.body.get(1..)?) else { return None };
@@ -140,6 +154,37 @@ impl<'a> Message<'a> {
         let (length, used) = varint(rest)?;
         Some((key, rest.get(used..)?.get(..usize::try_from(length).ok()?)?))
     }
+}
+
+/// Decodes a leaf: next page, merged page, two bytes, its first and its last key, kind 0, the number of keys, the
+/// keys, the values.
+fn leaf(mut body: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    take_number(&mut body)?;
+    take_number(&mut body)?;
+    body = body.get(2..)?;
+    take_text(&mut body)?;
+    take_text(&mut body)?;
+    let (kind, rest) = body.split_first()?;
+    body = rest;
+    if *kind != 0 {
+        return None;
+    }
+    let count = take_number(&mut body)?;
+    let keys: Vec<_> = (0..count).map(|_| take_text(&mut body)).collect::<Option<_>>()?;
+    keys.into_iter().map(|key| Some((key, take_text(&mut body)?))).collect()
+}
+
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let (value, used) = varint(bytes)?;
+    *bytes = bytes.get(used..)?;
+    Some(value)
+}
+
+fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(take_number(bytes)?).ok()?;
+    let (text, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(text)
 }
 
 /// Decodes sled's varint, and returns the number of bytes it takes.

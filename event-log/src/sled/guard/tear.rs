@@ -10,7 +10,7 @@ use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::api::note::OpenNote;
 use crate::engine::head::Head;
-use crate::engine::reading::located_records;
+use crate::engine::reading::{last_record_in, located_records};
 use crate::engine::value::Value;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::aside;
@@ -25,6 +25,8 @@ pub(crate) struct Tear {
     rest: Vec<Segment>,
     /// The offset of the tear in the first of these segments.
     at: usize,
+    /// The last record before the tear, in words.
+    sound: Option<String>,
     /// The proof that the data after the tear had been durable, if there is one.
     proof: Option<String>,
 }
@@ -33,7 +35,7 @@ pub(crate) struct Tear {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FoundValue {
     pub(crate) first: Position,
-    next: Position,
+    pub(crate) next: Position,
     begins_group: bool,
 }
 
@@ -60,9 +62,10 @@ pub(crate) fn find(
         } else if segment.lsn.saturating_add(end.at as u64) < from {
             Some("the database was opened after that part was written".to_owned())
         } else {
-            proof(before, &after, head, durability)
+            proof(before.as_ref().map(|(next, _)| *next), &after, head, durability)
         };
-        return Ok(Some(Tear { rest: rest.to_vec(), at: end.at, proof }));
+        let sound = before.and_then(|(_, sound)| sound);
+        return Ok(Some(Tear { rest: rest.to_vec(), at: end.at, sound, proof }));
     }
     Ok(None)
 }
@@ -78,15 +81,26 @@ fn lost(segment: &Segment, next: &Segment, rest: &[Segment]) -> bool {
         && (segment.offset..next.offset).step_by(SEGMENT_BYTES).skip(1).any(|place| !reused(place))
 }
 
-/// Returns the position after the last value before the tear, if there is one in the segments read.
-fn before(db: &File, whole: &[Segment], torn: Segment, at: usize) -> io::Result<Option<Position>> {
+/// Returns the position after the last value before the tear, and its last record in words, if there is one in the
+/// segments read.
+fn before(
+    db: &File,
+    whole: &[Segment],
+    torn: Segment,
+    at: usize,
+) -> io::Result<Option<(Position, Option<String>)>> {
     for (segment, end) in
         std::iter::once((&torn, at)).chain(whole.iter().rev().map(|segment| (segment, SEGMENT_BYTES)))
     {
         let bytes = read_segment(db, segment.offset)?;
         let bytes = bytes.get(..end).unwrap_or(&bytes);
-        if let Some(last) = values(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES).last() {
-            return Ok(Some(last.next));
+        let messages = Messages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+        let values = messages.filter_map(|message| {
+            let set = message.set()?;
+            Some((decode_value(set)?.next, set.1))
+        });
+        if let Some((next, value)) = values.last() {
+            return Ok(Some((next, last_record_in(value))));
         }
     }
     Ok(None)
@@ -109,10 +123,6 @@ fn after(db: &File, rest: &[Segment], at: usize) -> io::Result<Vec<FoundValue>> 
         }
     }
     Ok(found)
-}
-
-fn values(segment: &[u8], number: u64, from: usize) -> Vec<FoundValue> {
-    Messages::of(segment, number, from).filter_map(|message| decode_value(message.set()?)).collect()
 }
 
 /// Decodes a value of the tree `log`, if it is one. sled omits the common prefix of a page's keys from the
@@ -162,6 +172,7 @@ pub(crate) fn mend(dir: &Path, db: &File, tear: &Tear, notes: &mut Vec<OpenNote>
     let torn_at = torn.offset + tear.at as u64;
     if let Some(proof) = &tear.proof {
         let what = format!("the file `{DATA_FILE}` is damaged from byte {torn_at} on: {proof}");
+        let what = tear.sound.as_ref().map_or(what.clone(), |sound| format!("{what}; {sound}"));
         return Err(OpenError::Corrupt { path: dir.to_owned(), what });
     }
     let path = dir.join(DATA_FILE);
