@@ -24,7 +24,10 @@ pub(crate) fn salvage(args: &SalvageArgs, screen: &mut Screen) -> Result<Answer,
             screen.line(&format!("missing: positions {first} to {last}"))?;
         }
         if report.unreadable_bytes > 0 {
-            screen.line(&format!("the disk could not read {}", count(report.unreadable_bytes, "byte", "bytes")))?;
+            screen.line(&format!(
+                "the disk could not read {}",
+                count(report.unreadable_bytes, "byte", "bytes")
+            ))?;
         }
     }
     note(&format!("next: taskreel verify --file {}", args.out.display()));

@@ -16,6 +16,7 @@ pub(crate) mod remains;
 pub(crate) mod scan;
 pub(crate) mod sink;
 pub(crate) mod sizes;
+pub(crate) mod snapshots;
 pub(crate) mod store;
 
 pub use damaged::SledDamaged;

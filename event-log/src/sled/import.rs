@@ -26,7 +26,7 @@ use crate::engine::spacer::Spacer;
 use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::Tail;
-use crate::limits::{GROUP_APPENDS, IMPORT_GROUP_BYTES};
+use crate::limits::{GROUP_APPENDS, IMPORT_GROUP_BYTES, SNAPSHOT_EVERY_BYTES};
 use crate::sled::database::{PARTITION, head_error, open_database, refuse_blobs, sled_error};
 use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, FORMAT, LogHeader, io_error};
@@ -35,6 +35,7 @@ use crate::sled::index::BLOCKS_TREE;
 use crate::sled::open::header_fields;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::{SledSink, sync_all};
+use crate::sled::snapshots::Snapshots;
 
 /// A log that is being imported. Dropped before it is finished, it leaves the directory as it was found.
 pub struct SledImport {
@@ -180,6 +181,7 @@ fn fresh_sink(dir: &Path, durability: Durability) -> Result<SledSink, OpenError>
         durability,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
         sync_failed: None,
+        snapshots: Snapshots::new(dir, SNAPSHOT_EVERY_BYTES),
         dir: dir.to_owned(),
         db,
     })

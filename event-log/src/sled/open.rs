@@ -32,6 +32,7 @@ use crate::sled::index::{BLOCKS_TREE, KeptIndex};
 use crate::sled::options::SledOptions;
 use crate::sled::scan::{Scan, ScanError};
 use crate::sled::sink::{SledSink, Trees, sync_all};
+use crate::sled::snapshots::Snapshots;
 use crate::sled::store::SledStore;
 use crate::sled::{dir, guard, index};
 
@@ -131,6 +132,7 @@ fn start(
         durability: header.durability,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
         sync_failed: None,
+        snapshots: Snapshots::new(dir, options.snapshot_every_bytes),
         dir: dir.to_owned(),
         db,
     };

@@ -132,7 +132,7 @@ impl Found {
             let removed = self.removed.entry((message.page, key.to_vec())).or_default();
             *removed = lsn.max(*removed);
         }
-        let pairs = message.set().map(|pair| vec![pair]).unwrap_or_else(|| message.leaf());
+        let pairs = message.set().map_or_else(|| message.leaf(), |pair| vec![pair]);
         for (key, value) in pairs {
             // Both are pieces of one buffer.
             let from = value.as_ptr().addr() - segment.as_ptr().addr();

@@ -17,6 +17,7 @@ use crate::engine::writer::sink::Sink;
 use crate::engine::{files, halt};
 use crate::sled::fence::{fenced, is_io};
 use crate::sled::index::WATERMARK;
+use crate::sled::snapshots::Snapshots;
 
 /// The trees that readers use. While a handle is alive, the directory stays locked.
 pub(crate) struct Trees {
@@ -41,6 +42,7 @@ pub(crate) struct SledSink {
     /// The first sync that failed. The operating system reports such a failure once.
     pub(crate) sync_failed: Option<String>,
     pub(crate) dir: PathBuf,
+    pub(crate) snapshots: Snapshots,
 }
 
 impl Values for Trees {
@@ -137,18 +139,21 @@ impl SledSink {
 impl Sink for SledSink {
     fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
         halt::pass("value");
+        self.snapshots.count(value.len());
         put(&self.log, &mut self.spacer, ordinal, value)
     }
 
     fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
         halt::pass("chunk");
+        self.snapshots.count(value.len());
         put(&self.chunks, &mut self.chunk_spacer, ordinal, value)
     }
 
     fn sync(&mut self) -> Result<(), String> {
         let synced = self.flush_and_sync();
-        if let Err(why) = &synced {
-            self.sync_failed.get_or_insert_with(|| why.clone());
+        match &synced {
+            Ok(()) => self.snapshots.begin_if_due(),
+            Err(why) => drop(self.sync_failed.get_or_insert_with(|| why.clone())),
         }
         synced
     }

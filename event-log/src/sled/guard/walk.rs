@@ -51,6 +51,26 @@ impl Walk {
         Self { segments, ends }
     }
 
+    /// Keeps the segments up to the first one that is not filled or does not follow: the others are being written.
+    pub(crate) fn filled(self) -> Self {
+        let tail = self.tail();
+        let (mut segments, mut ends): (Vec<Segment>, Vec<End>) = (Vec::new(), Vec::new());
+        for (segment, mut end) in self.segments.into_iter().zip(self.ends) {
+            let follows = segments.last().is_none_or(|last| last.lsn + SEGMENT_LSN == segment.lsn);
+            if segment.headless || !end.full || (segment.lsn > tail && !follows) {
+                break;
+            }
+            // The next one is begun, so that the padding of this one stays.
+            end.last_at = SEGMENT_BYTES;
+            segments.push(segment);
+            ends.push(end);
+        }
+        // The last one may still be the last of the log, whose padding is overwritten by the next opening.
+        segments.pop();
+        ends.pop();
+        Self { segments, ends }
+    }
+
     /// Returns the first lsn of the segments of which sled accepts none after a missing one.
     pub(crate) fn tail(&self) -> u64 {
         let stable = self.segments.iter().map(|segment| segment.stable).max();
