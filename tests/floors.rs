@@ -119,6 +119,7 @@ const COMMAND_LINE: Floors = &[
     ("decide", &["args", "dirs", "print", "running"]),
     ("doctor", &["args", "dirs", "print"]),
     ("import", &["args", "dirs", "print"]),
+    ("salvage", &["args", "print"]),
 ];
 
 /// Crates that stay inside, and the only places that may name them.

@@ -188,6 +188,12 @@ pub(crate) enum Command {
     /// The directory must be new or empty. Each record is checked; if a line is damaged or missing, nothing
     /// is imported. The new log can be appended to; exported before that, it gives the same file again.
     Import(ImportArgs),
+    /// Write what is sound in a physically damaged log into an export; exit 1 if anything is missing
+    ///
+    /// Every value whose checksum is right is written, and the positions that are missing are listed. The log's
+    /// directory is only read. `verify --file OUT` examines the export; `import` refuses one with gaps.
+    #[command(after_help = "Example: taskreel salvage ./taskreel-log ./salvaged.ndjson")]
+    Salvage(SalvageArgs),
 }
 
 #[derive(Debug, Args)]
@@ -239,6 +245,14 @@ pub(crate) struct ExplainArgs {
 pub(crate) struct ImportArgs {
     /// A file written by `taskreel export`; `-` is stdin
     pub(crate) file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// Directory of the damaged log
+    pub(crate) dir: PathBuf,
+    /// The export to write: a file that does not exist yet
+    pub(crate) out: PathBuf,
 }
 
 #[derive(Debug, Args)]

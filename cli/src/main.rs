@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`args`] | the arguments |
-//! | [`look`], [`doctor`] | commands that examine a log; [`mod@print`] prints their results |
+//! | [`look`], [`doctor`], [`salvage`] | commands that examine a log; [`mod@print`] prints their results |
 //! | [`decide`], [`import`] | commands that write while no system has the log open |
 //! | [`demo`], [`run`], [`tools`], [`running`] | commands that start a system |
 //! | [`dirs`], [`logging`] | the log's directory; output of spans |
@@ -20,6 +20,7 @@ pub(crate) mod look;
 pub(crate) mod print;
 pub(crate) mod run;
 pub(crate) mod running;
+pub(crate) mod salvage;
 pub(crate) mod tools;
 
 use std::process::ExitCode;
@@ -110,5 +111,6 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Stats(args) => look::stats(args, global, &mut screen(false)),
         Command::Export(args) => look::export(args, global, &mut screen(true)),
         Command::Import(args) => import::import(args, global, &mut screen(true)),
+        Command::Salvage(args) => salvage::salvage(args, &mut screen(true)),
     }
 }

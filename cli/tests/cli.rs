@@ -154,7 +154,7 @@ fn every_command_has_help_and_wrong_usage_ends_with_2() {
     assert!(place.run("--help").ended(0).out().contains("Exit codes"));
     for command in [
         "demo", "run", "ls", "show", "events", "state", "replay", "verify", "diff", "explain", "export",
-        "import",
+        "import", "salvage",
     ] {
         let help = place.run(&format!("{command} --help")).ended(0).out();
         assert!(help.contains("Usage: taskreel") && help.contains("--data-dir"), "{help}");

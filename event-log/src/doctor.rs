@@ -2,6 +2,7 @@
 //! [`sled`](crate::sled).
 
 pub(crate) mod disk;
+pub(crate) mod salvage;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -13,6 +14,7 @@ use crate::api::store::EventStore;
 use crate::audit::verify::report::{Scope, Verified};
 use crate::audit::verify::verifier;
 pub use crate::doctor::disk::{PartSize, SyncCost};
+pub use crate::doctor::salvage::{Gap, SalvageError, SalvageReport, salvage};
 use crate::engine::head::Head;
 use crate::sled::dir::{LogHeader, blob_files, log_header};
 use crate::sled::options::SledOptions;

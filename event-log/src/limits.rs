@@ -48,3 +48,11 @@ pub const READ_PAGE_STREAMS: usize = 1_024;
 
 /// Bytes of imported records that are made durable together (16 MiB): until then they are held in memory.
 pub const IMPORT_GROUP_BYTES: usize = 16 * 1024 * 1024;
+
+/// Bytes of log after which a snapshot of sled's page table is made while the log is open. A start reads the log
+/// after the last one: this much takes about a second from a slow disk.
+pub const SNAPSHOT_EVERY_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Times its own size that is written before another snapshot is made: a large one would otherwise cost more than
+/// it saves. A log of 100 GB has one of about 60 MB.
+pub const SNAPSHOT_SHARE: u64 = 8;

@@ -1,25 +1,29 @@
 //! The store in a directory, over sled 0.34.7. All code that exists because of sled is in this module, above
 //! `engine`: opening and its checks (`open`, `guard`, `scan`), the trees (`sink`, `index`), damaged logs
-//! (`damaged`), import (`import`).
+//! (`damaged`), import (`import`), its panics (`fence`).
 
 pub(crate) mod damaged;
 pub(crate) mod database;
 pub(crate) mod dir;
+pub(crate) mod fence;
 pub(crate) mod guard;
 pub(crate) mod holder;
 pub(crate) mod import;
 pub(crate) mod index;
 pub(crate) mod open;
 pub(crate) mod options;
+pub(crate) mod remains;
 pub(crate) mod scan;
 pub(crate) mod sink;
 pub(crate) mod sizes;
+pub(crate) mod snapshots;
 pub(crate) mod store;
 
 pub use damaged::SledDamaged;
 pub use dir::{LogHeader, blob_files, log_header};
 pub use import::SledImport;
 pub use options::SledOptions;
+pub use remains::SledRemains;
 pub use sizes::TreeSize;
 pub use store::SledStore;
 

@@ -255,6 +255,14 @@ pub enum CloseError {
         /// The reason.
         why: String,
     },
+    /// The database failed while it was closed, as on a disk that reports errors.
+    #[error(
+        "the log is closed, but its database failed meanwhile: {why}; check the disk before you open the log again"
+    )]
+    Database {
+        /// The reason.
+        why: String,
+    },
     /// The database did not release the directory.
     #[error("the log is closed, but the database still holds the directory: {why}")]
     StillHeld {

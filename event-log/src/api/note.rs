@@ -45,6 +45,14 @@ pub enum OpenNote {
         /// The position of the end of the kept index.
         index: Position,
     },
+    /// The database's epoch was below that of the log's records, as no process leaves it: a part of the database
+    /// may have been restored from a copy. The epoch is now above both.
+    EpochBehind {
+        /// The epoch in the database.
+        database: u64,
+        /// The epoch of the last records.
+        records: u64,
+    },
     /// The index kept beside the log did not match it, and was rebuilt.
     IndexRebuilt {
         /// The mismatch found.
@@ -78,6 +86,10 @@ impl fmt::Display for OpenNote {
             Self::HeadOlder { head, index } => write!(
                 f,
                 "HEAD was of position {head}, older than the index of position {index}: it may have been restored from a copy; the whole log was read and agrees with it"
+            ),
+            Self::EpochBehind { database, records } => write!(
+                f,
+                "the epoch of the database was {database}, below the {records} of the log's last records, as no process leaves it; it was raised above both"
             ),
             Self::IndexRebuilt { why } => write!(f, "the index was rebuilt from the log ({why})"),
         }

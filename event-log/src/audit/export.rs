@@ -36,24 +36,32 @@ pub fn export<E: From<ReadError>>(
     durability: &str,
     mut write: impl FnMut(&str) -> Result<(), E>,
 ) -> Result<Exported, E> {
-    let head = reader.head()?;
-    let header = object([
+    write(&header_line(id, durability, reader.head()?))?;
+    let mut done = Exported::default();
+    for_each_record(reader, Position(1), |stored| {
+        write(&record_line(stored))?;
+        done.records += 1;
+        done.events += stored.record.events.len() as u64;
+        Ok::<(), E>(())
+    })?;
+    Ok(done)
+}
+
+/// Returns the first line of an export.
+pub(crate) fn header_line(id: LogId, durability: &str, head: Position) -> String {
+    one_line(&object([
         ("schema", text(SCHEMA)),
         ("format", number(proto_events::codec::record::FORMAT)),
         ("log", text(&id.to_string())),
         ("durability", text(durability)),
         ("head", number(head.0)),
         ("states", states()),
-    ]);
-    write(&one_line(&header))?;
-    let mut done = Exported::default();
-    for_each_record(reader, Position(1), |stored| {
-        write(&one_line(&record_json(stored)))?;
-        done.records += 1;
-        done.events += stored.record.events.len() as u64;
-        Ok::<(), E>(())
-    })?;
-    Ok(done)
+    ]))
+}
+
+/// Returns the line of a record.
+pub(crate) fn record_line(stored: &StoredRecord) -> String {
+    one_line(&record_json(stored))
 }
 
 /// The names of all task states, for readers of the file.

@@ -42,6 +42,11 @@ pub(crate) fn chunk_value(position: Position, number: u16, chunk: &[u8]) -> Vec<
 }
 
 impl<'a> Chunk<'a> {
+    /// Returns the position of the chunk's event, and the chunk's number within the body.
+    pub(crate) fn place(&self) -> (Position, u16) {
+        (self.position, self.number)
+    }
+
     /// Checks the checksum and reads the chunk; returns what is wrong otherwise.
     pub(crate) fn open(value: &'a [u8]) -> Result<Self, String> {
         let short = || "it is shorter than the header of a chunk".to_owned();

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Ending of a file that is being written.
 pub(crate) const NEW: &str = ".new";
@@ -16,6 +17,32 @@ pub(crate) fn replace(dir: &Path, name: &str, text: &str) -> io::Result<()> {
     file.sync_all()?;
     std::fs::rename(&new, dir.join(name))?;
     sync_dir(dir)
+}
+
+/// Writes `name` in `dir`, durably and as a whole, unless there is a file of that name. Returns false if there is:
+/// of several processes at once one writes its text, and the others leave it.
+pub(crate) fn create(dir: &Path, name: &str, text: &str) -> io::Result<bool> {
+    static FILES: AtomicU32 = AtomicU32::new(0);
+    let number = FILES.fetch_add(1, Ordering::Relaxed);
+    let new = dir.join(format!("{name}.{}-{number}{NEW}", std::process::id()));
+    let mut file = File::create(&new)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    let path = dir.join(name);
+    let created = match std::fs::hard_link(&new, &path) {
+        Ok(()) => true,
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+        // A file system without links.
+        Err(_) if !path.try_exists()? => {
+            std::fs::rename(&new, &path)?;
+            sync_dir(dir)?;
+            return Ok(true);
+        }
+        Err(_) => false,
+    };
+    std::fs::remove_file(&new)?;
+    sync_dir(dir)?;
+    Ok(created)
 }
 
 /// Reads `name` in `dir`, if it exists, up to 64 KiB: no file of ours is longer.

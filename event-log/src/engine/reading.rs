@@ -110,6 +110,13 @@ impl<'a> Iterator for LocatedRecords<'a> {
     }
 }
 
+/// Names the last record of a value, for errors about what follows it; `None` if the value is not whole.
+pub(crate) fn last_record_in(bytes: &[u8]) -> Option<String> {
+    let last = located_records(bytes, 0).ok()?.last()?.ok()?;
+    let (stream, version, position) = (last.view.stream, last.view.last_version(), last.last_position());
+    Some(format!("the last sound record before it is version {version} of {stream} (position {position})"))
+}
+
 /// Reads the record in a slot. It is reached by the lengths of the records before it: checking the value's
 /// checksum would read all 60 KiB for one record, and what is returned is compared with that record's own
 /// hashes.

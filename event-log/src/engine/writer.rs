@@ -201,6 +201,10 @@ impl<S: Sink> Writer<S> {
         let index = self.shared.index.read().unwrap_or_else(PoisonError::into_inner);
         let head = Head { position: index.head(), frontier: self.tail.frontier.clone() };
         drop(index);
+        if let Err(why) = self.sink.vouch() {
+            let _ = self.shared.poisoned.set(why.clone());
+            return Err(why);
+        }
         self.sink.write_head(&head)?;
         self.head_stale = false;
         // Never before HEAD, so that HEAD can be compared with what is read after the watermark.

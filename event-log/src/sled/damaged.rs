@@ -4,7 +4,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use ::sled::Tree;
@@ -17,6 +16,7 @@ use crate::engine::keys::{Key, parse};
 use crate::engine::reading;
 use crate::sled::database::{damaged, open_database, sled_error};
 use crate::sled::dir;
+use crate::sled::fence::{Fenced, fenced};
 use crate::sled::guard::copy::Copy;
 use crate::sled::index::BLOCKS_TREE;
 use crate::sled::options::SledOptions;
@@ -25,7 +25,7 @@ use crate::sled::sink::Trees;
 /// The readable part of a damaged log. It has no index: every read goes through all of it.
 pub struct SledDamaged {
     // Declared before the copy that they are in, so that they are dropped first.
-    trees: Trees,
+    trees: Fenced<Trees>,
     _copy: Copy,
     /// The ordinal after the last value.
     end: u64,
@@ -53,9 +53,9 @@ impl SledDamaged {
         let db = open_database(copy.dir(), options)?;
         let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
         let trees = Trees { log: tree("log")?, chunks: tree("chunks")?, blocks: tree(BLOCKS_TREE)? };
-        let last = catch_unwind(AssertUnwindSafe(|| last_value(&trees.log)));
-        let last =
-            last.unwrap_or_else(|_| Err("the database panicked while its last value was read".to_owned()));
+        drop(db);
+        let trees = Fenced::new(trees);
+        let last = fenced(|| last_value(&trees.log)).and_then(|last| last);
         let end = last.map_err(|what| damaged(dir, what))?.map_or(0, |ordinal| ordinal.saturating_add(1));
         let mut log = Self { trees, _copy: copy, end, streams: BTreeMap::new(), head: Position(0) };
         let (mut streams, mut head) = (BTreeMap::new(), Position(0));
@@ -132,7 +132,7 @@ impl EventReader for SledDamaged {
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        reading::survey(&self.trees, self.end, show);
+        reading::survey(&*self.trees, self.end, show);
     }
 
     fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {

@@ -1,6 +1,5 @@
 //! sled's database: how it is opened, and its errors in our words.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use ::sled::{Db, Mode};
@@ -9,6 +8,7 @@ use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::engine::head::HEAD_FILE;
 use crate::sled::dir::{blob_files, io_error};
+use crate::sled::fence::{fenced, is_io};
 use crate::sled::options::SledOptions;
 
 /// Bytes of sled's segments: sled keeps data up to a quarter of one out of blob files, and 17 values together
@@ -32,11 +32,19 @@ pub(crate) fn open_database(dir: &Path, options: SledOptions) -> Result<Db, Open
         .flush_every_ms(None)
         .cache_capacity(options.cache_bytes);
     // sled panics on some kinds of damage; none of our own work has begun yet that could be left incomplete.
-    match catch_unwind(AssertUnwindSafe(|| config.open())) {
+    match fenced(|| config.open()) {
         Ok(Ok(db)) => Ok(db),
         Ok(Err(error)) => Err(sled_error(dir, &error)),
-        Err(_) => Err(damaged(dir, "the database panicked while it was opened")),
+        Err(why) => Err(panicked(dir, why)),
     }
+}
+
+/// Returns the error for a panic of sled: it panics on some kinds of damage, and on some errors of the disk.
+pub(crate) fn panicked(dir: &Path, why: String) -> OpenError {
+    if is_io(&why) {
+        return io_error(dir, "the database could not be read or written")(std::io::Error::other(why));
+    }
+    damaged(dir, why)
 }
 
 /// The only sign by which sled reports that another process has the lock. The exact version is pinned, and a

@@ -33,6 +33,9 @@ pub(crate) const DATA_FILE: &str = "db";
 /// Longest time for which sled's own threads may keep the directory locked after the last handle is dropped.
 const RELEASE_WITHIN: Duration = Duration::from_secs(10);
 
+/// Longest time for which an opening waits for that of another process.
+const OPENED_WITHIN: Duration = Duration::from_secs(10);
+
 /// Returns a function that wraps an IO error with its path.
 pub(crate) fn io_error(path: &Path, what: &'static str) -> impl FnOnce(io::Error) -> OpenError {
     move |source| OpenError::Io { path: path.to_owned(), what, source }
@@ -49,35 +52,46 @@ pub(crate) fn claim(dir: &Path, options: SledOptions) -> Result<LogHeader, OpenE
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(not_a_log("it does not exist")),
         Err(error) => return Err(io_error(dir, "the directory could not be examined")(error)),
     }
-    let marker = files::read(dir, FORMAT_FILE);
-    let marker = match marker {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            return Err(not_a_log("its file taskreel.format is not text"));
-        }
-        other => other.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be read"))?,
-    };
-    if let Some(text) = marker {
-        let header = read_marker(dir, &text)?;
-        let found = header.durability;
-        if let Some(asked) = options.durability.filter(|asked| *asked != found) {
-            return Err(OpenError::OtherDurability { path: dir.to_owned(), found, asked });
-        }
-        // Without this check sled would create an empty database in the place of the missing one.
-        if dir.join(HEAD_FILE).exists() && !dir.join(DATA_FILE).exists() {
-            return Err(not_a_log("its database file `db` is missing, although it has a HEAD file"));
-        }
+    if let Some(header) = existing(dir, options)? {
         return Ok(header);
     }
     if !is_empty(dir).map_err(io_error(dir, "the directory could not be read"))? {
-        return Err(not_a_log("it has files, but no file taskreel.format"));
+        // Another process may have begun the log meanwhile.
+        let begun = existing(dir, options)?;
+        return begun.ok_or_else(|| not_a_log("it has files, but no file taskreel.format"));
     }
     if !options.create {
         return Err(not_a_log("it is empty"));
     }
     let id = LogId(RandomIds.random());
     let header = LogHeader { format: FORMAT, id, durability: options.durability.unwrap_or_default() };
-    write_marker(dir, TITLE, header)?;
-    Ok(header)
+    let created = files::create(dir, FORMAT_FILE, &marker_text(TITLE, header));
+    if created.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))? {
+        return Ok(header);
+    }
+    existing(dir, options)?.ok_or_else(|| not_a_log("its file taskreel.format is gone"))
+}
+
+/// Reads the header of the log in `dir`; `None` if there is none.
+fn existing(dir: &Path, options: SledOptions) -> Result<Option<LogHeader>, OpenError> {
+    let not_a_log = |why: &str| OpenError::NotALog { path: dir.to_owned(), why: why.to_owned() };
+    let text = match files::read(dir, FORMAT_FILE) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(not_a_log("its file taskreel.format is not text"));
+        }
+        other => other.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be read"))?,
+    };
+    let Some(text) = text else { return Ok(None) };
+    let header = read_marker(dir, &text)?;
+    let found = header.durability;
+    if let Some(asked) = options.durability.filter(|asked| *asked != found) {
+        return Err(OpenError::OtherDurability { path: dir.to_owned(), found, asked });
+    }
+    // Without this check sled would create an empty database in the place of the missing one.
+    if dir.join(HEAD_FILE).exists() && !dir.join(DATA_FILE).exists() {
+        return Err(not_a_log("its database file `db` is missing, although it has a HEAD file"));
+    }
+    Ok(Some(header))
 }
 
 /// The properties of a log that can be read without opening it.
@@ -100,11 +114,9 @@ pub fn log_header(dir: &Path) -> Result<LogHeader, OpenError> {
     claim(dir, SledOptions { create: false, ..SledOptions::default() })
 }
 
-fn write_marker(dir: &Path, title: &str, header: LogHeader) -> Result<(), OpenError> {
+fn marker_text(title: &str, header: LogHeader) -> String {
     let LogHeader { format, id, durability } = header;
-    let text = format!("{title}\nformat {format}\ndurability {}\nid {id}\n", durability.name());
-    files::replace(dir, FORMAT_FILE, &text)
-        .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))
+    format!("{title}\nformat {format}\ndurability {}\nid {id}\n", durability.name())
 }
 
 /// Claims a new or an empty directory for an import. Returns whether the directory was created.
@@ -117,13 +129,17 @@ pub(crate) fn claim_for_import(dir: &Path, header: LogHeader) -> Result<bool, Op
     if !is_empty(dir).map_err(io_error(dir, "the directory could not be read"))? {
         return Err(OpenError::NotEmpty { path: dir.to_owned() });
     }
-    write_marker(dir, IMPORT_TITLE, header)?;
+    let claimed = files::create(dir, FORMAT_FILE, &marker_text(IMPORT_TITLE, header));
+    if !claimed.map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))? {
+        return Err(OpenError::NotEmpty { path: dir.to_owned() });
+    }
     Ok(created)
 }
 
 /// Ends an import: all records are written, and the directory is a log from now on.
 pub(crate) fn end_import(dir: &Path, header: LogHeader) -> Result<(), OpenError> {
-    write_marker(dir, TITLE, header)
+    files::replace(dir, FORMAT_FILE, &marker_text(TITLE, header))
+        .map_err(io_error(&dir.join(FORMAT_FILE), "it could not be written"))
 }
 
 /// Undoes a failed import: removes the files it wrote, and the directory if it was created for it.
@@ -152,6 +168,41 @@ fn create(dir: &Path) -> Result<(), OpenError> {
     let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     files::sync_dir(parent).map_err(io_error(parent, "the directory could not be synced"))
+}
+
+/// A lock on the directory while a log is opened: of several processes that open one log at once, the others wait
+/// until the first has the database's own lock and is named by the file `holder`.
+#[derive(Debug)]
+pub(crate) struct Opening(Option<File>);
+
+impl Opening {
+    /// Takes the lock. Returns without it if another process has it for long: the database's own lock decides.
+    pub(crate) fn begin(dir: &Path) -> Self {
+        // Windows lets nobody read a file that is locked.
+        let marker = File::open(dir.join(FORMAT_FILE)).ok().filter(|_| cfg!(not(windows)));
+        let since = Instant::now();
+        let locked = marker.filter(|marker| {
+            loop {
+                match marker.try_lock() {
+                    Ok(()) => return true,
+                    Err(TryLockError::WouldBlock) if since.elapsed() < OPENED_WITHIN => {
+                        std::thread::sleep(Duration::from_millis(1));
+                    }
+                    Err(_) => return false,
+                }
+            }
+        });
+        Self(locked)
+    }
+}
+
+impl Drop for Opening {
+    fn drop(&mut self) {
+        // Explicitly, since a process that is being started at this moment may hold a copy of the descriptor.
+        if let Some(marker) = &self.0 {
+            let _ = marker.unlock();
+        }
+    }
 }
 
 fn read_marker(dir: &Path, text: &str) -> Result<LogHeader, OpenError> {
@@ -188,9 +239,10 @@ fn read_marker(dir: &Path, text: &str) -> Result<LogHeader, OpenError> {
 
 /// Whether a directory is empty, apart from an unfinished marker.
 fn is_empty(dir: &Path) -> io::Result<bool> {
-    let unfinished = format!("{FORMAT_FILE}{NEW}");
     for entry in std::fs::read_dir(dir)? {
-        if entry?.file_name() != unfinished.as_str() {
+        let name = entry?.file_name();
+        let name = name.to_string_lossy();
+        if !(name.starts_with(FORMAT_FILE) && name.ends_with(NEW)) {
             return Ok(false);
         }
     }
@@ -209,8 +261,9 @@ pub fn blob_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
     }
 }
 
-/// Waits until sled's threads have released the directory, so that it can be opened again at once.
-pub(crate) fn await_release(dir: &Path) -> Result<(), String> {
+/// Waits until sled's threads have released the directory, so that it can be opened again at once, or until
+/// another process is known to have it.
+pub(crate) fn await_release(dir: &Path, is_taken: impl Fn() -> bool) -> Result<(), String> {
     // If the directory was removed, no lock is held.
     let Ok(file) = File::open(dir.join(DATA_FILE)) else {
         return Ok(());
@@ -219,6 +272,7 @@ pub(crate) fn await_release(dir: &Path) -> Result<(), String> {
     loop {
         match file.try_lock() {
             Ok(()) => return file.unlock().map_err(|error| error.to_string()),
+            Err(TryLockError::WouldBlock) if is_taken() => return Ok(()),
             Err(TryLockError::WouldBlock) if since.elapsed() < RELEASE_WITHIN => {
                 std::thread::sleep(Duration::from_millis(1));
             }

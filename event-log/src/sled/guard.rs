@@ -4,13 +4,23 @@
 //!
 //! The values after the tear distinguish the two: a value that begins a group proves that all before it was
 //! durable when it was written, and so does `HEAD`.
+//!
+//! sled also ends its log at the first read that fails. So all that it would read is read here, where an error
+//! refuses the log, and is handed to sled as a snapshot. Only the last segment is left for it to read, and that
+//! one is kept aside meanwhile.
 
 pub(crate) mod aside;
 pub(crate) mod cache;
 pub(crate) mod copy;
+pub(crate) mod direct;
+pub(crate) mod disk;
 pub(crate) mod lock;
+pub(crate) mod pages;
+pub(crate) mod rewrite;
 pub(crate) mod segment;
 pub(crate) mod tear;
+pub(crate) mod tip;
+pub(crate) mod walk;
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -21,6 +31,8 @@ use crate::api::note::OpenNote;
 use crate::engine::head::Head;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::lock::lock;
+use crate::sled::guard::tip::Tip;
+use crate::sled::guard::walk::Walk;
 
 /// The result of the guard's checks.
 #[derive(Debug)]
@@ -29,6 +41,8 @@ pub(crate) struct Guarded {
     pub(crate) notes: Vec<OpenNote>,
     /// Whether nothing was set aside, so that caches of the log may be used.
     pub(crate) trusted: bool,
+    /// The end of the log as sled must leave it.
+    pub(crate) tip: Option<Tip>,
 }
 
 /// Checks the files in `dir` before sled does, and prepares them so that sled loses no durable data.
@@ -41,7 +55,7 @@ pub(crate) fn check_files(
     durability: Durability,
 ) -> Result<Guarded, OpenError> {
     let path = dir.join(DATA_FILE);
-    let mut guarded = Guarded { notes: Vec::new(), trusted: true };
+    let mut guarded = Guarded { notes: Vec::new(), trusted: true, tip: None };
     let db = match OpenOptions::new().read(true).write(true).open(&path) {
         Ok(db) => db,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -54,7 +68,7 @@ pub(crate) fn check_files(
         // Another process has it open: sled will report that.
         return Ok(guarded);
     }
-    let checked = check_locked(dir, &db, head, durability, &mut guarded.notes);
+    let checked = check_locked(dir, &db, head, durability, &mut guarded);
     // Unlocked explicitly, since a process that is being started at this moment may hold a copy of the
     // descriptor.
     let freed = db.unlock().map_err(io_error(&path, "the database file could not be unlocked"));
@@ -68,13 +82,31 @@ fn check_locked(
     db: &File,
     head: Option<&Head>,
     durability: Durability,
-    notes: &mut Vec<OpenNote>,
+    guarded: &mut Guarded,
 ) -> Result<(), OpenError> {
     let path = dir.join(DATA_FILE);
-    let from = cache::check(dir, notes)?;
-    let torn = tear::find(db, from, head, durability).map_err(io_error(&path, "it could not be read"))?;
+    let unreadable = "it could not be read";
+    tip::put_back(dir, db).map_err(io_error(&path, "the end of the log could not be put back"))?;
+    let mut table = cache::check(dir, &mut guarded.notes)?;
+    let from = table.stable.unwrap_or(0);
+    let mut walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?;
+    let torn = tear::find(db, (&walk, from), head, durability).map_err(io_error(&path, unreadable))?;
     if let Some(tear) = torn {
-        tear::mend(dir, db, &tear, notes)?;
+        tear::mend(dir, db, &tear, &mut guarded.notes)?;
+        walk = Walk::from(db, from).map_err(io_error(&path, unreadable))?.without_headless();
+    }
+    let unwritten =
+        "the end of the log could not be written again, which is needed before anything is said of it";
+    rewrite::rewrite((&path, db), &walk, head, from).map_err(io_error(&path, unwritten))?;
+    walk.add_to(&mut table);
+    if table.stable.is_some_and(|stable| stable != from) {
+        let failed = "the page table of the database could not be written";
+        table.replace_snapshot(dir).map_err(io_error(dir, failed))?;
+    }
+    if let Some(last) = walk.segments.last().filter(|last| Some(last.offset) == table.active) {
+        let end = usize::try_from(table.stable.unwrap_or(0) - last.lsn).unwrap_or(0);
+        let kept = Tip::keep(dir, db, (last.offset, last.lsn), end);
+        guarded.tip = Some(kept.map_err(io_error(dir, "the end of the log could not be kept aside"))?);
     }
     Ok(())
 }

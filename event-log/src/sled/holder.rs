@@ -41,10 +41,12 @@ impl Holder {
         })
     }
 
-    /// Removes the file.
-    pub(crate) fn remove(dir: &Path) {
-        // A file that stays is harmless: the next holder overwrites it.
-        let _ = std::fs::remove_file(dir.join(HOLDER_FILE));
+    /// Removes the file if it names this holder, who must still have the database's lock.
+    pub(crate) fn remove(&self, dir: &Path) {
+        if Self::read(dir).as_ref() == Some(self) {
+            // A file that stays is harmless: the next holder overwrites it.
+            let _ = std::fs::remove_file(dir.join(HOLDER_FILE));
+        }
     }
 }
 
@@ -58,8 +60,10 @@ mod tests {
         assert_eq!(Holder::read(dir.path()), None);
         let this = Holder::this();
         this.write(dir.path()).unwrap();
-        assert_eq!(Holder::read(dir.path()), Some(this));
-        Holder::remove(dir.path());
+        assert_eq!(Holder::read(dir.path()), Some(this.clone()));
+        Holder { pid: 1, ..this.clone() }.remove(dir.path());
+        assert_eq!(Holder::read(dir.path()), Some(this.clone()), "it is another one's");
+        this.remove(dir.path());
         assert_eq!(Holder::read(dir.path()), None);
     }
 }

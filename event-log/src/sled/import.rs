@@ -26,14 +26,16 @@ use crate::engine::spacer::Spacer;
 use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::Tail;
-use crate::limits::{GROUP_APPENDS, IMPORT_GROUP_BYTES};
+use crate::limits::{GROUP_APPENDS, IMPORT_GROUP_BYTES, SNAPSHOT_EVERY_BYTES};
 use crate::sled::database::{PARTITION, head_error, open_database, refuse_blobs, sled_error};
 use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, FORMAT, LogHeader, io_error};
+use crate::sled::fence::{Fenced, fenced};
 use crate::sled::index::BLOCKS_TREE;
 use crate::sled::open::header_fields;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::{SledSink, sync_all};
+use crate::sled::snapshots::Snapshots;
 
 /// A log that is being imported. Dropped before it is finished, it leaves the directory as it was found.
 pub struct SledImport {
@@ -125,12 +127,14 @@ impl SledImport {
     pub fn finish(mut self) -> Result<(), OpenError> {
         self.write().map_err(|error| head_error(&self.dir, error.to_string()))?;
         let Some(writer) = self.writer.take() else { return Ok(()) };
-        let sink = writer.end().map_err(|why| head_error(&self.dir, why))?;
+        let ended = fenced(|| writer.end()).and_then(|ended| ended);
+        let sink = ended.map_err(|why| head_error(&self.dir, why))?;
         write_meta(&self.dir, &sink.meta, self.header, self.epoch)?;
         sync_all(&sink).map_err(io_error(&self.dir, "the imported log could not be made durable"))?;
-        drop(sink);
+        let dropped = Fenced::new(sink).end();
+        dropped.map_err(|why| head_error(&self.dir, why))?;
         refuse_blobs(&self.dir)?;
-        let released = dir::await_release(&self.dir);
+        let released = dir::await_release(&self.dir, || false);
         released.map_err(|why| head_error(&self.dir, why))?;
         dir::end_import(&self.dir, self.header)?;
         self.finished = true;
@@ -143,8 +147,8 @@ impl Drop for SledImport {
         if self.finished {
             return;
         }
-        drop(self.writer.take());
-        let released = dir::await_release(&self.dir);
+        drop(self.writer.take().map(Fenced::new));
+        let released = dir::await_release(&self.dir, || false);
         let undone = released
             .and_then(|()| dir::undo_import(&self.dir, self.created).map_err(|error| error.to_string()));
         if let Err(why) = undone {
@@ -161,6 +165,7 @@ fn bytes(record: &EncodedRecord) -> usize {
 /// Opens the sink of a log without records.
 fn fresh_sink(dir: &Path, durability: Durability) -> Result<SledSink, OpenError> {
     let db = open_database(dir, SledOptions::default())?;
+    let _last = Fenced::new(db.clone());
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
     let path = dir.join(DATA_FILE);
@@ -175,6 +180,8 @@ fn fresh_sink(dir: &Path, durability: Durability) -> Result<SledSink, OpenError>
         meta,
         durability,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
+        sync_failed: None,
+        snapshots: Snapshots::new(dir, SNAPSHOT_EVERY_BYTES),
         dir: dir.to_owned(),
         db,
     })

@@ -21,6 +21,8 @@ pub(crate) struct KeptIndex {
     pub(crate) index: Index,
     pub(crate) mark: Watermark,
     pub(crate) builder: BlockBuilder,
+    /// The epoch of its last records.
+    pub(crate) epoch: u64,
 }
 
 /// Loads the kept index; `None` if there is none, and an error if it cannot be used.
@@ -47,9 +49,9 @@ pub(crate) fn load(meta: &Tree, blocks: &Tree, log: &Tree) -> Result<Option<Kept
     if ends != (mark.blocks, mark.values, mark.head.position, mark.head.frontier.size()) {
         return Err("it does not end where its watermark says".to_owned());
     }
-    check_end(&index, log)?;
+    let epoch = check_end(&index, log)?;
     let builder = BlockBuilder::after(&mark);
-    Ok(Some(KeptIndex { index, mark, builder }))
+    Ok(Some(KeptIndex { index, mark, builder, epoch }))
 }
 
 /// Discards the kept index. Its blocks stay: sled moves other pages when it removes entries.
@@ -67,14 +69,15 @@ pub(crate) fn next_block(blocks: &Tree) -> Result<u64, ::sled::Error> {
     Ok(0)
 }
 
-/// Checks that the last record in the index is at its slot in the log.
-fn check_end(index: &Index, log: &Tree) -> Result<(), String> {
-    let Some((ordinal, slot)) = index.last() else { return Ok(()) };
+/// Checks that the last record in the index is at its slot in the log. Returns its epoch.
+fn check_end(index: &Index, log: &Tree) -> Result<u64, String> {
+    let Some((ordinal, slot)) = index.last() else { return Ok(0) };
     let gone = || format!("it ends at value {ordinal}, which the log does not have");
     let value = log.get(value_key(ordinal)).map_err(|error| error.to_string())?.ok_or_else(gone)?;
-    let mut last = None;
+    let (mut last, mut epoch) = (None, 0);
     for located in located_records(&value, ordinal).map_err(|error| error.to_string())? {
         let located = located.map_err(|error| error.to_string())?;
+        epoch = epoch.max(located.view.epoch);
         last = Some((
             Slot { offset: located.entry.offset, ..slot },
             located.last_position(),
@@ -85,5 +88,5 @@ fn check_end(index: &Index, log: &Tree) -> Result<(), String> {
     let same = last.is_some_and(|(last_slot, position, stream, hash)| {
         last_slot == slot && position == index.head() && index.end_of(&stream).tag == tag(hash)
     });
-    if same { Ok(()) } else { Err(format!("it differs from the log at value {ordinal}")) }
+    if same { Ok(epoch) } else { Err(format!("it differs from the log at value {ordinal}")) }
 }

@@ -1,7 +1,6 @@
 //! Opening a log: refusals, checks, and what is made durable before the first append.
 
 use std::fs::OpenOptions;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -21,15 +20,19 @@ use crate::engine::spacer::Spacer;
 use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::{Sink as _, Tail};
-use crate::engine::{halt, keys};
+use crate::engine::{halt, keys, reading};
 use crate::limits::WRITER_QUEUE_APPENDS;
-use crate::sled::database::{PARTITION, damaged, head_error, open_database, refuse_blobs, sled_error};
-use crate::sled::dir::{DATA_FILE, LogHeader, io_error};
-use crate::sled::guard::Guarded;
+use crate::sled::database::{
+    PARTITION, damaged, head_error, open_database, panicked, refuse_blobs, sled_error,
+};
+use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
+use crate::sled::fence::{Fenced, fenced};
+use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
 use crate::sled::options::SledOptions;
 use crate::sled::scan::{Scan, ScanError};
 use crate::sled::sink::{SledSink, Trees, sync_all};
+use crate::sled::snapshots::Snapshots;
 use crate::sled::store::SledStore;
 use crate::sled::{dir, guard, index};
 
@@ -57,6 +60,7 @@ impl SledStore {
 /// Opens or creates the log in `dir`.
 pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenError> {
     let header = dir::claim(dir, options)?;
+    let _opening = Opening::begin(dir);
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
     let options = SledOptions { durability: Some(header.durability), create: false, ..options };
     refuse_blobs(dir)?;
@@ -65,13 +69,21 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     let proven = head.as_ref().map(|head| head.position);
     let mut guarded = guard::check_files(dir, head.as_ref(), header.durability)?;
     halt::pass("guarded");
-    let opened =
-        open_database(dir, options).and_then(|db| start((dir, header, options), head, db, &mut guarded));
+    let opened = fenced(|| {
+        let db = open_database(dir, options)?;
+        // Dropped last, wherever the opening ends.
+        let _last = Fenced::new(db.clone());
+        halt::pass("opened by sled");
+        tip::check(dir, guarded.tip.as_ref())?;
+        start((dir, header, options), head, db, &mut guarded)
+    });
+    let opened = opened.unwrap_or_else(|why| Err(panicked(dir, why)));
     let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // The directory is free as soon as the error is returned; a second error is less important than the
         // first.
-        let _ = dir::await_release(dir);
+        let _ = dir::await_release(dir, || false);
+        tip::recover(dir);
     }
     opened
 }
@@ -97,7 +109,8 @@ fn start(
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
     let mut scan = scan(dir, &log, (kept, next_block), head)?;
     let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
-    let epoch = raise_epoch(dir, &meta, header, scan.index.next_ordinal() == 0)?;
+    tip::forget(dir).map_err(io_error(dir, "the copy of the log's end could not be removed"))?;
+    let epoch = raise_epoch((dir, &meta), header, &scan, &mut guarded.notes)?;
     for ordinal in leftover {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
     }
@@ -118,6 +131,8 @@ fn start(
         meta,
         durability: header.durability,
         data: data.map_err(io_error(&path, "the database file could not be opened"))?,
+        sync_failed: None,
+        snapshots: Snapshots::new(dir, options.snapshot_every_bytes),
         dir: dir.to_owned(),
         db,
     };
@@ -133,11 +148,12 @@ fn start(
         sync_all(&sink).map_err(io_error(dir, "the index could not be made durable"))?;
     }
     halt::pass("head written");
-    Holder::this().write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let trees = Trees { log, chunks, blocks: sink.blocks.clone() };
-    spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
+    let store = spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)?;
+    store.holder.write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
+    Ok(store)
 }
 
 /// Loads the kept index, unless there is none or it does not match the log.
@@ -152,10 +168,7 @@ fn load_index(
         // The whole log is then scanned, its chains included.
         return index::forget(meta).map(|()| None).map_err(|error| sled_error(dir, &error));
     }
-    let load = AssertUnwindSafe(|| index::load(meta, blocks, log));
-    let loaded =
-        catch_unwind(load).unwrap_or_else(|_| Err("the database panicked while it was read".to_owned()));
-    match loaded {
+    match fenced(|| index::load(meta, blocks, log)).and_then(|loaded| loaded) {
         Ok(Some(kept)) => Ok(Some(kept)),
         // Blocks without a watermark were left by a process that died before it wrote its first.
         Ok(None) => Ok(None),
@@ -202,17 +215,20 @@ fn spawn(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.map_err(io_error(dir, "the runtime of the writer could not be created"))?;
     let writer_shared = Arc::clone(&shared);
-    let work = move || runtime.block_on(Writer::new(sink, writer_shared, tail).run(jobs));
+    let work = move || {
+        fenced(|| runtime.block_on(Writer::new(sink, writer_shared, tail).run(jobs))).and_then(|ended| ended)
+    };
     let writer = std::thread::Builder::new().name("store-writer".to_owned()).spawn(work);
     Ok(SledStore {
         dir: dir.to_owned(),
         header,
+        holder: Holder::this(),
         options,
         shared,
         slots: StreamSlots::default(),
         queue,
         notes: Vec::new(),
-        trees: RwLock::new(Some(trees)),
+        trees: RwLock::new(Some(Fenced::new(trees))),
         writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer thread could not be started"))?)),
     })
 }
@@ -230,17 +246,29 @@ fn scan(
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
 ) -> Result<Scan, OpenError> {
-    let read = AssertUnwindSafe(|| {
+    let read = || {
         let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
+        let after = |scan: &Scan, error| after_last_sound(log, scan, error);
         // Ends at the first error: sled's iterator would repeat it forever.
         for item in log.range(value_key(from)..) {
-            let (key, bytes) = item.map_err(|error| sled_error(dir, &error))?;
-            scan.take(&key, &bytes).map_err(|error| scan_error(dir, error))?;
+            let (key, bytes) = item.map_err(|error| after(&scan, sled_error(dir, &error)))?;
+            let taken = scan.take(&key, &bytes);
+            taken.map_err(|error| after(&scan, scan_error(dir, error)))?;
         }
         Ok(scan)
-    });
-    catch_unwind(read).unwrap_or_else(|_| Err(damaged(dir, "the database panicked while the log was read")))
+    };
+    fenced(read).unwrap_or_else(|why| Err(panicked(dir, why)))
+}
+
+/// Adds to an error about damage the last record that was read before it.
+fn after_last_sound(log: &Tree, scan: &Scan, error: OpenError) -> OpenError {
+    let OpenError::Corrupt { path, mut what } = error else { return error };
+    let last = scan.index.last().and_then(|(ordinal, _)| log.get(value_key(ordinal)).ok()?);
+    if let Some(sound) = last.and_then(|value| reading::last_record_in(&value)) {
+        what = format!("{what}; {sound}");
+    }
+    OpenError::Corrupt { path, what }
 }
 
 /// The end of the chunks.
@@ -253,7 +281,7 @@ struct ChunkTail {
 
 /// Reads the chunks from their end back to the first one whose record is in the log.
 fn chunk_tail(dir: &Path, chunks: &Tree, head: Position) -> Result<ChunkTail, OpenError> {
-    let read = AssertUnwindSafe(|| {
+    let read = || {
         let mut tail = ChunkTail { leftover: 0..0, last_spaced: None };
         let mut end = None;
         for item in chunks.iter().rev() {
@@ -276,9 +304,8 @@ fn chunk_tail(dir: &Path, chunks: &Tree, head: Position) -> Result<ChunkTail, Op
         }
         tail.leftover = 0..end.unwrap_or_default();
         Ok(tail)
-    });
-    catch_unwind(read)
-        .unwrap_or_else(|_| Err(damaged(dir, "the database panicked while the chunks were read")))
+    };
+    fenced(read).unwrap_or_else(|why| Err(panicked(dir, why)))
 }
 
 /// Returns the fields of the header as the tree `meta` has them.
@@ -292,7 +319,13 @@ pub(crate) fn header_fields(header: LogHeader) -> [(&'static str, Vec<u8>); 3] {
 }
 
 /// Raises the epoch, and writes or compares the other fields of the tree `meta`. Durable with the next flush.
-fn raise_epoch(dir: &Path, meta: &Tree, header: LogHeader, empty: bool) -> Result<u64, OpenError> {
+fn raise_epoch(
+    (dir, meta): (&Path, &Tree),
+    header: LogHeader,
+    scan: &Scan,
+    notes: &mut Vec<OpenNote>,
+) -> Result<u64, OpenError> {
+    let empty = scan.index.next_ordinal() == 0;
     let get = |key: &str| meta.get(key).map_err(|error| sled_error(dir, &error));
     let set = |key: &str, value: &[u8]| meta.insert(key, value).map_err(|error| sled_error(dir, &error));
     // A first opening that a power failure cut short may have left only some of them. No append was
@@ -316,7 +349,13 @@ fn raise_epoch(dir: &Path, meta: &Tree, header: LogHeader, empty: bool) -> Resul
         }
         _ => return Err(damaged(dir, "its epoch is missing")),
     };
-    let epoch = before.checked_add(1).ok_or_else(|| damaged(dir, "its epoch is the largest possible one"))?;
+    if before < scan.epoch {
+        notes.push(OpenNote::EpochBehind { database: before, records: scan.epoch });
+    }
+    let epoch = before
+        .max(scan.epoch)
+        .checked_add(1)
+        .ok_or_else(|| damaged(dir, "its epoch is the largest possible one"))?;
     set("epoch", &epoch.to_be_bytes())?;
     Ok(epoch)
 }

@@ -1,6 +1,7 @@
 //! The settings with which a log directory is opened.
 
 use crate::api::durability::Durability;
+use crate::limits::SNAPSHOT_EVERY_BYTES;
 
 /// Options for opening a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,11 +13,20 @@ pub struct SledOptions {
     pub create: bool,
     /// Cache of the database in bytes. It is a target: with values of this size sled keeps more.
     pub cache_bytes: u64,
+    /// Bytes of log after which a snapshot of the database is made while the log is open. A start reads about
+    /// so much of what the life before it wrote.
+    pub snapshot_every_bytes: u64,
 }
 
 impl Default for SledOptions {
-    /// The log's own durability, strict for a new log; creates a log if there is none; a cache of 64 MiB.
+    /// The log's own durability, strict for a new log; creates a log if there is none; a cache of 64 MiB;
+    /// snapshots every [`SNAPSHOT_EVERY_BYTES`].
     fn default() -> Self {
-        Self { durability: None, create: true, cache_bytes: 64 * 1024 * 1024 }
+        Self {
+            durability: None,
+            create: true,
+            cache_bytes: 64 * 1024 * 1024,
+            snapshot_every_bytes: SNAPSHOT_EVERY_BYTES,
+        }
     }
 }

@@ -21,6 +21,8 @@ use crate::sled::index::KeptIndex;
 pub(crate) struct Scan {
     pub(crate) index: Index,
     pub(crate) frontier: Frontier,
+    /// The highest epoch of the records read.
+    pub(crate) epoch: u64,
     /// The highest ordinal that has spacers.
     pub(crate) last_spaced: Option<u64>,
     /// The sorted blocks of the index to be written.
@@ -82,6 +84,7 @@ impl Scan {
         let mut scan = Self {
             index: Index::default(),
             frontier: Frontier::default(),
+            epoch: 0,
             last_spaced: None,
             blocks: BlockBuilder::from_zero(next_block),
             recent: VecDeque::new(),
@@ -90,7 +93,8 @@ impl Scan {
             next_ordinal: 0,
             head,
         };
-        if let Some(KeptIndex { index, mark, builder }) = kept {
+        if let Some(KeptIndex { index, mark, builder, epoch }) = kept {
+            scan.epoch = epoch;
             scan.next_position = mark.head.position.0 + 1;
             scan.next_ordinal = mark.values;
             scan.frontier = mark.head.frontier;
@@ -153,6 +157,7 @@ impl Scan {
 
     fn take_record(&mut self, ordinal: u64, located: &Located<'_>) -> Result<(), ScanError> {
         let view = &located.view;
+        self.epoch = self.epoch.max(view.epoch);
         let wrong = |what: &str| {
             let at = (view.stream, view.first_version, located.position);
             ScanError::Damaged(format!("stream {} at version {} (position {}): {what}", at.0, at.1, at.2))

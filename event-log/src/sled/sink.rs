@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
 use ::sled::{Db, IVec, Tree};
@@ -16,7 +15,9 @@ use crate::engine::spacer::Spacer;
 use crate::engine::values::Values;
 use crate::engine::writer::sink::Sink;
 use crate::engine::{files, halt};
+use crate::sled::fence::{fenced, is_io};
 use crate::sled::index::WATERMARK;
+use crate::sled::snapshots::Snapshots;
 
 /// The trees that readers use. While a handle is alive, the directory stays locked.
 pub(crate) struct Trees {
@@ -38,7 +39,10 @@ pub(crate) struct SledSink {
     pub(crate) durability: Durability,
     /// The store's own descriptor of sled's data file.
     pub(crate) data: File,
+    /// The first sync that failed. The operating system reports such a failure once.
+    pub(crate) sync_failed: Option<String>,
     pub(crate) dir: PathBuf,
+    pub(crate) snapshots: Snapshots,
 }
 
 impl Values for Trees {
@@ -67,9 +71,14 @@ impl Values for SledSink {
 
 fn get(tree: &Tree, what: &str, ordinal: u64) -> Result<Option<IVec>, ReadError> {
     // sled panics on some kinds of damage. This only reads, so that nothing is left incomplete.
-    let read = catch_unwind(AssertUnwindSafe(|| tree.get(value_key(ordinal))));
-    let panicked =
-        |_| ReadError::corrupt(format!("the database panicked while {what} {ordinal} was read"), None);
+    let read = fenced(|| tree.get(value_key(ordinal)));
+    let panicked = |why: String| {
+        if is_io(&why) {
+            ReadError::Io(why)
+        } else {
+            ReadError::corrupt(format!("{what} {ordinal}: {why}"), None)
+        }
+    };
     read.map_err(panicked)?.map_err(|error| match error {
         ::sled::Error::Io(error) => ReadError::Io(describe_io(&error)),
         other => ReadError::corrupt(format!("{what} {ordinal}: {other}"), None),
@@ -97,8 +106,7 @@ fn describe_io(error: &std::io::Error) -> String {
 
 /// Runs work on a tree whose loss does no harm; a panic of sled on damage becomes an error.
 pub(crate) fn catch_sled<T>(work: impl FnOnce() -> Result<T, ::sled::Error>) -> Result<T, String> {
-    let done = catch_unwind(AssertUnwindSafe(work));
-    done.map_err(|_| "the database gave up".to_owned())?.map_err(|error| error.to_string())
+    fenced(work)?.map_err(|error| error.to_string())
 }
 
 /// Inserts a value, after the spacers that must precede it.
@@ -116,18 +124,8 @@ fn put(tree: &Tree, spacer: &mut Spacer, ordinal: u64, value: &[u8]) -> Result<(
     }
 }
 
-impl Sink for SledSink {
-    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
-        halt::pass("value");
-        put(&self.log, &mut self.spacer, ordinal, value)
-    }
-
-    fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
-        halt::pass("chunk");
-        put(&self.chunks, &mut self.chunk_spacer, ordinal, value)
-    }
-
-    fn sync(&mut self) -> Result<(), String> {
+impl SledSink {
+    fn flush_and_sync(&self) -> Result<(), String> {
         halt::pass("flush");
         self.db.flush().map_err(|error| describe(&error))?;
         halt::pass("sync");
@@ -135,6 +133,40 @@ impl Sink for SledSink {
             Durability::Strict => self.data.sync_data().map_err(|error| error.to_string()),
             Durability::Os => Ok(()),
         }
+    }
+}
+
+impl Sink for SledSink {
+    fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        halt::pass("value");
+        self.snapshots.count(value.len());
+        put(&self.log, &mut self.spacer, ordinal, value)
+    }
+
+    fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
+        halt::pass("chunk");
+        self.snapshots.count(value.len());
+        put(&self.chunks, &mut self.chunk_spacer, ordinal, value)
+    }
+
+    fn sync(&mut self) -> Result<(), String> {
+        let synced = self.flush_and_sync();
+        match &synced {
+            Ok(()) => self.snapshots.begin_if_due(),
+            Err(why) => drop(self.sync_failed.get_or_insert_with(|| why.clone())),
+        }
+        synced
+    }
+
+    fn vouch(&mut self) -> Result<(), String> {
+        if self.durability == Durability::Strict {
+            return Ok(());
+        }
+        // HEAD is durable when it is written, so the records it covers must be durable before.
+        if self.sync_failed.is_none() {
+            self.sync_failed = self.data.sync_data().err().map(|error| error.to_string());
+        }
+        self.sync_failed.clone().map_or(Ok(()), Err)
     }
 
     fn put_block(&mut self, ordinal: u64, block: &[u8]) -> Result<(), String> {
@@ -154,10 +186,6 @@ impl Sink for SledSink {
     }
 
     fn write_head(&mut self, head: &Head) -> Result<(), String> {
-        if self.durability == Durability::Os {
-            // HEAD is durable when it is written, so the records it covers must be durable before.
-            self.data.sync_data().map_err(|error| error.to_string())?;
-        }
         head.write(&self.dir).map_err(|error| error.to_string())
     }
 }

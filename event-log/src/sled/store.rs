@@ -26,6 +26,7 @@ use crate::engine::writer::shared::{Job, Shared};
 use crate::engine::{reading, scan_value, writer};
 use crate::sled::dir;
 use crate::sled::dir::LogHeader;
+use crate::sled::fence::Fenced;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::Trees;
 
@@ -33,6 +34,8 @@ use crate::sled::sink::Trees;
 pub struct SledStore {
     pub(crate) dir: PathBuf,
     pub(crate) header: LogHeader,
+    /// This process, as the file `holder` names it.
+    pub(crate) holder: Holder,
     /// Options for a reopening, with the log's own durability. If the log is gone, no new one is created in
     /// its place.
     pub(crate) options: SledOptions,
@@ -40,7 +43,7 @@ pub struct SledStore {
     pub(crate) shared: Arc<Shared>,
     pub(crate) queue: mpsc::Sender<Job>,
     pub(crate) slots: StreamSlots,
-    pub(crate) trees: RwLock<Option<Trees>>,
+    pub(crate) trees: RwLock<Option<Fenced<Trees>>>,
     pub(crate) writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
 }
 
@@ -208,13 +211,16 @@ impl EventStore for SledStore {
         self.shared.closing.notify_one();
         let ended = writer.join().unwrap_or_else(|_| Err("the writer panicked".to_owned()));
         self.shared.end_feeds();
-        self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
-        Holder::remove(&self.dir);
-        dir::await_release(&self.dir).map_err(|why| CloseError::StillHeld { why })?;
-        match (self.shared.poisoned.get(), ended) {
-            (Some(why), _) => Err(CloseError::Poisoned { why: why.clone() }),
-            (None, Err(why)) => Err(CloseError::Head { why }),
-            (None, Ok(())) => Ok(()),
+        let trees = self.trees.write().unwrap_or_else(PoisonError::into_inner).take();
+        self.holder.remove(&self.dir);
+        let dropped = trees.map_or(Ok(()), Fenced::end);
+        let is_taken = || Holder::read(&self.dir).is_some_and(|holder| holder != self.holder);
+        dir::await_release(&self.dir, is_taken).map_err(|why| CloseError::StillHeld { why })?;
+        match (self.shared.poisoned.get(), ended, dropped) {
+            (Some(why), ..) => Err(CloseError::Poisoned { why: why.clone() }),
+            (None, Err(why), _) => Err(CloseError::Head { why }),
+            (None, Ok(()), Err(why)) => Err(CloseError::Database { why }),
+            (None, Ok(()), Ok(())) => Ok(()),
         }
     }
 

@@ -97,12 +97,18 @@ impl Disk {
                 self.names.insert(to.clone(), file);
                 self.pending_names.push((ended, Naming::Renamed { from: from.clone(), to: to.clone() }));
             }
+            Deed::Linked { from, to } => {
+                let file = self.names[from];
+                self.names.insert(to.clone(), file);
+                self.pending_names.push((ended, Naming::Made { name: to.clone(), file }));
+            }
             Deed::Removed { name } => {
                 self.names.remove(name);
                 self.pending_names.push((ended, Naming::Removed { name: name.clone() }));
             }
             Deed::MadeDir { name } => self.dirs.push(name.clone()),
             Deed::Synced { name } => self.sync(name, call.began),
+            Deed::SyncFailed { name } => self.file(name).pending.clear(),
             Deed::Said(_) => {}
         }
     }

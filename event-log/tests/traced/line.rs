@@ -66,7 +66,7 @@ fn raw_calls(trace: &str) -> Vec<Raw<'_>> {
     calls
 }
 
-/// Parses one call; `None` if it failed.
+/// Parses one call; `None` if it failed, unless it is a sync.
 fn raw<'a>(began: usize, ended: usize, head: &'a str, tail: &str) -> Option<Raw<'a>> {
     let (name, from) = head.split_once('(').unwrap();
     let whole = format!("{from}{tail}");
@@ -76,7 +76,8 @@ fn raw<'a>(began: usize, ended: usize, head: &'a str, tail: &str) -> Option<Raw<
     let number = answer.split([' ', '<']).next().unwrap();
     let number: i64 = number.parse().ok()?;
     let opened = answer.split_once('<').map(|(_, path)| path.trim_end_matches('>').to_owned());
-    (number >= 0).then_some(Raw { began, ended, name, args, answer: number, opened })
+    let told = number >= 0 || matches!(name, "fsync" | "fdatasync");
+    told.then_some(Raw { began, ended, name, args, answer: number, opened })
 }
 
 /// Returns the arguments up to the closing bracket, and the text after it.
@@ -95,6 +96,9 @@ fn arguments(text: &str) -> (Vec<Arg>, &str) {
                 let end = at + text[at..].find('>').unwrap();
                 arg.path = Some(text[at + 1..end].to_owned());
                 at = end;
+                if text[at + 1..].starts_with("(deleted)") {
+                    at += "(deleted)".len();
+                }
             }
             b'[' | b'{' => depth += 1,
             b']' | b'}' => depth -= 1,
@@ -194,10 +198,13 @@ fn deed(raw: &Raw<'_>, dir: &str, places: &mut Places) -> Option<Deed> {
         "ftruncate" => Some(Deed::Cut { file: behind(0)?, bytes: number(1) }),
         "rename" => Some(Deed::Renamed { from: named(0)?, to: named(1)? }),
         "renameat" | "renameat2" => Some(Deed::Renamed { from: named(1)?, to: named(3)? }),
+        "link" => Some(Deed::Linked { from: named(0)?, to: named(1)? }),
+        "linkat" => Some(Deed::Linked { from: named(1)?, to: named(3)? }),
         "unlink" | "rmdir" => Some(Deed::Removed { name: named(0)? }),
         "unlinkat" => Some(Deed::Removed { name: named(1)? }),
         "mkdir" => Some(Deed::MadeDir { name: named(0)? }),
         "mkdirat" => Some(Deed::MadeDir { name: named(1)? }),
+        "fsync" | "fdatasync" if raw.answer < 0 => Some(Deed::SyncFailed { name: behind(0)? }),
         "fsync" | "fdatasync" => Some(Deed::Synced { name: behind(0)? }),
         // They promise nothing: neither the device's cache nor the file's length is written.
         "sync_file_range" | "close" => None,

@@ -29,12 +29,16 @@ pub(crate) enum Deed {
     Cut { file: String, bytes: u64 },
     /// A file was renamed.
     Renamed { from: String, to: String },
+    /// A file got another name.
+    Linked { from: String, to: String },
     /// A name was removed.
     Removed { name: String },
     /// A directory was created.
     MadeDir { name: String },
     /// A file's data was synced, or a directory's names.
     Synced { name: String },
+    /// A sync reported an error: what was not synced before is not on the disk, and will not be written again.
+    SyncFailed { name: String },
     /// The child printed a line.
     Said(String),
 }
@@ -64,10 +68,17 @@ pub(crate) fn strace_works() -> bool {
 
 /// Runs this test binary as the child, and returns its calls that concern `dir`.
 pub(crate) fn watch(dir: &Path, work: &str) -> Vec<Call> {
+    watch_with(dir, work, &[])
+}
+
+/// Runs this test binary as the child with more arguments for strace, and returns its calls that concern `dir`.
+pub(crate) fn watch_with(dir: &Path, work: &str, more: &[&str]) -> Vec<Call> {
     let base = tempfile::tempdir().unwrap();
     let out = base.path().join("trace");
     let status = Command::new("strace")
-        .args(["-f", "-y", "-s", "100000000", "-e", &format!("trace={CALLS}"), "-e", "signal=none", "-o"])
+        .args(["-f", "-y", "-s", "100000000", "-e", &format!("trace={CALLS}"), "-e", "signal=none"])
+        .args(more)
+        .arg("-o")
         .arg(&out)
         .arg(std::env::current_exe().unwrap())
         .args(["--exact", ENTRY, "--nocapture", "--test-threads=1"])

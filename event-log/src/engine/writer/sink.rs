@@ -16,6 +16,11 @@ pub(crate) trait Sink: Values {
     fn put_block(&mut self, ordinal: u64, block: &[u8]) -> Result<(), String>;
     /// Records how much of the log the sorted blocks handed over before cover.
     fn put_watermark(&mut self, mark: &Watermark) -> Result<(), String>;
+    /// Makes durable what `HEAD` will cover, if [`Sink::sync`] does not. After an error nothing written so far may
+    /// be vouched for: a later sync may say that all is well although the data never reached the disk.
+    fn vouch(&mut self) -> Result<(), String> {
+        Ok(())
+    }
     /// Replaces `HEAD`.
     fn write_head(&mut self, head: &Head) -> Result<(), String>;
 }

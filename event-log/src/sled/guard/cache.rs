@@ -9,18 +9,14 @@ use crate::api::error::OpenError;
 use crate::api::note::OpenNote;
 use crate::sled::dir::io_error;
 use crate::sled::guard::aside;
+use crate::sled::guard::pages::{PageTable, SNAPSHOT, UNFINISHED, snapshot_names};
 
 /// Name of the file with the parameters with which a database was created.
 const CONF: &str = "conf";
 
-/// Prefix of the names of sled's snapshots. No other file may have it, or sled would read it as a snapshot.
-pub(crate) const SNAPSHOT: &str = "snap.";
-
-/// Suffix of the names of unfinished snapshots.
-const UNFINISHED: &str = ".generating";
-
-/// Checks that sled can read its small files. Returns the lsn from which on sled will read the log.
-pub(crate) fn check(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<u64, OpenError> {
+/// Checks that sled can read its small files. Returns the page table of the newest snapshot, with the lsn from
+/// which on sled will read the log.
+pub(crate) fn check(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<PageTable, OpenError> {
     conf(dir, notes)?;
     snapshot(dir, notes)
 }
@@ -53,16 +49,10 @@ fn conf_is_whole(path: &Path) -> Result<bool, OpenError> {
     Ok(parts.is_some_and(|(text, crc)| !text.is_empty() && crc32fast::hash(text).to_le_bytes() == *crc))
 }
 
-/// Returns the lsn of the newest whole snapshot, and sets newer ones aside: sled reads the last by name, and
-/// fails if it is damaged.
-fn snapshot(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<u64, OpenError> {
-    let mut names = Vec::new();
-    let unreadable = "the directory could not be read";
-    for entry in fs::read_dir(dir).map_err(io_error(dir, unreadable))? {
-        let name = entry.map_err(io_error(dir, unreadable))?.file_name();
-        names.extend(name.into_string().ok().filter(|name| name.starts_with(SNAPSHOT)));
-    }
-    names.sort();
+/// Returns the newest whole snapshot, and sets newer ones aside: sled reads the last by name, and fails if it is
+/// damaged.
+fn snapshot(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<PageTable, OpenError> {
+    let mut names = snapshot_names(dir).map_err(io_error(dir, "the directory could not be read"))?;
     while let Some(name) = names.pop() {
         let path = dir.join(&name);
         if name.ends_with(UNFINISHED) {
@@ -71,28 +61,13 @@ fn snapshot(dir: &Path, notes: &mut Vec<OpenNote>) -> Result<u64, OpenError> {
             continue;
         }
         let bytes = fs::read(&path).map_err(io_error(&path, "it could not be read"))?;
-        match stable(&name).filter(|_| is_whole(&bytes)) {
-            Some(lsn) => return Ok(lsn),
+        let of_name = u64::from_str_radix(name.trim_start_matches(SNAPSHOT), 16).ok();
+        match PageTable::parse(&bytes).filter(|table| table.stable == of_name) {
+            Some(table) => return Ok(table),
             None => set_aside(dir, &name, "is a damaged snapshot of the database", notes)?,
         }
     }
-    Ok(0)
-}
-
-/// Returns the lsn up to which a snapshot goes, from its name.
-fn stable(name: &str) -> Option<u64> {
-    u64::from_str_radix(name.strip_prefix(SNAPSHOT)?, 16).ok()
-}
-
-/// Whether the bytes are a body, then its length (8), then its CRC32 (4).
-fn is_whole(bytes: &[u8]) -> bool {
-    let parts =
-        bytes.split_last_chunk::<4>().and_then(|(rest, crc)| Some((rest.split_last_chunk::<8>()?, crc)));
-    parts.is_some_and(|((body, length), crc)| {
-        !body.is_empty()
-            && crc32fast::hash(body).to_le_bytes() == *crc
-            && u64::from_le_bytes(*length) == body.len() as u64
-    })
+    Ok(PageTable::default())
 }
 
 fn set_aside(dir: &Path, name: &str, why: &'static str, notes: &mut Vec<OpenNote>) -> Result<(), OpenError> {

@@ -9,8 +9,8 @@ use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::cache;
-use crate::sled::guard::cache::SNAPSHOT;
 use crate::sled::guard::lock::lock;
+use crate::sled::guard::pages::SNAPSHOT;
 
 /// A copy of a database. It is removed when this value is dropped.
 #[derive(Debug)]

@@ -22,10 +22,14 @@ pub(crate) const SEGMENT_LSN: u64 = SEGMENT_BYTES as u64;
 pub(crate) const HEADER_BYTES: usize = 20;
 
 /// Bytes at the end of a segment in which no message begins.
-const RED_ZONE: usize = 32;
+pub(crate) const RED_ZONE: usize = 32;
 
 /// Kinds of messages that are decoded.
 const CAP: u8 = 2;
+const FREE: u8 = 4;
+const COUNTER: u8 = 5;
+const INLINE_META: u8 = 6;
+const INLINE_NODE: u8 = 8;
 const INLINE_LINK: u8 = 10;
 const KINDS: std::ops::RangeInclusive<u8> = 1..=11;
 
@@ -58,13 +62,45 @@ pub(crate) fn header(bytes: &[u8; HEADER_BYTES]) -> Header {
     }
 }
 
+/// Returns the highest lsn that was stable when a valid header was written.
+pub(crate) fn stable_then(bytes: &[u8; HEADER_BYTES]) -> u64 {
+    let stable = bytes.last_chunk().map(|lsn| u64::from_le_bytes(*lsn) ^ 0x7fff_ffff_ffff_ffff);
+    // Before the first byte of a log, -1 is stable.
+    stable.filter(|lsn| *lsn < 1 << 63).unwrap_or(0)
+}
+
+/// The change of a page that a message records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PageChange {
+    /// The page was written as a whole.
+    Replaced,
+    /// A change was added to the page.
+    Linked,
+    /// The page was given up.
+    Freed,
+}
+
+/// A change of a page, and its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PageWrite {
+    pub(crate) lsn: u64,
+    pub(crate) page: u64,
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) change: PageChange,
+}
+
 /// A message with a correct checksum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message<'a> {
     kind: u8,
     /// The number of the segment for which the message was written.
     pub(crate) number: u64,
+    /// The page that the message is about.
+    pub(crate) page: u64,
     body: &'a [u8],
+    /// The offset of the message.
+    pub(crate) at: usize,
     /// The offset of the next message.
     pub(crate) next: usize,
 }
@@ -73,6 +109,38 @@ impl<'a> Message<'a> {
     /// Whether the message is the last of its segment.
     pub(crate) fn is_cap(&self) -> bool {
         self.kind == CAP
+    }
+
+    /// Returns the change of a page that the message records, if it records one; its segment begins at these
+    /// places.
+    pub(crate) fn page_write(&self, lsn: u64, offset: u64) -> Option<PageWrite> {
+        let change = match self.kind {
+            FREE => PageChange::Freed,
+            COUNTER | INLINE_META | INLINE_NODE => PageChange::Replaced,
+            INLINE_LINK => PageChange::Linked,
+            // Padding, and pieces in files that a log never has.
+            _ => return None,
+        };
+        Some(PageWrite {
+            lsn: lsn + self.at as u64,
+            page: self.page,
+            offset: offset + self.at as u64,
+            bytes: (self.next - self.at) as u64,
+            change,
+        })
+    }
+
+    /// Returns the key that the message removes, if it removes one.
+    pub(crate) fn removed(&self) -> Option<&'a [u8]> {
+        let (1, rest) = (*self.body.first()?, self.body.get(1..)?) else { return None };
+        let (length, used) = varint(rest).filter(|_| self.kind == INLINE_LINK)?;
+        rest.get(used..)?.get(..usize::try_from(length).ok()?)
+    }
+
+    /// Returns the keys and values of the leaf that the message writes as a whole, if it writes one.
+    pub(crate) fn leaf(&self) -> Vec<(&'a [u8], &'a [u8])> {
+        let body = if self.kind == INLINE_NODE { self.body } else { &[] };
+        leaf(body).unwrap_or_default()
     }
 
     /// Returns key and value, if the message sets one in a tree.
@@ -88,8 +156,39 @@ impl<'a> Message<'a> {
     }
 }
 
+/// Decodes a leaf: next page, merged page, two bytes, its first and its last key, kind 0, the number of keys, the
+/// keys, the values.
+fn leaf(mut body: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
+    take_number(&mut body)?;
+    take_number(&mut body)?;
+    body = body.get(2..)?;
+    take_text(&mut body)?;
+    take_text(&mut body)?;
+    let (kind, rest) = body.split_first()?;
+    body = rest;
+    if *kind != 0 {
+        return None;
+    }
+    let count = take_number(&mut body)?;
+    let keys: Vec<_> = (0..count).map(|_| take_text(&mut body)).collect::<Option<_>>()?;
+    keys.into_iter().map(|key| Some((key, take_text(&mut body)?))).collect()
+}
+
+fn take_number(bytes: &mut &[u8]) -> Option<u64> {
+    let (value, used) = varint(bytes)?;
+    *bytes = bytes.get(used..)?;
+    Some(value)
+}
+
+fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(take_number(bytes)?).ok()?;
+    let (text, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(text)
+}
+
 /// Decodes sled's varint, and returns the number of bytes it takes.
-fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+pub(crate) fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let byte = |at: usize| bytes.get(at).copied().map(u64::from);
     let first = byte(0)?;
     match first {
@@ -104,9 +203,38 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// Decodes a message's header without checking its checksum: kind, number of its segment, bytes of header and
-/// body.
-fn outline(bytes: &[u8]) -> Option<(u8, u64, usize, usize)> {
+/// Encodes sled's varint.
+pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
+    let bytes = value.to_le_bytes();
+    match value {
+        0..=240 => out.push(bytes[0]),
+        241..=2_287 => out.extend([241 + (value - 240).to_le_bytes()[1], (value - 240).to_le_bytes()[0]]),
+        2_288..=67_823 => {
+            let rest = (value - 2_288).to_le_bytes();
+            out.extend([249, rest[1], rest[0]]);
+        }
+        _ => {
+            let count = (8 - value.leading_zeros() / 8).max(3);
+            out.push(u8::try_from(247 + count).unwrap_or(u8::MAX));
+            out.extend(bytes.iter().take(count as usize));
+        }
+    }
+}
+
+/// The fields of a message's header.
+struct Outline {
+    kind: u8,
+    /// The number of its segment.
+    number: u64,
+    page: u64,
+    /// Bytes of the header.
+    header: usize,
+    /// Bytes of the body.
+    length: usize,
+}
+
+/// Decodes a message's header without checking its checksum.
+fn outline(bytes: &[u8]) -> Option<Outline> {
     let kind = *bytes.get(4)?;
     if !KINDS.contains(&kind) {
         return None;
@@ -117,16 +245,17 @@ fn outline(bytes: &[u8]) -> Option<(u8, u64, usize, usize)> {
         at += used;
         Some(value)
     };
-    let (length, number, _page) = (next()?, next()?, next()?);
+    let (length, number, page) = (next()?, next()?, next()?);
     let length = usize::try_from(length).ok()?;
-    (length <= bytes.len().checked_sub(at)?).then_some((kind, number, at, length))
+    let is_inside = length <= bytes.len().checked_sub(at)?;
+    is_inside.then_some(Outline { kind, number, page, header: at, length })
 }
 
 /// Returns the message at an offset of a segment, if it is whole; only for the segment with this number, if
 /// one is given.
 pub(crate) fn message(segment: &[u8], at: usize, wanted: Option<u64>) -> Option<Message<'_>> {
     let bytes = segment.get(at..)?;
-    let (kind, number, header, length) = outline(bytes)?;
+    let Outline { kind, number, page, header, length } = outline(bytes)?;
     if wanted.is_some_and(|wanted| wanted != number) {
         return None;
     }
@@ -135,7 +264,7 @@ pub(crate) fn message(segment: &[u8], at: usize, wanted: Option<u64>) -> Option<
     crc.update(body);
     crc.update(bytes.get(4..header)?);
     let right = bytes.starts_with(&(!crc.finalize()).to_le_bytes());
-    right.then_some(Message { kind, number, body, next: at + header + length })
+    right.then_some(Message { kind, number, page, body, at, next: at + header + length })
 }
 
 /// An iterator over the whole messages of a segment from `at` on, up to the first incomplete one.
@@ -175,7 +304,7 @@ pub(crate) fn search(segment: &[u8], from: usize, wanted: Option<u64>) -> Option
     // Most offsets have no kind there, and cost nothing.
     let kinds = segment.iter().enumerate().skip(from + 4).filter(|(_, kind)| KINDS.contains(kind));
     for at in kinds.map(|(at, _)| at - 4) {
-        let Some((_, number, _, length)) = segment.get(at..).and_then(outline) else { continue };
+        let Some(Outline { number, length, .. }) = segment.get(at..).and_then(outline) else { continue };
         if wanted.is_some_and(|wanted| wanted != number) {
             continue;
         }

@@ -1,6 +1,5 @@
 //! Finding a tear of the log, telling a crash from damage, and mending.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -11,28 +10,13 @@ use crate::api::durability::Durability;
 use crate::api::error::OpenError;
 use crate::api::note::OpenNote;
 use crate::engine::head::Head;
-use crate::engine::reading::located_records;
+use crate::engine::reading::{last_record_in, located_records};
 use crate::engine::value::Value;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::aside;
-use crate::sled::guard::segment::{
-    HEADER_BYTES, Header, Messages, SEGMENT_BYTES, SEGMENT_LSN, header, search,
-};
-
-/// Most threads that read segments: more do not read faster.
-const READERS_MAX: usize = 4;
-
-/// A segment of the part of the log that sled will read.
-#[derive(Debug, Clone, Copy)]
-struct Segment {
-    lsn: u64,
-    offset: u64,
-    /// Whether the header cannot be read: sled would skip the segment.
-    headless: bool,
-    /// Whether the header is neither whole nor empty. A header is in one sector, so that no crash tears
-    /// it.
-    bad: bool,
-}
+use crate::sled::guard::disk::{read_segment, write_at};
+use crate::sled::guard::segment::{HEADER_BYTES, Messages, SEGMENT_BYTES, SEGMENT_LSN, search};
+use crate::sled::guard::walk::{Segment, Walk};
 
 /// A tear: the place from which on the log is not whole.
 #[derive(Debug)]
@@ -41,30 +25,32 @@ pub(crate) struct Tear {
     rest: Vec<Segment>,
     /// The offset of the tear in the first of these segments.
     at: usize,
+    /// The last record before the tear, in words.
+    sound: Option<String>,
     /// The proof that the data after the tear had been durable, if there is one.
     proof: Option<String>,
 }
 
 /// A value of the tree `log` in the file.
 #[derive(Debug, Clone, Copy)]
-struct FoundValue {
-    first: Position,
-    next: Position,
+pub(crate) struct FoundValue {
+    pub(crate) first: Position,
+    pub(crate) next: Position,
     begins_group: bool,
 }
 
 /// Searches for a tear in what sled will read, which is the log from the segment of `from` on.
 pub(crate) fn find(
     db: &File,
-    from: u64,
+    (walk, from): (&Walk, u64),
     head: Option<&Head>,
     durability: Durability,
 ) -> io::Result<Option<Tear>> {
-    let segments = segments(db, from / SEGMENT_LSN * SEGMENT_LSN)?;
-    let ends = ends(db, &segments)?;
-    for (number, (segment, end)) in segments.iter().zip(&ends).enumerate() {
+    let (segments, tail) = (&walk.segments, walk.tail());
+    for (number, (segment, end)) in segments.iter().zip(&walk.ends).enumerate() {
         let rest = segments.get(number..).unwrap_or_default();
-        let follows = rest.get(1).is_some_and(|next| !end.full || lost(segment, next, rest));
+        let is_cut = |next: &Segment| next.lsn > tail && next.lsn != segment.lsn + SEGMENT_LSN;
+        let follows = rest.get(1).is_some_and(|next| !end.full || lost(segment, next, rest) || is_cut(next));
         if !segment.headless && (end.full || !end.leftover) && !follows {
             continue;
         }
@@ -76,9 +62,10 @@ pub(crate) fn find(
         } else if segment.lsn.saturating_add(end.at as u64) < from {
             Some("the database was opened after that part was written".to_owned())
         } else {
-            proof(before, &after, head, durability)
+            proof(before.as_ref().map(|(next, _)| *next), &after, head, durability)
         };
-        return Ok(Some(Tear { rest: rest.to_vec(), at: end.at, proof }));
+        let sound = before.and_then(|(_, sound)| sound);
+        return Ok(Some(Tear { rest: rest.to_vec(), at: end.at, sound, proof }));
     }
     Ok(None)
 }
@@ -94,101 +81,26 @@ fn lost(segment: &Segment, next: &Segment, rest: &[Segment]) -> bool {
         && (segment.offset..next.offset).step_by(SEGMENT_BYTES).skip(1).any(|place| !reused(place))
 }
 
-/// Returns the segments from this lsn on, in the log's order.
-fn segments(db: &File, from: u64) -> io::Result<Vec<Segment>> {
-    let bytes = db.metadata()?.len();
-    let mut found = BTreeMap::new();
-    for offset in (0..bytes).step_by(SEGMENT_BYTES) {
-        let mut head = [0; HEADER_BYTES];
-        if read_up_to(db, &mut head, offset)? < HEADER_BYTES {
-            continue;
-        }
-        let state = header(&head);
-        let lsn = match state {
-            Header::Good(lsn) => Some(lsn),
-            Header::Blank | Header::Bad => part_of(&read(db, offset)?, state, offset),
-        };
-        if let Some(lsn) = lsn.filter(|lsn| *lsn >= from) {
-            let headless = !matches!(state, Header::Good(_));
-            let segment = Segment { lsn, offset, headless, bad: state == Header::Bad };
-            // Of two segments with the same lsn, the one with a header is valid.
-            let known = found.entry(lsn).or_insert(segment);
-            if !headless {
-                *known = segment;
-            }
-        }
-    }
-    Ok(found.into_values().collect())
-}
-
-/// Returns the lsn of a segment without a header, determined from its messages. An unknown one sorts after
-/// all others; `None` if the segment was cleared.
-fn part_of(segment: &[u8], state: Header, offset: u64) -> Option<u64> {
-    if state == Header::Blank && segment.iter().all(|byte| *byte == 0) {
-        return None;
-    }
-    let number = search(segment, HEADER_BYTES, None).map(|(_, number)| number);
-    Some(number.and_then(|number| number.checked_mul(SEGMENT_LSN)).unwrap_or(u64::MAX - offset))
-}
-
-/// The end of a segment's messages.
-#[derive(Debug, Clone, Copy, Default)]
-struct End {
-    /// The offset at which the whole messages end.
+/// Returns the position after the last value before the tear, and its last record in words, if there is one in the
+/// segments read.
+fn before(
+    db: &File,
+    whole: &[Segment],
+    torn: Segment,
     at: usize,
-    /// Whether the segment is filled.
-    full: bool,
-    /// Whether anything was written after the messages.
-    leftover: bool,
-}
-
-/// Returns the ends of all segments. Most of the time of the guard is spent here.
-fn ends(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
-    let readers = std::thread::available_parallelism().map_or(1, usize::from).min(READERS_MAX);
-    let share = segments.len().div_ceil(readers).max(1);
-    std::thread::scope(|scope| {
-        let shares: Vec<_> = segments.chunks(share).map(|share| scope.spawn(|| ends_of(db, share))).collect();
-        let mut ends = Vec::with_capacity(segments.len());
-        for share in shares {
-            ends.extend(
-                share
-                    .join()
-                    .unwrap_or_else(|_| Err(io::Error::other("a thread that read segments panicked")))?,
-            );
-        }
-        Ok(ends)
-    })
-}
-
-fn ends_of(db: &File, segments: &[Segment]) -> io::Result<Vec<End>> {
-    let mut buffer = vec![0; SEGMENT_BYTES];
-    let end = |segment: &Segment| {
-        if segment.headless {
-            return Ok(End::default());
-        }
-        let filled = read_up_to(db, &mut buffer, segment.offset)?;
-        let bytes = buffer.get(..filled).unwrap_or_default();
-        let mut messages = Messages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
-        messages.by_ref().for_each(drop);
-        let rest = bytes.get(messages.at..).unwrap_or_default();
-        // A reused segment holds data of its first use after its messages until it is filled.
-        let first_life =
-            || search(bytes, messages.at, None).is_some_and(|(_, number)| number != messages.number);
-        let leftover = rest.iter().any(|byte| *byte != 0) && !first_life();
-        Ok(End { at: messages.at, full: messages.full, leftover })
-    };
-    segments.iter().map(end).collect()
-}
-
-/// Returns the position after the last value before the tear, if there is one in the segments read.
-fn before(db: &File, whole: &[Segment], torn: Segment, at: usize) -> io::Result<Option<Position>> {
+) -> io::Result<Option<(Position, Option<String>)>> {
     for (segment, end) in
         std::iter::once((&torn, at)).chain(whole.iter().rev().map(|segment| (segment, SEGMENT_BYTES)))
     {
-        let bytes = read(db, segment.offset)?;
+        let bytes = read_segment(db, segment.offset)?;
         let bytes = bytes.get(..end).unwrap_or(&bytes);
-        if let Some(last) = values(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES).last() {
-            return Ok(Some(last.next));
+        let messages = Messages::of(bytes, segment.lsn / SEGMENT_LSN, HEADER_BYTES);
+        let values = messages.filter_map(|message| {
+            let set = message.set()?;
+            Some((decode_value(set)?.next, set.1))
+        });
+        if let Some((next, value)) = values.last() {
+            return Ok(Some((next, last_record_in(value))));
         }
     }
     Ok(None)
@@ -198,7 +110,7 @@ fn before(db: &File, whole: &[Segment], torn: Segment, at: usize) -> io::Result<
 fn after(db: &File, rest: &[Segment], at: usize) -> io::Result<Vec<FoundValue>> {
     let mut found = Vec::new();
     for (number_in_rest, segment) in rest.iter().enumerate() {
-        let bytes = read(db, segment.offset)?;
+        let bytes = read_segment(db, segment.offset)?;
         let number = segment.lsn / SEGMENT_LSN;
         let mut next = if number_in_rest == 0 { at + 1 } else { HEADER_BYTES };
         while let Some((whole, _)) = search(&bytes, next, Some(number)) {
@@ -213,13 +125,9 @@ fn after(db: &File, rest: &[Segment], at: usize) -> io::Result<Vec<FoundValue>> 
     Ok(found)
 }
 
-fn values(segment: &[u8], number: u64, from: usize) -> Vec<FoundValue> {
-    Messages::of(segment, number, from).filter_map(|message| decode_value(message.set()?)).collect()
-}
-
 /// Decodes a value of the tree `log`, if it is one. sled omits the common prefix of a page's keys from the
 /// key.
-fn decode_value((key, bytes): (&[u8], &[u8])) -> Option<FoundValue> {
+pub(crate) fn decode_value((key, bytes): (&[u8], &[u8])) -> Option<FoundValue> {
     if *key.last()? != 0 {
         return None;
     }
@@ -264,6 +172,7 @@ pub(crate) fn mend(dir: &Path, db: &File, tear: &Tear, notes: &mut Vec<OpenNote>
     let torn_at = torn.offset + tear.at as u64;
     if let Some(proof) = &tear.proof {
         let what = format!("the file `{DATA_FILE}` is damaged from byte {torn_at} on: {proof}");
+        let what = tear.sound.as_ref().map_or(what.clone(), |sound| format!("{what}; {sound}"));
         return Err(OpenError::Corrupt { path: dir.to_owned(), what });
     }
     let path = dir.join(DATA_FILE);
@@ -271,7 +180,7 @@ pub(crate) fn mend(dir: &Path, db: &File, tear: &Tear, notes: &mut Vec<OpenNote>
     let (mut cut, mut kept) = (0, dir.to_owned());
     for (number, segment) in tear.rest.iter().enumerate() {
         let from = if number == 0 { tear.at } else { 0 };
-        let bytes = read(db, segment.offset).map_err(io_error(&path, failed))?;
+        let bytes = read_segment(db, segment.offset).map_err(io_error(&path, failed))?;
         let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         if let Some(piece) = bytes.get(from..end).filter(|piece| !piece.is_empty()) {
             let name = format!("{DATA_FILE}-{}", segment.offset + from as u64);
@@ -292,50 +201,6 @@ fn clear(db: &File, rest: &[Segment]) -> io::Result<()> {
     db.sync_data()
 }
 
-fn read(db: &File, offset: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; SEGMENT_BYTES];
-    let filled = read_up_to(db, &mut bytes, offset)?;
-    bytes.truncate(filled);
-    Ok(bytes)
-}
-
-/// Reads as many bytes as there are, up to the size of the buffer.
-fn read_up_to(db: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        match read_at(db, rest, offset + filled as u64) {
-            Ok(0) => break,
-            Ok(count) => filled += count,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
-}
-
-#[cfg(unix)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
-}
-
-#[cfg(unix)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
-    match std::os::windows::fs::FileExt::seek_write(file, bytes, offset)? {
-        written if written == bytes.len() => Ok(()),
-        _ => Err(io::ErrorKind::WriteZero.into()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,6 +212,7 @@ mod tests {
             offset: offset * SEGMENT_LSN,
             headless: false,
             bad: false,
+            stable: 0,
         };
         let (first, third, later) = (segment(10, 4), segment(12, 6), segment(20, 5));
         assert!(lost(&first, &third, &[first, third]));

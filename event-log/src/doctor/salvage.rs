@@ -1,0 +1,110 @@
+//! Salvage: what is sound in a physically damaged log, written into an export.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use proto_events::id::Position;
+
+use crate::api::error::OpenError;
+use crate::api::record::StoredRecord;
+use crate::audit::export::{header_line, record_line};
+use crate::engine::head::Head;
+use crate::sled::dir::log_header;
+use crate::sled::remains::SledRemains;
+
+/// A part of a log of which nothing sound was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gap {
+    /// The first position that is missing.
+    pub first: Position,
+    /// The last position that is missing.
+    pub last: Position,
+}
+
+/// What was salvaged, and what was not.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct SalvageReport {
+    /// The number of records written.
+    pub records: u64,
+    /// The number of events in them.
+    pub events: u64,
+    /// The positions that are missing, in order. What followed the last sound record, and no `HEAD` names,
+    /// cannot be noticed.
+    pub gaps: Vec<Gap>,
+    /// The number of bytes that the disk could not read.
+    pub unreadable_bytes: u64,
+}
+
+impl SalvageReport {
+    /// Whether every position up to the end was found.
+    pub fn is_whole(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    fn miss(&mut self, first: u64, next: u64) {
+        if first < next {
+            self.gaps.push(Gap { first: Position(first), last: Position(next - 1) });
+        }
+    }
+}
+
+/// The reasons why nothing could be salvaged.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SalvageError {
+    /// The log could not be read at all.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// The export could not be written. It must be a new file.
+    #[error("{} could not be written: {source}; name a new file on a disk with free space", .path.display())]
+    Write {
+        /// The path of the export.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+}
+
+/// Writes every sound record of the log in `dir` into a new export `out`, and returns what is missing. The log's
+/// directory is only read. `taskreel verify --file` reads an export with gaps; `import` refuses one.
+///
+/// A record is sound if the checksum of its value, its leaf hash and the digests of its bodies are right. The chain
+/// of its stream is not proven across a gap.
+///
+/// # Errors
+/// [`SalvageError`] if `dir` is not a log, another process has it open, or `out` exists or cannot be written.
+pub fn salvage(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<SalvageReport, SalvageError> {
+    let (dir, out) = (dir.as_ref(), out.as_ref());
+    let header = log_header(dir)?;
+    let remains = SledRemains::search(dir)?;
+    let failed = |source| SalvageError::Write { path: out.to_owned(), source };
+    let mut end = Position(0);
+    remains.survey(&mut |read| end = read.map_or(end, |stored| stored.last_position()));
+    // A HEAD that cannot be read names no end.
+    let proven = Head::read(dir).ok().flatten().map_or(Position(0), |head| head.position);
+    let head = end.max(proven);
+    let mut file = BufWriter::new(File::create_new(out).map_err(failed)?);
+    writeln!(file, "{}", header_line(header.id, header.durability.name(), head)).map_err(failed)?;
+    let mut report = SalvageReport { unreadable_bytes: remains.unreadable(), ..SalvageReport::default() };
+    let (mut next, mut written) = (1, Ok(()));
+    remains.survey(&mut |read| {
+        // An error is a gap: the next sound record shows how far it goes.
+        let Ok(stored) = read else { return };
+        report.miss(next, stored.position.0);
+        next = stored.last_position().0 + 1;
+        count(&mut report, &stored);
+        if written.is_ok() {
+            written = writeln!(file, "{}", record_line(&stored));
+        }
+    });
+    report.miss(next, head.0 + 1);
+    written.and_then(|()| file.flush()).and_then(|()| file.get_ref().sync_all()).map_err(failed)?;
+    Ok(report)
+}
+
+fn count(report: &mut SalvageReport, stored: &StoredRecord) {
+    report.records += 1;
+    report.events += stored.record.events.len() as u64;
+}

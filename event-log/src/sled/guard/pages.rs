@@ -1,0 +1,272 @@
+//! sled's page table, as its files `snap.*` hold it: for each page, the places of its pieces in the file `db`.
+//! sled makes one from its log whenever it opens, and takes a read error for the log's end while it does so. We
+//! make it first, in the same form, and then sled has nothing left to read but the last segment.
+//!
+//! | bytes of a snapshot | field |
+//! |---|---|
+//! | 8 | lsn up to which it goes, plus 1, little-endian; 0 if it goes nowhere |
+//! | varint | offset of the segment that is being filled, plus 1; 0 if the next one begins a new segment |
+//! | … | for each page: 0 and its last piece if it is free, else the number of its pieces and these |
+//! | 8 | bytes of the above, little-endian |
+//! | 4 | CRC32 of the above without that length, little-endian |
+//!
+//! A piece is its lsn (8, little-endian), a zero, its offset in the file and its length as varints. A free page
+//! has no length.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::{fs, io};
+
+use crate::engine::files;
+use crate::sled::guard::segment::{PageChange, PageWrite, put_varint, varint};
+
+/// Prefix of the names of sled's snapshots. No other file may have it, or sled would read it as a snapshot.
+pub(crate) const SNAPSHOT: &str = "snap.";
+
+/// Suffix of the names of unfinished snapshots.
+pub(crate) const UNFINISHED: &str = ".generating";
+
+/// Most pieces of a page that a snapshot can hold.
+const PIECES_MAX: usize = 255;
+
+/// A piece of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Piece {
+    lsn: u64,
+    offset: u64,
+    bytes: u64,
+}
+
+/// The state of a page.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Page {
+    /// No piece of it was read yet.
+    Unknown,
+    Free(Piece),
+    /// The page was written as a whole, and then linked to, in this order.
+    Present(Vec<Piece>),
+}
+
+/// The pages of a database up to a place in its log.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct PageTable {
+    /// The lsn up to which the log was read.
+    pub(crate) stable: Option<u64>,
+    /// The offset of the segment that is being filled.
+    pub(crate) active: Option<u64>,
+    pages: Vec<Page>,
+}
+
+impl PageTable {
+    /// Applies a change of a page, as sled does. Those before `stable` were applied before.
+    pub(crate) fn apply(&mut self, write: &PageWrite) {
+        if self.stable.is_some_and(|stable| write.lsn < stable) {
+            return;
+        }
+        let Ok(number) = usize::try_from(write.page) else { return };
+        let piece = Piece { lsn: write.lsn, offset: write.offset, bytes: write.bytes };
+        let page = match write.change {
+            PageChange::Replaced => Page::Present(vec![piece]),
+            PageChange::Freed => Page::Free(piece),
+            PageChange::Linked => {
+                // A link to a page of which nothing is known yet: it was moved to a later place, which follows.
+                if let Some(Page::Present(pieces)) = self.pages.get_mut(number)
+                    && pieces.last().is_none_or(|last| last.lsn < piece.lsn)
+                {
+                    pieces.push(piece);
+                }
+                return;
+            }
+        };
+        if self.pages.len() <= number {
+            self.pages.resize(number + 1, Page::Unknown);
+        }
+        if let Some(known) = self.pages.get_mut(number) {
+            *known = page;
+        }
+    }
+
+    /// Returns the contents of the snapshot's file, or why there can be none.
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, String> {
+        let mut body = self.stable.map_or(0, |lsn| lsn + 1).to_le_bytes().to_vec();
+        put_varint(&mut body, self.active.map_or(0, |offset| offset + 1));
+        for (number, page) in self.pages.iter().enumerate() {
+            match page {
+                Page::Unknown => return Err(format!("nothing is known of page {number}")),
+                Page::Free(piece) => {
+                    body.push(0);
+                    put_place(&mut body, *piece);
+                }
+                Page::Present(pieces) if (1..=PIECES_MAX).contains(&pieces.len()) => {
+                    body.push(u8::try_from(pieces.len()).unwrap_or(u8::MAX));
+                    for piece in pieces {
+                        put_place(&mut body, *piece);
+                        put_varint(&mut body, piece.bytes);
+                    }
+                }
+                Page::Present(pieces) => return Err(format!("page {number} has {} pieces", pieces.len())),
+            }
+        }
+        let (crc, length) = (crc32fast::hash(&body), body.len() as u64);
+        body.extend_from_slice(&length.to_le_bytes());
+        body.extend_from_slice(&crc.to_le_bytes());
+        Ok(body)
+    }
+
+    /// Reads the contents of a snapshot's file; `None` if they are not whole.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let (rest, crc) = bytes.split_last_chunk::<4>()?;
+        let (body, length) = rest.split_last_chunk::<8>()?;
+        let is_whole =
+            crc32fast::hash(body).to_le_bytes() == *crc && u64::from_le_bytes(*length) == body.len() as u64;
+        let (stable, mut rest) = body.split_first_chunk::<8>().filter(|_| is_whole)?;
+        let stable = u64::from_le_bytes(*stable).checked_sub(1);
+        let active = take_varint(&mut rest)?.checked_sub(1);
+        let mut pages = Vec::new();
+        while let Some((count, after)) = rest.split_first() {
+            rest = after;
+            pages.push(match count {
+                0 => Page::Free(take_place(&mut rest)?),
+                count => {
+                    let mut pieces = Vec::with_capacity(usize::from(*count));
+                    for _ in 0..*count {
+                        let place = take_place(&mut rest)?;
+                        pieces.push(Piece { bytes: take_varint(&mut rest)?, ..place });
+                    }
+                    Page::Present(pieces)
+                }
+            });
+        }
+        Some(Self { stable, active, pages })
+    }
+
+    /// Replaces the snapshot in `dir` by this one, durably. What it points to must be durable already.
+    ///
+    /// # Errors
+    /// The reason, if it could not be written. The earlier snapshot is then still there.
+    pub(crate) fn replace_snapshot(&self, dir: &Path) -> io::Result<()> {
+        let bytes = self.to_bytes().map_err(io::Error::other)?;
+        let name = format!("{SNAPSHOT}{:016X}", self.stable.unwrap_or(0));
+        let unfinished = dir.join(format!("{name}{UNFINISHED}"));
+        let mut file = File::create(&unfinished)?;
+        file.write_all(&bytes)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, dir.join(&name))?;
+        files::sync_dir(dir)?;
+        for older in snapshot_names(dir)?.into_iter().filter(|older| **older < *name) {
+            fs::remove_file(dir.join(older))?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns the names of the snapshots in `dir`, the oldest first.
+pub(crate) fn snapshot_names(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        let name = entry?.file_name();
+        names.extend(name.into_string().ok().filter(|name| name.starts_with(SNAPSHOT)));
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn put_place(out: &mut Vec<u8>, piece: Piece) {
+    // sled adds nothing to the lsn of a piece, and writes a kind before its offset.
+    out.extend_from_slice(&piece.lsn.to_le_bytes());
+    out.push(0);
+    put_varint(out, piece.offset);
+}
+
+fn take_place(bytes: &mut &[u8]) -> Option<Piece> {
+    let (lsn, rest) = bytes.split_first_chunk::<8>()?;
+    let (kind, rest) = rest.split_first()?;
+    *bytes = rest;
+    let offset = take_varint(bytes)?;
+    (*kind == 0).then_some(Piece { lsn: u64::from_le_bytes(*lsn), offset, bytes: 0 })
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let (value, used) = varint(bytes)?;
+    *bytes = bytes.get(used..)?;
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sled::guard::segment::SEGMENT_BYTES;
+    use crate::sled::guard::walk::Walk;
+
+    fn open(dir: &Path) -> ::sled::Db {
+        let config = ::sled::Config::new().path(dir).segment_size(SEGMENT_BYTES).flush_every_ms(None);
+        config.open().unwrap()
+    }
+
+    fn close(db: ::sled::Db, dir: &Path) {
+        db.flush().unwrap();
+        drop(db);
+        File::open(dir.join("db")).unwrap().lock().unwrap();
+    }
+
+    /// Writes, overwrites and removes, so that pages are moved and given up, and segments are used again.
+    fn work(db: &::sled::Db, dice: &mut u64, rounds: usize) {
+        let mut roll = || {
+            *dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *dice >> 33
+        };
+        for _ in 0..rounds {
+            let tree = db.open_tree([u8::try_from(roll() % 3).unwrap()]).unwrap();
+            let key = (roll() % 60).to_be_bytes();
+            if roll() % 4 == 0 {
+                tree.remove(key).unwrap();
+            } else {
+                let bytes = [9, 500, 20_000, 60_000][usize::try_from(roll() % 4).unwrap()];
+                tree.insert(key, vec![1; bytes]).unwrap();
+            }
+        }
+    }
+
+    fn our_table(dir: &Path, before: Option<&PageTable>) -> PageTable {
+        let mut table = before.cloned().unwrap_or_default();
+        let db = File::open(dir.join("db")).unwrap();
+        Walk::from(&db, table.stable.unwrap_or(0)).unwrap().add_to(&mut table);
+        table
+    }
+
+    #[test]
+    fn a_page_table_is_byte_for_byte_the_one_that_sled_makes() {
+        for seed in 0..12_usize {
+            let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+            let (dir, mut dice, mut before) = (dir.path(), seed as u64, None);
+            for life in 0..4_usize {
+                let db = open(dir);
+                work(&db, &mut dice, [3, 700, 90, 1][(seed + life) % 4]);
+                close(db, dir);
+                let from_zero = our_table(dir, None);
+                let table = our_table(dir, before.as_ref());
+                close(open(dir), dir);
+                let names = snapshot_names(dir).unwrap();
+                let [name] = names.as_slice() else { panic!("{names:?}") };
+                let file = fs::read(dir.join(name)).unwrap();
+                assert_eq!(format!("snap.{:016X}", table.stable.unwrap()), *name, "seed {seed}, life {life}");
+                assert!(table.to_bytes().unwrap() == file, "seed {seed}, life {life}: another table");
+                assert!(from_zero == table, "seed {seed}, life {life}: the whole log gives another table");
+                assert_eq!(PageTable::parse(&file).unwrap(), table);
+                before = Some(table);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_written_as_sled_writes_them() {
+        for value in [0, 240, 241, 2_287, 2_288, 67_823, 67_824, 1 << 24, u64::from(u32::MAX), u64::MAX] {
+            for value in [value.saturating_sub(1), value, value.saturating_add(1)] {
+                let mut bytes = Vec::new();
+                put_varint(&mut bytes, value);
+                assert_eq!(varint(&bytes), Some((value, bytes.len())), "{value}");
+            }
+        }
+    }
+}

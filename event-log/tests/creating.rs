@@ -1,0 +1,205 @@
+//! Several processes that create or open one directory at once, and what a new holder finds: one wins, the
+//! others are told that it is in use, and the log is whole.
+#![cfg(feature = "testing")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    reason = "in a test a panic is the answer, in helpers too; its figures are to be seen"
+)]
+
+mod store_support;
+
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use proto_events::id::Position;
+use store_support::{append, closed_log, quick_dir};
+use taskreel_log::api::{EventReader as _, EventStore as _, OpenError, OpenNote};
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::conformance::{Author, check_log, stream};
+
+const WORKER: &str = "TASKREEL_CREATING";
+const ENTRY: &str = "the_process_that_opens";
+
+/// Entry of the processes that open; not a test of its own.
+#[test]
+fn the_process_that_opens() {
+    if std::env::var_os(WORKER).is_none() {
+        return;
+    }
+    let say = |line: &str| {
+        let mut out = std::io::stdout().lock();
+        out.write_all(format!("\nTOLD {line}\n").as_bytes()).and_then(|()| out.flush()).unwrap();
+    };
+    let mut store = None;
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        if line == "close" {
+            store.take().map_or(Ok(()), |store: SledStore| store.close()).unwrap();
+            say("closed");
+            continue;
+        }
+        match SledStore::open(line) {
+            Ok(opened) => {
+                if opened.head().unwrap() == Position(0) {
+                    append(&opened, Author::new(opened.fence()).one(&stream("winner"), b"x"));
+                }
+                store = Some(opened);
+                say("opened");
+            }
+            Err(OpenError::Held { .. }) => say("held"),
+            Err(other) => say(&format!("OTHER {other}")),
+        }
+    }
+}
+
+/// A process that opens what it is told.
+struct Opener {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Opener {
+    fn start() -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", ENTRY, "--nocapture", "--test-threads=1"])
+            .env(WORKER, "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    fn answer(&mut self) -> String {
+        let mut told = self.lines.by_ref().map_while(Result::ok);
+        told.find_map(|line| line.strip_prefix("TOLD ").map(str::to_owned)).unwrap()
+    }
+}
+
+impl Drop for Opener {
+    fn drop(&mut self) {
+        drop(self.child.stdin.take());
+        let _ = self.child.wait();
+    }
+}
+
+fn holder(dir: &Path) -> Option<String> {
+    std::fs::read_to_string(dir.join("holder")).ok()
+}
+
+#[test]
+fn of_processes_that_create_one_directory_at_once_one_wins_and_the_others_are_told_that_it_is_in_use() {
+    let root = quick_dir();
+    let mut openers: Vec<Opener> = (0..3).map(|_| Opener::start()).collect();
+    let (mut held, mut bad) = (0, Vec::new());
+    for round in 0..60 {
+        let dir = root.path().join(format!("parent-{round}/log"));
+        for opener in &mut openers {
+            opener.tell(dir.to_str().unwrap());
+        }
+        let answers: Vec<_> = openers.iter_mut().map(Opener::answer).collect();
+        held += answers.iter().filter(|answer| *answer == "held").count();
+        let won = answers.iter().filter(|answer| *answer == "opened").count();
+        if won != 1 || answers.iter().any(|answer| answer.starts_with("OTHER")) {
+            bad.push(format!("round {round}: {answers:?}"));
+        }
+        for opener in &mut openers {
+            opener.tell("close");
+            assert_eq!(opener.answer(), "closed");
+        }
+        match SledStore::open(&dir) {
+            Ok(store) => {
+                assert_eq!((check_log(&store), store.notes()), (1, &[][..]), "round {round}");
+                store.close().unwrap();
+            }
+            Err(why) => bad.push(format!("round {round}: it does not open any more: {why}")),
+        }
+    }
+    eprintln!("creating: 60 directories by 3 processes at once, {held} told that it was in use");
+    assert!(bad.is_empty(), "{bad:#?}");
+    assert_eq!(held, 120);
+}
+
+#[test]
+fn a_log_that_is_opened_while_another_process_closes_it_keeps_the_new_holders_file() {
+    let root = quick_dir();
+    let dir = root.path().join("log");
+    closed_log(&dir);
+    let mut opener = Opener::start();
+    for round in 0..60 {
+        opener.tell(dir.to_str().unwrap());
+        assert_eq!(opener.answer(), "opened");
+        opener.tell("close");
+        let store = loop {
+            match SledStore::open(&dir) {
+                Ok(store) => break store,
+                Err(OpenError::Held { .. }) => {}
+                Err(other) => panic!("{other}"),
+            }
+        };
+        assert_eq!(opener.answer(), "closed");
+        let text = holder(&dir);
+        let own = format!("pid {}\n", std::process::id());
+        assert!(text.is_some_and(|text| text.starts_with(&own)), "round {round}: {:?}", holder(&dir));
+        store.close().unwrap();
+        assert_eq!(holder(&dir), None);
+    }
+}
+
+#[test]
+fn a_holder_file_of_another_process_stays_when_this_one_closes() {
+    let root = quick_dir();
+    let dir = root.path().join("log");
+    let store = SledStore::open(&dir).unwrap();
+    let other = "pid 1\nprogram other\nstarted 2026-01-01T00:00:00Z\n";
+    std::fs::write(dir.join("holder"), other).unwrap();
+    store.close().unwrap();
+    assert_eq!(holder(&dir).as_deref(), Some(other));
+}
+
+#[test]
+fn an_epoch_below_that_of_the_records_is_raised_over_them_and_noted() {
+    let root = quick_dir();
+    let dir = root.path().join("log");
+    let mut author = closed_log(&dir);
+    for large in [1, 6_000] {
+        for _ in 0..4 {
+            let store = SledStore::open(&dir).unwrap();
+            author = author.with_fence(store.fence());
+            // The last ones end a block of the index, so that nothing is left to be scanned.
+            let many = (0..large).map(|n| (stream(&format!("s{n}")), vec![b"x".to_vec()]));
+            for part in many.collect::<Vec<_>>().chunks(1_000) {
+                append(&store, author.many(part));
+            }
+            store.close().unwrap();
+        }
+        let before = SledStore::open(&dir).unwrap();
+        let epoch = before.fence().epoch;
+        before.close().unwrap();
+        set_epoch(&dir, 1);
+        let store = SledStore::open(&dir).unwrap();
+        let notes = store.notes();
+        assert!(
+            matches!(notes, [OpenNote::EpochBehind { database: 1, records }] if *records == epoch - 1),
+            "{notes:?}"
+        );
+        assert_eq!(store.fence().epoch, epoch, "one more than the records'");
+        store.close().unwrap();
+        assert_eq!(SledStore::open(&dir).unwrap().notes(), []);
+    }
+}
+
+fn set_epoch(dir: &Path, epoch: u64) {
+    let db = sled::Config::new().path(dir).segment_size(4 * 1024 * 1024).open().unwrap();
+    db.open_tree("meta").unwrap().insert("epoch", &epoch.to_be_bytes()).unwrap();
+    db.flush().unwrap();
+    drop(db);
+    std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
+}
