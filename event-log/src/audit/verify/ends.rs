@@ -38,11 +38,11 @@ impl Verifier<'_> {
     }
 
     fn end_of_log(&mut self, reader: &dyn EventReader) {
-        let without_call = self.writes.end();
+        let without_call = self.links.end();
         for finding in without_call {
             self.found.add(finding);
         }
-        if let Some(open) = self.append.take() {
+        if let Some(open) = self.writer.append.take() {
             let what = format!("the last append has only {} of {} records", open.next, open.of);
             let position = Some(open.position);
             self.found.add(Finding {

@@ -11,14 +11,16 @@ use crate::api::record::StoredRecord;
 use crate::audit::claims::contradiction;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::head::HeadCheck;
+use crate::audit::verify::links::LinksCheck;
 use crate::audit::verify::report::{Progress, Scope, Verified};
-use crate::audit::verify::stream::StreamCheck;
-use crate::audit::verify::writes::WritesCheck;
+use crate::audit::verify::stream::{StreamCheck, read_events};
+use crate::audit::verify::writer::WriterCheck;
 
 /// The checks that no log can make about itself.
-pub(crate) const UNCHECKED: [&str; 2] = [
+pub(crate) const UNCHECKED: [&str; 3] = [
     "whether the whole log was rewritten, hashes included: nothing outside the directory proves otherwise",
     "whether tools and models really did what the log records of them",
+    "what posted texts and commands were whose digests the log holds: the texts themselves are not kept",
 ];
 
 /// The check that `HEAD` cannot make: it has no trace of events cut off within a second of being written.
@@ -73,14 +75,6 @@ impl Auditor {
     }
 }
 
-/// An append whose records have not all been read yet.
-pub(crate) struct OpenAppend {
-    set_id: [u8; 16],
-    pub(crate) next: u16,
-    pub(crate) of: u16,
-    pub(crate) position: Position,
-}
-
 #[derive(Default)]
 pub(crate) struct Verifier<'a> {
     pub(crate) scope: Scope<'a>,
@@ -88,10 +82,9 @@ pub(crate) struct Verifier<'a> {
     pub(crate) streams: BTreeMap<StreamId, StreamCheck>,
     /// The position of the last event seen.
     pub(crate) next: u64,
-    epoch: u64,
-    pub(crate) append: Option<OpenAppend>,
+    pub(crate) writer: WriterCheck,
     pub(crate) head: HeadCheck<'a>,
-    pub(crate) writes: WritesCheck,
+    pub(crate) links: LinksCheck,
     /// The number of pieces that could not be read; the links of what follows them are not checked.
     pub(crate) unreadable: u64,
     after_damage: bool,
@@ -104,18 +97,22 @@ impl Verifier<'_> {
         self.found.bytes += bytes(stored);
         self.check_position(stored);
         self.check_bytes(stored);
-        if self.scope.only.is_none() {
-            self.check_append(stored);
+        let alone = self.scope.only.is_some();
+        for (kind, what) in self.writer.take(stored, (alone, self.after_damage)) {
+            self.report(kind, stored, what);
+        }
+        if !alone {
             self.head.take(stored);
-            let without_call = self.writes.take(stored);
-            for finding in without_call {
-                self.found.add(finding);
-            }
         }
         self.check_words(stored);
         self.after_damage = false;
+        let events = read_events(stored);
         let stream = stored.record.stream.clone();
-        let faults = self.streams.entry(stream).or_default().take(stored);
+        let mut faults = self.streams.entry(stream).or_default().take(stored, &events);
+        // What a link names may be what cannot be read.
+        if !alone && self.unreadable == 0 {
+            faults.extend(self.links.take(stored, &events, &self.streams));
+        }
         for fault in faults {
             self.found.add(fault);
         }
@@ -136,8 +133,8 @@ impl Verifier<'_> {
         self.unreadable += 1;
         self.after_damage = true;
         // The append's other records may be what could not be read.
-        self.append = None;
-        self.writes.forget();
+        self.writer.forget();
+        self.links.forget();
     }
 
     fn check_words(&mut self, stored: &StoredRecord) {
@@ -173,15 +170,6 @@ impl Verifier<'_> {
             self.report(FindingKind::Position, stored, what);
         }
         self.next = stored.last_position().0;
-        let epoch = stored.record.epoch;
-        if epoch < self.epoch {
-            let what = format!(
-                "a writer of epoch {epoch} wrote after the writer of epoch {} that had replaced it",
-                self.epoch
-            );
-            self.report(FindingKind::Append, stored, what);
-        }
-        self.epoch = self.epoch.max(epoch);
     }
 
     /// Recomputes the hash from the stored bytes and checks every body against its digest.
@@ -201,32 +189,6 @@ impl Verifier<'_> {
                 self.report(FindingKind::Hash, stored, what);
             }
         }
-    }
-
-    fn check_append(&mut self, stored: &StoredRecord) {
-        let record = &stored.record;
-        let follows = match &self.append {
-            Some(open) => record.set_id == open.set_id && record.part == open.next && record.parts == open.of,
-            None => record.part == 0 || self.after_damage,
-        };
-        if !follows {
-            let what = match &self.append {
-                Some(open) => format!(
-                    "the append at position {} has only {} of {} records",
-                    open.position, open.next, open.of
-                ),
-                None => format!("record {} of {} of its append comes first", record.part + 1, record.parts),
-            };
-            self.report(FindingKind::Append, stored, what);
-        }
-        let began = self.append.take().filter(|_| follows).map(|open| open.position);
-        let next = record.part.saturating_add(1);
-        self.append = (next < record.parts).then_some(OpenAppend {
-            set_id: record.set_id,
-            next,
-            of: record.parts,
-            position: began.unwrap_or(stored.position),
-        });
     }
 }
 
