@@ -140,6 +140,10 @@ impl Verifier<'_> {
             ));
         } else if self.scope.file.is_some() {
             unchecked.push("whether the log continued after the export".to_owned());
+            unchecked.push(
+                "whether the log had the id and durability of the first line: no record holds them"
+                    .to_owned(),
+            );
         } else {
             unchecked.push(AFTER_HEAD.to_owned());
             match self.scope.head {

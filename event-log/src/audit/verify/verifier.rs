@@ -8,7 +8,7 @@ use proto_events::id::{Position, StreamId};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
-use crate::audit::claims::contradiction;
+use crate::audit::claims::{contradiction, header_contradiction};
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::head::HeadCheck;
 use crate::audit::verify::links::LinksCheck;
@@ -40,6 +40,9 @@ pub fn verify_within(
     let mut verifier = Verifier { scope: *scope, head: HeadCheck::new(scope.head), ..Verifier::default() };
     if let Some(why) = scope.refused {
         verifier.of_log(FindingKind::Open, why.to_owned());
+    }
+    if let Some(what) = scope.file.and_then(|file| header_contradiction(file.header())) {
+        verifier.of_log(FindingKind::Words, what);
     }
     let of = match scope.only {
         Some(stream) => reader.stream_version(stream).map(|version| version.0),
