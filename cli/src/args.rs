@@ -120,7 +120,7 @@ pub(crate) enum Command {
     /// Covers format, durability, the process that has the log open, sizes, the cost of a sync, the file
     /// HEAD, and all checks of `verify`. While another process has the log open, only the files are examined;
     /// what could not be checked is listed.
-    Doctor,
+    Doctor(DoctorArgs),
     /// Check the integrity of the log: hashes, versions, lifecycles, calls, index, HEAD; exit 1 on any fault
     ///
     /// Continues after a part that cannot be read. What could not be checked is listed last.
@@ -188,6 +188,13 @@ pub(crate) enum Command {
     /// The directory must be new or empty. Each record is checked; if a line is damaged or missing, nothing
     /// is imported. The new log can be appended to; exported before that, it gives the same file again.
     Import(ImportArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Discard the index and build it anew from the whole log first; it is a cache, so nothing is lost
+    #[arg(long)]
+    pub(crate) rebuild_index: bool,
 }
 
 #[derive(Debug, Args)]

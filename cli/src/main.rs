@@ -98,7 +98,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Events(args) => look::events(args, global, &mut screen(args.full)),
         Command::State(args) => look::state(args, global, &mut screen(true)),
         Command::Replay(args) => look::replay(args, global, &mut screen(true)),
-        Command::Doctor => doctor::doctor(global, &mut screen(true)),
+        Command::Doctor(args) => doctor::doctor(args, global, &mut screen(true)),
         Command::Verify(args) => look::verify(args, global, &mut screen(true)),
         Command::Diff(args) => look::diff(args, global, &mut screen(args.full)),
         Command::Explain(args) => look::explain(args, global, &mut screen(true)),

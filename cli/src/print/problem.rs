@@ -278,6 +278,7 @@ fn next_states(from: TaskState) -> String {
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
         let hint = match &error {
+            ReadError::Index { .. } => "`taskreel doctor --rebuild-index` builds the index anew from the log",
             ReadError::Corrupt { .. } => "`taskreel verify` lists the damage; restore the log from a copy",
             _ => "check that the disk works, then run the same command again",
         };

@@ -88,6 +88,18 @@ pub enum ReadError {
         /// The position of the record's first event, where known.
         position: Option<Position>,
     },
+    /// The index does not lead to what the log holds. The log itself is sound there.
+    #[error("the index of the log is damaged{}: {what}; the log itself is not: rebuild the index with `taskreel doctor --rebuild-index`", location(.stream.as_ref(), *.version, *.position))]
+    Index {
+        /// The contradiction found.
+        what: String,
+        /// The stream, where known.
+        stream: Option<StreamId>,
+        /// The version of the record's first event, where known.
+        version: Option<Version>,
+        /// The position of the record's first event, where known.
+        position: Option<Position>,
+    },
     /// The disk or the database reported an error.
     #[error("the log could not be read: {0}")]
     Io(String),

@@ -235,6 +235,12 @@ pub trait EventReader: Send + Sync {
         }
     }
 
+    /// Shows an error for each entry of the store's index that the log contradicts. A store without an index shows
+    /// none.
+    fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
+        let _ = show;
+    }
+
     /// Surveys one stream. Continues with the next version after a record that cannot be read.
     fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
         let end = match self.stream_version(stream) {

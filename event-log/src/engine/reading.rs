@@ -121,8 +121,22 @@ fn with_record_at<V: Values, R>(
     let ordinal = u64::from(slot.ordinal);
     let bytes = values.require(ordinal)?;
     let bytes = bytes.as_ref();
-    let wrong = |what| ReadError::corrupt(format!("value {ordinal}: {what}"), first_position(bytes));
+    // A value that is what was written has its records: the index led to a place between them.
+    let wrong = |what: String| match Value::open(bytes) {
+        Ok(_) => index_fault(format!("value {ordinal}: {what}"), None),
+        Err(_) => ReadError::corrupt(format!("value {ordinal}: {what}"), first_position(bytes)),
+    };
     read(&locate(bytes, slot.offset).map_err(wrong)?)
+}
+
+/// The index does not lead to a record of the stream.
+fn index_fault(what: String, located: Option<&Located<'_>>) -> ReadError {
+    ReadError::Index {
+        what,
+        stream: located.and_then(|located| StreamId::parse(located.view.stream).ok()),
+        version: located.map(|located| located.view.first_version),
+        position: located.map(|located| located.position),
+    }
 }
 
 /// Returns the record that begins at this offset of a value.
@@ -167,22 +181,37 @@ pub(crate) fn slot_for_version<V: Values>(
     Ok(low.saturating_sub(1))
 }
 
+fn next_version(version: Version) -> Version {
+    Version(version.0.saturating_add(1))
+}
+
 /// Returns the records in these slots, which must belong to `stream`.
 pub(crate) fn read_slots<V: Values>(
     values: &V,
     stream: &StreamId,
     slots: &[Slot],
 ) -> Result<Vec<StoredRecord>, ReadError> {
-    let read = |slot: &Slot| {
+    let mut last = None;
+    let mut read = |slot: &Slot| {
         with_record_at(values, *slot, |located| {
-            if located.view.stream == stream.as_str() {
-                located.stored(values)
-            } else {
-                Err(located.corrupt(format!("the record belongs to another stream than {stream}")))
+            // A record with its own leaf hash is what was written: the index led to the wrong one.
+            let misled = |what: String| match located.stored(values) {
+                Ok(_) => Err(index_fault(what, Some(located))),
+                Err(error) => Err(error),
+            };
+            if located.view.stream != stream.as_str() {
+                return misled(format!("the record belongs to another stream than {stream}"));
             }
+            let first = located.view.first_version;
+            if let Some(last) = last.replace(located.view.last_version())
+                && first != next_version(last)
+            {
+                return misled(format!("version {first} of {stream} follows version {last}"));
+            }
+            located.stored(values)
         })
     };
-    slots.iter().map(read).collect()
+    slots.iter().map(&mut read).collect()
 }
 
 /// Returns the set id of the append that the record in a slot belongs to.

@@ -85,7 +85,13 @@ fn start(
     halt::pass("database open");
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
-    let kept = load_index(dir, &meta, &blocks, &log, guarded)?;
+    let kept = if options.rebuild_index {
+        index::forget(&meta).map_err(|error| sled_error(dir, &error))?;
+        guarded.notes.push(OpenNote::IndexRebuilt { why: index::REQUESTED.to_owned() });
+        None
+    } else {
+        load_index(dir, &meta, &blocks, &log, guarded)?
+    };
     let kept = match older_head(kept.as_ref(), head.as_ref()) {
         Some(note) => {
             // Only all of the log shows whether it is a copy of this log's, or that of another log.
@@ -95,8 +101,18 @@ fn start(
         None => kept,
     };
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
-    let mut scan = scan(dir, &log, (kept, next_block), head)?;
-    let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
+    let has_kept = kept.is_some();
+    let scanned = match scan(dir, &log, (kept, next_block), head.clone()) {
+        // The kept index may be what contradicts the log: the whole log shows it.
+        Err(OpenError::Corrupt { what, .. }) if has_kept => {
+            index::forget(&meta).map_err(|error| sled_error(dir, &error))?;
+            let scanned = scan(dir, &log, (None, next_block), head)?;
+            guarded.notes.push(OpenNote::IndexRebuilt { why: what });
+            scanned
+        }
+        scanned => scanned?,
+    };
+    let (mut scan, leftover) = scanned;
     let epoch = raise_epoch(dir, &meta, header, scan.index.next_ordinal() == 0)?;
     for ordinal in leftover {
         log.remove(value_key(ordinal)).map_err(|error| sled_error(dir, &error))?;
@@ -137,6 +153,8 @@ fn start(
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let trees = Trees { log, chunks, blocks: sink.blocks.clone() };
+    // A reopening trusts the index that was just built.
+    let options = SledOptions { rebuild_index: false, ..options };
     spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 
@@ -229,7 +247,7 @@ fn scan(
     log: &Tree,
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
-) -> Result<Scan, OpenError> {
+) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
     let read = AssertUnwindSafe(|| {
         let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
@@ -238,7 +256,8 @@ fn scan(
             let (key, bytes) = item.map_err(|error| sled_error(dir, &error))?;
             scan.take(&key, &bytes).map_err(|error| scan_error(dir, error))?;
         }
-        Ok(scan)
+        let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
+        Ok((scan, leftover))
     });
     catch_unwind(read).unwrap_or_else(|_| Err(damaged(dir, "the database panicked while the log was read")))
 }

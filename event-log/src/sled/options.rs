@@ -10,6 +10,8 @@ pub struct SledOptions {
     pub durability: Option<Durability>,
     /// Whether to create a log where there is none: in a new or an empty directory.
     pub create: bool,
+    /// Whether to discard the kept index and rebuild it from the whole log.
+    pub rebuild_index: bool,
     /// Cache of the database in bytes. It is a target: with values of this size sled keeps more.
     pub cache_bytes: u64,
 }
@@ -17,6 +19,6 @@ pub struct SledOptions {
 impl Default for SledOptions {
     /// The log's own durability, strict for a new log; creates a log if there is none; a cache of 64 MiB.
     fn default() -> Self {
-        Self { durability: None, create: true, cache_bytes: 64 * 1024 * 1024 }
+        Self { durability: None, create: true, rebuild_index: false, cache_bytes: 64 * 1024 * 1024 }
     }
 }

@@ -19,6 +19,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore;
+use crate::engine::index::compare;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::reading::Located;
 use crate::engine::values::Values;
@@ -173,6 +174,16 @@ impl EventReader for SledStore {
         });
         if let Err(error) = surveyed {
             show(Err(error));
+        }
+    }
+
+    fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
+        let compared = self.read(|trees| {
+            compare::compare(trees, &|question| self.index(question), show);
+            Ok(())
+        });
+        if let Err(error) = compared {
+            show(error);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto_events::id::StreamId;
 
+use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::report::Verified;
@@ -24,6 +25,7 @@ impl Verifier<'_> {
             }
             if self.scope.only.is_none() {
                 self.open_work_of_index(reader, &streams);
+                self.slots_of_index(reader);
             }
             self.streams = streams;
         }
@@ -112,6 +114,17 @@ impl Verifier<'_> {
             version: Some(version),
             position: None,
             what,
+        });
+    }
+
+    /// Reports the entries of the index that the log contradicts.
+    fn slots_of_index(&mut self, reader: &dyn EventReader) {
+        reader.survey_index(&mut |error| {
+            let (stream, version, position, what) = match error {
+                ReadError::Index { what, stream, version, position } => (stream, version, position, what),
+                other => (None, None, None, other.to_string()),
+            };
+            self.found.add(Finding { kind: FindingKind::Index, stream, version, position, what });
         });
     }
 
