@@ -22,7 +22,7 @@ use crate::print::screen::ColorChoice;
 #[command(after_help = "Data goes to stdout, everything else to stderr.\n\
 Exit codes: 0 done; 1 the answer is no (a failed task, a difference, a fault);\n\
 2 wrong usage or input; 3 no such task, file or log; 4 another process has the log open;\n\
-5 the log cannot be read; 130 interrupted.")]
+5 the log cannot be read; 7 a newer release wrote a part of the log; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,

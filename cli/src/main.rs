@@ -30,7 +30,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use crate::args::source::FROM_FILE;
 use crate::args::{Cli, Command};
 use crate::print::answer::Answer;
-use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
+use crate::print::problem::{EXIT_NEWER, EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 
 fn main() -> ExitCode {
@@ -45,6 +45,7 @@ fn main() -> ExitCode {
     match carry_out(&cli) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(EXIT_NO),
+        Ok(Answer::Newer) => ExitCode::from(EXIT_NEWER),
         Err(problem) => {
             if !problem.quiet {
                 note(&problem.to_string());

@@ -219,6 +219,9 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
     for finding in verified.findings.iter().take(5) {
         let place = finding.stream.as_ref().map_or_else(String::new, |stream| format!(" in {stream}"));
         let (part, advice) = match finding.kind {
+            FindingKind::Newer => {
+                ("format", "nothing is damaged: use the release of taskreel that wrote it, or a newer one")
+            }
             FindingKind::Index => ("index", REBUILD),
             _ => ("chain", RESTORE),
         };
@@ -260,6 +263,9 @@ fn advice_on(error: &OpenError) -> (&'static str, &'static str) {
             "HEAD",
             "restore HEAD from a copy; or move it aside: a log whose end was cut off is then not detected",
         ),
+        OpenError::Newer { .. } => {
+            ("format", "nothing is damaged: use the release of taskreel that wrote it, or a newer one")
+        }
         OpenError::Io { .. } => {
             ("disk", "check that the directory can be read and written, and that the disk has free space")
         }

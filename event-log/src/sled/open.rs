@@ -238,6 +238,7 @@ fn spawn(
 fn scan_error(dir: &Path, error: ScanError) -> OpenError {
     match error {
         ScanError::Damaged(what) => damaged(dir, what),
+        ScanError::Newer(what) => OpenError::Newer { path: dir.to_owned(), what },
         ScanError::EndsBefore { head, log } => OpenError::EndsBeforeHead { path: dir.to_owned(), head, log },
     }
 }

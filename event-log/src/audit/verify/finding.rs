@@ -27,6 +27,8 @@ pub enum FindingKind {
     Time,
     /// An event that this program cannot read.
     Event,
+    /// An event or a record that a newer release wrote: this program cannot read it, but nothing is damaged.
+    Newer,
     /// A change of a task that its state forbids.
     Lifecycle,
     /// A command was decided twice under one id.
@@ -60,6 +62,7 @@ impl FindingKind {
             Self::Append => "append",
             Self::Time => "time",
             Self::Event => "event",
+            Self::Newer => "newer",
             Self::Lifecycle => "lifecycle",
             Self::Command => "command",
             Self::Call => "call",

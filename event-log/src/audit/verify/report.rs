@@ -40,6 +40,13 @@ impl Verified {
         self.findings.is_empty()
     }
 
+    /// Whether all that was found is the work of a newer release: nothing is damaged, but this program cannot check
+    /// all of it.
+    pub fn is_newer(&self) -> bool {
+        let newer = |finding: &Finding| finding.kind == FindingKind::Newer;
+        self.findings_dropped == 0 && !self.findings.is_empty() && self.findings.iter().all(newer)
+    }
+
     /// Returns the number of faults found.
     pub fn faults(&self) -> u64 {
         self.findings.len() as u64 + self.findings_dropped

@@ -47,6 +47,9 @@ pub(crate) struct StreamCheck {
     last_hash: Digest,
     /// None until the first event that could be decoded.
     rules: Option<Rules>,
+    /// Whether a newer release wrote an event: what follows from it is not known, so that no rule is asked from then
+    /// on.
+    is_newer: bool,
 }
 
 impl StreamCheck {
@@ -57,6 +60,11 @@ impl StreamCheck {
     /// Whether the stream is a task that was left working.
     pub(crate) fn is_working(&self) -> bool {
         matches!(&self.rules, Some(Rules::Task(task)) if task.state() == Some(TaskState::Working))
+    }
+
+    /// Whether a newer release wrote an event of the stream.
+    pub(crate) fn is_newer(&self) -> bool {
+        self.is_newer
     }
 
     pub(crate) fn last_hash(&self) -> Digest {
@@ -102,11 +110,18 @@ impl StreamCheck {
         }
         for ReadEvent { version, event } in events {
             match event {
-                Err(error) => faults.push((*version, FindingKind::Event, error.to_string())),
+                Err(error) => {
+                    let kind = if error.is_newer() { FindingKind::Newer } else { FindingKind::Event };
+                    self.is_newer |= error.is_newer();
+                    faults.push((*version, kind, error.to_string()));
+                }
+                Ok(_) if self.is_newer => {}
                 Ok(event) => self.event(stored, *version, event, &mut faults),
             }
         }
-        self.end_record(stored, &mut faults);
+        if !self.is_newer {
+            self.end_record(stored, &mut faults);
+        }
         self.version = record.last_version().0;
         self.last_hash = stored.hash;
         faults.into_iter().map(|(version, kind, what)| found(stored, version, kind, what)).collect()

@@ -88,6 +88,8 @@ pub(crate) struct Verifier<'a> {
     pub(crate) writer: WriterCheck,
     pub(crate) head: HeadCheck<'a>,
     pub(crate) links: LinksCheck,
+    /// Whether a newer release wrote an event.
+    pub(crate) is_newer: bool,
     /// The number of pieces that could not be read; the links of what follows them are not checked.
     pub(crate) unreadable: u64,
     after_damage: bool,
@@ -111,9 +113,11 @@ impl Verifier<'_> {
         self.after_damage = false;
         let events = read_events(stored);
         let stream = stored.record.stream.clone();
-        let mut faults = self.streams.entry(stream).or_default().take(stored, &events);
+        let check = self.streams.entry(stream).or_default();
+        let mut faults = check.take(stored, &events);
+        self.is_newer |= check.is_newer();
         // What a link names may be what cannot be read.
-        if !alone && self.unreadable == 0 {
+        if !alone && self.unreadable == 0 && !self.is_newer {
             faults.extend(self.links.take(stored, &events, &self.streams));
         }
         for fault in faults {
@@ -127,12 +131,17 @@ impl Verifier<'_> {
     }
 
     fn unreadable(&mut self, error: ReadError) {
+        let kind = match error {
+            ReadError::Newer { .. } => FindingKind::Newer,
+            _ => FindingKind::Unreadable,
+        };
         let (stream, version, position, what) = match error {
-            ReadError::Corrupt { what, stream, version, position } => (stream, version, position, what),
+            ReadError::Corrupt { what, stream, version, position }
+            | ReadError::Newer { what, stream, version, position } => (stream, version, position, what),
             other => (None, None, None, other.to_string()),
         };
         let position = position.or((self.scope.only.is_none()).then_some(Position(self.next + 1)));
-        self.found.add(Finding { kind: FindingKind::Unreadable, stream, version, position, what });
+        self.found.add(Finding { kind, stream, version, position, what });
         self.unreadable += 1;
         self.after_damage = true;
         // The append's other records may be what could not be read.
