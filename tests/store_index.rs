@@ -14,7 +14,9 @@ use std::path::Path;
 use futures_util::future::join_all;
 use proto_events::id::{StreamId, Version};
 use store_support::{all, append, runtime};
-use taskreel_log::api::{EventReader as _, EventStore as _, ReadError, StoredRecord};
+use taskreel_log::api::{EventReader as _, EventStore as _, OpenNote, ReadError, StoredRecord};
+use taskreel_log::audit::{FindingKind, verify};
+use taskreel_log::doctor::rebuild_index;
 use taskreel_log::read::open_work;
 use taskreel_log::sled::SledStore;
 use taskreel_log::testing::conformance::{Author, check_log, stream};
@@ -137,6 +139,91 @@ fn whatever_becomes_of_the_index_it_is_built_anew_and_every_answer_stays() {
         records = all(&store);
         store.close().unwrap();
     }
+}
+
+/// Changes the entry of a record in a sorted block, and gives the block the checksum of what it then holds.
+fn change_entry(dir: &Path, block: u64, change: impl Fn(&mut Vec<u8>)) {
+    tamper(dir, |tree| {
+        let runs = tree("runs");
+        let mut bytes = runs.get(key(block)).unwrap().unwrap().to_vec();
+        change(&mut bytes);
+        let checksum = crc32c::crc32c(&bytes[4..]).to_be_bytes();
+        bytes[..4].copy_from_slice(&checksum);
+        runs.insert(key(block), bytes).unwrap();
+    });
+}
+
+/// The length of an entry of a stream that is known: number, ordinal, offset, events, work, tag.
+const ENTRY: usize = 4 + 4 + 2 + 2 + 1 + 8;
+
+#[test]
+fn an_entry_that_leads_to_another_record_is_found_by_verify_and_mended_by_a_rebuild() {
+    let dir = tempfile::tempdir().unwrap();
+    let (records, author) = closed(dir.path());
+    let wrong = |dir: &Path| {
+        let store = SledStore::open(dir).unwrap();
+        let found = verify(&store).findings.into_iter().filter(|found| found.kind == FindingKind::Index);
+        let found: Vec<_> = found.collect();
+        store.close().unwrap();
+        found
+    };
+    assert_eq!(wrong(dir.path()), []);
+    // Two entries exchange their streams; opening compares only the last one with the log.
+    change_entry(dir.path(), 1, |bytes| {
+        let (one, other) = (bytes.len() - 800 * ENTRY, bytes.len() - 801 * ENTRY);
+        for at in 0..4 {
+            bytes.swap(one + at, other + at);
+        }
+    });
+    let found = wrong(dir.path());
+    assert!(found.iter().any(|found| found.stream.is_some() && found.version.is_some()), "{found:?}");
+    let store = SledStore::open(dir.path()).unwrap();
+    let read = (0..STREAMS).map(|n| store.read_stream(&stream(&format!("s{n}")), Version(1), usize::MAX));
+    let errors: Vec<_> = read.filter_map(Result::err).collect();
+    assert!(!errors.is_empty(), "no reader meets the entry");
+    for error in errors {
+        assert!(matches!(error, ReadError::Index { .. }), "{error}");
+        assert!(error.to_string().contains("doctor --rebuild-index"), "{error}");
+    }
+    store.close().unwrap();
+    let examined = rebuild_index(dir.path()).unwrap();
+    assert!(examined.findings.iter().all(|found| found.part != "index"), "{:?}", examined.findings);
+    assert!(examined.notes.iter().any(|note| note.contains("rebuilt")), "{:?}", examined.notes);
+    assert_eq!(wrong(dir.path()), []);
+    assert_whole(dir.path(), &records, &author);
+}
+
+#[test]
+fn an_index_that_contradicts_the_rest_of_the_log_is_built_anew_and_the_log_is_not_called_damaged() {
+    let dir = tempfile::tempdir().unwrap();
+    let (records, author) = closed(dir.path());
+    // The tags of the streams' last entries: their next records, after the index, do not follow them.
+    change_entry(dir.path(), 1, |bytes| {
+        for entry in 1..40 {
+            let tag = bytes.len() - entry * ENTRY - 1;
+            bytes[tag] ^= 1;
+        }
+    });
+    let store = SledStore::open(dir.path()).unwrap();
+    let rebuilt = |note: &OpenNote| matches!(note, OpenNote::IndexRebuilt { .. });
+    assert!(store.notes().iter().any(rebuilt), "{:?}", store.notes());
+    store.close().unwrap();
+    assert_whole(dir.path(), &records, &author);
+}
+
+#[test]
+fn an_entry_whose_offset_cannot_be_one_makes_the_index_be_built_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let (records, author) = closed(dir.path());
+    change_entry(dir.path(), 1, |bytes| {
+        let offset = bytes.len() - ENTRY + 8;
+        bytes[offset..offset + 2].copy_from_slice(&3_u16.to_be_bytes());
+    });
+    let store = SledStore::open(dir.path()).unwrap();
+    let rebuilt = |note: &OpenNote| matches!(note, OpenNote::IndexRebuilt { .. });
+    assert!(store.notes().iter().any(rebuilt), "{:?}", store.notes());
+    store.close().unwrap();
+    assert_whole(dir.path(), &records, &author);
 }
 
 #[test]

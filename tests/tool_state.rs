@@ -368,8 +368,10 @@ async fn verify_names_a_write_that_no_call_made_and_a_key_that_went_twice() {
     let found: Vec<_> =
         verified.findings.iter().map(|found| (found.kind, found.version.unwrap().0)).collect();
     let state = FindingKind::State;
-    assert_eq!(found, [(state, 3), (state, 1), (state, 2), (state, 3)], "{:?}", verified.findings);
+    let twice = [(state, 2), (state, 3)];
+    let by_nobody = [(state, 1), (state, 2), (state, 3)];
+    assert_eq!(found, [&twice[..], &by_nobody].concat(), "{:?}", verified.findings);
     let stream = StreamId::tool("agent", "count").unwrap();
     let one = verify_within(&store, &Scope { only: Some(&stream), ..Scope::default() }, &mut |_| {});
-    assert_eq!(one.findings.len(), 1, "of one stream nobody can say who wrote it");
+    assert_eq!(one.findings.len(), 2, "of one stream nobody can say who wrote it");
 }

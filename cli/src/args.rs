@@ -22,7 +22,7 @@ use crate::print::screen::ColorChoice;
 #[command(after_help = "Data goes to stdout, everything else to stderr.\n\
 Exit codes: 0 done; 1 the answer is no (a failed task, a difference, a fault);\n\
 2 wrong usage or input; 3 no such task, file or log; 4 another process has the log open;\n\
-5 the log cannot be read; 130 interrupted.")]
+5 the log cannot be read; 7 a newer release wrote a part of the log; 130 interrupted.")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -120,7 +120,7 @@ pub(crate) enum Command {
     /// Covers format, durability, the process that has the log open, sizes, the cost of a sync, the file
     /// HEAD, and all checks of `verify`. While another process has the log open, only the files are examined;
     /// what could not be checked is listed.
-    Doctor,
+    Doctor(DoctorArgs),
     /// Check the integrity of the log: hashes, versions, lifecycles, calls, index, HEAD; exit 1 on any fault
     ///
     /// Continues after a part that cannot be read. What could not be checked is listed last.
@@ -194,6 +194,13 @@ pub(crate) enum Command {
     /// directory is only read. `verify --file OUT` examines the export; `import` refuses one with gaps.
     #[command(after_help = "Example: taskreel salvage ./taskreel-log ./salvaged.ndjson")]
     Salvage(SalvageArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Discard the index and build it anew from the whole log first; it is a cache, so nothing is lost
+    #[arg(long)]
+    pub(crate) rebuild_index: bool,
 }
 
 #[derive(Debug, Args)]

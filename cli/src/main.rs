@@ -31,7 +31,7 @@ use clap::{CommandFactory as _, FromArgMatches as _};
 use crate::args::source::FROM_FILE;
 use crate::args::{Cli, Command};
 use crate::print::answer::Answer;
-use crate::print::problem::{EXIT_NO, EXIT_USAGE, Problem};
+use crate::print::problem::{EXIT_NEWER, EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 
 fn main() -> ExitCode {
@@ -46,6 +46,7 @@ fn main() -> ExitCode {
     match carry_out(&cli) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(EXIT_NO),
+        Ok(Answer::Newer) => ExitCode::from(EXIT_NEWER),
         Err(problem) => {
             if !problem.quiet {
                 note(&problem.to_string());
@@ -99,7 +100,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Events(args) => look::events(args, global, &mut screen(args.full)),
         Command::State(args) => look::state(args, global, &mut screen(true)),
         Command::Replay(args) => look::replay(args, global, &mut screen(true)),
-        Command::Doctor => doctor::doctor(global, &mut screen(true)),
+        Command::Doctor(args) => doctor::doctor(args, global, &mut screen(true)),
         Command::Verify(args) => look::verify(args, global, &mut screen(true)),
         Command::Diff(args) => look::diff(args, global, &mut screen(args.full)),
         Command::Explain(args) => look::explain(args, global, &mut screen(true)),

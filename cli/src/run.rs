@@ -8,9 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::model::{PostedTask, TaskState};
+use proto_events::task::Task;
 use taskreel::infer::Scripted;
 use taskreel::{Error, System, TaskHandle, TaskSnapshot};
-use taskreel_log::api::{Durability, EventStore};
+use taskreel_log::api::{Durability, EventStore, ReadError};
+use taskreel_log::read::fold_stream;
 
 use crate::args::{Global, RunArgs};
 use crate::dirs::LOG_DIR;
@@ -78,6 +80,7 @@ struct RunInput<'a> {
 
 impl RunInput<'_> {
     async fn run(self, store: Arc<dyn EventStore>, screen: &mut Screen) -> Result<Answer, Problem> {
+        let read = name_newer(store.as_ref())?;
         let system = self.start(store).await.map_err(|error| Problem::system(&error, None))?;
         let executed = tokio::select! {
             executed = execute(&system, self.inputs, screen) => executed,
@@ -86,7 +89,7 @@ impl RunInput<'_> {
         let stopped = stop(system).await;
         let answer = executed?;
         stopped?;
-        Ok(answer)
+        Ok(answer.and(read))
     }
 
     async fn start(&self, store: Arc<dyn EventStore>) -> Result<System, Error> {
@@ -99,6 +102,18 @@ impl RunInput<'_> {
         }
         tools::register(builder, Duration::ZERO, self.dir).start().await
     }
+}
+
+/// Names on stderr the open tasks that a newer release wrote: they are not resumed, all others are.
+fn name_newer(store: &dyn EventStore) -> Result<Answer, Problem> {
+    let mut answer = Answer::Yes;
+    for stream in store.open_work()? {
+        if let Err(error @ ReadError::Newer { .. }) = fold_stream::<Task>(store, &stream, None) {
+            note(&format!("{stream} is not resumed: {error}"));
+            answer = Answer::Newer;
+        }
+    }
+    Ok(answer)
 }
 
 /// Submits all tasks, waits for all, and prints all in the order of the input.

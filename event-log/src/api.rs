@@ -22,7 +22,7 @@ pub use error::{AppendError, CloseError, OpenError, ReadError};
 pub use feed::{Feed, FeedError};
 pub use holder::Holder;
 pub use note::OpenNote;
-pub use reader::EventReader;
+pub use reader::{EventReader, Page};
 pub use record::{Fence, StoredRecord, StreamInfo};
 pub use scan::{Compare, ScanStep, Scanned};
 pub use store::EventStore;

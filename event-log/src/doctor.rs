@@ -11,12 +11,14 @@ use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::api::store::EventStore;
+use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::report::{Scope, Verified};
 use crate::audit::verify::verifier;
 pub use crate::doctor::disk::{PartSize, SyncCost};
 pub use crate::doctor::salvage::{Gap, SalvageError, SalvageReport, salvage};
 use crate::engine::head::Head;
 use crate::sled::dir::{LogHeader, blob_files, log_header};
+use crate::sled::index::REQUESTED;
 use crate::sled::options::SledOptions;
 use crate::sled::sizes::TreeSize;
 use crate::sled::store::SledStore;
@@ -95,6 +97,8 @@ impl Examined {
 const RESTORE: &str =
     "copy the directory first; then restore the log from a copy, or export what can still be read";
 
+const REBUILD: &str = "the index is a cache: `taskreel doctor --rebuild-index` builds it anew from the log";
+
 const SET_ASIDE: &str = "no acknowledged event is lost; keep the files that were set aside until the cause is known, and check the disk";
 
 /// Examines the log in `dir`. A directory without a log is left unchanged. A log that no process holds is
@@ -103,6 +107,18 @@ const SET_ASIDE: &str = "no acknowledged event is lost; keep the files that were
 /// # Errors
 /// [`OpenError`] if there is no log that this program can read.
 pub fn examine(dir: &Path) -> Result<Examined, OpenError> {
+    examine_with(dir, SledOptions { create: false, ..SledOptions::default() })
+}
+
+/// Examines the log in `dir` after its index was rebuilt from the whole log. The index is a cache: nothing is lost.
+///
+/// # Errors
+/// [`OpenError`] if there is no log that this program can read.
+pub fn rebuild_index(dir: &Path) -> Result<Examined, OpenError> {
+    examine_with(dir, SledOptions { create: false, rebuild_index: true, ..SledOptions::default() })
+}
+
+fn examine_with(dir: &Path, options: SledOptions) -> Result<Examined, OpenError> {
     let header = log_header(dir)?;
     let mut found = Examined {
         dir: dir.to_owned(),
@@ -120,7 +136,6 @@ pub fn examine(dir: &Path) -> Result<Examined, OpenError> {
         unchecked: Vec::new(),
     };
     check_files(&mut found);
-    let options = SledOptions { create: false, ..SledOptions::default() };
     match SledStore::open_with(dir, options) {
         Ok(store) => check_contents(&store, &mut found),
         Err(OpenError::Held { holder, .. }) => {
@@ -189,6 +204,7 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
                     "find out who replaced HEAD; compare the log with a copy",
                 );
             }
+            OpenNote::IndexRebuilt { why } if why == REQUESTED => found.notes.push(note.to_string()),
             OpenNote::IndexRebuilt { .. } => {
                 found.find("index", note.to_string(), "nothing is lost; check the disk");
             }
@@ -204,7 +220,14 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
     let verified = verifier::verify_within(store, &scope, &mut |_| {});
     for finding in verified.findings.iter().take(5) {
         let place = finding.stream.as_ref().map_or_else(String::new, |stream| format!(" in {stream}"));
-        found.find("chain", format!("{}{place}: {}", finding.kind, finding.what), RESTORE);
+        let (part, advice) = match finding.kind {
+            FindingKind::Newer => {
+                ("format", "nothing is damaged: use the release of taskreel that wrote it, or a newer one")
+            }
+            FindingKind::Index => ("index", REBUILD),
+            _ => ("chain", RESTORE),
+        };
+        found.find(part, format!("{}{place}: {}", finding.kind, finding.what), advice);
     }
     let more = verified.findings.len().saturating_sub(5) as u64 + verified.findings_dropped;
     if more > 0 {
@@ -242,6 +265,9 @@ fn advice_on(error: &OpenError) -> (&'static str, &'static str) {
             "HEAD",
             "restore HEAD from a copy; or move it aside: a log whose end was cut off is then not detected",
         ),
+        OpenError::Newer { .. } => {
+            ("format", "nothing is damaged: use the release of taskreel that wrote it, or a newer one")
+        }
         OpenError::Io { .. } => {
             ("disk", "check that the directory can be read and written, and that the disk has free space")
         }

@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
-use crate::api::reader::EventReader;
+use crate::api::reader::{EventReader, Page};
 use crate::api::record::{StoredRecord, StreamInfo};
 pub use crate::jsonl::error::{DamagedLine, ExportError};
 pub use crate::jsonl::line::{ExportHeader, LineRecord, hex};
@@ -155,14 +155,6 @@ impl JsonLines {
         let read = line::read(line.number, &text).map_err(ReadError::from)?;
         if read.stored.position == line.position { Ok(read.stored) } else { Err(changed(line)) }
     }
-
-    fn read_lines<'a>(
-        &self,
-        lines_by_position: impl Iterator<Item = &'a IndexedLine>,
-        limit: usize,
-    ) -> Result<Vec<StoredRecord>, ReadError> {
-        lines_by_position.take(limit).map(|line| self.read(line)).collect()
-    }
 }
 
 /// A reader of the file from its start. The file is locked for each piece only, so that other records can be
@@ -198,15 +190,29 @@ impl EventReader for JsonLines {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.page_stream(stream, from, Page::of(limit))
+    }
+
+    fn page_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        page: Page,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
         let numbers = self.streams.get(stream).map_or(&[][..], Vec::as_slice);
         let line = |number: &usize| self.lines_by_position.get(*number);
         let first = numbers.partition_point(|number| line(number).is_some_and(|it| it.last_version < from));
-        self.read_lines(numbers.get(first..).unwrap_or_default().iter().filter_map(line), limit)
+        let wanted = numbers.get(first..).unwrap_or_default().iter().filter_map(line);
+        page.fill(wanted.map(|line| self.read(line)))
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        self.page_all(from, Page::of(limit))
+    }
+
+    fn page_all(&self, from: Position, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
         let first = self.lines_by_position.partition_point(|line| line.last < from);
-        self.read_lines(self.lines_by_position.iter().skip(first), limit)
+        page.fill(self.lines_by_position.iter().skip(first).map(|line| self.read(line)))
     }
 
     fn head(&self) -> Result<Position, ReadError> {

@@ -36,6 +36,14 @@ pub const EXPORT_LINE_BYTES_MAX: u64 = 512 * 1024 * 1024;
 /// in memory as a whole.
 pub const READ_PAGE_RECORDS: usize = 256;
 
+/// Bytes of records that a reader takes from the log at a time (4 MiB), unless a single record is larger: records have
+/// bodies of up to 16 MiB, and a page of them must not fill the memory.
+pub const READ_PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Bytes of bodies whose streams `replay` rebuilds in one pass over the log (64 MiB), unless a single stream is larger:
+/// their states are in memory together.
+pub const REPLAY_PASS_BYTES: u64 = 64 * 1024 * 1024;
+
 /// Long streams whose record slots are kept for their readers, 8 bytes for each record: a page then costs what it
 /// holds, whatever the stream's length.
 pub const STREAMS_KEPT: usize = 8;

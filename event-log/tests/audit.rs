@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use proto_events::call::{CallEvent, CallFailure, CallKind, CallRequested, FailureClass, NewCall, Recovery};
+use proto_events::call::{
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, FailureClass, NewCall, Recovery,
+};
 use proto_events::codec::Storable;
 use proto_events::codec::record::{Body, EventBody, Record, RecordDraft};
 use proto_events::envelope::Metadata;
@@ -117,7 +119,7 @@ fn changed(from: TaskState, to: TaskState) -> TaskEvent {
 }
 
 fn requested() -> TaskEvent {
-    TaskEvent::Call(CallEvent::Requested(Box::new(CallRequested::of(NewCall {
+    let call = NewCall {
         call_id: "c".to_owned(),
         kind: CallKind::Tool,
         target: "pay".to_owned(),
@@ -127,7 +129,9 @@ fn requested() -> TaskEvent {
         recovery_source: "tool".into(),
         timeout_ms: 1,
         max_attempts: 1,
-    }))))
+    };
+    let origin = CallOrigin { run: 1, ..CallOrigin::default() };
+    TaskEvent::Call(CallEvent::Requested(Box::new(CallRequested { origin, ..CallRequested::of(call) })))
 }
 
 fn dispatched(attempt: u32) -> TaskEvent {
@@ -224,7 +228,8 @@ fn a_call_without_an_intent_with_two_outcomes_or_repeated_against_its_mode_is_fo
     for (faults, events) in [
         (1, [begun(), vec![failed()]].concat()),
         (1, [begun(), vec![requested(), dispatched(1), failed(), failed()]].concat()),
-        (1, [begun(), vec![requested(), requested()]].concat()),
+        // Under one idempotency key as well.
+        (2, [begun(), vec![requested(), requested()]].concat()),
         (1, [begun(), vec![requested(), failed()]].concat()),
         // Over its limit as well.
         (2, [begun(), vec![requested(), dispatched(1), dispatched(2)]].concat()),
@@ -250,10 +255,12 @@ fn a_turn_that_is_not_well_formed_is_found() {
         vec![opened(), started("2"), committed()],
     ] {
         let mut log = Doctored::default();
+        log.add(&stream(), &[submitted()]);
         log.add(&session, &events);
         assert_eq!(log.faults(), [FindingKind::Turn], "{events:?}");
     }
     let mut log = Doctored::default();
+    log.add(&stream(), &[submitted()]);
     log.add(&session, &[opened(), started("1"), committed()]);
     assert!(verify(&log).is_sound());
 }

@@ -237,18 +237,16 @@ fn words_that_were_changed_are_held_against_the_bytes() {
         ("\"principal\":\"\"", "\"principal\":\"boss\""),
         ("\"kind_number\":1", "\"kind_number\":2"),
         ("\"detached\":[]", "\"detached\":[{\"event\":0,\"body\":\"00\"}]"),
+        ("\"epoch\":1", "\"epoch\":1,\"note\":{\"a\":1}"),
+        ("\"parts\":1,", ""),
+        ("\"states\":[\"submitted\",", "\"states\":["),
+        ("\"format\":2", "\"format\":2,\"note\":1"),
     ] {
         let changed = text.replacen(from, to, 1);
         assert_ne!(changed, text);
         assert!(!faults(&verified(&changed)).is_empty(), "{from}");
         let dir = tempfile::tempdir().unwrap();
         import(&changed, &dir.path().join("new")).unwrap_err();
-    }
-    // Fields that another release adds or omits are not faults.
-    for (from, to) in [("\"epoch\":1", "\"epoch\":1,\"note\":{\"a\":1}"), ("\"parts\":1,", "")] {
-        let other = text.replacen(from, to, 1);
-        assert!(faults(&verified(&other)).is_empty(), "{from}");
-        import(&other, &tempfile::tempdir().unwrap().path().join("new")).unwrap();
     }
 }
 

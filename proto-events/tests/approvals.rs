@@ -104,6 +104,22 @@ fn a_run_asks_once_and_only_while_it_goes_on() {
 }
 
 #[test]
+fn a_call_that_was_denied_is_refused_although_it_names_no_approval() {
+    let denied = given([asking(), TaskEvent::ApprovalDecided(verdict(false))]);
+    let (call_id, approval_id) = ("c".to_owned(), "a".to_owned());
+    let refused = ApprovalRejection::NotApproved { call_id, approval_id, why: "it was denied" };
+    denied.when(request(&call(None, "pay", ARGS, "c"))).then_rejected(&rejected(refused));
+}
+
+#[test]
+fn a_call_is_requested_in_a_run_only() {
+    let rest = [went(TaskState::Working, TaskState::InputRequired)];
+    let (call_id, state) = ("c".to_owned(), TaskState::InputRequired);
+    let refused = TaskRejection::NotRunning { call_id, state };
+    given(rest).when(request(&call(None, "pay", ARGS, "c"))).then_rejected(&refused);
+}
+
+#[test]
 fn what_is_asked_for_is_awaited_until_it_is_decided_called_gone_on_without_or_over() {
     let awaited =
         |more: Vec<TaskEvent>| given([asking()].into_iter().chain(more)).state().awaited_approvals().count();

@@ -13,8 +13,8 @@ use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{CommandDigest, Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
-use taskreel_log::api::{AppendPart, EventReader, EventStore, Fence, ReadError};
-use taskreel_log::limits::{READ_PAGE_RECORDS, RECORD_BYTES_MAX};
+use taskreel_log::api::{AppendPart, EventReader, EventStore, Fence, Page, ReadError};
+use taskreel_log::limits::RECORD_BYTES_MAX;
 use taskreel_log::read::{Folded, fold_stream};
 
 use crate::error::Error;
@@ -316,7 +316,7 @@ fn find_command(
 ) -> Result<Option<Metadata>, ReadError> {
     let mut from = Version(1);
     loop {
-        let page = reader.read_stream(stream, from, READ_PAGE_RECORDS)?;
+        let page = reader.page_stream(stream, from, Page::default())?;
         let Some(last) = page.last() else { return Ok(None) };
         from = Version(last.record.last_version().0 + 1);
         let found = page.iter().find(|stored| stored.record.metadata.command_id == command_id);

@@ -9,8 +9,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::id::{Category, Digest, Position};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::task::TaskEvent;
-use taskreel_log::api::{EventReader, ReadError, StoredRecord};
-use taskreel_log::limits::READ_PAGE_RECORDS;
+use taskreel_log::api::{EventReader, Page, ReadError, StoredRecord};
 use taskreel_log::read::decode_record;
 use taskreel_log::shown::RENDERER_VERSION;
 
@@ -245,7 +244,7 @@ fn inferences(reader: &dyn EventReader) -> Result<BTreeMap<String, Vec<RecordedI
     let mut places: HashMap<(String, String), (String, usize)> = HashMap::new();
     let mut next = Position(1);
     loop {
-        let page = reader.read_all(next, READ_PAGE_RECORDS)?;
+        let page = reader.page_all(next, Page::default())?;
         let Some(last) = page.last() else { return Ok(models) };
         next = Position(last.last_position().0.saturating_add(1));
         for stored in page.iter().filter(|stored| stored.record.stream.category() == Some(Category::Task)) {

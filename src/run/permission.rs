@@ -72,11 +72,12 @@ pub(crate) fn permission_for(question: &mut Question<'_>, wanted: &PermissionReq
         (Some(approval), Some(decided)) if decided.approved => {
             Permission::Granted(Some(Box::new(approval.clone())))
         }
-        _ if ruling.effect == PolicyEffect::Allow => Permission::Granted(None),
+        // A denial stands, even if the policy has changed since.
         (_, Some(decided)) => {
             let reason = decided.reason.as_deref().filter(|reason| !reason.is_empty());
             denied(reason.unwrap_or(&ruling.reason))
         }
+        _ if ruling.effect == PolicyEffect::Allow => Permission::Granted(None),
         (_, None) if matches!(question.agent.approvals, Approvals::Nobody) => {
             Permission::Denied(notes::approval_missing(name))
         }

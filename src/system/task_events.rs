@@ -11,8 +11,7 @@ use std::sync::Arc;
 use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
-use taskreel_log::api::{EventReader, EventStore, ReadError, StoredRecord};
-use taskreel_log::limits::READ_PAGE_RECORDS;
+use taskreel_log::api::{EventReader, EventStore, Page, ReadError, StoredRecord};
 use taskreel_log::ports::Ports;
 use taskreel_log::read::{Delivery, Subscription, decode_record};
 
@@ -183,7 +182,7 @@ impl System {
 pub(crate) fn before_last_run(store: &dyn EventReader, stream: &StreamId) -> Result<Version, ReadError> {
     let (mut runs, mut before, mut read) = (0_u32, Version(0), Version(0));
     loop {
-        let page = store.read_stream(stream, Version(read.0 + 1), READ_PAGE_RECORDS)?;
+        let page = store.page_stream(stream, Version(read.0 + 1), Page::default())?;
         for record in &page {
             for recorded in decode_record::<TaskEvent>(record)? {
                 read = recorded.version;
@@ -198,7 +197,7 @@ pub(crate) fn before_last_run(store: &dyn EventReader, stream: &StreamId) -> Res
                 }
             }
         }
-        if page.len() < READ_PAGE_RECORDS {
+        if page.is_empty() {
             return Ok(before);
         }
     }

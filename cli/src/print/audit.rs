@@ -94,7 +94,11 @@ pub(crate) fn verify_log(
         findings(&found, &speed, screen)?;
     }
     screen.flush()?;
-    Ok(if found.is_sound() { Answer::Yes } else { Answer::No })
+    Ok(match found.is_sound() {
+        true => Answer::Yes,
+        false if found.is_newer() => Answer::Newer,
+        false => Answer::No,
+    })
 }
 
 fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {

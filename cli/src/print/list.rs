@@ -35,9 +35,9 @@ pub(crate) fn tasks(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let mut rows = rows(reader, Category::Task.prefix(), task_row)?;
+    let (mut rows, read) = rows(reader, Category::Task.prefix(), task_row)?;
     rows.retain(|row| options.states.is_empty() || options.states.contains(&row.state));
-    print_newest(rows, "no tasks", task_table, options, screen)
+    print_newest(rows, "no tasks", task_table, options, screen).map(|answer| answer.and(read))
 }
 
 /// Prints tasks as a table.
@@ -70,13 +70,8 @@ pub(crate) fn sessions(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    print_newest(
-        rows(reader, Category::Session.prefix(), session_row)?,
-        "no sessions",
-        session_table,
-        options,
-        screen,
-    )
+    let (rows, read) = rows(reader, Category::Session.prefix(), session_row)?;
+    print_newest(rows, "no sessions", session_table, options, screen).map(|answer| answer.and(read))
 }
 
 fn session_table(rows: &[SessionRow], screen: &mut Screen) -> Result<(), Problem> {
@@ -103,13 +98,8 @@ pub(crate) fn tools(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    print_newest(
-        rows(reader, Category::Tool.prefix(), tool_row)?,
-        "no tool has state",
-        tool_table,
-        options,
-        screen,
-    )
+    let (rows, read) = rows(reader, Category::Tool.prefix(), tool_row)?;
+    print_newest(rows, "no tool has state", tool_table, options, screen).map(|answer| answer.and(read))
 }
 
 fn tool_table(rows: &[ToolRow], screen: &mut Screen) -> Result<(), Problem> {
@@ -177,13 +167,25 @@ impl Row for ToolRow {
     }
 }
 
-/// Returns the rows of the streams whose ids begin with `prefix`.
+/// Returns the rows of the streams whose ids begin with `prefix`. Streams that a newer release wrote have none: each
+/// is named on stderr.
 fn rows<T>(
     reader: &dyn EventReader,
     prefix: &str,
     row: impl Fn(&dyn EventReader, &StreamInfo) -> Result<T, ReadError>,
-) -> Result<Vec<T>, Problem> {
-    streams(reader, prefix)?.iter().map(|info| row(reader, info).map_err(Problem::from)).collect()
+) -> Result<(Vec<T>, Answer), Problem> {
+    let (mut rows, mut answer) = (Vec::new(), Answer::Yes);
+    for info in streams(reader, prefix)? {
+        match row(reader, &info) {
+            Ok(row) => rows.push(row),
+            Err(error @ ReadError::Newer { .. }) => {
+                note(&format!("{} is not shown: {error}", info.stream));
+                answer = Answer::Newer;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((rows, answer))
 }
 
 /// Prints the newest rows, the newest last, as lines of JSON or as a table.

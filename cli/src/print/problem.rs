@@ -25,6 +25,8 @@ pub(crate) const EXIT_UNKNOWN: u8 = 3;
 pub(crate) const EXIT_HELD: u8 = 4;
 /// The log is unreadable or damaged, or the directory holds no log.
 pub(crate) const EXIT_LOG: u8 = 5;
+/// A newer release wrote a part of the log that this one cannot read.
+pub(crate) const EXIT_NEWER: u8 = 7;
 /// The command was interrupted.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
@@ -118,8 +120,13 @@ impl Problem {
                 "it is not empty; nothing in it was changed".to_owned(),
                 "a log is imported into a new or an empty directory: choose one with --data-dir".to_owned(),
             ),
+            OpenError::Newer { what, .. } => (
+                EXIT_NEWER,
+                format!("a newer release wrote a part of it: {what}; nothing is damaged"),
+                "use the release of taskreel that wrote it, or a newer one".to_owned(),
+            ),
             OpenError::NewerFormat { found, known, .. } => (
-                EXIT_LOG,
+                EXIT_NEWER,
                 format!(
                     "it has format {found}, but this program reads format {known}; nothing in it was changed"
                 ),
@@ -133,7 +140,7 @@ impl Problem {
                 "read it with the build that wrote it, and use another directory with --data-dir".to_owned(),
             ),
             OpenError::UnknownDurability { found, .. } => (
-                EXIT_LOG,
+                EXIT_NEWER,
                 format!("it was created with durability `{found}`, which this program does not know"),
                 "use the release of taskreel that created it, or a newer one".to_owned(),
             ),
@@ -278,6 +285,11 @@ fn next_states(from: TaskState) -> String {
 impl From<ReadError> for Problem {
     fn from(error: ReadError) -> Self {
         let hint = match &error {
+            ReadError::Newer { .. } => {
+                let hint = "use the release of taskreel that wrote it, or a newer one";
+                return Self::new(EXIT_NEWER, "cannot read the log", error.to_string(), hint);
+            }
+            ReadError::Index { .. } => "`taskreel doctor --rebuild-index` builds the index anew from the log",
             ReadError::Corrupt { .. } => "`taskreel verify` lists the damage; restore the log from a copy",
             _ => "check that the disk works, then run the same command again",
         };

@@ -88,6 +88,30 @@ pub enum ReadError {
         /// The position of the record's first event, where known.
         position: Option<Position>,
     },
+    /// A newer release wrote what this program cannot read. Nothing is damaged.
+    #[error("the log was written by a newer release{}: {what}; use that release, since nothing is damaged", location(.stream.as_ref(), *.version, *.position))]
+    Newer {
+        /// What this program does not know.
+        what: String,
+        /// The stream, where known.
+        stream: Option<StreamId>,
+        /// The version of the event, or of the record's first event, where known.
+        version: Option<Version>,
+        /// The position of the record's first event, where known.
+        position: Option<Position>,
+    },
+    /// The index does not lead to what the log holds. The log itself is sound there.
+    #[error("the index of the log is damaged{}: {what}; the log itself is not: rebuild the index with `taskreel doctor --rebuild-index`", location(.stream.as_ref(), *.version, *.position))]
+    Index {
+        /// The contradiction found.
+        what: String,
+        /// The stream, where known.
+        stream: Option<StreamId>,
+        /// The version of the record's first event, where known.
+        version: Option<Version>,
+        /// The position of the record's first event, where known.
+        position: Option<Position>,
+    },
     /// The disk or the database reported an error.
     #[error("the log could not be read: {0}")]
     Io(String),
@@ -97,6 +121,17 @@ pub enum ReadError {
 }
 
 impl ReadError {
+    /// Makes the error of damage that of a newer release, if that is the reason.
+    #[must_use]
+    pub(crate) fn newer_if(self, is_newer: bool) -> Self {
+        match self {
+            Self::Corrupt { what, stream, version, position } if is_newer => {
+                Self::Newer { what, stream, version, position }
+            }
+            other => other,
+        }
+    }
+
     /// Damage of which at most the position is known.
     pub(crate) fn corrupt(what: impl Into<String>, position: Option<Position>) -> Self {
         Self::Corrupt { what: what.into(), stream: None, version: None, position }
@@ -147,6 +182,14 @@ pub enum OpenError {
         found: u32,
         /// The newest format known.
         known: u32,
+    },
+    /// A part of the log was written by a newer release of the same format. Nothing is damaged.
+    #[error("{} was written by a newer release: {what}; use that release, since nothing is damaged", .path.display())]
+    Newer {
+        /// The path.
+        path: PathBuf,
+        /// What this program does not know.
+        what: String,
     },
     /// The log was written by a release before the first stable format. It was not touched.
     #[error("{} has format {found}, but this program reads format {known}, and no release converts the older one; read it with the build that wrote it, and give this program a new directory", .path.display())]

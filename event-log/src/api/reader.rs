@@ -11,7 +11,7 @@ use crate::api::error::ReadError;
 use crate::api::open_work::{WorkChange, work_change};
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
-use crate::limits::READ_PAGE_RECORDS;
+use crate::limits::{READ_PAGE_BYTES, READ_PAGE_RECORDS};
 
 /// Returns the task streams whose state is `working`, in order of their names. Makes one pass over the log;
 /// only the few events that change a task's state are decoded, and these are compared with their digests.
@@ -92,7 +92,7 @@ pub fn for_each_page<R: EventReader + ?Sized, E: From<ReadError>>(
 ) -> Result<(), E> {
     let mut next = from;
     loop {
-        let page = reader.read_all(next, READ_PAGE_RECORDS)?;
+        let page = reader.page_all(next, Page::default())?;
         let Some(last) = page.last() else { return Ok(()) };
         next = Position(last.last_position().0.saturating_add(1));
         if visit(page)?.is_break() {
@@ -113,11 +113,10 @@ pub fn for_each_page_of<R: EventReader + ?Sized, E: From<ReadError>>(
 ) -> Result<(), E> {
     let mut next = from;
     loop {
-        let page = reader.read_stream(stream, next, READ_PAGE_RECORDS)?;
+        let page = reader.page_stream(stream, next, Page::default())?;
         let Some(last) = page.last() else { return Ok(()) };
         next = Version(last.record.last_version().0.saturating_add(1));
-        let is_last = page.len() < READ_PAGE_RECORDS;
-        if visit(page)?.is_break() || is_last {
+        if visit(page)?.is_break() {
             return Ok(());
         }
     }
@@ -125,10 +124,57 @@ pub fn for_each_page_of<R: EventReader + ?Sized, E: From<ReadError>>(
 
 pub(crate) fn scanned(stored: &StoredRecord) -> Result<Scanned<'_>, ReadError> {
     let wrong = |error: proto_events::codec::record::RecordError| {
-        ReadError::corrupt(error.to_string(), Some(stored.position))
+        ReadError::corrupt(error.to_string(), Some(stored.position)).newer_if(error.is_newer())
     };
     let record = RecordView::peek(&stored.bytes).map_err(wrong)?;
     Ok(Scanned { position: stored.position, hash: stored.hash, record })
+}
+
+/// The bounds of a page. A page that is not empty has at least one record, whatever its size; only the empty page
+/// means the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// The most records.
+    pub records: usize,
+    /// The bytes of records ([`StoredRecord::bytes_in_memory`]) after which the page ends.
+    pub bytes: usize,
+}
+
+impl Default for Page {
+    /// 256 records, 4 MiB.
+    fn default() -> Self {
+        Self { records: READ_PAGE_RECORDS, bytes: READ_PAGE_BYTES }
+    }
+}
+
+impl Page {
+    /// A page of at most this many records, whatever their size.
+    pub const fn of(records: usize) -> Self {
+        Self { records, bytes: usize::MAX }
+    }
+
+    /// Fills the page from records that are read one after another.
+    ///
+    /// # Errors
+    /// The first error of the records.
+    pub(crate) fn fill(
+        self,
+        records: impl IntoIterator<Item = Result<StoredRecord, ReadError>>,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        let (mut page, mut bytes) = (Vec::new(), 0_usize);
+        if self.records == 0 {
+            return Ok(page);
+        }
+        for stored in records {
+            let stored = stored?;
+            bytes = bytes.saturating_add(stored.bytes_in_memory());
+            page.push(stored);
+            if page.len() >= self.records || bytes >= self.bytes {
+                break;
+            }
+        }
+        Ok(page)
+    }
 }
 
 /// The reading half of the log.
@@ -169,6 +215,42 @@ pub trait EventReader: Send + Sync {
     /// # Errors
     /// [`ReadError`] at the first record that cannot be read.
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError>;
+
+    /// Returns the next page of a stream: as [`EventReader::read_stream`], but bounded by bytes too. Whoever reads a
+    /// log page by page uses this.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read.
+    fn page_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        page: Page,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        let mut next = from;
+        page.fill(std::iter::from_fn(|| {
+            let read = self.read_stream(stream, next, 1).map(|one| one.into_iter().next()).transpose()?;
+            if let Ok(stored) = &read {
+                next = Version(stored.record.last_version().0.saturating_add(1));
+            }
+            Some(read)
+        }))
+    }
+
+    /// Returns the next page of the log: as [`EventReader::read_all`], but bounded by bytes too.
+    ///
+    /// # Errors
+    /// [`ReadError`] at the first record that cannot be read.
+    fn page_all(&self, from: Position, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
+        let mut next = from;
+        page.fill(std::iter::from_fn(|| {
+            let read = self.read_all(next, 1).map(|one| one.into_iter().next()).transpose()?;
+            if let Ok(stored) = &read {
+                next = Position(stored.last_position().0.saturating_add(1));
+            }
+            Some(read)
+        }))
+    }
 
     /// Shows `visit` the records of all streams that hold events from position `from` on, in order and in
     /// place: a pass over the whole log copies no record. Ends when `visit` returns `Break`.
@@ -233,6 +315,12 @@ pub trait EventReader: Send + Sync {
         if let Err(error) = surveyed {
             show(Err(error));
         }
+    }
+
+    /// Shows an error for each entry of the store's index that the log contradicts. A store without an index shows
+    /// none.
+    fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
+        let _ = show;
     }
 
     /// Surveys one stream. Continues with the next version after a record that cannot be read.

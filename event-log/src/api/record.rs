@@ -41,6 +41,13 @@ impl StoredRecord {
         }
     }
 
+    /// Returns about the number of bytes of memory that the record takes: its bytes, and the bodies decoded from them
+    /// or stored outside them.
+    pub fn bytes_in_memory(&self) -> usize {
+        let bodies = self.record.events.iter().filter_map(|event| event.body().map(<[u8]>::len));
+        bodies.fold(self.bytes.len(), usize::saturating_add)
+    }
+
     /// Returns the position of the record's last event.
     pub fn last_position(&self) -> Position {
         let more = u64::try_from(self.record.events.len()).unwrap_or(u64::MAX).saturating_sub(1);

@@ -10,11 +10,10 @@ use proto_events::task::{StateChange, Task};
 use proto_events::tool_store::ToolStore;
 
 use crate::api::error::ReadError;
-use crate::api::reader::EventReader;
+use crate::api::reader::{EventReader, Page};
 use crate::audit::difference::first_difference;
 use crate::audit::json::one_line;
 use crate::audit::words::{call_name, parts, status_text};
-use crate::limits::READ_PAGE_RECORDS;
 
 /// The subject of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,16 +196,16 @@ pub fn first_other_record(
 ) -> Result<Option<Version>, ReadError> {
     let mut next = Version(1);
     loop {
-        let left = one.read_stream(stream, next, READ_PAGE_RECORDS)?;
-        let right = other.read_stream(stream, next, READ_PAGE_RECORDS)?;
+        let left = one.page_stream(stream, next, Page::default())?;
+        let right = other.page_stream(stream, next, Page::default())?;
         let other = left.iter().zip(&right).find(|(left, right)| left.hash != right.hash);
         if let Some((stored, _)) = other {
             return Ok(Some(stored.record.first_version));
         }
         let pages = left.len().min(right.len());
         match left.get(..pages).and_then(|same| same.last()) {
-            Some(stored) if pages == READ_PAGE_RECORDS => next = Version(stored.record.last_version().0 + 1),
-            _ => return Ok(None),
+            Some(stored) => next = Version(stored.record.last_version().0 + 1),
+            None => return Ok(None),
         }
     }
 }

@@ -5,14 +5,13 @@ use proto_events::codec::record::{Body, StoredEvent};
 use proto_events::codec::{AnyEvent, kind};
 use proto_events::id::{LogId, Position};
 use proto_events::json::JsonText;
-use proto_events::model::TaskState;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::audit::json::{event_json, number, object, one_line, text};
-use crate::jsonl::line::hex;
-use crate::jsonl::schema::{DETACHED, SCHEMA};
+use crate::jsonl::line::{ExportHeader, hex};
+use crate::jsonl::schema::DETACHED;
 use crate::read::for_each::for_each_record;
 
 /// The amount exported.
@@ -49,25 +48,12 @@ pub fn export<E: From<ReadError>>(
 
 /// Returns the first line of an export.
 pub(crate) fn header_line(id: LogId, durability: &str, head: Position) -> String {
-    one_line(&object([
-        ("schema", text(SCHEMA)),
-        ("format", number(proto_events::codec::record::FORMAT)),
-        ("log", text(&id.to_string())),
-        ("durability", text(durability)),
-        ("head", number(head.0)),
-        ("states", states()),
-    ]))
+    ExportHeader::of(id, durability, head).to_line()
 }
 
 /// Returns the line of a record.
 pub(crate) fn record_line(stored: &StoredRecord) -> String {
     one_line(&record_json(stored))
-}
-
-/// The names of all task states, for readers of the file.
-fn states() -> JsonText {
-    let words: Vec<_> = TaskState::ALL.iter().map(|state| state.as_str()).collect();
-    JsonText::of_model(&words)
 }
 
 /// Returns a whole record as JSON.

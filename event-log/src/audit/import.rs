@@ -5,7 +5,7 @@ use std::io::BufRead;
 
 use proto_events::codec::record::EncodedRecord;
 
-use crate::audit::claims::contradiction;
+use crate::audit::claims::{contradiction, header_contradiction};
 use crate::audit::verify::verifier::Auditor;
 use crate::jsonl::error::{DamagedLine, ExportError};
 use crate::jsonl::lines::ExportLines;
@@ -51,6 +51,10 @@ pub fn import<R: BufRead, E>(
     mut take: impl FnMut(Vec<EncodedRecord>) -> Result<(), E>,
 ) -> Result<Imported, ImportError<E>> {
     let head = lines.header().head;
+    if let Some(what) = header_contradiction(lines.header()) {
+        let (stream, version, position) = (None, None, None);
+        return Err(ExportError::Damaged(DamagedLine { line: 1, stream, version, position, what }).into());
+    }
     let mut sequence = Sequence::default();
     let mut auditor = Auditor::default();
     let mut append = Vec::new();

@@ -2,7 +2,8 @@
 //! module takes each event in the log's own order; recovery and queries read stream by stream
 //! ([`fold_stream`]). If they disagree, one of them is wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::ControlFlow;
 
 use proto_events::codec::AnyEvent;
 use proto_events::decider::Decider;
@@ -16,8 +17,10 @@ use proto_events::tool_store::ToolStore;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
+use crate::api::scan::Compare;
 use crate::audit::difference::{Difference, first_difference};
 use crate::audit::json::{definition_json, system_json, tool_store_json};
+use crate::limits::REPLAY_PASS_BYTES;
 use crate::read::fold::fold_stream;
 use crate::read::for_each::for_each_record;
 
@@ -85,10 +88,63 @@ pub fn replay_stream(reader: &dyn EventReader, stream: &StreamId) -> Result<Repl
 }
 
 fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed, ReadError> {
+    match only {
+        Some(only) => replay_streams(reader, &HashSet::from([only.clone()])),
+        None => replay_in_passes(reader, REPLAY_PASS_BYTES),
+    }
+}
+
+/// Replays the whole log. The states of one pass are in memory together, so a large log needs several.
+fn replay_in_passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Replayed, ReadError> {
+    let mut report = Replayed::default();
+    for streams in passes(reader, pass_bytes)? {
+        let more = replay_streams(reader, &streams)?;
+        report.events += more.events;
+        report.tasks += more.tasks;
+        report.sessions += more.sessions;
+        report.tools += more.tools;
+        report.others += more.others;
+        report.mismatch = more.mismatch;
+        if report.mismatch.is_some() {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+/// Returns the streams of each pass: as many as have bodies of this size together, at least one.
+fn passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Vec<HashSet<StreamId>>, ReadError> {
+    let mut sizes: BTreeMap<String, u64> = BTreeMap::new();
+    reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
+        let mut bytes = 0;
+        for event in scanned.record.events() {
+            bytes += u64::from(event.map_err(|error| scanned.corrupt(error.to_string()))?.body_len);
+        }
+        match sizes.get_mut(scanned.record.stream) {
+            Some(size) => *size += bytes,
+            None => drop(sizes.insert(scanned.record.stream.to_owned(), bytes)),
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let (mut all, mut pass, mut bytes) = (Vec::new(), HashSet::new(), 0);
+    for (name, size) in sizes {
+        if bytes + size > pass_bytes && !pass.is_empty() {
+            all.push(std::mem::take(&mut pass));
+            bytes = 0;
+        }
+        bytes += size;
+        pass.insert(StreamId::parse(&name).map_err(|error| ReadError::corrupt(error.to_string(), None))?);
+    }
+    all.push(pass);
+    Ok(all)
+}
+
+/// Replays these streams in one pass over the log.
+fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Result<Replayed, ReadError> {
     let mut built: BTreeMap<StreamId, Building> = BTreeMap::new();
     let mut report = Replayed::default();
     for_each_record(reader, Position(1), |stored| {
-        if only.is_none_or(|only| *only == stored.record.stream) {
+        if streams.contains(&stored.record.stream) {
             report.events += take(&mut built, stored)?;
         }
         Ok::<(), ReadError>(())
@@ -132,7 +188,7 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
         };
         let body = event.body().ok_or_else(|| wrong("its body is missing from the log".to_owned()))?;
         let decoded = AnyEvent::decode(category, event.kind, event.schema, body)
-            .map_err(|error| wrong(error.to_string()))?;
+            .map_err(|error| wrong(error.to_string()).newer_if(error.is_newer()))?;
         match (&mut building.state, &decoded) {
             (Rebuilt::Task(task), AnyEvent::Task(event)) => task.evolve(event, &record.metadata),
             (Rebuilt::Session(session), AnyEvent::Session(event)) => session.evolve(event, &record.metadata),
@@ -215,4 +271,70 @@ fn differ<S: std::fmt::Debug>(
     let same = left.chars().zip(right.chars()).take_while(|(a, b)| a == b).count();
     let tail = |text: &str| text.chars().skip(same.saturating_sub(40)).take(160).collect();
     Some(Difference { path: "(inner state)".to_owned(), left: tail(&left), right: tail(&right) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::MemoryStore;
+
+    /// Fills a log with tasks of about a kilobyte each.
+    fn filled(tasks: usize) -> MemoryStore {
+        use proto_events::codec::Storable as _;
+        use proto_events::codec::record::EventBody;
+        use proto_events::id::ExpectedVersion;
+        use proto_events::json::{JsonObject, JsonText};
+        use proto_events::model::{PostedTask, TaskState};
+        use proto_events::task::TaskEvent;
+
+        use crate::api::append::{Append, AppendPart};
+        use crate::api::store::EventStore as _;
+        use crate::testing::conformance::sketch::{draft, id};
+
+        let store = MemoryStore::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for n in 0..tasks {
+            let event = TaskEvent::Submitted(Box::new(PostedTask {
+                id: n.to_string(),
+                state: TaskState::Submitted,
+                messages: Vec::new(),
+                artifacts: Vec::new(),
+                metadata: [("x".to_owned(), JsonText::string(&"x".repeat(1_000)))]
+                    .into_iter()
+                    .collect::<JsonObject>(),
+                flow_state: JsonText::empty_object(),
+                created_at: None,
+                filled_in: Vec::new(),
+                source: None,
+            }));
+            let payload = event.encode().unwrap();
+            let mut draft = draft(&format!("task-a/{n}"), 1, b"");
+            draft.set_id = id(n as u64);
+            draft.events = vec![EventBody {
+                kind: payload.kind,
+                schema: payload.schema,
+                salt: [3; 16],
+                body: payload.body,
+            }];
+            let (set_id, stream, fence) = (draft.set_id, draft.stream.clone(), store.fence());
+            let record = draft.encode().unwrap();
+            let part = AppendPart { stream, expected: ExpectedVersion::NoStream, record };
+            runtime.block_on(store.append(Append { fence, set_id, parts: vec![part] })).unwrap();
+        }
+        store
+    }
+
+    #[test]
+    fn a_log_is_replayed_in_passes_that_hold_no_more_states_than_allowed() {
+        let store = filled(40);
+        let whole = replay_all(&store).unwrap();
+        assert_eq!((whole.tasks, whole.events, whole.mismatch.as_ref()), (40, 40, None));
+        assert_eq!(passes(&store, REPLAY_PASS_BYTES).unwrap().len(), 1);
+        let passes = passes(&store, 10_500).unwrap();
+        assert!(passes.len() >= 4, "{}", passes.len());
+        assert!(passes.iter().all(|streams| (1..=10).contains(&streams.len())), "{passes:?}");
+        assert_eq!(passes.iter().map(HashSet::len).sum::<usize>(), 40);
+        assert_eq!(replay_in_passes(&store, 10_500).unwrap(), whole);
+        assert_eq!(replay_in_passes(&store, 1).unwrap(), whole, "a stream larger than a pass has its own");
+    }
 }

@@ -1,15 +1,24 @@
 //! Verification: reads the log once and reports each fault by stream, version and position, continuing after
 //! a piece that cannot be read. Checks that a log alone does not permit are reported as not made.
 //!
-//! [`verifier`] makes the pass; [`stream`], [`calls`] and [`approvals`] check single streams, [`writes`]
-//! single appends, [`head`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
+//! [`verifier`] makes the pass. [`stream`] checks a stream's chain and hands its events to the rules of its
+//! category: [`task`] (with [`calls`], [`approvals`] and [`commands`]), [`session`], [`tool`] and [`definitions`].
+//! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another, [`head`] and
+//! [`ends`] the whole log; [`finding`] and [`report`] are the result.
 
 pub(crate) mod approvals;
+pub(crate) mod call_words;
 pub(crate) mod calls;
+pub(crate) mod commands;
+pub(crate) mod definitions;
 pub(crate) mod ends;
 pub(crate) mod finding;
 pub(crate) mod head;
+pub(crate) mod links;
 pub(crate) mod report;
+pub(crate) mod session;
 pub(crate) mod stream;
+pub(crate) mod task;
+pub(crate) mod tool;
 pub(crate) mod verifier;
-pub(crate) mod writes;
+pub(crate) mod writer;

@@ -9,6 +9,7 @@
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod alone;
 pub(crate) mod chunked;
+pub(crate) mod compare;
 pub(crate) mod load;
 pub(crate) mod remembered;
 pub(crate) mod streams;
@@ -25,6 +26,7 @@ use crate::engine::index::chunked::Chunked;
 use crate::engine::index::remembered::Remembered;
 use crate::engine::index::streams::{Stream, Streams};
 use crate::engine::slot::{BlockRecord, IndexedRecord, NO_SLOT, Slot, StreamEnd};
+use crate::engine::value::HEADER_BYTES;
 
 /// Number of values between two whose first position is kept, so that a position is found with a few reads.
 const LANDMARK: u64 = 16;
@@ -109,6 +111,16 @@ impl Index {
             StreamEnd { version: Version(known.end.version.0 + u64::from(record.events)), tag: record.tag };
         let ordinal = u64::from(record.slot.ordinal);
         if ordinal != self.next_ordinal() && ordinal + 1 != self.next_ordinal() {
+            return false;
+        }
+        // The records of a value follow one another.
+        let is_first = ordinal == self.next_ordinal();
+        let before = self.offsets.len().checked_sub(1).filter(|_| !is_first);
+        let follows = match before.and_then(|last| self.offsets.get(last)) {
+            Some(before) => record.slot.offset > before,
+            None => usize::from(record.slot.offset) == HEADER_BYTES,
+        };
+        if !follows {
             return false;
         }
         self.add_numbered(

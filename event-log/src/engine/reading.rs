@@ -6,12 +6,13 @@ pub(crate) mod tests;
 
 use std::sync::Arc;
 
-use proto_events::codec::record::{Record, RecordView};
+use proto_events::codec::record::{Record, RecordError, RecordView};
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::check::WrittenPart;
 use crate::api::error::ReadError;
+use crate::api::reader::Page;
 use crate::api::record::StoredRecord;
 use crate::engine::chunks;
 use crate::engine::slot::Slot;
@@ -48,7 +49,7 @@ impl Located<'_> {
         if self.view.leaf_hash() != self.entry.hash {
             return Err(self.corrupt("the record does not have the leaf hash that is stored with it"));
         }
-        let wrong = |error: proto_events::codec::record::RecordError| self.corrupt(error.to_string());
+        let wrong = |error: RecordError| self.corrupt(error.to_string()).newer_if(error.is_newer());
         let mut record = Record::of_view(&self.view).map_err(wrong)?;
         chunks::fill(values, &mut record, self.position).map_err(|error| match error {
             ReadError::Corrupt { what, .. } => self.corrupt(what),
@@ -85,12 +86,15 @@ impl<'a> LocatedRecords<'a> {
         self.next
     }
 
-    fn locate(&mut self, entry: Result<Entry<'a>, String>) -> Result<Located<'a>, String> {
-        let entry = entry?;
-        let view = RecordView::peek(entry.bytes).map_err(|error| error.to_string())?;
+    fn locate(&mut self, entry: Result<Entry<'a>, String>) -> Result<Located<'a>, ReadError> {
         let position = self.next;
+        let wrong =
+            |what: &str| ReadError::corrupt(format!("value {}: {what}", self.ordinal), Some(position));
+        let entry = entry.map_err(|what| wrong(&what))?;
+        let newer = |error: RecordError| wrong(&error.to_string()).newer_if(error.is_newer());
+        let view = RecordView::peek(entry.bytes).map_err(newer)?;
         let next = position.0.checked_add(view.event_count.into());
-        self.next = Position(next.ok_or("its positions exceed 64 bits")?);
+        self.next = Position(next.ok_or_else(|| wrong("its positions exceed 64 bits"))?);
         Ok(Located { position, entry, view })
     }
 }
@@ -103,10 +107,9 @@ impl<'a> Iterator for LocatedRecords<'a> {
             return None;
         }
         let entry = self.entries.next()?;
-        let (ordinal, position) = (self.ordinal, self.next);
         let located = self.locate(entry);
         self.failed = located.is_err();
-        Some(located.map_err(|what| ReadError::corrupt(format!("value {ordinal}: {what}"), Some(position))))
+        Some(located)
     }
 }
 
@@ -128,8 +131,22 @@ fn with_record_at<V: Values, R>(
     let ordinal = u64::from(slot.ordinal);
     let bytes = values.require(ordinal)?;
     let bytes = bytes.as_ref();
-    let wrong = |what| ReadError::corrupt(format!("value {ordinal}: {what}"), first_position(bytes));
+    // A value that is what was written has its records: the index led to a place between them.
+    let wrong = |what: String| match Value::open(bytes) {
+        Ok(_) => index_fault(format!("value {ordinal}: {what}"), None),
+        Err(_) => ReadError::corrupt(format!("value {ordinal}: {what}"), first_position(bytes)),
+    };
     read(&locate(bytes, slot.offset).map_err(wrong)?)
+}
+
+/// The index does not lead to a record of the stream.
+fn index_fault(what: String, located: Option<&Located<'_>>) -> ReadError {
+    ReadError::Index {
+        what,
+        stream: located.and_then(|located| StreamId::parse(located.view.stream).ok()),
+        version: located.map(|located| located.view.first_version),
+        position: located.map(|located| located.position),
+    }
 }
 
 /// Returns the record that begins at this offset of a value.
@@ -174,22 +191,38 @@ pub(crate) fn slot_for_version<V: Values>(
     Ok(low.saturating_sub(1))
 }
 
+fn next_version(version: Version) -> Version {
+    Version(version.0.saturating_add(1))
+}
+
 /// Returns the records in these slots, which must belong to `stream`.
 pub(crate) fn read_slots<V: Values>(
     values: &V,
     stream: &StreamId,
     slots: &[Slot],
+    page: Page,
 ) -> Result<Vec<StoredRecord>, ReadError> {
-    let read = |slot: &Slot| {
+    let mut last = None;
+    let mut read = |slot: &Slot| {
         with_record_at(values, *slot, |located| {
-            if located.view.stream == stream.as_str() {
-                located.stored(values)
-            } else {
-                Err(located.corrupt(format!("the record belongs to another stream than {stream}")))
+            // A record with its own leaf hash is what was written: the index led to the wrong one.
+            let misled = |what: String| match located.stored(values) {
+                Ok(_) => Err(index_fault(what, Some(located))),
+                Err(error) => Err(error),
+            };
+            if located.view.stream != stream.as_str() {
+                return misled(format!("the record belongs to another stream than {stream}"));
             }
+            let first = located.view.first_version;
+            if let Some(last) = last.replace(located.view.last_version())
+                && first != next_version(last)
+            {
+                return misled(format!("version {first} of {stream} follows version {last}"));
+            }
+            located.stored(values)
         })
     };
-    slots.iter().map(read).collect()
+    page.fill(slots.iter().map(&mut read))
 }
 
 /// Returns the set id of the append that the record in a slot belongs to.
@@ -204,20 +237,22 @@ pub(crate) fn read_from<V: Values>(
     from: Position,
     range: (u64, u64),
     end: u64,
-    limit: usize,
+    page: Page,
 ) -> Result<Vec<StoredRecord>, ReadError> {
-    let mut records = Vec::new();
+    // Even a page of no bytes has a record.
+    let (mut records, mut left) = (Vec::new(), Page { bytes: page.bytes.max(1), ..page });
     for ordinal in value_for_position(values, from, range)?..end {
-        if records.len() >= limit {
+        if left.records == 0 || left.bytes == 0 {
             break;
         }
         let bytes = values.require(ordinal)?;
-        for located in located_records(bytes.as_ref(), ordinal)? {
-            let located = located?;
-            if located.last_position() >= from && records.len() < limit {
-                records.push(located.stored(values)?);
-            }
-        }
+        let located = located_records(bytes.as_ref(), ordinal)?;
+        let wanted = located.filter(|located| located.as_ref().map_or(true, |it| it.last_position() >= from));
+        let more = left.fill(wanted.map(|located| located.and_then(|located| located.stored(values))))?;
+        left.records = left.records.saturating_sub(more.len());
+        let taken = more.iter().map(StoredRecord::bytes_in_memory).fold(0, usize::saturating_add);
+        left.bytes = left.bytes.saturating_sub(taken);
+        records.extend(more);
     }
     Ok(records)
 }

@@ -17,7 +17,8 @@ use proto_events::id::{Digest, Position};
 use crate::limits::GROUP_VALUE_BYTES;
 
 const CRC_BYTES: usize = 4;
-const HEADER_BYTES: usize = CRC_BYTES + 8 + 4;
+/// The size of the header of a value, after which its first record begins.
+pub(crate) const HEADER_BYTES: usize = CRC_BYTES + 8 + 4;
 const ENTRY_HEADER_BYTES: usize = 4 + 32;
 
 /// Set in the count of a value that belongs to the same group as the value before it. A value without it

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use proto_events::codec::record::{EncodedRecord, FORMAT};
 use proto_events::id::{LogId, Position, StreamId, Version};
-use proto_events::json::JsonValue;
+use proto_events::json::{JsonObject, JsonText, JsonValue};
+use proto_events::model::TaskState;
 use serde::Deserialize;
 
+use crate::api::durability::Durability;
 use crate::api::record::StoredRecord;
 use crate::jsonl::error::{DamagedLine, ExportError};
 use crate::jsonl::schema::SCHEMA;
@@ -21,6 +23,8 @@ pub struct ExportHeader {
     pub durability: String,
     /// Position of the log's last event.
     pub head: Position,
+    /// Whether the line is what an export of such a log begins with, character by character.
+    pub is_exact: bool,
 }
 
 #[derive(Deserialize)]
@@ -34,6 +38,27 @@ struct WireHeader {
 }
 
 impl ExportHeader {
+    /// Describes a log.
+    pub(crate) fn of(id: LogId, durability: &str, head: Position) -> Self {
+        Self { id, durability: durability.to_owned(), head, is_exact: true }
+    }
+
+    /// Returns the first line of the log's export.
+    pub(crate) fn to_line(&self) -> String {
+        let states: Vec<&str> = TaskState::ALL.iter().map(|state| state.as_str()).collect();
+        let fields = [
+            ("schema", JsonText::string(SCHEMA)),
+            ("format", JsonText::from(JsonValue::from(u64::from(FORMAT)))),
+            ("log", JsonText::string(&self.id.to_string())),
+            ("durability", JsonText::string(&self.durability)),
+            ("head", JsonText::from(JsonValue::from(self.head.0))),
+            // For readers of the file.
+            ("states", JsonText::of_model(&states)),
+        ];
+        let fields: JsonObject = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+        fields.to_text().as_str().to_owned()
+    }
+
     /// Reads the first line.
     pub(crate) fn parse(line: &[u8]) -> Result<Self, ExportError> {
         let not_an_export = |why: &str| ExportError::NotAnExport { why: why.to_owned() };
@@ -54,7 +79,10 @@ impl ExportHeader {
         }
         let id = LogId::parse(&header.id);
         let id = id.ok_or_else(|| not_an_export("its first line: `log` is not the id of a log"))?;
-        Ok(Self { id, durability: header.durability, head: Position(header.head) })
+        let mut parsed = Self::of(id, &header.durability, Position(header.head));
+        let known = Durability::of_name(&parsed.durability).is_some();
+        parsed.is_exact = known && parsed.to_line().as_bytes() == line;
+        Ok(parsed)
     }
 }
 

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use proto_events::codec::Storable;
+use proto_events::codec::{CodecError, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{CommandDigest, Committed, Metadata, RecordedEvent};
 use proto_events::id::{Digest, Position, StreamId, Version};
@@ -69,7 +69,9 @@ fn decode_events<E: Storable>(stored: &StoredRecord) -> Result<Vec<(Version, E)>
         .map(|(version, event)| {
             let gone = || damage(stored, version, "its body is missing from the log");
             let decoded = E::decode(event.kind, event.schema, event.body().ok_or_else(gone)?);
-            Ok((version, decoded.map_err(|error| damage(stored, version, &error.to_string()))?))
+            let wrong =
+                |error: CodecError| damage(stored, version, &error.to_string()).newer_if(error.is_newer());
+            Ok((version, decoded.map_err(wrong)?))
         })
         .collect()
 }

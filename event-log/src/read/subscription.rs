@@ -9,9 +9,9 @@ use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
 use crate::api::feed::{Feed, FeedError};
+use crate::api::reader::Page;
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
-use crate::limits::READ_PAGE_RECORDS;
 use crate::sync::spawn_blocking;
 
 /// An item that a subscription delivers.
@@ -152,8 +152,8 @@ impl Subscription {
         let filter = self.filter.clone();
         let (position, version) = (self.next, self.next_version);
         let read = move || match filter {
-            Filter::All => store.read_all(position, READ_PAGE_RECORDS),
-            Filter::Stream(stream) => store.read_stream(&stream, version, READ_PAGE_RECORDS),
+            Filter::All => store.page_all(position, Page::default()),
+            Filter::Stream(stream) => store.page_stream(&stream, version, Page::default()),
         };
         let read = spawn_blocking(read).await;
         read.unwrap_or_else(|error| {

@@ -16,6 +16,9 @@ pub(crate) const BLOCKS_TREE: &str = "runs";
 /// Key of the watermark in the tree `meta`.
 pub(crate) const WATERMARK: &str = "index";
 
+/// The reason why an index was rebuilt that nothing was wrong with, as far as anyone knew.
+pub(crate) const REQUESTED: &str = "as requested";
+
 /// The kept index.
 pub(crate) struct KeptIndex {
     pub(crate) index: Index,

@@ -97,7 +97,13 @@ fn start(
     halt::pass("database open");
     let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
     let (log, chunks, blocks, meta) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?, tree("meta")?);
-    let kept = load_index(dir, &meta, &blocks, &log, guarded)?;
+    let kept = if options.rebuild_index {
+        index::forget(&meta).map_err(|error| sled_error(dir, &error))?;
+        guarded.notes.push(OpenNote::IndexRebuilt { why: index::REQUESTED.to_owned() });
+        None
+    } else {
+        load_index(dir, &meta, &blocks, &log, guarded)?
+    };
     let kept = match older_head(kept.as_ref(), head.as_ref()) {
         Some(note) => {
             // Only all of the log shows whether it is a copy of this log's, or that of another log.
@@ -107,8 +113,7 @@ fn start(
         None => kept,
     };
     let next_block = index::next_block(&blocks).map_err(|error| sled_error(dir, &error))?;
-    let mut scan = scan(dir, &log, (kept, next_block), head)?;
-    let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
+    let (mut scan, leftover) = scan_or_rebuild(dir, (&log, &meta), (kept, next_block), head, guarded)?;
     tip::forget(dir).map_err(io_error(dir, "the copy of the log's end could not be removed"))?;
     let epoch = raise_epoch((dir, &meta), header, &scan, &mut guarded.notes)?;
     for ordinal in leftover {
@@ -151,6 +156,8 @@ fn start(
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
     let trees = Trees { log, chunks, blocks: sink.blocks.clone() };
+    // A reopening trusts the index that was just built.
+    let options = SledOptions { rebuild_index: false, ..options };
     let store = spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)?;
     store.holder.write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
     Ok(store)
@@ -236,7 +243,28 @@ fn spawn(
 fn scan_error(dir: &Path, error: ScanError) -> OpenError {
     match error {
         ScanError::Damaged(what) => damaged(dir, what),
+        ScanError::Newer(what) => OpenError::Newer { path: dir.to_owned(), what },
         ScanError::EndsBefore { head, log } => OpenError::EndsBeforeHead { path: dir.to_owned(), head, log },
+    }
+}
+
+/// Scans the log, all of it where the kept index contradicts it: the whole log shows which of the two is wrong.
+fn scan_or_rebuild(
+    dir: &Path,
+    (log, meta): (&Tree, &Tree),
+    (kept, next_block): (Option<KeptIndex>, u64),
+    head: Option<Head>,
+    guarded: &mut Guarded,
+) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
+    let has_kept = kept.is_some();
+    match scan(dir, log, (kept, next_block), head.clone()) {
+        Err(OpenError::Corrupt { what, .. }) if has_kept => {
+            index::forget(meta).map_err(|error| sled_error(dir, &error))?;
+            let scanned = scan(dir, log, (None, next_block), head)?;
+            guarded.notes.push(OpenNote::IndexRebuilt { why: what });
+            Ok(scanned)
+        }
+        scanned => scanned,
     }
 }
 
@@ -245,7 +273,7 @@ fn scan(
     log: &Tree,
     (kept, next_block): (Option<KeptIndex>, u64),
     head: Option<Head>,
-) -> Result<Scan, OpenError> {
+) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
     let read = || {
         let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
@@ -256,7 +284,8 @@ fn scan(
             let taken = scan.take(&key, &bytes);
             taken.map_err(|error| after(&scan, scan_error(dir, error)))?;
         }
-        Ok(scan)
+        let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
+        Ok((scan, leftover))
     };
     fenced(read).unwrap_or_else(|why| Err(panicked(dir, why)))
 }

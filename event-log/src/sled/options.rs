@@ -11,6 +11,8 @@ pub struct SledOptions {
     pub durability: Option<Durability>,
     /// Whether to create a log where there is none: in a new or an empty directory.
     pub create: bool,
+    /// Whether to discard the kept index and rebuild it from the whole log.
+    pub rebuild_index: bool,
     /// Cache of the database in bytes. It is a target: with values of this size sled keeps more.
     pub cache_bytes: u64,
     /// Bytes of log after which a snapshot of the database is made while the log is open. A start reads about
@@ -25,6 +27,7 @@ impl Default for SledOptions {
         Self {
             durability: None,
             create: true,
+            rebuild_index: false,
             cache_bytes: 64 * 1024 * 1024,
             snapshot_every_bytes: SNAPSHOT_EVERY_BYTES,
         }

@@ -56,6 +56,8 @@ struct PendingRecord {
 pub(crate) enum ScanError {
     /// The log is damaged.
     Damaged(String),
+    /// A newer release wrote a part of the log.
+    Newer(String),
     /// The log is shorter than `HEAD` says.
     EndsBefore { head: Position, log: Position },
 }
@@ -66,6 +68,7 @@ impl From<ReadError> for ScanError {
             ReadError::Corrupt { what, position, .. } => Self::Damaged(
                 position.map_or(what.clone(), |position| format!("{what} (position {position})")),
             ),
+            ReadError::Newer { what, .. } => Self::Newer(what),
             other => Self::Damaged(other.to_string()),
         }
     }

@@ -15,10 +15,11 @@ use crate::api::error::{CloseError, OpenError, ReadError};
 use crate::api::feed::Feed;
 use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
-use crate::api::reader::EventReader;
+use crate::api::reader::{EventReader, Page};
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore;
+use crate::engine::index::compare;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::reading::Located;
 use crate::engine::values::Values;
@@ -111,6 +112,15 @@ impl EventReader for SledStore {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.page_stream(stream, from, Page::of(limit))
+    }
+
+    fn page_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        page: Page,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|trees| {
             let (end, slots) = self.slots.of(stream, &|question| self.index(question));
             if end < from {
@@ -118,14 +128,18 @@ impl EventReader for SledStore {
             }
             let first = reading::slot_for_version(trees, &slots, from)?;
             let wanted = slots.get(first..).unwrap_or_default();
-            reading::read_slots(trees, stream, wanted.get(..limit).unwrap_or(wanted))
+            reading::read_slots(trees, stream, wanted, page)
         })
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        self.page_all(from, Page::of(limit))
+    }
+
+    fn page_all(&self, from: Position, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|trees| {
             let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
-            reading::read_from(trees, from, range, end, limit)
+            reading::read_from(trees, from, range, end, page)
         })
     }
 
@@ -176,6 +190,16 @@ impl EventReader for SledStore {
         });
         if let Err(error) = surveyed {
             show(Err(error));
+        }
+    }
+
+    fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
+        let compared = self.read(|trees| {
+            compare::compare(trees, &|question| self.index(question), show);
+            Ok(())
+        });
+        if let Err(error) = compared {
+            show(error);
         }
     }
 }

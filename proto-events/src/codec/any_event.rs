@@ -1,6 +1,6 @@
 //! The union of the events of all categories.
 
-use crate::codec::error::CodecError;
+use crate::codec::error::{CodecError, UNKNOWN_CATEGORY};
 use crate::codec::storable::Storable;
 use crate::definition::AgentEvent;
 use crate::id::Category;
@@ -42,7 +42,7 @@ impl AnyEvent {
             Some(Category::Tool) => ToolStoreEvent::decode(kind, schema, body).map(Self::Tool),
             Some(Category::System) => SystemEvent::decode(kind, schema, body).map(Self::System),
             Some(Category::Agent) => AgentEvent::decode(kind, schema, body).map(Self::Agent),
-            None => Err(CodecError::UnknownKind { kind, category: "unknown" }),
+            None => Err(CodecError::UnknownKind { kind, category: UNKNOWN_CATEGORY }),
         }
     }
 }

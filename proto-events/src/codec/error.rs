@@ -1,5 +1,6 @@
 //! Errors of encoding and decoding events.
 
+use crate::codec::kind;
 use crate::json::JsonError;
 
 /// The reason why bytes are not an event, or an event cannot be encoded.
@@ -43,6 +44,21 @@ pub enum CodecError {
         limit: usize,
     },
 }
+
+impl CodecError {
+    /// Whether a newer program wrote the event: its kind, its schema version or its stream's category came later than
+    /// this program. The event is not damaged.
+    pub fn is_newer(&self) -> bool {
+        match self {
+            Self::UnknownKind { kind, category } => *category == UNKNOWN_CATEGORY || !kind::is_known(*kind),
+            Self::UnknownSchema { found, known, .. } => found > known,
+            Self::Damaged { .. } | Self::TooLarge { .. } => false,
+        }
+    }
+}
+
+/// The name of a category that this program does not know.
+pub(super) const UNKNOWN_CATEGORY: &str = "unknown";
 
 /// The reason why a stored field is invalid.
 #[derive(Debug, thiserror::Error)]

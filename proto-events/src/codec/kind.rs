@@ -84,6 +84,11 @@ pub fn name(kind: u16) -> &'static str {
     ALL.iter().find(|(number, _)| *number == kind).map_or("Unknown", |(_, name)| name)
 }
 
+/// Whether this version knows the kind.
+pub fn is_known(kind: u16) -> bool {
+    ALL.iter().any(|(number, _)| *number == kind)
+}
+
 /// Whether a kind belongs to the calls family.
 pub const fn is_call(kind: u16) -> bool {
     kind >= 200 && kind < 300

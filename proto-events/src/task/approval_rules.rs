@@ -65,13 +65,21 @@ impl Task {
         }
     }
 
-    /// Checks that a call which names an approval is the call that was approved (R11).
+    /// Checks that a call which names an approval is the call that was approved, and that any other call was not
+    /// denied (R11).
     pub(super) fn check_approval(&self, request: &CallRequested) -> Result<(), ApprovalRejection> {
-        let Some(approval_id) = &request.approval else { return Ok(()) };
-        let refused = |why| {
-            let (call_id, approval_id) = (request.call_id.clone(), approval_id.clone());
+        let of = |approval_id: &str, why| {
+            let (call_id, approval_id) = (request.call_id.clone(), approval_id.to_owned());
             Err(ApprovalRejection::NotApproved { call_id, approval_id, why })
         };
+        let Some(approval_id) = &request.approval else {
+            let denied = self.approvals.iter().find(|approval| {
+                approval.request.call_id == request.call_id
+                    && approval.verdict().is_some_and(|decided| !decided.approved)
+            });
+            return denied.map_or(Ok(()), |denied| of(&denied.request.approval_id, "it was denied"));
+        };
+        let refused = |why| of(approval_id, why);
         let Some(approval) = self.approvals.get(approval_id) else {
             return refused("it was never requested");
         };

@@ -140,6 +140,14 @@ pub enum TaskRejection {
         /// The most parts, [`PARTS_MAX`](crate::limits::PARTS_MAX).
         limit: usize,
     },
+    /// A call is requested outside a run.
+    #[error("call `{call_id}` cannot be requested: the task is {state}, and only a run makes calls")]
+    NotRunning {
+        /// The id of the call.
+        call_id: String,
+        /// The current state.
+        state: TaskState,
+    },
     /// The task is over and takes only evidence, metadata and messages.
     #[error("the task is {0}; only messages and metadata can be added")]
     Over(TaskState),

@@ -56,6 +56,12 @@ impl Decider for Task {
             TaskCommand::Call(command) => {
                 if let CallCommand::Request(request) = &command {
                     self.check_approval(request)?;
+                    if self.run().is_none() && !self.state().is_terminal() {
+                        return Err(TaskRejection::NotRunning {
+                            call_id: request.call_id.clone(),
+                            state: self.state(),
+                        });
+                    }
                 }
                 let events = self.calls().decide(command, self.state().is_terminal())?;
                 Ok(events.into_iter().map(TaskEvent::Call).collect())

@@ -1,67 +1,136 @@
-//! Checks the approvals of one task against R11: requested before they are decided, decided once, and valid
-//! only for the call that they were requested for.
+//! Checks the approvals of one task against R11: requested by a run, decided once and while they are awaited, and
+//! valid only for the call that they were requested for.
 
 use std::collections::HashMap;
 
 use proto_events::call::{CallKind, CallRequested};
-use proto_events::json::JsonText;
+use proto_events::id::Digest;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::TaskState;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, approved_args};
+
+/// The state of the task at an event of an approval.
+#[derive(Clone, Copy)]
+pub(crate) struct ApprovalMoment {
+    /// The state of the task before the event.
+    pub(crate) state: TaskState,
+    /// The number of runs so far.
+    pub(crate) run: u32,
+}
 
 /// An approval as read so far.
 struct KnownApproval {
     call_id: String,
     tool: String,
-    args: JsonText,
+    /// The digest of the arguments.
+    args: Digest,
+    run: u32,
     approved: Option<bool>,
     used: bool,
 }
 
 /// The approvals of a stream read so far.
 #[derive(Default)]
-pub(crate) struct ApprovalsCheck(HashMap<String, KnownApproval>);
+pub(crate) struct ApprovalsCheck {
+    known: HashMap<String, KnownApproval>,
+    /// The approvals that were denied, by the call that each was requested for.
+    denied: HashMap<String, String>,
+}
 
 impl ApprovalsCheck {
     /// Takes an approval request and returns its fault, if any.
-    pub(crate) fn asked(&mut self, asked: &ApprovalRequested) -> Option<String> {
-        let ApprovalRequested { approval_id, call_id, tool, args, .. } = asked;
+    pub(crate) fn asked(&mut self, asked: &ApprovalRequested, now: ApprovalMoment) -> Option<String> {
+        let ApprovalRequested { approval_id, call_id, tool, args, origin, .. } = asked;
         let known = KnownApproval {
             call_id: call_id.clone(),
             tool: tool.clone(),
-            args: args.clone(),
+            args: Digest::of(args.as_str().as_bytes()),
+            run: origin.run,
             approved: None,
             used: false,
         };
-        let before = self.0.insert(approval_id.clone(), known);
-        before.map(|_| format!("approval `{approval_id}` was requested twice"))
+        if self.known.insert(approval_id.clone(), known).is_some() {
+            return Some(format!("approval `{approval_id}` was requested twice"));
+        }
+        let of_its_run = now.state == TaskState::Working && origin.run == now.run;
+        (!of_its_run).then(|| {
+            format!("approval `{approval_id}` was requested for run {}, which is not active", origin.run)
+        })
     }
 
-    /// Takes a decision and returns its fault, if any.
-    pub(crate) fn decided(&mut self, decided: &ApprovalDecided) -> Option<String> {
+    /// Takes a decision and returns its fault, if any. `is_made` tells whether a call was intended.
+    pub(crate) fn decided(
+        &mut self,
+        decided: &ApprovalDecided,
+        now: ApprovalMoment,
+        is_made: impl FnOnce(&str) -> bool,
+    ) -> Option<String> {
         let id = &decided.approval_id;
-        let Some(known) = self.0.get_mut(id) else {
+        let Some(known) = self.known.get_mut(id) else {
             return Some(format!("approval `{id}` was decided, but never requested"));
         };
-        known.approved.replace(decided.approved).map(|_| format!("approval `{id}` was decided twice"))
+        let before = known.approved.replace(decided.approved);
+        if !decided.approved {
+            self.denied.insert(known.call_id.clone(), id.clone());
+        }
+        if before.is_some() {
+            return Some(format!("approval `{id}` was decided twice"));
+        }
+        if now.state.is_terminal() {
+            return Some(format!("approval `{id}` was decided although the task is {}", now.state));
+        }
+        let superseded = known.run != now.run || is_made(&known.call_id);
+        superseded.then(|| format!("approval `{id}` was decided after the task had continued without it"))
     }
 
-    /// Takes an intent and returns the fault of the approval that it names, if any.
+    /// Takes an intent and returns the fault of the approval that it names, or should name, if any.
     pub(crate) fn used(&mut self, call: &CallRequested) -> Option<String> {
-        let id = call.approval.as_ref()?;
+        let Some(id) = call.approval.as_ref() else {
+            let denied = self.denied.get(&call.call_id)?;
+            return Some(format!("call `{}` was intended, but approval `{denied}` was denied", call.call_id));
+        };
         // After the approval the model calls another agent again, under another call id.
         let alike = call.kind == CallKind::Delegate;
-        let why = match self.0.get_mut(id) {
+        let args = || Digest::of(approved_args(call).as_str().as_bytes());
+        let why = match self.known.get_mut(id) {
             None => "was never requested",
             Some(known) if known.approved != Some(true) => "was not granted",
             Some(known) if !alike && known.call_id != call.call_id => "is for another call",
             Some(known) if known.tool != call.target => "is for another tool",
-            Some(known) if known.args != *approved_args(call) => "is for other arguments",
+            Some(known) if known.args != args() => "is for other arguments",
             Some(known) if known.used => "was used before",
             Some(known) => {
                 known.used = true;
-                return None;
+                if !alike || is_approved_task(call) {
+                    return None;
+                }
+                "is for another task"
             }
         };
         Some(format!("call `{}` was intended under approval `{id}`, which {why}", call.call_id))
+    }
+}
+
+/// Whether the task for another agent is the one that its intent's other arguments describe.
+fn is_approved_task(call: &CallRequested) -> bool {
+    let text = |json: Option<&JsonText>| json.map(JsonText::tree);
+    let object = |json: &JsonText| json.read::<JsonObject>().ok();
+    let first = |json: Option<&JsonText>| json?.read::<Vec<JsonText>>().ok()?.into_iter().next();
+    let content = |args: &JsonObject| {
+        let task = object(args.get("task")?)?;
+        let message = object(&first(task.get("messages"))?)?;
+        let part = object(&first(message.get("parts"))?)?;
+        object(part.get("content")?)
+    };
+    let Some(args) = object(&call.args) else { return false };
+    let Some(sent) = content(&args) else { return false };
+    match args.get("action").and_then(JsonText::to_str).as_deref() {
+        Some("infer") => text(args.get("prompt")) == text(sent.get("prompt")),
+        Some("tool_call") => {
+            text(args.get("tool")) == text(sent.get("tool_name"))
+                && text(args.get("args")) == text(sent.get("args"))
+        }
+        _ => false,
     }
 }
 
@@ -70,6 +139,8 @@ mod tests {
     use proto_events::call::{CallOrigin, NewCall, Recovery};
 
     use super::*;
+
+    const NOW: ApprovalMoment = ApprovalMoment { state: TaskState::Working, run: 0 };
 
     fn asked(args: &str) -> ApprovalRequested {
         ApprovalRequested {
@@ -109,17 +180,18 @@ mod tests {
         let wrong = |check: &mut ApprovalsCheck, id, tool, args| {
             check.used(&call(id, tool, args)).unwrap_or_default()
         };
+        let decide = |check: &mut ApprovalsCheck| check.decided(&decided(true), NOW, |_| false);
         assert!(wrong(&mut check, "c", "pay", "1").contains("never requested"));
-        assert!(check.decided(&decided(true)).unwrap().contains("never requested"));
-        assert_eq!(check.asked(&asked("1")), None);
+        assert!(decide(&mut check).unwrap().contains("never requested"));
+        assert_eq!(check.asked(&asked("1"), NOW), None);
         assert!(wrong(&mut check, "c", "pay", "1").contains("was not granted"));
-        assert_eq!(check.decided(&decided(true)), None);
+        assert_eq!(decide(&mut check), None);
         assert_eq!(wrong(&mut check, "c", "pay", "1"), "");
         assert!(wrong(&mut check, "c", "pay", "1").contains("used before"));
         assert!(wrong(&mut check, "d", "pay", "1").contains("another call"));
         assert!(wrong(&mut check, "c", "give", "1").contains("another tool"));
         assert!(wrong(&mut check, "c", "pay", "2").contains("other arguments"));
-        assert!(check.decided(&decided(true)).unwrap().contains("decided twice"));
-        assert!(check.asked(&asked("1")).unwrap().contains("requested twice"));
+        assert!(decide(&mut check).unwrap().contains("decided twice"));
+        assert!(check.asked(&asked("1"), NOW).unwrap().contains("requested twice"));
     }
 }

@@ -1,132 +1,375 @@
-//! Checks the calls of one stream against the contract for side effects: an intent before the first attempt,
-//! at most one outcome, no repetition that the mode forbids.
+//! Checks the calls of one stream against the contract for side effects: an intent of a run before the first
+//! attempt, at most one outcome, of the last attempt sent, and no repetition that the mode forbids.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use proto_events::call::{CallEvent, CallStatus, Recovery, Verdict};
+use proto_events::call::{CallEvent, CallKind, CallRequested, CallStatus, CancelStage, Recovery, Verdict};
+use proto_events::call::{FailureClass, VerdictBy};
+use proto_events::envelope::Timestamp;
+use proto_events::json::JsonText;
+use proto_events::limits::LATE_RESULT_BYTES_MAX;
+use proto_events::model::TaskState;
 
-/// A call as read so far.
+use crate::audit::verify::call_words::{misplaced, word};
+
+/// The task and the record in which an event of a call happened.
+#[derive(Clone, Copy)]
+pub(crate) struct CallMoment {
+    /// The state of the task before the event.
+    pub(crate) state: TaskState,
+    /// The number of runs so far.
+    pub(crate) run: u32,
+    /// The epoch of the record.
+    pub(crate) epoch: u64,
+    /// The time of the record.
+    pub(crate) at: Timestamp,
+    /// The version of the event.
+    pub(crate) version: u64,
+}
+
+/// A call as read so far. Results are not kept.
 struct Seen {
+    kind: CallKind,
+    target: Box<str>,
     recovery: Recovery,
     max_attempts: u32,
+    window_ms: Option<u64>,
+    deadline: Option<Timestamp>,
     attempts: u32,
-    /// The last attempt was found to have had no effect.
-    unsent: bool,
+    first_sent_at: Timestamp,
     status: CallStatus,
+}
+
+/// The verdict of a probe on an open call; the outcome that follows from it must be the stream's next event of a call.
+struct ProbeVerdict {
+    call_id: String,
+    version: u64,
+    verdict: Verdict,
 }
 
 /// The calls of a stream read so far.
 #[derive(Default)]
-pub(crate) struct CallsCheck(HashMap<String, Seen>);
+pub(crate) struct CallsCheck {
+    seen: HashMap<String, Seen>,
+    open: BTreeSet<String>,
+    verdict: Option<ProbeVerdict>,
+    /// The calls canceled in the open record before a change of the task's state, with their versions.
+    canceled: Vec<(u64, String)>,
+}
 
 impl CallsCheck {
-    /// Takes the next event and returns its faults. `over` is true if the task had already ended.
-    pub(crate) fn take(&mut self, event: &CallEvent, over: bool) -> Vec<String> {
-        if let CallEvent::Requested(request) = event {
-            let mut faults = Vec::new();
-            if over {
-                faults.push(format!("call `{}` was intended after the task's end", request.call_id));
-            }
-            let seen = Seen {
-                recovery: request.recovery,
-                max_attempts: request.max_attempts,
-                attempts: 0,
-                unsent: false,
-                status: CallStatus::Requested,
-            };
-            if self.0.insert(request.call_id.clone(), seen).is_some() {
-                faults.push(format!("call `{}` was intended twice", request.call_id));
-            }
-            return faults;
+    /// Returns the kind and target of a call.
+    pub(crate) fn target(&self, call_id: &str) -> Option<(CallKind, &str)> {
+        self.seen.get(call_id).map(|call| (call.kind, &*call.target))
+    }
+
+    /// Returns a call that has no outcome yet.
+    pub(crate) fn first_open(&self) -> Option<&str> {
+        self.open.first().map(String::as_str)
+    }
+
+    /// Takes the change of the task's state that ends the calls of its run.
+    pub(crate) fn state_changed(&mut self) {
+        self.canceled.clear();
+    }
+
+    /// Returns the faults of the record that has ended, with their versions.
+    pub(crate) fn end_record(&mut self) -> Vec<(u64, String)> {
+        let canceled = self.canceled.drain(..).map(|(version, id)| {
+            (version, format!("call `{id}` was canceled, but its record does not end the task's run"))
+        });
+        canceled.chain(self.verdict.take().map(|left| without_outcome(&left))).collect()
+    }
+
+    /// Takes the next event and returns its faults, with their versions.
+    pub(crate) fn take(&mut self, event: &CallEvent, now: CallMoment) -> Vec<(u64, String)> {
+        let verdict = self.verdict.take();
+        let mut faults = Vec::new();
+        if let Some(left) = verdict.as_ref().filter(|left| !follows(left, event)) {
+            faults.push(without_outcome(left));
         }
+        let own = match event {
+            CallEvent::Requested(request) => self.requested(request, now),
+            _ => self.happened(event, verdict.is_some(), now),
+        };
+        faults.extend(own.into_iter().map(|what| (now.version, what)));
+        faults
+    }
+
+    fn requested(&mut self, request: &CallRequested, now: CallMoment) -> Vec<String> {
+        let id = &request.call_id;
+        let mut faults = Vec::new();
+        match now.state {
+            TaskState::Working if request.origin.run == now.run => {}
+            TaskState::Working => faults.push(format!(
+                "call `{id}` names run {}, but was intended in run {}",
+                request.origin.run, now.run
+            )),
+            state if state.is_terminal() => {
+                faults.push(format!("call `{id}` was intended after the task's end"));
+            }
+            state => {
+                faults.push(format!("call `{id}` was intended while the task was {state}, outside a run"));
+            }
+        }
+        if (request.kind == CallKind::Infer) != (request.recovery == Recovery::Reissue) {
+            let mode = request.recovery.as_str();
+            faults
+                .push(format!("call `{id}` has the mode {mode}: inferences are reissued, and nothing else"));
+        }
+        if let Some(asker) = &request.origin.infer_call
+            && self.seen.get(asker).is_none_or(|asker| asker.kind != CallKind::Infer)
+        {
+            faults.push(format!("call `{id}` names the inference `{asker}`, which was never intended"));
+        }
+        let seen = Seen {
+            kind: request.kind,
+            target: request.target.as_str().into(),
+            recovery: request.recovery,
+            max_attempts: request.max_attempts,
+            window_ms: request.window_ms,
+            deadline: request.deadline,
+            attempts: 0,
+            first_sent_at: Timestamp::default(),
+            status: CallStatus::Requested,
+        };
+        if self.seen.insert(id.clone(), seen).is_some() {
+            faults.push(format!("call `{id}` was intended twice"));
+        }
+        self.open.insert(id.clone());
+        faults
+    }
+
+    fn happened(&mut self, event: &CallEvent, after_verdict: bool, now: CallMoment) -> Vec<String> {
         let id = event.call_id();
-        let Some(call) = self.0.get_mut(id) else {
+        let Some(call) = self.seen.get_mut(id) else {
             return vec![format!("call `{id}`: {} without an intent", word(event))];
         };
         let before = call.status.clone();
-        let after = before.after(event);
+        let after = before.after(event).map(without_result);
         let refused = after.is_none().then(|| misplaced(id, event, &before));
         let was_open = before.is_open();
+        let guarded = guarded(id, call, event, after_verdict, now);
         call.status = after.unwrap_or(before);
-        let guarded = guarded(id, call, event, over);
+        if !call.status.is_open() {
+            self.open.remove(id);
+        }
+        match event {
+            CallEvent::Reconciled { verdict, .. } if was_open && *verdict != Verdict::DidNotHappen => {
+                let (call_id, verdict) = (id.to_owned(), verdict.clone());
+                self.verdict = Some(ProbeVerdict { call_id, version: now.version, verdict });
+            }
+            CallEvent::Canceled { .. } => self.canceled.push((now.version, id.to_owned())),
+            _ => {}
+        }
         // An answer of an attempt that was never sent to an open call is one fault, not two.
         let refused = refused.filter(|_| !was_open || guarded.is_empty());
         refused.into_iter().chain(guarded).collect()
     }
 }
 
-/// Returns the violations of rules outside the lifecycle table: number and limit of attempts, recovery mode,
-/// end of the task.
-fn guarded(id: &str, call: &mut Seen, event: &CallEvent, over: bool) -> Vec<String> {
-    match event {
-        CallEvent::Dispatched { attempt, .. } => dispatched(id, call, *attempt, over),
-        CallEvent::Succeeded { attempt, .. } | CallEvent::Failed { attempt, .. }
-            if *attempt > call.attempts =>
-        {
-            vec![format!("call `{id}`: attempt {attempt} answered, but was never sent")]
-        }
-        CallEvent::Reconciled { verdict, .. } => {
-            call.unsent = *verdict == Verdict::DidNotHappen;
-            let never_sent = call.attempts == 0 && !call.status.is_open();
-            if never_sent {
-                return vec![format!("call `{id}` was looked into, but was never sent")];
-            }
-            Vec::new()
-        }
-        _ => Vec::new(),
+/// Whether an event is the outcome that a probe's verdict gives its call.
+fn follows(left: &ProbeVerdict, event: &CallEvent) -> bool {
+    let same = left.call_id == event.call_id();
+    same && match (&left.verdict, event) {
+        (Verdict::Landed(found), CallEvent::Succeeded { result, .. }) => found == result,
+        (Verdict::Inconclusive(why), CallEvent::OutcomeUnknown { why: said, .. }) => why == said,
+        _ => false,
     }
 }
 
-fn dispatched(id: &str, call: &mut Seen, attempt: u32, over: bool) -> Vec<String> {
+fn without_outcome(left: &ProbeVerdict) -> (u64, String) {
+    let (id, verdict) = (&left.call_id, left.verdict.as_str());
+    (left.version, format!("call `{id}` was looked into ({verdict}), but the outcome found does not follow"))
+}
+
+/// The status without the result or reason that it holds.
+fn without_result(status: CallStatus) -> CallStatus {
+    match status {
+        CallStatus::Succeeded(_) => CallStatus::Succeeded(JsonText::null()),
+        CallStatus::Reconciled(Verdict::Landed(_)) => {
+            CallStatus::Reconciled(Verdict::Landed(JsonText::null()))
+        }
+        CallStatus::RetryScheduled(due, _) => CallStatus::RetryScheduled(due, String::new()),
+        other => other,
+    }
+}
+
+/// Returns the violations of rules outside the lifecycle table: number and limit of attempts, recovery mode,
+/// end of the task.
+fn guarded(
+    id: &str,
+    call: &mut Seen,
+    event: &CallEvent,
+    after_verdict: bool,
+    now: CallMoment,
+) -> Vec<String> {
+    let of_last = |attempt: u32, word: &str| {
+        let sent = call.attempts;
+        match attempt.cmp(&sent) {
+            std::cmp::Ordering::Equal => None,
+            std::cmp::Ordering::Greater => {
+                Some(format!("call `{id}`: attempt {attempt} {word}, but was never sent"))
+            }
+            std::cmp::Ordering::Less => {
+                Some(format!("call `{id}`: attempt {attempt} {word} after attempt {sent} was sent"))
+            }
+        }
+    };
+    match event {
+        CallEvent::Dispatched { attempt, epoch, cause, .. } => {
+            dispatched(id, call, (*attempt, *epoch, cause), now)
+        }
+        CallEvent::RetryScheduled { attempt, due, .. } => {
+            of_last(*attempt, "failed").into_iter().chain(scheduled(id, call, *due, now)).collect()
+        }
+        CallEvent::Succeeded { attempt, .. } => {
+            let late = call.status == CallStatus::TimedOut && !after_verdict;
+            let late =
+                late.then(|| format!("call `{id}` succeeded after its time was up, without a verdict"));
+            of_last(*attempt, "answered").into_iter().chain(late).collect()
+        }
+        CallEvent::Failed { attempt, failure, .. } => {
+            let unsent = *attempt == 0 && failure.class != FailureClass::BeforeEffect;
+            let unsent = unsent.then(|| format!("call `{id}` failed at its target, but was never sent"));
+            of_last(*attempt, "answered").into_iter().chain(unsent).collect()
+        }
+        CallEvent::TimedOut { attempt, .. } => of_last(*attempt, "timed out").into_iter().collect(),
+        CallEvent::Canceled { stage, .. } => canceled(id, call, *stage),
+        CallEvent::OutcomeUnknown { attempt, .. } => {
+            of_last(*attempt, "was lost").into_iter().chain(unknown(id, call, after_verdict, now)).collect()
+        }
+        CallEvent::Reconciled { attempt, by, .. } => {
+            let never_sent = call.attempts == 0;
+            let never_sent = never_sent.then(|| format!("call `{id}` was looked into, but was never sent"));
+            let by_person = call.status.is_open() && *by != VerdictBy::Probe;
+            let by_person =
+                by_person.then(|| format!("call `{id}` was settled by a person while it was open"));
+            of_last(*attempt, "was looked into")
+                .into_iter()
+                .chain(never_sent)
+                .take(1)
+                .chain(by_person)
+                .collect()
+        }
+        CallEvent::LateResultIgnored { attempt, said, .. } => {
+            let sent = (1..=call.attempts).contains(attempt);
+            let unsent =
+                (!sent).then(|| format!("call `{id}`: attempt {attempt} answered late, but was never sent"));
+            let awaited = call.status == CallStatus::Dispatched && *attempt == call.attempts;
+            let awaited = awaited.then(|| {
+                format!("call `{id}`: the answer of attempt {attempt} is called late, but was awaited")
+            });
+            let long = said.len() > LATE_RESULT_BYTES_MAX;
+            let long = long.then(|| format!("call `{id}`: a late answer of {} bytes is kept", said.len()));
+            unsent.into_iter().chain(awaited).chain(long).collect()
+        }
+        CallEvent::Requested(_) | CallEvent::Abandoned { .. } => Vec::new(),
+    }
+}
+
+fn canceled(id: &str, call: &Seen, stage: CancelStage) -> Vec<String> {
+    let sent = call.attempts > 0 && !is_scheduled(call);
+    if sent != (stage == CancelStage::InFlight) {
+        let was = if sent { "was" } else { "was not" };
+        return vec![format!("call `{id}`: its cancellation says otherwise, but it {was} sent")];
+    }
+    if sent && call.recovery == Recovery::Manual && call.kind != CallKind::Infer {
+        return vec![format!("call `{id}` was canceled in flight, though its outcome is unknown")];
+    }
+    Vec::new()
+}
+
+/// Checks that the outcome of a lost call is unknown: its mode neither repeats it nor has a probe decide.
+fn unknown(id: &str, call: &Seen, after_verdict: bool, now: CallMoment) -> Option<String> {
+    if call.attempts == 0 {
+        return Some(format!("call `{id}` has an unknown outcome, but was never sent"));
+    }
+    let may_be = match call.recovery {
+        Recovery::Manual => true,
+        Recovery::Reconcile => after_verdict,
+        Recovery::Idempotent => !within_window(call, now.at),
+        Recovery::ReadOnly | Recovery::Reissue => false,
+    };
+    let mode = call.recovery.as_str();
+    (!may_be)
+        .then(|| format!("call `{id}` has an unknown outcome, though its mode {mode} decides what follows"))
+}
+
+/// Whether the target still remembers the idempotency key of the first attempt.
+fn within_window(call: &Seen, at: Timestamp) -> bool {
+    call.window_ms.is_none_or(|window| at.millis_since(call.first_sent_at) < window)
+}
+
+/// Whether no attempt is in flight and the next one is scheduled.
+fn is_scheduled(call: &Seen) -> bool {
+    matches!(call.status, CallStatus::RetryScheduled(..))
+}
+
+/// Whether the key of an idempotent call still counts.
+fn may_still_repeat(call: &Seen, at: Timestamp) -> bool {
+    call.recovery != Recovery::Idempotent || within_window(call, at)
+}
+
+/// Returns what forbids another attempt that was scheduled.
+fn scheduled(id: &str, call: &Seen, due: Timestamp, now: CallMoment) -> Vec<String> {
     let mut faults = Vec::new();
-    if over {
+    if !call.recovery.may_repeat() {
+        let mode = call.recovery.as_str();
+        faults.push(format!("call `{id}` was to be sent again, though its mode is {mode}"));
+    }
+    if call.attempts >= call.max_attempts {
+        faults.push(format!(
+            "call `{id}` was to be sent again after its last attempt of {}",
+            call.max_attempts
+        ));
+    }
+    if due < now.at {
+        faults.push(format!("call `{id}` was to be sent again at {due}, before it failed"));
+    }
+    if call.deadline.is_some_and(|deadline| deadline <= due) {
+        faults.push(format!("call `{id}` was to be sent again after its deadline"));
+    }
+    faults
+}
+
+fn dispatched(
+    id: &str,
+    call: &mut Seen,
+    (attempt, epoch, cause): (u32, u64, &str),
+    now: CallMoment,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    if now.state.is_terminal() {
         faults.push(format!("call `{id}` was sent after the task's end"));
     }
-    if attempt != call.attempts + 1 {
+    if epoch != now.epoch {
+        faults
+            .push(format!("call `{id}` was sent in epoch {epoch}, but its record is of epoch {}", now.epoch));
+    }
+    if attempt != call.attempts.saturating_add(1) {
         faults.push(format!("call `{id}`: attempt {attempt} follows attempt {}", call.attempts));
     }
-    let repeats = attempt > 1 && !std::mem::take(&mut call.unsent);
-    if repeats && !call.recovery.may_repeat() {
+    let lost = matches!(call.status, CallStatus::Dispatched | CallStatus::TimedOut);
+    if lost && !call.recovery.may_repeat() {
         faults.push(format!(
             "call `{id}` was sent {attempt} times, though its mode is {}",
             call.recovery.as_str()
         ));
+    } else if call.status == CallStatus::Dispatched && cause.is_empty() {
+        faults.push(format!("call `{id}` was sent again in flight, and no cause is given"));
+    } else if (lost || is_scheduled(call)) && !may_still_repeat(call, now.at) {
+        faults.push(format!("call `{id}` was sent again after its target had forgotten the key"));
+    }
+    if attempt > 1 && call.deadline.is_some_and(|deadline| deadline <= now.at) {
+        faults.push(format!("call `{id}` was sent again after its deadline"));
     }
     if attempt > call.max_attempts {
         faults.push(format!("call `{id}`: attempt {attempt} is over its limit of {}", call.max_attempts));
     }
+    if call.attempts == 0 {
+        call.first_sent_at = now.at;
+    }
     call.attempts = attempt;
     faults
-}
-
-/// The words for an event that may not happen to a call of this status.
-fn misplaced(id: &str, event: &CallEvent, status: &CallStatus) -> String {
-    let (word, before) = (word(event), status.as_str());
-    match event {
-        CallEvent::Abandoned { .. } => format!("call `{id}` was abandoned, but its outcome is not unknown"),
-        CallEvent::Reconciled { .. } if status.is_open() => {
-            format!("call `{id}` was looked into, but it is {before}")
-        }
-        _ if status.is_open() => format!("call `{id}` {word}, but it is {before}"),
-        CallEvent::Dispatched { .. } => format!("call `{id}` was sent again after its outcome ({before})"),
-        CallEvent::Reconciled { .. } => format!("call `{id}` was looked into after its outcome ({before})"),
-        CallEvent::TimedOut { .. } => format!("call `{id}` timed out after its outcome ({before})"),
-        _ => format!("call `{id}` has a second outcome: {before}, then {word}"),
-    }
-}
-
-fn word(event: &CallEvent) -> &'static str {
-    match event {
-        CallEvent::Requested(_) => "intended",
-        CallEvent::Dispatched { .. } => "sent",
-        CallEvent::Succeeded { .. } => "succeeded",
-        CallEvent::Failed { .. } => "failed",
-        CallEvent::RetryScheduled { .. } => "failed and was to be sent again",
-        CallEvent::TimedOut { .. } => "timed out",
-        CallEvent::Canceled { .. } => "canceled",
-        CallEvent::OutcomeUnknown { .. } => "unknown",
-        CallEvent::Reconciled { .. } => "looked into",
-        CallEvent::Abandoned { .. } => "abandoned",
-        CallEvent::LateResultIgnored { .. } => "late result",
-    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto_events::id::StreamId;
 
+use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::report::Verified;
@@ -24,6 +25,7 @@ impl Verifier<'_> {
             }
             if self.scope.only.is_none() {
                 self.open_work_of_index(reader, &streams);
+                self.slots_of_index(reader);
             }
             self.streams = streams;
         }
@@ -38,11 +40,11 @@ impl Verifier<'_> {
     }
 
     fn end_of_log(&mut self, reader: &dyn EventReader) {
-        let without_call = self.writes.end();
+        let without_call = if self.is_newer { Vec::new() } else { self.links.end() };
         for finding in without_call {
             self.found.add(finding);
         }
-        if let Some(open) = self.append.take() {
+        if let Some(open) = self.writer.append.take() {
             let what = format!("the last append has only {} of {} records", open.next, open.of);
             let position = Some(open.position);
             self.found.add(Finding {
@@ -115,6 +117,17 @@ impl Verifier<'_> {
         });
     }
 
+    /// Reports the entries of the index that the log contradicts.
+    fn slots_of_index(&mut self, reader: &dyn EventReader) {
+        reader.survey_index(&mut |error| {
+            let (stream, version, position, what) = match error {
+                ReadError::Index { what, stream, version, position } => (stream, version, position, what),
+                other => (None, None, None, other.to_string()),
+            };
+            self.found.add(Finding { kind: FindingKind::Index, stream, version, position, what });
+        });
+    }
+
     /// Checks that the index lists each working task as open work, without which no start would resume it.
     /// The index may list others, where it cannot decide.
     fn open_work_of_index(&mut self, reader: &dyn EventReader, streams: &BTreeMap<StreamId, StreamCheck>) {
@@ -140,6 +153,10 @@ impl Verifier<'_> {
             ));
         } else if self.scope.file.is_some() {
             unchecked.push("whether the log continued after the export".to_owned());
+            unchecked.push(
+                "whether the log had the id and durability of the first line: no record holds them"
+                    .to_owned(),
+            );
         } else {
             unchecked.push(AFTER_HEAD.to_owned());
             match self.scope.head {
@@ -149,6 +166,10 @@ impl Verifier<'_> {
                     .push("HEAD: its tree cannot be computed since some records cannot be read".to_owned()),
                 Some(_) => {}
             }
+        }
+        if self.is_newer {
+            let what = "what follows in a stream from an event of a newer release, and what streams say of one another after the first such event";
+            unchecked.push(what.to_owned());
         }
         if self.unreadable > 0 {
             unchecked.push("the contents of the pieces that could not be read".to_owned());

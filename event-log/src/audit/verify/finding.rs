@@ -20,17 +20,26 @@ pub enum FindingKind {
     Chain,
     /// The bytes of a record do not have the hash that is stored with them.
     Hash,
-    /// An append is not whole.
+    /// An append is not whole, or a record is not one of its writer's: of another partition or an older epoch,
+    /// or with the set id of another append.
     Append,
+    /// The time of a record is more than a day before that of the record before it.
+    Time,
     /// An event that this program cannot read.
     Event,
-    /// A state change that the lifecycle forbids.
+    /// An event or a record that a newer release wrote: this program cannot read it, but nothing is damaged.
+    Newer,
+    /// A change of a task that its state forbids.
     Lifecycle,
-    /// A call without an intent, with two outcomes, or repeated although its mode forbids it.
+    /// A command was decided twice under one id.
+    Command,
+    /// A call that the rules of calls and approvals forbid: without an intent, with two outcomes, repeated although
+    /// its mode forbids it, or not the one that was approved.
     Call,
     /// A conversation's turn is not well formed.
     Turn,
-    /// A write to a tool's state without a call, or the deletion of a key that did not exist.
+    /// A write to a tool's state without a call of that tool, or a start, an end or a revision that does not follow
+    /// from those before it.
     State,
     /// The index and the log disagree.
     Index,
@@ -51,8 +60,11 @@ impl FindingKind {
             Self::Chain => "chain",
             Self::Hash => "hash",
             Self::Append => "append",
+            Self::Time => "time",
             Self::Event => "event",
+            Self::Newer => "newer",
             Self::Lifecycle => "lifecycle",
+            Self::Command => "command",
             Self::Call => "call",
             Self::Turn => "turn",
             Self::State => "state",

@@ -9,6 +9,9 @@ use crate::jsonl::JsonLines;
 /// The number of findings kept: the first ones suffice for a log that is wrong everywhere.
 pub(crate) const FINDINGS_MAX: usize = 1_000;
 
+/// The number of findings of the index that are kept beyond that.
+const INDEX_FINDINGS_MAX: u64 = 100;
+
 /// The amount verified, and the findings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -27,6 +30,8 @@ pub struct Verified {
     pub findings_dropped: u64,
     /// The checks that could not be made, in words.
     pub unchecked: Vec<String>,
+    /// The number of findings of the index beyond the first 1,000 findings.
+    index_findings: u64,
 }
 
 impl Verified {
@@ -35,14 +40,30 @@ impl Verified {
         self.findings.is_empty()
     }
 
+    /// Whether all that was found is the work of a newer release: nothing is damaged, but this program cannot check
+    /// all of it.
+    pub fn is_newer(&self) -> bool {
+        let newer = |finding: &Finding| finding.kind == FindingKind::Newer;
+        self.findings_dropped == 0 && !self.findings.is_empty() && self.findings.iter().all(newer)
+    }
+
     /// Returns the number of faults found.
     pub fn faults(&self) -> u64 {
         self.findings.len() as u64 + self.findings_dropped
     }
 
     pub(crate) fn add(&mut self, finding: Finding) {
-        // There is one finding of `HEAD` at most, and it is made last: many others must not hide it.
-        if self.findings.len() < FINDINGS_MAX || finding.kind == FindingKind::Head {
+        // Those of `HEAD` (one at most) and of the index are made last: many others must not hide them.
+        let is_kept = match finding.kind {
+            _ if self.findings.len() < FINDINGS_MAX => true,
+            FindingKind::Head => true,
+            FindingKind::Index => {
+                self.index_findings += 1;
+                self.index_findings <= INDEX_FINDINGS_MAX
+            }
+            _ => false,
+        };
+        if is_kept {
             self.findings.push(finding);
         } else {
             self.findings_dropped += 1;
@@ -86,15 +107,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_finding_of_head_is_not_lost_behind_the_limit() {
+    fn the_findings_of_head_and_index_are_not_lost_behind_the_limit() {
         let mut verified = Verified::default();
         let finding =
             |kind| Finding { kind, stream: None, version: None, position: None, what: String::new() };
         for _ in 0..FINDINGS_MAX + 5 {
             verified.add(finding(FindingKind::Chain));
         }
+        for _ in 0..=INDEX_FINDINGS_MAX {
+            verified.add(finding(FindingKind::Index));
+        }
         verified.add(finding(FindingKind::Head));
-        assert_eq!((verified.findings.len(), verified.findings_dropped), (FINDINGS_MAX + 1, 5));
+        assert_eq!((verified.findings.len(), verified.findings_dropped), (FINDINGS_MAX + 101, 6));
         assert_eq!(verified.findings.last().unwrap().kind, FindingKind::Head);
     }
 }

@@ -8,17 +8,19 @@ use proto_events::id::{Position, StreamId};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
-use crate::audit::claims::contradiction;
+use crate::audit::claims::{contradiction, header_contradiction};
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::head::HeadCheck;
+use crate::audit::verify::links::LinksCheck;
 use crate::audit::verify::report::{Progress, Scope, Verified};
-use crate::audit::verify::stream::StreamCheck;
-use crate::audit::verify::writes::WritesCheck;
+use crate::audit::verify::stream::{StreamCheck, read_events};
+use crate::audit::verify::writer::WriterCheck;
 
 /// The checks that no log can make about itself.
-pub(crate) const UNCHECKED: [&str; 2] = [
+pub(crate) const UNCHECKED: [&str; 3] = [
     "whether the whole log was rewritten, hashes included: nothing outside the directory proves otherwise",
     "whether tools and models really did what the log records of them",
+    "what posted texts and commands were whose digests the log holds: the texts themselves are not kept",
 ];
 
 /// The check that `HEAD` cannot make: it has no trace of events cut off within a second of being written.
@@ -38,6 +40,9 @@ pub fn verify_within(
     let mut verifier = Verifier { scope: *scope, head: HeadCheck::new(scope.head), ..Verifier::default() };
     if let Some(why) = scope.refused {
         verifier.of_log(FindingKind::Open, why.to_owned());
+    }
+    if let Some(what) = scope.file.and_then(|file| header_contradiction(file.header())) {
+        verifier.of_log(FindingKind::Words, what);
     }
     let of = match scope.only {
         Some(stream) => reader.stream_version(stream).map(|version| version.0),
@@ -73,14 +78,6 @@ impl Auditor {
     }
 }
 
-/// An append whose records have not all been read yet.
-pub(crate) struct OpenAppend {
-    set_id: [u8; 16],
-    pub(crate) next: u16,
-    pub(crate) of: u16,
-    pub(crate) position: Position,
-}
-
 #[derive(Default)]
 pub(crate) struct Verifier<'a> {
     pub(crate) scope: Scope<'a>,
@@ -88,10 +85,11 @@ pub(crate) struct Verifier<'a> {
     pub(crate) streams: BTreeMap<StreamId, StreamCheck>,
     /// The position of the last event seen.
     pub(crate) next: u64,
-    epoch: u64,
-    pub(crate) append: Option<OpenAppend>,
+    pub(crate) writer: WriterCheck,
     pub(crate) head: HeadCheck<'a>,
-    pub(crate) writes: WritesCheck,
+    pub(crate) links: LinksCheck,
+    /// Whether a newer release wrote an event.
+    pub(crate) is_newer: bool,
     /// The number of pieces that could not be read; the links of what follows them are not checked.
     pub(crate) unreadable: u64,
     after_damage: bool,
@@ -104,18 +102,24 @@ impl Verifier<'_> {
         self.found.bytes += bytes(stored);
         self.check_position(stored);
         self.check_bytes(stored);
-        if self.scope.only.is_none() {
-            self.check_append(stored);
+        let alone = self.scope.only.is_some();
+        for (kind, what) in self.writer.take(stored, (alone, self.after_damage)) {
+            self.report(kind, stored, what);
+        }
+        if !alone {
             self.head.take(stored);
-            let without_call = self.writes.take(stored);
-            for finding in without_call {
-                self.found.add(finding);
-            }
         }
         self.check_words(stored);
         self.after_damage = false;
+        let events = read_events(stored);
         let stream = stored.record.stream.clone();
-        let faults = self.streams.entry(stream).or_default().take(stored);
+        let check = self.streams.entry(stream).or_default();
+        let mut faults = check.take(stored, &events);
+        self.is_newer |= check.is_newer();
+        // What a link names may be what cannot be read.
+        if !alone && self.unreadable == 0 && !self.is_newer {
+            faults.extend(self.links.take(stored, &events, &self.streams));
+        }
         for fault in faults {
             self.found.add(fault);
         }
@@ -127,17 +131,22 @@ impl Verifier<'_> {
     }
 
     fn unreadable(&mut self, error: ReadError) {
+        let kind = match error {
+            ReadError::Newer { .. } => FindingKind::Newer,
+            _ => FindingKind::Unreadable,
+        };
         let (stream, version, position, what) = match error {
-            ReadError::Corrupt { what, stream, version, position } => (stream, version, position, what),
+            ReadError::Corrupt { what, stream, version, position }
+            | ReadError::Newer { what, stream, version, position } => (stream, version, position, what),
             other => (None, None, None, other.to_string()),
         };
         let position = position.or((self.scope.only.is_none()).then_some(Position(self.next + 1)));
-        self.found.add(Finding { kind: FindingKind::Unreadable, stream, version, position, what });
+        self.found.add(Finding { kind, stream, version, position, what });
         self.unreadable += 1;
         self.after_damage = true;
         // The append's other records may be what could not be read.
-        self.append = None;
-        self.writes.forget();
+        self.writer.forget();
+        self.links.forget();
     }
 
     fn check_words(&mut self, stored: &StoredRecord) {
@@ -173,15 +182,6 @@ impl Verifier<'_> {
             self.report(FindingKind::Position, stored, what);
         }
         self.next = stored.last_position().0;
-        let epoch = stored.record.epoch;
-        if epoch < self.epoch {
-            let what = format!(
-                "a writer of epoch {epoch} wrote after the writer of epoch {} that had replaced it",
-                self.epoch
-            );
-            self.report(FindingKind::Append, stored, what);
-        }
-        self.epoch = self.epoch.max(epoch);
     }
 
     /// Recomputes the hash from the stored bytes and checks every body against its digest.
@@ -201,32 +201,6 @@ impl Verifier<'_> {
                 self.report(FindingKind::Hash, stored, what);
             }
         }
-    }
-
-    fn check_append(&mut self, stored: &StoredRecord) {
-        let record = &stored.record;
-        let follows = match &self.append {
-            Some(open) => record.set_id == open.set_id && record.part == open.next && record.parts == open.of,
-            None => record.part == 0 || self.after_damage,
-        };
-        if !follows {
-            let what = match &self.append {
-                Some(open) => format!(
-                    "the append at position {} has only {} of {} records",
-                    open.position, open.next, open.of
-                ),
-                None => format!("record {} of {} of its append comes first", record.part + 1, record.parts),
-            };
-            self.report(FindingKind::Append, stored, what);
-        }
-        let began = self.append.take().filter(|_| follows).map(|open| open.position);
-        let next = record.part.saturating_add(1);
-        self.append = (next < record.parts).then_some(OpenAppend {
-            set_id: record.set_id,
-            next,
-            of: record.parts,
-            position: began.unwrap_or(stored.position),
-        });
     }
 }
 

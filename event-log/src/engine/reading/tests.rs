@@ -1,6 +1,7 @@
 //! Tests of reading a record by its slot: its position, and that every change to it is detected.
 
 use super::*;
+use crate::api::reader::Page;
 use crate::engine::value::ValueBuilder;
 use crate::testing::conformance::sketch::{draft, ok};
 
@@ -31,7 +32,8 @@ fn value() -> (One, Vec<Slot>) {
 }
 
 fn read(values: &One, slot: Slot, stream: &str) -> Result<StoredRecord, ReadError> {
-    read_slots(values, &ok(StreamId::parse(stream)), &[slot]).map(|mut records| records.remove(0))
+    read_slots(values, &ok(StreamId::parse(stream)), &[slot], Page::of(1))
+        .map(|mut records| records.remove(0))
 }
 
 #[test]
@@ -68,4 +70,23 @@ fn every_flipped_bit_of_a_record_and_its_leaf_hash_is_noticed_by_its_slot() {
         values.0[bit / 8] ^= 1 << (bit % 8);
     }
     assert!(read(&values, slots[1], "task-a/1").is_ok());
+}
+
+#[test]
+fn a_header_field_that_must_be_understood_is_newer_and_not_damage() {
+    use proto_events::codec::record::HeaderField;
+
+    let mut builder = ValueBuilder::new();
+    let mut draft = draft("task-a/0", 1, b"body");
+    draft.fields = vec![HeaderField { tag: 0x7ffe, bytes: b"a later release".to_vec() }];
+    builder.push(&draft.encode().unwrap());
+    let mut value = builder.finish(Position(1), false).to_vec();
+    let read = |value: &[u8]| located_records(value, 0).unwrap().next().unwrap().map(drop);
+    assert_eq!(read(&value), Ok(()), "a field that may be skipped");
+    let at = value.windows(2).position(|tag| tag == [0x7f, 0xfe]).unwrap();
+    value[at] = 0xff;
+    let checksum = crc32c::crc32c(&value[4..]).to_be_bytes();
+    value[..4].copy_from_slice(&checksum);
+    let error = read(&value).unwrap_err();
+    assert!(matches!(error, ReadError::Newer { position: Some(Position(1)), .. }), "{error}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proto_events::id::{Position, StreamId, Version};
 
-use crate::api::reader::EventReader;
+use crate::api::reader::{EventReader, Page};
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::testing::conformance::sketch::{Author, ok, stream};
@@ -40,6 +40,7 @@ pub(crate) fn check_pages(reader: &dyn EventReader, records: &[StoredRecord]) {
     let head = records.last().map_or(0, |stored| stored.last_position().0);
     assert_eq!(ok(reader.head()).0, head);
     let limits = || (0..=records.len() + 1).chain([usize::MAX]);
+    check_bytes(reader, records);
     for from in (0..=head + 2).chain([u64::MAX]) {
         let rest = records.iter().filter(|stored| stored.last_position().0 >= from);
         let rest: Vec<_> = rest.cloned().collect();
@@ -87,4 +88,30 @@ fn check_list(reader: &dyn EventReader, streams: &BTreeMap<StreamId, Vec<StoredR
             }
         }
     }
+}
+
+/// Checks the pages that are bounded by bytes: each has a record until the end, none goes on after its bound, and
+/// together they are the log.
+fn check_bytes(reader: &dyn EventReader, records: &[StoredRecord]) {
+    let size = |page: &[StoredRecord]| page.iter().map(StoredRecord::bytes_in_memory).sum::<usize>();
+    for bytes in [0, 1, 700, 40_000, usize::MAX] {
+        let page = Page { records: 5, bytes };
+        let (mut all, mut next) = (Vec::new(), Position(1));
+        loop {
+            let read = ok(reader.page_all(next, page));
+            let Some((last, before)) = read.split_last() else { break };
+            assert!(read.len() <= 5 && (before.is_empty() || size(before) < bytes), "{bytes} bytes");
+            next = Position(last.last_position().0 + 1);
+            all.extend(read);
+        }
+        assert_eq!(all, records, "pages of {bytes} bytes");
+        for name in records.iter().map(|stored| &stored.record.stream) {
+            let read = ok(reader.page_stream(name, Version(1), page));
+            let wanted = ok(reader.read_stream(name, Version(1), read.len()));
+            assert!(!read.is_empty() && read == wanted, "{name}: pages of {bytes} bytes");
+            let before = read.split_last().map_or(&[][..], |(_, before)| before);
+            assert!(before.is_empty() || size(before) < bytes, "{name}: {bytes} bytes");
+        }
+    }
+    assert_eq!(ok(reader.page_all(Position(1), Page { records: 0, bytes: 9 })), []);
 }

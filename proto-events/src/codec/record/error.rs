@@ -99,3 +99,15 @@ pub enum RecordError {
         event: usize,
     },
 }
+
+impl RecordError {
+    /// Whether a newer program wrote the record: its format, a field that must be understood or a body's place came
+    /// later than this program. The record is not damaged.
+    pub const fn is_newer(&self) -> bool {
+        match self {
+            Self::UnknownFormat { found } => *found > FORMAT,
+            Self::UnknownPlace { .. } | Self::UnknownField { .. } => true,
+            _ => false,
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::check;
 use crate::api::error::{CloseError, ReadError};
 use crate::api::feed::Feed;
-use crate::api::reader::EventReader;
+use crate::api::reader::{EventReader, Page};
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::store::EventStore;
 use crate::engine::blocks::{BlockBuilder, Watermark};
@@ -127,12 +127,12 @@ impl EventReader for Store {
         }
         let first = reading::slot_for_version(&self.disk, &slots, from)?;
         let wanted = slots.get(first..).unwrap_or_default();
-        reading::read_slots(&self.disk, stream, wanted.get(..limit).unwrap_or(wanted))
+        reading::read_slots(&self.disk, stream, wanted, Page::of(limit))
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
         let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
-        reading::read_from(&self.disk, from, range, end, limit)
+        reading::read_from(&self.disk, from, range, end, Page::of(limit))
     }
 
     fn head(&self) -> Result<Position, ReadError> {

@@ -1,0 +1,68 @@
+//! Checks that a command which its caller named was decided once: the same id again gets the first answer.
+//!
+//! One command may be written in several records. They follow one another and have one time; or a repetition of
+//! the command only resumed the task's work, which decides nothing of the caller's.
+
+use std::collections::HashMap;
+
+use proto_events::call::{CallEvent, VerdictBy};
+use proto_events::envelope::Timestamp;
+use proto_events::id::Digest;
+use proto_events::task::TaskEvent;
+
+use crate::api::record::StoredRecord;
+
+/// The named commands of a stream read so far.
+#[derive(Default)]
+pub(crate) struct CommandsCheck {
+    /// The first version and time of each named command, by the beginning of its id's digest.
+    known: HashMap<[u8; 8], (u64, Timestamp)>,
+    record: InRecord,
+}
+
+/// What the open record holds so far.
+#[derive(Default)]
+struct InRecord {
+    /// An event that only a caller's command leads to.
+    of_caller: bool,
+    /// A message or a change of metadata; the end of a run leads to both, too.
+    adds: bool,
+    /// A change of the task's state.
+    changes_state: bool,
+}
+
+impl CommandsCheck {
+    /// Takes the next event of the open record.
+    pub(crate) fn note(&mut self, event: &TaskEvent) {
+        match event {
+            TaskEvent::Submitted(_)
+            | TaskEvent::PostedAgain { .. }
+            | TaskEvent::CancelRequested { .. }
+            | TaskEvent::ApprovalDecided(_)
+            | TaskEvent::ArtifactAppended { part: None, .. }
+            | TaskEvent::Call(
+                CallEvent::Abandoned { .. } | CallEvent::Reconciled { by: VerdictBy::Operator(_), .. },
+            ) => self.record.of_caller = true,
+            TaskEvent::MessageAppended(_) | TaskEvent::MetadataMerged(_) => self.record.adds = true,
+            TaskEvent::StateChanged { .. } => self.record.changes_state = true,
+            _ => {}
+        }
+    }
+
+    /// Takes the end of the record and returns its fault.
+    pub(crate) fn end_record(&mut self, stored: &StoredRecord) -> Option<String> {
+        let InRecord { of_caller, adds, changes_state } = std::mem::take(&mut self.record);
+        let metadata = &stored.record.metadata;
+        metadata.command_digest?;
+        let short = Digest::of(metadata.command_id.as_bytes()).0.first_chunk().copied().unwrap_or_default();
+        let Some((version, at)) = self.known.get(&short).copied() else {
+            self.known.insert(short, (stored.record.first_version.0, metadata.at));
+            return None;
+        };
+        let decides = of_caller || (adds && !changes_state);
+        (decides && at != metadata.at).then(|| {
+            let id = &metadata.command_id;
+            format!("command `{id}` was decided at version {version} already, and again here")
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! Checks the streams of programs and of agents' definitions: epochs that only grow, starts and ends in pairs, and
+//! revisions that number themselves and name the revision that holds each of their texts.
+
+use proto_events::decider::Decider as _;
+use proto_events::definition::{AgentEvent, Aspect};
+use proto_events::envelope::Metadata;
+use proto_events::id::{Digest, StreamId};
+use proto_events::system::{SystemEvent, SystemHistory};
+
+/// The programs that wrote to a partition, as read so far.
+#[derive(Default)]
+pub(crate) struct SystemCheck(SystemHistory);
+
+impl SystemCheck {
+    /// Takes the stream's next event, of a record with this partition and epoch.
+    ///
+    /// # Errors
+    /// The fault of the event.
+    pub(crate) fn take(
+        &mut self,
+        stream: &StreamId,
+        (partition, epoch): (u32, u64),
+        event: &SystemEvent,
+    ) -> Result<(), String> {
+        let named = match event {
+            SystemEvent::Started(started) => started.epoch,
+            SystemEvent::Stopped { epoch, .. } => *epoch,
+        };
+        let last = self.0.last().map_or(0, |started| started.epoch);
+        let running = self.0.is_running();
+        let is_start = matches!(event, SystemEvent::Started(_));
+        self.0.evolve(event, &Metadata::default());
+        if *stream != StreamId::of_system(partition) {
+            return Err(format!("it is of partition {partition}, but stands in {stream}"));
+        }
+        if named != epoch {
+            return Err(format!("it names epoch {named}, but its record is of epoch {epoch}"));
+        }
+        if is_start && named < last {
+            return Err(format!("a program of epoch {named} started after one of epoch {last}"));
+        }
+        let is_its_end = running && named == last;
+        if !is_start && !is_its_end {
+            return Err(format!("the program of epoch {named} stopped, but was not running"));
+        }
+        Ok(())
+    }
+}
+
+/// The revision that holds a text, and the text's digest.
+type HeldText = (u32, Option<Digest>);
+
+/// The definitions of an agent, as read so far.
+#[derive(Default)]
+pub(crate) struct AgentCheck(Vec<[HeldText; Aspect::ALL.len()]>);
+
+impl AgentCheck {
+    /// Returns the number of the newest revision.
+    pub(crate) fn number(&self) -> u32 {
+        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes the agent's next event.
+    ///
+    /// # Errors
+    /// The fault of the event.
+    pub(crate) fn take(&mut self, event: &AgentEvent) -> Result<(), String> {
+        let AgentEvent::Revised(revised) = event;
+        let expected = self.number().saturating_add(1);
+        let held = revised
+            .texts
+            .clone()
+            .map(|text| (text.since, text.text.as_ref().map(|text| Digest::of(text.as_bytes()))));
+        let fault = self.fault(revised.number, expected, &held);
+        self.0.push(held);
+        fault.map_or(Ok(()), Err)
+    }
+
+    fn fault(&self, number: u32, expected: u32, held: &[HeldText; Aspect::ALL.len()]) -> Option<String> {
+        if number != expected {
+            return Some(format!("revision {number} follows revision {}", expected - 1));
+        }
+        for (place, (aspect, (since, text))) in Aspect::ALL.iter().zip(held).enumerate() {
+            let aspect = aspect.as_str();
+            let of = |earlier: u32| self.0.get(usize::try_from(earlier).ok()?.checked_sub(1)?)?.get(place);
+            let is_own = *since == number;
+            let holds =
+                if is_own { text.is_some() } else { of(*since).is_some_and(|(_, text)| text.is_some()) };
+            if !holds || is_own != text.is_some() {
+                return Some(format!("its {aspect} names revision {since}, which does not hold it"));
+            }
+            let again =
+                (1..number).find(|earlier| is_own && of(*earlier).is_some_and(|(_, held)| held == text));
+            if let Some(earlier) = again {
+                return Some(format!("its {aspect} is held by revision {earlier} already"));
+            }
+        }
+        let since = |texts: &[HeldText; Aspect::ALL.len()]| texts.each_ref().map(|(since, _)| *since);
+        let is_same = self.0.last().is_some_and(|last| since(last) == since(held));
+        is_same.then(|| format!("revision {number} changes nothing"))
+    }
+}

@@ -1,0 +1,187 @@
+//! Checks what events of one stream say of others: the session of a prompt, the task of a turn, the revisions that a
+//! program starts with, the keys of calls, and the calls behind the writes to a tool's state.
+
+use std::collections::{BTreeMap, HashMap};
+
+use proto_events::call::{CallEvent, CallKind, CallRequested};
+use proto_events::codec::AnyEvent;
+use proto_events::id::{Category, Digest, Position, StreamId, Version};
+use proto_events::session::SessionEvent;
+use proto_events::system::SystemEvent;
+use proto_events::task::TaskEvent;
+
+use crate::api::record::StoredRecord;
+use crate::audit::verify::finding::{Finding, FindingKind};
+use crate::audit::verify::stream::{ReadEvent, StreamCheck};
+
+/// The streams read so far.
+pub(crate) type Streams = BTreeMap<StreamId, StreamCheck>;
+
+/// A write to a tool's state whose call's success has not been read yet.
+struct UnconfirmedWrite {
+    task: String,
+    call_id: String,
+    finding: Finding,
+}
+
+/// The links read so far.
+#[derive(Default)]
+pub(crate) struct LinksCheck {
+    set_id: [u8; 16],
+    /// The position of each idempotency key's call, by the beginning of the key's digest.
+    keys: HashMap<[u8; 8], Position>,
+    unconfirmed: Vec<UnconfirmedWrite>,
+    /// The epoch of the last start; 0 in a log that records none.
+    started: u64,
+    /// The record of the open append whose epoch no start has yet, and that epoch.
+    unstarted: Option<(u64, Finding)>,
+}
+
+impl LinksCheck {
+    /// Takes the log's next record, of which `streams` knows already, and returns the faults of the append before
+    /// and its own.
+    pub(crate) fn take(
+        &mut self,
+        stored: &StoredRecord,
+        events: &[ReadEvent],
+        streams: &Streams,
+    ) -> Vec<Finding> {
+        let record = &stored.record;
+        let mut findings = if record.set_id == self.set_id { Vec::new() } else { self.end() };
+        self.set_id = record.set_id;
+        if self.started != 0 && record.epoch > self.started && self.unstarted.is_none() {
+            let what = format!("it is of epoch {}, but no program had begun that epoch", record.epoch);
+            let finding = found(stored, record.first_version.0, FindingKind::Append, what);
+            self.unstarted = Some((record.epoch, finding));
+        }
+        for read in events {
+            let Ok(event) = &read.event else { continue };
+            let finding = |kind: FindingKind, what: String| found(stored, read.version, kind, what);
+            match event {
+                AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => {
+                    findings.extend(self.key(stored, read.version, request));
+                    let prompt = unknown_prompt(request, &record.stream, streams);
+                    findings.extend(prompt.map(|(kind, what)| finding(kind, what)));
+                }
+                AnyEvent::Task(TaskEvent::Call(CallEvent::Succeeded { call_id, .. })) => {
+                    self.confirm(&record.stream, call_id, streams);
+                }
+                AnyEvent::Tool(event) => {
+                    let (task, call_id) = event.call();
+                    let what = format!(
+                        "the write names the call `{call_id}` of {task}, but its append has no success of that call by this tool"
+                    );
+                    let finding = finding(FindingKind::State, what);
+                    let (task, call_id) = (task.to_owned(), call_id.to_owned());
+                    self.unconfirmed.push(UnconfirmedWrite { task, call_id, finding });
+                }
+                AnyEvent::Session(SessionEvent::TurnStarted { turn_id, task }) => {
+                    let known = StreamId::parse(task).is_ok_and(|task| streams.contains_key(&task));
+                    findings.extend((!known).then(|| {
+                        finding(
+                            FindingKind::Turn,
+                            format!("turn `{turn_id}` is of {task}, which does not exist"),
+                        )
+                    }));
+                }
+                AnyEvent::System(SystemEvent::Started(started)) => {
+                    self.started = started.epoch;
+                    self.unstarted.take_if(|(epoch, _)| *epoch == started.epoch);
+                    let unknown = started.agents.iter().find(|agent| {
+                        let stream = StreamId::of_agent(&agent.name).ok();
+                        let known =
+                            stream.and_then(|stream| streams.get(&stream)).map_or(0, StreamCheck::revisions);
+                        !(1..=known).contains(&agent.number)
+                    });
+                    findings.extend(unknown.map(|agent| {
+                        let what = format!(
+                            "it starts with revision {} of agent `{}`, which does not exist",
+                            agent.number, agent.name
+                        );
+                        finding(FindingKind::State, what)
+                    }));
+                }
+                _ => {}
+            }
+        }
+        findings
+    }
+
+    /// Returns the faults of the ended append: writes that belong to no call, and an epoch that began without a
+    /// start.
+    pub(crate) fn end(&mut self) -> Vec<Finding> {
+        let unstarted = self.unstarted.take().map(|(_, finding)| finding);
+        self.unconfirmed.drain(..).map(|write| write.finding).chain(unstarted).collect()
+    }
+
+    /// Drops what the open append lacks: its other records may be what could not be read.
+    pub(crate) fn forget(&mut self) {
+        self.unconfirmed.clear();
+        self.unstarted = None;
+    }
+
+    /// Checks that no other call has the idempotency key.
+    fn key(&mut self, stored: &StoredRecord, version: u64, request: &CallRequested) -> Option<Finding> {
+        let (id, key) = (&request.call_id, &request.idempotency_key);
+        let what = if key.is_empty() {
+            format!("call `{id}` has no idempotency key")
+        } else {
+            let short = Digest::of(key.as_bytes()).0.first_chunk().copied().unwrap_or_default();
+            let here = position(stored, version);
+            let other = self.keys.insert(short, here)?;
+            format!("call `{id}` has the idempotency key of the call at position {other}")
+        };
+        Some(found(stored, version, FindingKind::Call, what))
+    }
+
+    /// Takes a call's success: the writes in its append that name it are its own, if it is a call of the tool that
+    /// keeps them.
+    fn confirm(&mut self, task: &StreamId, call_id: &str, streams: &Streams) {
+        let target = streams.get(task).and_then(|check| check.target(call_id));
+        self.unconfirmed.retain(|write| {
+            let of_call = write.call_id == call_id && write.task == task.as_str();
+            let tool = write.finding.stream.as_ref();
+            let by_tool = tool.is_some_and(|tool| {
+                target == Some((CallKind::Tool, tool.id().as_str())) && tool.agent() == task.agent()
+            });
+            !(of_call && by_tool)
+        });
+    }
+}
+
+/// Returns the fault of the session that an inference names.
+fn unknown_prompt(
+    request: &CallRequested,
+    task: &StreamId,
+    streams: &Streams,
+) -> Option<(FindingKind, String)> {
+    let (id, named) = (&request.call_id, request.prompt.as_ref()?.session.as_ref()?);
+    let session = StreamId::parse(named).ok();
+    let of_its_agent = session.as_ref().is_some_and(|session| {
+        session.category() == Some(Category::Session) && session.agent() == task.agent()
+    });
+    let Some(check) = session.as_ref().filter(|_| of_its_agent).and_then(|session| streams.get(session))
+    else {
+        let what = format!("call `{id}` was shown the session {named}, which its agent does not have");
+        return Some((FindingKind::Call, what));
+    };
+    let open = check.unanswered()?;
+    let what = format!("call `{id}` was intended while the tool call `{open}` of {named} has no answer");
+    Some((FindingKind::Turn, what))
+}
+
+fn position(stored: &StoredRecord, version: u64) -> Position {
+    let before = version.saturating_sub(stored.record.first_version.0);
+    Position(stored.position.0.saturating_add(before))
+}
+
+/// A finding at a version of a record.
+pub(crate) fn found(stored: &StoredRecord, version: u64, kind: FindingKind, what: String) -> Finding {
+    Finding {
+        kind,
+        stream: Some(stored.record.stream.clone()),
+        version: Some(Version(version)),
+        position: Some(position(stored, version)),
+        what,
+    }
+}

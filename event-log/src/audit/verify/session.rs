@@ -1,0 +1,133 @@
+//! Checks a session: opened once under its own id, one turn at a time, each tool call with one answer.
+
+use std::collections::{HashSet, VecDeque};
+
+use proto_events::id::{Digest, StreamId};
+use proto_events::model::LlmRole;
+use proto_events::session::SessionEvent;
+use proto_events::turn::{IllFormed, TurnMessage};
+
+/// The messages of a turn read so far: the calls that are asked for and have no answer yet, in the order of the asks.
+#[derive(Default)]
+pub(crate) struct TurnCheck(VecDeque<String>);
+
+impl TurnCheck {
+    /// Returns the first call that has no answer yet.
+    pub(crate) fn unanswered(&self) -> Option<&str> {
+        self.0.front().map(String::as_str)
+    }
+
+    /// Takes the next message.
+    ///
+    /// # Errors
+    /// [`IllFormed`], as [`Turn::check_next`](proto_events::turn::Turn::check_next).
+    pub(crate) fn take(&mut self, message: &TurnMessage) -> Result<(), IllFormed> {
+        let TurnMessage { asks, answers, .. } = message;
+        let checked = match (self.0.front(), answers) {
+            (Some(open), Some(answered)) if open == answered && asks.is_empty() => {
+                self.0.pop_front();
+                return Ok(());
+            }
+            (Some(open), _) => Err(IllFormed::Unanswered(open.clone())),
+            (None, Some(answered)) => Err(IllFormed::NotAsked(answered.clone())),
+            (None, None) => Ok(()),
+        };
+        if !asks.is_empty() {
+            self.0 = asks.iter().cloned().collect();
+        }
+        checked
+    }
+}
+
+/// A session as read so far.
+#[derive(Default)]
+pub(crate) struct SessionCheck {
+    opened: bool,
+    turn: Option<(String, TurnCheck)>,
+    /// The digests of the turns' ids, shortened.
+    turns: HashSet<[u8; 8]>,
+    /// Whether the event before was the beginning of the open turn.
+    just_begun: bool,
+}
+
+impl SessionCheck {
+    /// Returns the tool call of the open turn that has no answer.
+    pub(crate) fn unanswered(&self) -> Option<&str> {
+        self.turn.as_ref().and_then(|(_, turn)| turn.unanswered())
+    }
+
+    /// Takes the session's next event.
+    ///
+    /// # Errors
+    /// The fault of the event.
+    pub(crate) fn take(&mut self, stream: &StreamId, event: &SessionEvent) -> Result<(), String> {
+        let before = std::mem::replace(&mut self.opened, true);
+        let just_begun = std::mem::take(&mut self.just_begun);
+        match event {
+            SessionEvent::Opened { .. } if before => return Err("the session was opened twice".to_owned()),
+            SessionEvent::Opened { session_id } if *session_id != stream.id() => {
+                return Err(format!("the session names itself `{session_id}`, but its stream is {stream}"));
+            }
+            SessionEvent::Opened { .. } => {}
+            _ if !before => return Err("the session has an event before it was opened".to_owned()),
+            SessionEvent::SystemPromptSet(prompt) => {
+                if !just_begun {
+                    return Err("the system prompt was set, but no turn begins here".to_owned());
+                }
+                if prompt.role != LlmRole::System {
+                    return Err(format!("the system prompt is a message of the {}", prompt.role.as_str()));
+                }
+            }
+            SessionEvent::TurnStarted { turn_id, task } => self.start(stream, turn_id, task)?,
+            SessionEvent::MessageAppended(message) => {
+                let Some((_, turn)) = &mut self.turn else {
+                    return Err("a message was added outside a turn".to_owned());
+                };
+                turn.take(message).map_err(|error| error.to_string())?;
+            }
+            SessionEvent::TurnCommitted { turn_id } => {
+                let turn = self.end_turn(turn_id)?;
+                if let Some(call) = turn.unanswered() {
+                    return Err(format!(
+                        "turn `{turn_id}` was committed while the tool call `{call}` has no answer"
+                    ));
+                }
+            }
+            SessionEvent::TurnAborted { turn_id, .. } => {
+                self.end_turn(turn_id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the end of a record: what is decided together does not go on in the next one.
+    pub(crate) fn end_record(&mut self) {
+        self.just_begun = false;
+    }
+
+    fn start(&mut self, stream: &StreamId, turn_id: &str, task: &str) -> Result<(), String> {
+        self.just_begun = true;
+        let open = self.turn.replace((turn_id.to_owned(), TurnCheck::default()));
+        if let Some((open, _)) = open {
+            return Err(format!("turn `{turn_id}` began while turn `{open}` was open"));
+        }
+        let short = Digest::of(turn_id.as_bytes());
+        if !self.turns.insert(short.0.first_chunk().copied().unwrap_or_default()) {
+            return Err(format!("turn `{turn_id}` began twice"));
+        }
+        let of_its_agent = StreamId::parse(task).is_ok_and(|task| task.agent() == stream.agent());
+        if of_its_agent {
+            Ok(())
+        } else {
+            Err(format!("turn `{turn_id}` is of {task}, not of a task of its agent"))
+        }
+    }
+
+    fn end_turn(&mut self, turn_id: &str) -> Result<TurnCheck, String> {
+        match self.turn.take() {
+            Some((open, turn)) if open == turn_id => Ok(turn),
+            Some((open, _)) => Err(format!("turn `{turn_id}` ended while turn `{open}` was open")),
+            None => Err(format!("turn `{turn_id}` ended, but was not open")),
+        }
+    }
+}

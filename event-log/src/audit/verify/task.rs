@@ -1,0 +1,247 @@
+//! Checks a task: its lifecycle, and what its state allows to happen to its items, calls and approvals. The rules
+//! are those of its commands: an event that no command could have led to is a fault.
+
+use proto_events::call::{CallEvent, CallKind, CallRequested};
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Digest, StreamId};
+use proto_events::model::TaskState;
+use proto_events::task::TaskEvent;
+
+use crate::api::record::StoredRecord;
+use crate::audit::verify::approvals::{ApprovalMoment, ApprovalsCheck};
+use crate::audit::verify::calls::{CallMoment, CallsCheck};
+use crate::audit::verify::commands::CommandsCheck;
+use crate::audit::verify::finding::FindingKind;
+use crate::audit::verify::session::TurnCheck;
+
+/// A fault: its version, its kind and its words.
+pub(crate) type FaultAt = (u64, FindingKind, String);
+
+/// The record in which an event stands.
+#[derive(Clone, Copy)]
+pub(crate) struct EventPlace<'a> {
+    pub(crate) stream: &'a StreamId,
+    pub(crate) epoch: u64,
+    pub(crate) at: Timestamp,
+    pub(crate) version: u64,
+}
+
+/// What the open record holds so far.
+#[derive(Default)]
+struct InRecord {
+    /// The number of messages and artifacts.
+    items: u32,
+    /// The version of the request for the task's cancellation.
+    cancel: Option<u64>,
+    /// The version of the change to `canceled`.
+    canceled: Option<u64>,
+}
+
+/// A task as read so far.
+#[derive(Default)]
+pub(crate) struct TaskCheck {
+    state: Option<TaskState>,
+    runs: u32,
+    calls: CallsCheck,
+    approvals: ApprovalsCheck,
+    turn: TurnCheck,
+    sources: Vec<Digest>,
+    record: InRecord,
+    commands: CommandsCheck,
+}
+
+impl TaskCheck {
+    /// Returns the state; `None` before the task was submitted.
+    pub(crate) fn state(&self) -> Option<TaskState> {
+        self.state
+    }
+
+    /// Returns the kind and target of a call.
+    pub(crate) fn target(&self, call_id: &str) -> Option<(CallKind, &str)> {
+        self.calls.target(call_id)
+    }
+
+    /// Takes the task's next event and adds its faults.
+    pub(crate) fn take(&mut self, place: EventPlace<'_>, event: &TaskEvent, faults: &mut Vec<FaultAt>) {
+        self.commands.note(event);
+        let mut lifecycle = |what: String| faults.push((place.version, FindingKind::Lifecycle, what));
+        let Some(state) = self.state else {
+            match event {
+                TaskEvent::Submitted(posted) => {
+                    let named = (posted.id != place.stream.id()).then_some(&posted.id);
+                    self.sources.extend(posted.source);
+                    self.enter(posted.state);
+                    if let Some(id) = named {
+                        lifecycle(format!(
+                            "the task names itself `{id}`, but its stream is {}",
+                            place.stream
+                        ));
+                    }
+                }
+                _ => lifecycle("the task has an event before it was submitted".to_owned()),
+            }
+            return;
+        };
+        match event {
+            TaskEvent::Submitted(_) => lifecycle("the task was submitted twice".to_owned()),
+            TaskEvent::StateChanged { from, to, budget } => {
+                if let Some(what) = self.changed(state, (*from, *to), budget.is_some()) {
+                    lifecycle(what);
+                }
+                if *to == TaskState::Canceled {
+                    self.record.canceled = Some(place.version);
+                }
+            }
+            TaskEvent::PostedAgain { .. }
+            | TaskEvent::MessageAppended(_)
+            | TaskEvent::ArtifactAppended { .. }
+            | TaskEvent::MetadataMerged(_)
+            | TaskEvent::CancelRequested { .. } => {
+                if let Some(what) = self.added(state, event, place.version) {
+                    lifecycle(what);
+                }
+            }
+            TaskEvent::InferMessageAppended(message) => {
+                let turn = |what: String| (place.version, FindingKind::Turn, what);
+                if state != TaskState::Working {
+                    faults.push(turn(format!("a message to the model was added while the task was {state}")));
+                }
+                if let Err(error) = self.turn.take(message) {
+                    faults.push(turn(error.to_string()));
+                }
+            }
+            TaskEvent::ApprovalRequested(asked) => {
+                let fault = self.approvals.asked(asked, self.approval_moment(state));
+                faults.extend(fault.map(|what| (place.version, FindingKind::Call, what)));
+            }
+            TaskEvent::ApprovalDecided(decided) => {
+                let is_made = |call_id: &str| self.calls.target(call_id).is_some();
+                let fault = self.approvals.decided(decided, self.approval_moment(state), is_made);
+                faults.extend(fault.map(|what| (place.version, FindingKind::Call, what)));
+            }
+            TaskEvent::Call(event) => self.call(place, state, event, faults),
+        }
+    }
+
+    /// Takes what a caller or a run adds to the task, and returns its fault.
+    fn added(&mut self, state: TaskState, event: &TaskEvent, version: u64) -> Option<String> {
+        match event {
+            TaskEvent::PostedAgain { source } => self.posted_again(state, *source),
+            TaskEvent::MessageAppended(_) => {
+                self.record.items += 1;
+                None
+            }
+            TaskEvent::ArtifactAppended { part, .. } => {
+                self.record.items += 1;
+                if state.is_terminal() {
+                    return Some(format!("an artifact was added although the task is {state}"));
+                }
+                let outside = part.is_some() && state != TaskState::Working;
+                outside.then(|| format!("an output was added while the task was {state}, outside a run"))
+            }
+            TaskEvent::MetadataMerged(entries) => {
+                entries.is_empty().then(|| "the metadata was changed, but no key was".to_owned())
+            }
+            TaskEvent::CancelRequested { .. } => {
+                if matches!(state, TaskState::Completed | TaskState::Failed) {
+                    return Some(format!("its cancellation was requested although the task is {state}"));
+                }
+                // A canceled task keeps what a second request adds to its metadata.
+                if state != TaskState::Canceled {
+                    self.record.cancel = Some(version);
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes the end of a record and adds the faults that only the whole record shows.
+    pub(crate) fn end_record(&mut self, stored: &StoredRecord, faults: &mut Vec<FaultAt>) {
+        let calls = self.calls.end_record().into_iter();
+        faults.extend(calls.map(|(version, what)| (version, FindingKind::Call, what)));
+        let InRecord { cancel, canceled, .. } = std::mem::take(&mut self.record);
+        let unpaired = match (cancel, canceled) {
+            (Some(version), None) => Some((version, "its cancellation was requested, but did not follow")),
+            (None, Some(version)) => Some((version, "it was canceled, but nobody had requested it")),
+            _ => None,
+        };
+        faults.extend(unpaired.map(|(version, what)| (version, FindingKind::Lifecycle, what.to_owned())));
+        let again = self.commands.end_record(stored);
+        faults.extend(again.map(|what| (stored.record.first_version.0, FindingKind::Command, what)));
+    }
+
+    fn approval_moment(&self, state: TaskState) -> ApprovalMoment {
+        ApprovalMoment { state, run: self.runs }
+    }
+
+    fn call(
+        &mut self,
+        place: EventPlace<'_>,
+        state: TaskState,
+        event: &CallEvent,
+        faults: &mut Vec<FaultAt>,
+    ) {
+        let EventPlace { epoch, at, version, .. } = place;
+        if let CallEvent::Requested(request) = event {
+            let own = self.intended(request);
+            faults.extend(own.into_iter().map(|(kind, what)| (version, kind, what)));
+        }
+        let now = CallMoment { state, run: self.runs, epoch, at, version };
+        let found = self.calls.take(event, now).into_iter();
+        faults.extend(found.map(|(version, what)| (version, FindingKind::Call, what)));
+    }
+
+    fn intended(&mut self, request: &CallRequested) -> Vec<(FindingKind, String)> {
+        let mut faults: Vec<_> =
+            self.approvals.used(request).into_iter().map(|what| (FindingKind::Call, what)).collect();
+        let open = self.turn.unanswered().filter(|_| request.kind == CallKind::Infer);
+        faults.extend(open.map(|call| {
+            let what = format!("an inference was intended while the tool call `{call}` has no answer");
+            (FindingKind::Turn, what)
+        }));
+        faults
+    }
+
+    fn changed(
+        &mut self,
+        state: TaskState,
+        (from, to): (TaskState, TaskState),
+        over_budget: bool,
+    ) -> Option<String> {
+        let open = self.calls.first_open().filter(|_| to != TaskState::Working).map(str::to_owned);
+        self.calls.state_changed();
+        self.enter(to);
+        if from != state {
+            return Some(format!("{from} -> {to}, but the task was {state}"));
+        }
+        if !from.can_become(to) {
+            return Some(format!("{from} -> {to} is not a transition of the lifecycle"));
+        }
+        if let Some(open) = open {
+            return Some(format!("{from} -> {to}, but its call `{open}` has no outcome"));
+        }
+        let kept = over_budget && to != TaskState::Failed;
+        kept.then(|| format!("{from} -> {to} names a limit that was exceeded, but only a failure does"))
+    }
+
+    /// Enters a state: a run begins when the task becomes `working`, and its turn ends with it.
+    fn enter(&mut self, state: TaskState) {
+        self.state = Some(state);
+        self.turn = TurnCheck::default();
+        self.runs += u32::from(state == TaskState::Working);
+    }
+
+    fn posted_again(&mut self, state: TaskState, source: Digest) -> Option<String> {
+        let known = self.sources.contains(&source);
+        self.sources.push(source);
+        if state == TaskState::Working {
+            return Some("the task was posted again while it ran".to_owned());
+        }
+        if known {
+            return Some("the task was posted again with the same text, which adds nothing".to_owned());
+        }
+        let empty = self.record.items == 0;
+        empty.then(|| "the task was posted again, but its record has no new item".to_owned())
+    }
+}

@@ -1,0 +1,78 @@
+//! Checks a tool's state: one call writes each record, each key once and within the limits, and deletes only keys
+//! that exist.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proto_events::limits::{TOOL_KEYS_MAX, TOOL_STORE_BYTES_MAX, TOOL_WRITES_MAX};
+use proto_events::tool_store::{ToolStoreEvent, check_key};
+
+/// The writes of the open record.
+#[derive(Default)]
+struct Writes {
+    /// The task's stream and the call's id.
+    call: Option<(String, String)>,
+    keys: BTreeSet<String>,
+    /// The numbers of keys and bytes before the record.
+    before: (usize, usize),
+}
+
+/// A tool's state as read so far.
+#[derive(Default)]
+pub(crate) struct ToolCheck {
+    /// The size of each key and its value, in bytes.
+    keys: BTreeMap<String, usize>,
+    bytes: usize,
+    record: Writes,
+}
+
+impl ToolCheck {
+    /// Takes the tool's next event.
+    ///
+    /// # Errors
+    /// The fault of the event.
+    pub(crate) fn take(&mut self, event: &ToolStoreEvent) -> Result<(), String> {
+        let key = event.key();
+        let (task, call_id) = event.call();
+        let call = (task.to_owned(), call_id.to_owned());
+        if self.record.call.is_none() {
+            self.record.before = (self.keys.len(), self.bytes);
+        }
+        let first = self.record.call.get_or_insert_with(|| call.clone());
+        let other = (*first != call)
+            .then(|| format!("its record has writes of two calls, `{}` and `{call_id}`", first.1));
+        let twice = !self.record.keys.insert(key.to_owned());
+        let (value, removed) = match event {
+            ToolStoreEvent::KeyPut { value, .. } => {
+                let size = key.len().saturating_add(value.as_str().len());
+                (Some(size), self.keys.insert(key.to_owned(), size))
+            }
+            ToolStoreEvent::KeyDeleted { .. } => (None, self.keys.remove(key)),
+        };
+        self.bytes = self.bytes.saturating_add(value.unwrap_or(0)).saturating_sub(removed.unwrap_or(0));
+        if let Some(what) = other {
+            return Err(what);
+        }
+        check_key(key).map_err(|error| error.to_string())?;
+        if twice {
+            return Err(format!("the key `{key}` was written twice by one call"));
+        }
+        if value.is_none() && removed.is_none() {
+            return Err(format!("the key `{key}` was deleted, but did not exist"));
+        }
+        Ok(())
+    }
+
+    /// Takes the end of a record and returns its fault.
+    pub(crate) fn end_record(&mut self) -> Option<String> {
+        let Writes { keys, before, .. } = std::mem::take(&mut self.record);
+        let (now, bytes) = (self.keys.len(), self.bytes);
+        if keys.len() > TOOL_WRITES_MAX {
+            return Some(format!("one call wrote {} keys; the limit is {TOOL_WRITES_MAX}", keys.len()));
+        }
+        if now > TOOL_KEYS_MAX && now > before.0 {
+            return Some(format!("the tool's state has {now} keys; the limit is {TOOL_KEYS_MAX}"));
+        }
+        let large = bytes > TOOL_STORE_BYTES_MAX && bytes > before.1;
+        large.then(|| format!("the tool's state has {bytes} bytes; the limit is {TOOL_STORE_BYTES_MAX}"))
+    }
+}

@@ -1,0 +1,280 @@
+//! Events in few words.
+
+use std::sync::Arc;
+
+use proto_events::call::{
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
+    PromptRef, Recovery, Verdict, VerdictBy,
+};
+use proto_events::codec::AnyEvent;
+use proto_events::definition::{AgentEvent, Revised, RevisedText};
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Digest, StreamId, Version};
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
+use proto_events::session::SessionEvent;
+use proto_events::system::{AgentRevision, Started, SystemEvent};
+use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
+use proto_events::tool_store::ToolStoreEvent;
+use proto_events::turn::TurnMessage;
+
+pub(crate) fn json(text: &str) -> JsonText {
+    JsonText::parse(text).unwrap()
+}
+
+pub(crate) fn task(id: &str) -> StreamId {
+    StreamId::task("desk", id).unwrap()
+}
+
+pub(crate) fn session() -> StreamId {
+    StreamId::session("desk", "s").unwrap()
+}
+
+pub(crate) fn tool(name: &str) -> StreamId {
+    StreamId::tool("desk", name).unwrap()
+}
+
+pub(crate) fn submitted(id: &str, state: TaskState) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::Submitted(Box::new(PostedTask {
+        filled_in: Vec::new(),
+        source: Some(Digest::of(id.as_bytes())),
+        id: id.to_owned(),
+        state,
+        messages: vec![text(id)],
+        artifacts: Vec::new(),
+        metadata: JsonObject::new(),
+        flow_state: JsonText::empty_object(),
+        created_at: None,
+    })))
+}
+
+fn text(said: &str) -> Message {
+    let (id, role) = (Some(format!("msg_{said}")), Some("user".to_owned()));
+    Message { id, role, parts: vec![Part::text(said)], timestamp: None }
+}
+
+pub(crate) fn changed(from: TaskState, to: TaskState) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::state_changed(from, to))
+}
+
+pub(crate) fn message(said: &str) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::MessageAppended(text(said)))
+}
+
+pub(crate) fn artifact(id: &str, part: Option<u32>) -> AnyEvent {
+    let artifact = Artifact {
+        id: Some(id.to_owned()),
+        parts: vec![Part::text(id)],
+        metadata: JsonObject::new(),
+        timestamp: None,
+        kind: "result".to_owned(),
+        name: None,
+        uri: None,
+        media_type: None,
+        action_id: None,
+    };
+    AnyEvent::Task(TaskEvent::ArtifactAppended { artifact, part })
+}
+
+pub(crate) fn metadata(key: &str) -> AnyEvent {
+    let entries = [(key.to_owned(), JsonText::string("set"))].into_iter().collect();
+    AnyEvent::Task(TaskEvent::MetadataMerged(entries))
+}
+
+pub(crate) fn posted_again(source: &str) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::PostedAgain { source: Digest::of(source.as_bytes()) })
+}
+
+pub(crate) fn cancel_requested() -> AnyEvent {
+    AnyEvent::Task(TaskEvent::CancelRequested { reason: Some("enough".to_owned()) })
+}
+
+/// An intent of a run, in a mode, with room for three attempts.
+pub(crate) fn intent(id: &str, target: &str, recovery: Recovery, run: u32) -> CallRequested {
+    let kind = if recovery == Recovery::Reissue { CallKind::Infer } else { CallKind::Tool };
+    CallRequested {
+        origin: CallOrigin { run, ..CallOrigin::default() },
+        ..CallRequested::of(NewCall {
+            call_id: id.to_owned(),
+            kind,
+            target: target.to_owned(),
+            args: json(r#"{"euros": 5}"#),
+            idempotency_key: format!("key of {id}"),
+            recovery,
+            recovery_source: "tool".to_owned(),
+            timeout_ms: 120_000,
+            max_attempts: 3,
+        })
+    }
+}
+
+pub(crate) fn requested(call: CallRequested) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(Box::new(call))))
+}
+
+/// The prompt of an inference that was shown a session.
+pub(crate) fn prompt(session: Option<&StreamId>) -> PromptRef {
+    PromptRef {
+        session: session.map(ToString::to_string),
+        read_through: Version(1),
+        messages: 1,
+        tokens: None,
+        digest: Digest::default(),
+        renderer: 1,
+        tools: Digest::default(),
+    }
+}
+
+fn call(event: CallEvent) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::Call(event))
+}
+
+pub(crate) fn sent(id: &str, attempt: u32, epoch: u64, cause: &str) -> AnyEvent {
+    let (call_id, cause) = (id.to_owned(), cause.to_owned());
+    call(CallEvent::Dispatched { call_id, attempt, epoch, cause })
+}
+
+pub(crate) fn succeeded(id: &str, attempt: u32) -> AnyEvent {
+    call(CallEvent::Succeeded { call_id: id.to_owned(), attempt, result: json("true"), usage: None })
+}
+
+pub(crate) fn failed(id: &str, attempt: u32, class: FailureClass) -> AnyEvent {
+    let failure =
+        CallFailure { class, error_type: "Error".to_owned(), message: "no".to_owned(), usage: None };
+    call(CallEvent::Failed { call_id: id.to_owned(), attempt, failure })
+}
+
+/// A time after all times of the log.
+pub(crate) const FAR: Timestamp = Timestamp(1_900_000_000_000_000);
+
+pub(crate) fn retried(id: &str, attempt: u32, due: Timestamp) -> AnyEvent {
+    let (class, error_type, message) = (FailureClass::AfterEffect, "Error".to_owned(), "no".to_owned());
+    let failure = CallFailure { class, error_type, message, usage: None };
+    call(CallEvent::RetryScheduled { call_id: id.to_owned(), attempt, failure, due })
+}
+
+pub(crate) fn timed_out(id: &str, attempt: u32) -> AnyEvent {
+    call(CallEvent::TimedOut { call_id: id.to_owned(), attempt, after_ms: 120_000 })
+}
+
+pub(crate) fn canceled(id: &str, stage: CancelStage) -> AnyEvent {
+    call(CallEvent::Canceled { call_id: id.to_owned(), stage })
+}
+
+pub(crate) fn unknown(id: &str, attempt: u32) -> AnyEvent {
+    call(CallEvent::OutcomeUnknown { call_id: id.to_owned(), attempt, why: "lost".to_owned() })
+}
+
+pub(crate) fn late(id: &str, attempt: u32) -> AnyEvent {
+    let (call_id, said) = (id.to_owned(), "late".to_owned());
+    call(CallEvent::LateResultIgnored { call_id, attempt, succeeded: true, said })
+}
+
+pub(crate) fn verdict(id: &str, attempt: u32, verdict: Verdict, by_person: bool) -> AnyEvent {
+    let by = if by_person { VerdictBy::Operator("ada".into()) } else { VerdictBy::Probe };
+    call(CallEvent::Reconciled { call_id: id.to_owned(), attempt, verdict, by })
+}
+
+pub(crate) fn landed() -> Verdict {
+    Verdict::Landed(json("true"))
+}
+
+pub(crate) fn abandoned(id: &str) -> AnyEvent {
+    call(CallEvent::Abandoned { call_id: id.to_owned(), reason: "lost".to_owned(), by: "ada".into() })
+}
+
+pub(crate) fn asked(approval_id: &str, call_id: &str, tool: &str, args: JsonText) -> ApprovalRequested {
+    ApprovalRequested {
+        approval_id: approval_id.to_owned(),
+        call_id: call_id.to_owned(),
+        tool: tool.to_owned(),
+        args,
+        capabilities: Vec::new(),
+        origin: CallOrigin { run: 1, ..CallOrigin::default() },
+    }
+}
+
+pub(crate) fn approval(asked: ApprovalRequested) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::ApprovalRequested(Box::new(asked)))
+}
+
+pub(crate) fn decided(approval_id: &str, approved: bool) -> AnyEvent {
+    let (approval_id, decided_by) = (approval_id.to_owned(), "ada".into());
+    AnyEvent::Task(TaskEvent::ApprovalDecided(ApprovalDecided {
+        approval_id,
+        approved,
+        reason: None,
+        decided_by,
+    }))
+}
+
+/// Returns a message of a turn: of the model it asks for this call, of anyone else it answers it.
+pub(crate) fn turn_message(role: LlmRole, call: Option<&str>) -> TurnMessage {
+    let message = LlmMessage {
+        role,
+        content: "said".to_owned(),
+        name: None,
+        metadata: JsonObject::new(),
+        id: "m".to_owned(),
+        created_at: String::new(),
+        tool_calls: JsonText::empty_object(),
+        tool_name: None,
+    };
+    let call = call.map(str::to_owned);
+    let (asks, answers) = if role == LlmRole::Assistant { (call, None) } else { (None, call) };
+    TurnMessage { message, part: 0, infer_call: None, asks: asks.into_iter().collect(), answers }
+}
+
+pub(crate) fn said(role: LlmRole, call: Option<&str>) -> AnyEvent {
+    AnyEvent::Session(SessionEvent::MessageAppended(turn_message(role, call)))
+}
+
+pub(crate) fn said_in_task(role: LlmRole, call: Option<&str>) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::InferMessageAppended(turn_message(role, call)))
+}
+
+pub(crate) fn opened(id: &str) -> AnyEvent {
+    AnyEvent::Session(SessionEvent::Opened { session_id: id.to_owned() })
+}
+
+pub(crate) fn turn_started(turn: &str, task: &StreamId) -> AnyEvent {
+    AnyEvent::Session(SessionEvent::TurnStarted { turn_id: turn.to_owned(), task: task.to_string() })
+}
+
+pub(crate) fn system_prompt(role: LlmRole) -> AnyEvent {
+    AnyEvent::Session(SessionEvent::SystemPromptSet(turn_message(role, None).message))
+}
+
+pub(crate) fn turn_committed(turn: &str) -> AnyEvent {
+    AnyEvent::Session(SessionEvent::TurnCommitted { turn_id: turn.to_owned() })
+}
+
+pub(crate) fn turn_aborted(turn: &str) -> AnyEvent {
+    AnyEvent::Session(SessionEvent::TurnAborted { turn_id: turn.to_owned(), reason: "over".to_owned() })
+}
+
+pub(crate) fn put(task: &StreamId, call: &str, key: &str) -> AnyEvent {
+    let (task, call_id, key) = (task.to_string(), call.to_owned(), key.to_owned());
+    AnyEvent::Tool(ToolStoreEvent::KeyPut { task, call_id, key, value: json("1") })
+}
+
+pub(crate) fn deleted(task: &StreamId, call: &str, key: &str) -> AnyEvent {
+    let (task, call_id, key) = (task.to_string(), call.to_owned(), key.to_owned());
+    AnyEvent::Tool(ToolStoreEvent::KeyDeleted { task, call_id, key })
+}
+
+pub(crate) fn started(epoch: u64, revision: u32) -> AnyEvent {
+    let agents = vec![AgentRevision { name: "desk".to_owned(), number: revision }];
+    AnyEvent::System(SystemEvent::Started(Started { epoch, release: "1".to_owned(), build: None, agents }))
+}
+
+pub(crate) fn stopped(epoch: u64) -> AnyEvent {
+    AnyEvent::System(SystemEvent::Stopped { epoch, reason: None })
+}
+
+/// A revision whose texts were held first by these revisions. A new text names its number and the salt.
+pub(crate) fn revised(number: u32, since: [u32; 5], texts: [Option<&str>; 5]) -> AnyEvent {
+    let mut texts = texts.into_iter();
+    let texts = since.map(|since| RevisedText { since, text: texts.next().unwrap().map(Arc::from) });
+    AnyEvent::Agent(AgentEvent::Revised(Box::new(Revised { number, texts })))
+}

@@ -1,0 +1,209 @@
+//! A log as drafts that can be changed, and sealed with the project's own encoder: every hash, digest and link is
+//! then valid, whatever the drafts say.
+
+use std::collections::HashMap;
+
+use proto_events::codec::record::{EventBody, RecordDraft};
+use proto_events::codec::{AnyEvent, Payload, Storable};
+use proto_events::envelope::{CommandDigest, Metadata, Timestamp};
+use proto_events::id::{Digest, Position, StreamId, Version};
+use taskreel_log::api::{EventReader, ReadError, StoredRecord, StreamInfo};
+use taskreel_log::limits::RECORD_BYTES_MAX;
+
+/// The time of the first record.
+const BEGAN: i64 = 1_795_000_000_000_000;
+
+/// A microsecond count of one second.
+pub(crate) const SECOND: i64 = 1_000_000;
+
+/// A record before it is encoded.
+#[derive(Clone)]
+pub(crate) struct Draft {
+    pub(crate) label: &'static str,
+    pub(crate) stream: StreamId,
+    pub(crate) set: u8,
+    pub(crate) part: u16,
+    pub(crate) parts: u16,
+    pub(crate) partition: u32,
+    pub(crate) epoch: u64,
+    pub(crate) at: i64,
+    pub(crate) command: String,
+    /// Whether a caller chose the command's id.
+    pub(crate) is_named: bool,
+    pub(crate) events: Vec<AnyEvent>,
+}
+
+/// A log as drafts, in order of position.
+#[derive(Clone, Default)]
+pub(crate) struct Log {
+    pub(crate) drafts: Vec<Draft>,
+    epoch: u64,
+}
+
+impl Log {
+    /// Begins an epoch.
+    pub(crate) fn epoch(&mut self, epoch: u64) {
+        self.epoch = epoch;
+    }
+
+    /// Adds an append of one record to each of these streams.
+    pub(crate) fn append(&mut self, parts: Vec<(&'static str, &StreamId, Vec<AnyEvent>)>) {
+        let set = self.drafts.last().map_or(1, |last| last.set + 1);
+        let (count, at) = (u16::try_from(parts.len()).unwrap(), BEGAN + i64::from(set) * SECOND);
+        for (part, (label, stream, events)) in (0..).zip(parts) {
+            self.drafts.push(Draft {
+                label,
+                stream: stream.clone(),
+                set,
+                part,
+                parts: count,
+                partition: 0,
+                epoch: self.epoch,
+                at,
+                command: format!("command-{set}"),
+                is_named: false,
+                events,
+            });
+        }
+    }
+
+    /// Returns the record with this label.
+    pub(crate) fn draft(&mut self, label: &str) -> &mut Draft {
+        let found = self.drafts.iter_mut().find(|draft| draft.label == label);
+        found.unwrap_or_else(|| panic!("no record has the label {label}"))
+    }
+
+    /// Returns an event of the record with this label.
+    pub(crate) fn event(&mut self, label: &str, at: usize) -> &mut AnyEvent {
+        &mut self.draft(label).events[at]
+    }
+
+    /// Inserts an event into the record with this label.
+    pub(crate) fn insert(&mut self, label: &str, at: usize, event: AnyEvent) {
+        self.draft(label).events.insert(at, event);
+    }
+
+    /// Removes an event from the record with this label.
+    pub(crate) fn remove(&mut self, label: &str, at: usize) {
+        self.draft(label).events.remove(at);
+    }
+
+    /// Removes the record with this label, alone in its append.
+    pub(crate) fn drop_record(&mut self, label: &str) {
+        self.drafts.retain(|draft| draft.label != label);
+    }
+
+    /// Adds a record of the same stream, in an append of its own, after the record with this label.
+    pub(crate) fn add_after(&mut self, label: &str, new: &'static str, events: Vec<AnyEvent>) {
+        let at = self.drafts.iter().position(|draft| draft.label == label).unwrap();
+        let before = self.drafts[at].clone();
+        let set = self.drafts.iter().map(|draft| draft.set).max().unwrap() + 1;
+        let end = self.drafts[at..].iter().position(|draft| draft.set != before.set);
+        let at = end.map_or(self.drafts.len(), |end| at + end);
+        let command = format!("command-{set}");
+        let is_named = false;
+        let draft = Draft { label: new, set, part: 0, parts: 1, command, is_named, events, ..before };
+        self.drafts.insert(at, draft);
+    }
+
+    /// Encodes the log.
+    pub(crate) fn seal(&self) -> Sealed {
+        let mut sealed = Sealed::default();
+        let mut ends: HashMap<StreamId, (u64, Digest)> = HashMap::new();
+        let mut position = 1;
+        for draft in &self.drafts {
+            let (version, previous) = ends.get(&draft.stream).copied().unwrap_or_default();
+            let encoded = draft.record(version + 1, previous).encode_within(RECORD_BYTES_MAX).unwrap();
+            let stored = StoredRecord::new(&encoded, Position(position));
+            position += draft.events.len() as u64;
+            ends.insert(draft.stream.clone(), (stored.record.last_version().0, stored.hash));
+            sealed.labels.push((draft.label, draft.stream.clone(), Version(version + 1)));
+            sealed.records.push(stored);
+        }
+        sealed
+    }
+}
+
+impl Draft {
+    fn record(&self, first_version: u64, previous: Digest) -> RecordDraft {
+        let events: Vec<EventBody> = self.events.iter().map(body).collect();
+        let digest = CommandDigest::of(events.iter().map(|event| &event.salt), self.command.as_bytes());
+        RecordDraft {
+            stream: self.stream.clone(),
+            first_version: Version(first_version),
+            set_id: [self.set; 16],
+            part: self.part,
+            parts: self.parts,
+            partition: self.partition,
+            epoch: self.epoch,
+            metadata: Metadata {
+                at: Timestamp(self.at),
+                command_id: self.command.clone(),
+                command_digest: self.is_named.then_some(digest),
+                ..Metadata::default()
+            },
+            fields: Vec::new(),
+            previous,
+            events,
+        }
+    }
+}
+
+fn body(event: &AnyEvent) -> EventBody {
+    let encoded = match event {
+        AnyEvent::Task(event) => event.encode(),
+        AnyEvent::Session(event) => event.encode(),
+        AnyEvent::Tool(event) => event.encode(),
+        AnyEvent::System(event) => event.encode(),
+        AnyEvent::Agent(event) => event.encode(),
+    };
+    let Payload { kind, schema, body } = encoded.unwrap();
+    EventBody { kind, schema, salt: [7; 16], body }
+}
+
+/// An encoded log, as a reader.
+#[derive(Default)]
+pub(crate) struct Sealed {
+    records: Vec<StoredRecord>,
+    labels: Vec<(&'static str, StreamId, Version)>,
+}
+
+impl Sealed {
+    /// Returns the stream and version of an event of the record with this label.
+    pub(crate) fn place(&self, (label, at): (&str, u64)) -> (StreamId, Version) {
+        let found = self.labels.iter().find(|(known, _, _)| *known == label);
+        let (_, stream, first) = found.unwrap_or_else(|| panic!("no record has the label {label}"));
+        (stream.clone(), Version(first.0 + at))
+    }
+}
+
+impl EventReader for Sealed {
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        let of =
+            |stored: &&StoredRecord| stored.record.stream == *stream && stored.record.last_version() >= from;
+        Ok(self.records.iter().filter(of).take(limit).cloned().collect())
+    }
+
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        let after = self.records.iter().filter(|stored| stored.last_position() >= from);
+        Ok(after.take(limit).cloned().collect())
+    }
+
+    fn head(&self) -> Result<Position, ReadError> {
+        Ok(self.records.last().map(StoredRecord::last_position).unwrap_or_default())
+    }
+
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
+        let last = self.records.iter().rev().find(|stored| stored.record.stream == *stream);
+        Ok(last.map(|stored| stored.record.last_version()).unwrap_or_default())
+    }
+
+    fn list_streams(&self, _: &str, _: Option<&StreamId>, _: usize) -> Result<Vec<StreamInfo>, ReadError> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,170 @@
+//! A sound log with every kind of event, as the system writes it.
+
+use proto_events::call::{CallKind, CallOrigin, CancelStage, FailureClass, Recovery, Verdict};
+use proto_events::codec::AnyEvent;
+use proto_events::id::StreamId;
+use proto_events::model::LlmRole::{Assistant, System, User};
+use proto_events::model::TaskState::{
+    Canceled, Completed, Failed, InputRequired, Submitted, Unknown, Working,
+};
+use proto_events::model::{BudgetLimit, LimitUse};
+use proto_events::task::TaskEvent;
+
+use super::events::*;
+use super::log::Log;
+
+/// The model's action that asks another agent, and the arguments of the intent that carries it out.
+pub(crate) const WISH: &str = r#"{"type":"agent_call","agent":"peer","action":"infer","prompt":"hello"}"#;
+pub(crate) const DELEGATED: &str = r#"{"type":"agent_call","agent":"peer","action":"infer","prompt":"hello","task":{"id":"child","messages":[{"parts":[{"type":"infer","content":{"prompt":"hello"}}]}]}}"#;
+
+/// Returns the log.
+pub(crate) fn sound() -> Log {
+    let mut log = Log::default();
+    log.epoch(1);
+    let desk = StreamId::of_agent("desk").unwrap();
+    let programs = StreamId::of_system(0);
+    let first = revised(1, [1; 5], [Some("a"), Some("b"), Some("c"), Some("d"), Some("e")]);
+    log.append(vec![("revised", &desk, vec![first]), ("started", &programs, vec![started(1, 1)])]);
+    conversation(&mut log);
+    recovery(&mut log);
+    approvals(&mut log);
+    ends(&mut log);
+    other_tasks(&mut log);
+    log.epoch(2);
+    let second = revised(2, [1, 2, 1, 1, 1], [None, Some("B"), None, None, None]);
+    log.append(vec![("revised again", &desk, vec![second]), ("restarted", &programs, vec![started(2, 2)])]);
+    let crashed = task("crashed");
+    log.append(vec![("resent", &crashed, vec![sent("x1", 2, 2, "the process ended")])]);
+    let done = vec![succeeded("x1", 2), artifact("art_x", Some(0)), changed(Working, Completed)];
+    log.append(vec![("completed", &crashed, done)]);
+    log.append(vec![("stopped", &programs, vec![stopped(2)])]);
+    log
+}
+
+/// A task in a conversation: an inference, a call to a tool that keeps state, and its answer.
+fn conversation(log: &mut Log) {
+    let (task, session, pay) = (task("t"), session(), tool("pay"));
+    let begun = vec![submitted("t", Submitted), metadata("run_context"), changed(Submitted, Working)];
+    log.append(vec![("begun", &task, begun)]);
+    log.draft("begun").is_named = true;
+    let turn = vec![opened("s"), turn_started("turn 1", &task), system_prompt(System), said(User, None)];
+    let mut infer = intent("i1", "model", Recovery::Reissue, 1);
+    infer.prompt = Some(prompt(Some(&session)));
+    let asks = vec![requested(infer), sent("i1", 1, 1, "")];
+    log.append(vec![("turn", &session, turn), ("inferring", &task, asks)]);
+    let wishes = vec![said(Assistant, Some("c1"))];
+    let approval = approval(asked("a1", "c1", "pay", json(r#"{"euros": 5}"#)));
+    log.append(vec![("reply", &session, wishes), ("inferred", &task, vec![succeeded("i1", 1), approval])]);
+    let mut paying = intent("c1", "pay", Recovery::Manual, 1);
+    paying.approval = Some("a1".to_owned());
+    paying.origin =
+        CallOrigin { run: 1, step: 1, infer_call: Some("i1".to_owned()), ..CallOrigin::default() };
+    let paying = vec![decided("a1", true), requested(paying), sent("c1", 1, 1, "")];
+    log.append(vec![("paying", &task, paying)]);
+    log.append(vec![
+        ("answer", &session, vec![said(User, Some("c1"))]),
+        ("put", &pay, vec![put(&task, "c1", "ledger"), put(&task, "c1", "draft")]),
+        ("paid", &task, vec![succeeded("c1", 1)]),
+    ]);
+    let again = vec![requested(intent("c2", "pay", Recovery::Manual, 1)), sent("c2", 1, 1, "")];
+    log.append(vec![("paying again", &task, again)]);
+    log.append(vec![
+        ("deleted", &pay, vec![deleted(&task, "c2", "draft")]),
+        ("paid again", &task, vec![succeeded("c2", 1)]),
+    ]);
+}
+
+/// Calls whose attempts are lost, in each mode.
+fn recovery(log: &mut Log) {
+    let task = task("t");
+    let book = intent("r1", "book", Recovery::Reconcile, 1);
+    log.append(vec![("booking", &task, vec![requested(book), sent("r1", 1, 1, "")])]);
+    log.append(vec![("overdue", &task, vec![timed_out("r1", 1)])]);
+    log.append(vec![("booked", &task, vec![verdict("r1", 1, landed(), false), succeeded("r1", 1)])]);
+    let mut send = intent("d1", "send", Recovery::Idempotent, 1);
+    send.window_ms = Some(60_000);
+    log.append(vec![("sending", &task, vec![requested(send), sent("d1", 1, 1, "")])]);
+    log.append(vec![("sending again", &task, vec![sent("d1", 2, 1, "unreachable")])]);
+    log.append(vec![("late", &task, vec![late("d1", 1), succeeded("d1", 2)])]);
+    let flaky = intent("f1", "read", Recovery::ReadOnly, 1);
+    log.append(vec![("trying", &task, vec![requested(flaky), sent("f1", 1, 1, "")])]);
+    log.append(vec![("retrying", &task, vec![retried("f1", 1, FAR)])]);
+    log.append(vec![("tried again", &task, vec![sent("f1", 2, 1, "no"), succeeded("f1", 2)])]);
+    let probed = intent("r2", "book", Recovery::Reconcile, 1);
+    log.append(vec![("probing", &task, vec![requested(probed), sent("r2", 1, 1, "")])]);
+    let no = verdict("r2", 1, Verdict::DidNotHappen, false);
+    log.append(vec![("not booked", &task, vec![no, sent("r2", 2, 1, "it had no effect")])]);
+    let unclear = verdict("r2", 2, Verdict::Inconclusive("lost".to_owned()), false);
+    log.append(vec![("unclear", &task, vec![unclear, unknown("r2", 2)])]);
+    log.append(vec![("abandoned", &task, vec![abandoned("r2")])]);
+    let read = intent("q1", "read", Recovery::ReadOnly, 1);
+    log.append(vec![("reading", &task, vec![requested(read), failed("q1", 0, FailureClass::BeforeEffect)])]);
+}
+
+/// Approvals: one denied, one for a call to another agent.
+fn approvals(log: &mut Log) {
+    let task = task("t");
+    let wipe = approval(asked("a2", "c3", "wipe", json("{}")));
+    log.append(vec![("wiping", &task, vec![wipe])]);
+    log.append(vec![("denied", &task, vec![decided("a2", false)])]);
+    let wish = approval(asked("a3", "p0", "peer", json(WISH)));
+    log.append(vec![("wishing", &task, vec![wish])]);
+    let mut delegate = intent("p1", "peer", Recovery::Idempotent, 1);
+    (delegate.kind, delegate.args) = (CallKind::Delegate, json(DELEGATED));
+    delegate.approval = Some("a3".to_owned());
+    let delegating = vec![decided("a3", true), requested(delegate), sent("p1", 1, 1, "")];
+    log.append(vec![("delegating", &task, delegating)]);
+    log.append(vec![("delegated", &task, vec![failed("p1", 1, FailureClass::Rejected)])]);
+}
+
+/// A task that waits for a person, goes on, and is canceled with a call in flight.
+fn ends(log: &mut Log) {
+    let (task, session) = (task("t"), session());
+    let waits = vec![artifact("art_1", Some(0)), changed(Working, InputRequired), message("which?")];
+    log.append(vec![("committed", &session, vec![turn_committed("turn 1")]), ("waiting", &task, waits)]);
+    let again = vec![message("this"), posted_again("t2"), metadata("more"), changed(InputRequired, Working)];
+    log.append(vec![("again", &task, again)]);
+    log.draft("again").is_named = true;
+    let turn = vec![turn_started("turn 2", &task), said(User, None)];
+    let fire = vec![requested(intent("m1", "fire", Recovery::Manual, 2)), sent("m1", 1, 1, "")];
+    log.append(vec![("second turn", &session, turn), ("firing", &task, fire)]);
+    log.append(vec![("queued", &task, vec![requested(intent("q2", "read", Recovery::ReadOnly, 2))])]);
+    let end = vec![
+        cancel_requested(),
+        unknown("m1", 1),
+        canceled("q2", CancelStage::Requested),
+        metadata("cancel_reason"),
+        changed(Working, Canceled),
+    ];
+    log.append(vec![("aborted", &session, vec![turn_aborted("turn 2")]), ("canceled", &task, end)]);
+    log.draft("canceled").is_named = true;
+    log.append(vec![("evidence", &task, vec![late("m1", 1)])]);
+    log.append(vec![("settled", &task, vec![verdict("m1", 1, landed(), true)])]);
+    log.append(vec![("remark", &task, vec![message("thanks"), metadata("seen")])]);
+    log.draft("remark").is_named = true;
+}
+
+/// Tasks of other kinds: posted as over, failed over its budget, without a conversation, cut off by a crash.
+fn other_tasks(log: &mut Log) {
+    let (over, unsure, poor) = (task("over"), task("unsure"), task("poor"));
+    log.append(vec![("posted over", &over, vec![submitted("over", Completed)])]);
+    log.append(vec![("unsure", &unsure, vec![submitted("unsure", Unknown)])]);
+    log.append(vec![("poor", &poor, vec![submitted("poor", Submitted), changed(Submitted, Working)])]);
+    let budget = Some(LimitUse { limit: BudgetLimit::Steps, used: 3.0, allowed: 2.0 });
+    let failed = AnyEvent::Task(TaskEvent::StateChanged { from: Working, to: Failed, budget });
+    log.append(vec![("failed", &poor, vec![failed, metadata("error")])]);
+    let plain = task("plain");
+    let asks = vec![submitted("plain", Submitted), changed(Submitted, Working), said_in_task(User, None)];
+    log.append(vec![("plain", &plain, asks)]);
+    let mut infer = intent("n1", "model", Recovery::Reissue, 1);
+    infer.prompt = Some(prompt(None));
+    log.append(vec![("plain infers", &plain, vec![requested(infer), sent("n1", 1, 1, "")])]);
+    let told = vec![succeeded("n1", 1), said_in_task(Assistant, Some("o1")), said_in_task(User, Some("o1"))];
+    log.append(vec![("plain told", &plain, told)]);
+    log.append(vec![("plain ends", &plain, vec![changed(Working, Completed), message("bye")])]);
+    let crashed = task("crashed");
+    let begun = vec![submitted("crashed", Submitted), changed(Submitted, Working)];
+    log.append(vec![("crashing", &crashed, begun)]);
+    let read = vec![requested(intent("x1", "read", Recovery::ReadOnly, 1)), sent("x1", 1, 1, "")];
+    log.append(vec![("cut off", &crashed, read)]);
+}
