@@ -102,7 +102,7 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("a scheduled retry after the deadline", ("retrying", 0), "was to be sent again after its deadline", |log| change(log, "trying", 0, |call| call.deadline = Some(FAR))),
     ("a scheduled retry that is due before the failure", ("retrying", 0), "was to be sent again at", |log| *log.event("retrying", 0) = retried("f1", 1, Timestamp(0))),
     ("a scheduled retry after an attempt that was never sent", ("retrying", 0), "attempt 2 failed, but was never sent", |log| *log.event("retrying", 0) = retried("f1", 2, FAR)),
-    ("a success of a call that waits for its retry", ("tried again", 0), "succeeded, but it is retry-scheduled", |log| { log.draft("tried again").events.remove(0); }),
+    ("a timeout of a call that waits for its retry", ("tried again", 0), "timed out, but it is retry-scheduled", |log| *log.event("tried again", 0) = timed_out("f1", 1)),
     ("an attempt after the outcome", ("sent late", 0), "was sent again after its outcome (succeeded", |log| log.add_after("paid", "sent late", vec![sent("c1", 2, 1, "again")])),
     // Outcomes.
     ("a success without an intent", ("paid", 0), "succeeded without an intent", |log| { log.insert("paid", 0, succeeded("c9", 1)); }),
