@@ -101,18 +101,18 @@ fn a_second_process_is_told_who_holds_the_log() {
 #[test]
 fn a_folder_that_is_no_log_or_of_another_format_is_refused_untouched() {
     let place = Place::new();
-    for (folder, file, content, word) in [
-        ("photos", "precious.txt", "mine", "not a taskreel log"),
-        ("newer", "taskreel.format", "taskreel log\nformat 3\ndurability strict\n", "format 3"),
-        ("older", "taskreel.format", "taskreel log\nformat 1\ndurability strict\n", "build that wrote it"),
+    for (folder, file, content, word, code) in [
+        ("photos", "precious.txt", "mine", "not a taskreel log", 5),
+        ("newer", "taskreel.format", "taskreel log\nformat 3\ndurability strict\n", "format 3", 7),
+        ("older", "taskreel.format", "taskreel log\nformat 1\ndurability strict\n", "build that wrote it", 5),
     ] {
         std::fs::create_dir(place.path().join(folder)).unwrap();
         std::fs::write(place.path().join(folder).join(file), content).unwrap();
         let before = place.files(folder);
         for command in ["ls", "demo", "verify"] {
-            place.run(&format!("{command} --data-dir {folder}")).ended(5).told(&[folder, word]);
+            place.run(&format!("{command} --data-dir {folder}")).ended(code).told(&[folder, word]);
         }
-        place.run_tasks(TASKS, &format!("--data-dir {folder}")).ended(5).told(&[word]);
+        place.run_tasks(TASKS, &format!("--data-dir {folder}")).ended(code).told(&[word]);
         assert_eq!(place.files(folder), before);
     }
 }

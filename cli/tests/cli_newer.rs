@@ -3,6 +3,7 @@
 
 #![allow(
     clippy::unwrap_used,
+    clippy::indexing_slicing,
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]
 

@@ -18,7 +18,7 @@ use taskreel_log::audit::{Verified, verify};
 
 use log::Log;
 
-/// What is forged, the record and event that must be found, words of the finding, and the change.
+/// A forgery: its name, the record and event that must be found, words of the finding, and the change.
 type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
 
 fn all() -> impl Iterator<Item = &'static Forgery> {

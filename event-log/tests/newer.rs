@@ -1,4 +1,4 @@
-//! What a newer release wrote is not called damaged: events of kinds and schema versions to come, and header fields
+//! The work of a newer release is not called damaged: events of kinds and schema versions to come, and header fields
 //! that a reader must understand, have a class of error of their own.
 #![cfg(feature = "testing")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]

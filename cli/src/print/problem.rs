@@ -109,6 +109,14 @@ impl Problem {
     /// A log that cannot be opened.
     pub(crate) fn open(error: &OpenError, dir: &Path) -> Self {
         let what = format!("cannot open the log in {}", dir.display());
+        if let Some(why) = newer(error) {
+            return Self::new(
+                EXIT_NEWER,
+                what,
+                why,
+                "use the release of taskreel that wrote it, or a newer one",
+            );
+        }
         let (code, why, hint) = match error {
             OpenError::NotALog { why, .. } => (
                 EXIT_LOG,
@@ -120,29 +128,12 @@ impl Problem {
                 "it is not empty; nothing in it was changed".to_owned(),
                 "a log is imported into a new or an empty directory: choose one with --data-dir".to_owned(),
             ),
-            OpenError::Newer { what, .. } => (
-                EXIT_NEWER,
-                format!("a newer release wrote a part of it: {what}; nothing is damaged"),
-                "use the release of taskreel that wrote it, or a newer one".to_owned(),
-            ),
-            OpenError::NewerFormat { found, known, .. } => (
-                EXIT_NEWER,
-                format!(
-                    "it has format {found}, but this program reads format {known}; nothing in it was changed"
-                ),
-                "use the release of taskreel that wrote it, or a newer one".to_owned(),
-            ),
             OpenError::OlderFormat { found, known, .. } => (
                 EXIT_LOG,
                 format!(
                     "its format {found} is older than {known} and is not converted; nothing in it was changed"
                 ),
                 "read it with the build that wrote it, and use another directory with --data-dir".to_owned(),
-            ),
-            OpenError::UnknownDurability { found, .. } => (
-                EXIT_NEWER,
-                format!("it was created with durability `{found}`, which this program does not know"),
-                "use the release of taskreel that created it, or a newer one".to_owned(),
             ),
             OpenError::OtherDurability { found, asked, .. } => (
                 EXIT_USAGE,
@@ -269,6 +260,22 @@ fn after_refusal(kind: io::ErrorKind) -> &'static str {
             "free some space on the disk, then run the same command again: acknowledged events are kept"
         }
         _ => "check that the directory can be read and written",
+    }
+}
+
+/// Returns the reason why this release cannot open a log that a newer one wrote; `None` for any other error.
+fn newer(error: &OpenError) -> Option<String> {
+    match error {
+        OpenError::Newer { what, .. } => {
+            Some(format!("a newer release wrote a part of it: {what}; nothing is damaged"))
+        }
+        OpenError::NewerFormat { found, known, .. } => Some(format!(
+            "it has format {found}, but this program reads format {known}; nothing in it was changed"
+        )),
+        OpenError::UnknownDurability { found, .. } => {
+            Some(format!("it was created with durability `{found}`, which this program does not know"))
+        }
+        _ => None,
     }
 }
 

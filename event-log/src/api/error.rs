@@ -91,7 +91,7 @@ pub enum ReadError {
     /// A newer release wrote what this program cannot read. Nothing is damaged.
     #[error("the log was written by a newer release{}: {what}; use that release, since nothing is damaged", location(.stream.as_ref(), *.version, *.position))]
     Newer {
-        /// What this program does not know.
+        /// The part that this program does not know.
         what: String,
         /// The stream, where known.
         stream: Option<StreamId>,
@@ -188,7 +188,7 @@ pub enum OpenError {
     Newer {
         /// The path.
         path: PathBuf,
-        /// What this program does not know.
+        /// The part that this program does not know.
         what: String,
     },
     /// The log was written by a release before the first stable format. It was not touched.

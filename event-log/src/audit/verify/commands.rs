@@ -20,7 +20,7 @@ pub(crate) struct CommandsCheck {
     record: InRecord,
 }
 
-/// What the open record holds so far.
+/// The kinds of events that the open record holds so far.
 #[derive(Default)]
 struct InRecord {
     /// An event that only a caller's command leads to.

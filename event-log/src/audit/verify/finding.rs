@@ -4,6 +4,8 @@ use std::fmt;
 
 use proto_events::id::{Position, StreamId, Version};
 
+use crate::api::record::StoredRecord;
+
 /// The kind of fault that a finding reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -95,4 +97,23 @@ pub struct Finding {
     pub position: Option<Position>,
     /// The fault in words.
     pub what: String,
+}
+
+impl Finding {
+    /// Returns a finding at a version of a record.
+    pub(crate) fn at(stored: &StoredRecord, version: u64, kind: FindingKind, what: String) -> Self {
+        Self {
+            kind,
+            stream: Some(stored.record.stream.clone()),
+            version: Some(Version(version)),
+            position: Some(position_of(stored, version)),
+            what,
+        }
+    }
+}
+
+/// Returns the position of a version of a record.
+pub(crate) fn position_of(stored: &StoredRecord, version: u64) -> Position {
+    let before = version.saturating_sub(stored.record.first_version.0);
+    Position(stored.position.0.saturating_add(before))
 }

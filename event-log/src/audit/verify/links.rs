@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::codec::AnyEvent;
-use proto_events::id::{Category, Digest, Position, StreamId, Version};
+use proto_events::id::{Category, Digest, Position, StreamId};
 use proto_events::session::SessionEvent;
 use proto_events::system::SystemEvent;
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
-use crate::audit::verify::finding::{Finding, FindingKind};
+use crate::audit::verify::finding::{Finding, FindingKind, position_of};
 use crate::audit::verify::stream::{ReadEvent, StreamCheck};
 
 /// The streams read so far.
@@ -51,12 +51,12 @@ impl LinksCheck {
         self.set_id = record.set_id;
         if self.started != 0 && record.epoch > self.started && self.unstarted.is_none() {
             let what = format!("it is of epoch {}, but no program had begun that epoch", record.epoch);
-            let finding = found(stored, record.first_version.0, FindingKind::Append, what);
+            let finding = Finding::at(stored, record.first_version.0, FindingKind::Append, what);
             self.unstarted = Some((record.epoch, finding));
         }
         for read in events {
             let Ok(event) = &read.event else { continue };
-            let finding = |kind: FindingKind, what: String| found(stored, read.version, kind, what);
+            let finding = |kind: FindingKind, what: String| Finding::at(stored, read.version, kind, what);
             match event {
                 AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => {
                     findings.extend(self.key(stored, read.version, request));
@@ -127,11 +127,11 @@ impl LinksCheck {
             format!("call `{id}` has no idempotency key")
         } else {
             let short = Digest::of(key.as_bytes()).0.first_chunk().copied().unwrap_or_default();
-            let here = position(stored, version);
+            let here = position_of(stored, version);
             let other = self.keys.insert(short, here)?;
             format!("call `{id}` has the idempotency key of the call at position {other}")
         };
-        Some(found(stored, version, FindingKind::Call, what))
+        Some(Finding::at(stored, version, FindingKind::Call, what))
     }
 
     /// Takes a call's success: the writes in its append that name it are its own, if it is a call of the tool that
@@ -168,20 +168,4 @@ fn unknown_prompt(
     let open = check.unanswered()?;
     let what = format!("call `{id}` was intended while the tool call `{open}` of {named} has no answer");
     Some((FindingKind::Turn, what))
-}
-
-fn position(stored: &StoredRecord, version: u64) -> Position {
-    let before = version.saturating_sub(stored.record.first_version.0);
-    Position(stored.position.0.saturating_add(before))
-}
-
-/// A finding at a version of a record.
-pub(crate) fn found(stored: &StoredRecord, version: u64, kind: FindingKind, what: String) -> Finding {
-    Finding {
-        kind,
-        stream: Some(stored.record.stream.clone()),
-        version: Some(Version(version)),
-        position: Some(position(stored, version)),
-        what,
-    }
 }

@@ -8,7 +8,6 @@ use proto_events::model::TaskState;
 use crate::api::record::StoredRecord;
 use crate::audit::verify::definitions::{AgentCheck, SystemCheck};
 use crate::audit::verify::finding::{Finding, FindingKind};
-use crate::audit::verify::links::found;
 use crate::audit::verify::session::SessionCheck;
 use crate::audit::verify::task::{EventPlace, FaultAt, TaskCheck};
 use crate::audit::verify::tool::ToolCheck;
@@ -45,7 +44,7 @@ enum Rules {
 pub(crate) struct StreamCheck {
     version: u64,
     last_hash: Digest,
-    /// None until the first event that could be decoded.
+    /// The rules; `None` until the first event that could be decoded.
     rules: Option<Rules>,
     /// Whether a newer release wrote an event: what follows from it is not known, so that no rule is asked from then
     /// on.
@@ -124,7 +123,7 @@ impl StreamCheck {
         }
         self.version = record.last_version().0;
         self.last_hash = stored.hash;
-        faults.into_iter().map(|(version, kind, what)| found(stored, version, kind, what)).collect()
+        faults.into_iter().map(|(version, kind, what)| Finding::at(stored, version, kind, what)).collect()
     }
 
     fn event(&mut self, stored: &StoredRecord, version: u64, event: &AnyEvent, faults: &mut Vec<FaultAt>) {

@@ -26,7 +26,7 @@ pub(crate) struct EventPlace<'a> {
     pub(crate) version: u64,
 }
 
-/// What the open record holds so far.
+/// The facts of the open record that rules about a whole record need.
 #[derive(Default)]
 struct InRecord {
     /// The number of messages and artifacts.
