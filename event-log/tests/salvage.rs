@@ -18,7 +18,7 @@ use store_support::{all, append, quick_dir};
 use taskreel_log::api::{EventReader as _, EventStore as _, StoredRecord};
 use taskreel_log::doctor::{Gap, SalvageError, salvage};
 use taskreel_log::jsonl::JsonLines;
-use taskreel_log::sled::{SledOptions, SledStore, log_header};
+use taskreel_log::sled::{SledStore, log_header};
 use taskreel_log::testing::conformance::{Author, stream};
 
 /// Makes a log of several segments and lives, with bodies in chunks, and returns its records.
@@ -121,21 +121,38 @@ fn the_error_of_opening_names_the_last_sound_record_before_the_damage() {
         append(&store, author.one(&stream("only"), &[n; 5_000]));
     }
     store.close().unwrap();
-    let mut db = fs::read(dir.join("db")).unwrap();
-    let body = [11_u8; 5_000];
-    let at = db.windows(body.len()).position(|piece| piece == body).unwrap();
-    db[at + 9] ^= 1;
-    fs::write(dir.join("db"), db).unwrap();
-    // With its snapshot the database does not read that part again; without, the guard finds it.
-    for with_snapshot in [true, false] {
-        if !with_snapshot {
-            for (path, _) in contents(&dir).iter().filter(|(path, _)| path.contains("snap.")) {
-                fs::remove_file(path).unwrap();
-            }
+    let expected = |position: u64| {
+        format!(
+            "the last sound record before it is version {position} of task-agent/only (position {position})"
+        )
+    };
+    let damaged = |how: &dyn Fn(&Path), position: u64| {
+        let copy = root.path().join(format!("damaged-{position}"));
+        fs::create_dir(&copy).unwrap();
+        for (path, content) in contents(&dir) {
+            fs::write(copy.join(Path::new(&path).file_name().unwrap()), content).unwrap();
         }
-        let refused = SledStore::open_with(&dir, SledOptions { create: false, ..SledOptions::default() });
-        let told = refused.unwrap_err().to_string();
-        let expected = "the last sound record before it is version 11 of task-agent/only (position 11)";
-        assert!(told.contains(expected), "{with_snapshot}: {told}");
-    }
+        how(&copy);
+        let told = SledStore::open(&copy).unwrap_err().to_string();
+        assert!(told.contains(&expected(position)), "{told}");
+    };
+    // A bit that the guard finds before the database opens.
+    let flip = |dir: &Path| {
+        let mut db = fs::read(dir.join("db")).unwrap();
+        let body = [11_u8; 5_000];
+        let at = db.windows(body.len()).position(|piece| piece == body).unwrap();
+        db[at + 9] ^= 1;
+        fs::write(dir.join("db"), db).unwrap();
+    };
+    damaged(&flip, 11);
+    // A value that the scan misses in a whole database.
+    let remove = |dir: &Path| {
+        let db = sled::Config::new().path(dir).segment_size(4 * 1024 * 1024).open().unwrap();
+        let key = [&7_u64.to_be_bytes()[..], &[0]].concat();
+        assert!(db.open_tree("log").unwrap().remove(key).unwrap().is_some());
+        db.flush().unwrap();
+        drop(db);
+        fs::File::open(dir.join("db")).unwrap().lock().unwrap();
+    };
+    damaged(&remove, 7);
 }
