@@ -60,9 +60,6 @@ fn begin(
         let text = notes::unknown_tool(name, &question.agent.tools.names());
         return tell(question, &call_id, &origin, text);
     };
-    if let Some(end) = over_budget(question, origin.part, About::ToolCall) {
-        return end;
-    }
     let spec = registered.spec();
     let args = match spec.check(args) {
         Ok(args) => args,
@@ -71,6 +68,10 @@ fn begin(
             return tell(question, &call_id, &origin, text);
         }
     };
+    // A call that cannot be made uses nothing of the budget, as in 0.8.3.
+    if let Some(end) = over_budget(question, origin.part, About::ToolCall) {
+        return end;
+    }
     let wanted = PermissionRequest {
         name,
         needs: spec.policy.get_capabilities(),
