@@ -19,6 +19,8 @@ use crate::error::Error;
 use crate::limits::{DROP_WITHIN, SUPERVISOR_MAILBOX};
 use crate::system::running::{Actors, Running};
 use crate::system::starts::record_stop;
+#[cfg(feature = "mcp")]
+use crate::tools::mcp::servers::McpServers;
 
 /// A running system over one log. Cheap to clone; all clones are the same system.
 ///
@@ -48,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) changing: tokio::sync::Mutex<Phase>,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: McpServers,
 }
 
 /// A call that a shutdown interrupted, see [`System::shutdown_within`].
