@@ -347,6 +347,7 @@ impl Builder {
             live_actors: self.live_actors,
             unresolved: Arc::default(),
             live: Arc::default(),
+            stuck: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "testing")]
             observed: self.observed,

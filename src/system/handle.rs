@@ -191,6 +191,13 @@ impl System {
         Ok(self.count_live().await?.0)
     }
 
+    /// Returns the number of calls that were given up (canceled, or past their time limit) and go on all the same,
+    /// because their work cannot be stopped: a function that is not async, or code that blocks its thread. Each
+    /// keeps a thread; a spare takes the place of its permit, as many as the limit of concurrent calls allows.
+    pub fn stuck_calls(&self) -> usize {
+        self.inner.running().parts.stuck.load(Ordering::Relaxed)
+    }
+
     /// Returns the number of live sessions: a task has the turn or waits for it, or had it a moment ago.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::actors::shared::permits::CallPermit;
+use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
@@ -129,6 +129,8 @@ pub(crate) enum TaskOp {
     Probed { call_id: String, attempt: u32, verdict: Verdict },
     /// Take a permit for a concurrent call.
     PermitGranted { call_id: String, permit: CallPermit },
+    /// Stop waiting for a permit: the call's deadline has come.
+    PermitLate { call_id: String },
     /// Apply a person's decision about a call whose outcome is unknown.
     ResolveCall { call_id: String, resolution: CallResolution, by: Principal },
     /// Note the approval handler's verdict.
@@ -180,6 +182,7 @@ impl TaskOp {
             Self::Outcome { .. }
             | Self::Probed { .. }
             | Self::PermitGranted { .. }
+            | Self::PermitLate { .. }
             | Self::Answered { .. }
             | Self::TurnGranted { .. }
             | Self::TurnRefused { .. }
@@ -288,7 +291,7 @@ pub(crate) struct Order {
     pub(crate) attempt: u32,
     pub(crate) delay_ms: u64,
     /// The permit of the call, held as long as its work continues.
-    pub(crate) permit: Option<CallPermit>,
+    pub(crate) permit: Option<AttemptPermit>,
     /// The request of an inference; `None` for a tool.
     pub(crate) infer: Option<InferRequest>,
     /// The span in which the attempt is carried out.

@@ -173,7 +173,7 @@ impl TaskCore {
         content: Option<&[u8]>,
     ) -> Result<(), Error> {
         // A permit is held by the actor and not in the log: each grant counts, even after an earlier one.
-        let always = matches!(op, TaskOp::PermitGranted { .. });
+        let always = matches!(op, TaskOp::PermitGranted { .. } | TaskOp::PermitLate { .. });
         if always || !self.was_answered(shared, metadata, content).await? {
             self.decide_with_tool_writes(shared, op.clone(), metadata).await?;
         }

@@ -18,8 +18,8 @@ pub(crate) enum Effect {
     Recall(Recall),
     /// Ask a tool whether an attempt took effect.
     Probe(Box<ProbeOrder>),
-    /// Wait for a permit for a concurrent call.
-    AwaitPermit { call_id: String, target: String },
+    /// Wait for a permit for a concurrent call, at most until its deadline.
+    AwaitPermit { call_id: String, target: String, deadline: Option<Timestamp> },
     /// Ask the approval handler.
     AskApprover(Box<ApprovalRequest>),
     /// Stop asking: the approval is decided.

@@ -74,6 +74,11 @@ impl TaskCore {
                 self.hold_permit(call_id, permit);
                 Ok(())
             }
+            // Planning fails the call, or waits on if the clock was set back.
+            TaskOp::PermitLate { call_id } => {
+                self.outside.known.awaiting_permit.remove(&call_id);
+                Ok(())
+            }
             TaskOp::ResolveCall { call_id, resolution, by } => {
                 self.resolve_call(shared, &call_id, &resolution, by, metadata)
             }
