@@ -162,7 +162,9 @@ mod tests {
 
     fn secrets(all: &[&str]) -> Secrets {
         let mut secrets = Secrets::default();
-        all.iter().for_each(|secret| secrets.add(secret));
+        for secret in all {
+            secrets.add(secret);
+        }
         secrets
     }
 

@@ -56,7 +56,7 @@ impl Fold {
             let origin = &call.request.origin;
             call.request.kind == CallKind::Infer && (origin.run, origin.part) == (runs, part)
         };
-        let inference = self.task.calls().iter().filter(of_part).last()?;
+        let inference = self.task.calls().iter().rfind(of_part)?;
         let id = inference.request.call_id.as_str();
         let called =
             self.task.calls().iter().any(|call| call.request.origin.infer_call.as_deref() == Some(id));

@@ -131,7 +131,9 @@ impl McpServers {
                 Some(Ok(listed)) => {
                     let Admission { tools, left_out } = admit(&entry.connection, listed, known);
                     entry.listed(tools.iter().map(|tool| tool.spec().name.clone()).collect(), left_out);
-                    tools.into_iter().for_each(|tool| known.register(tool));
+                    for tool in tools {
+                        known.register(tool);
+                    }
                 }
                 Some(Err(error)) => {
                     entry.failed(error);
