@@ -16,13 +16,13 @@ use crate::tools::registry::Tools;
 pub struct McpServerStatus {
     /// The server's name.
     pub name: String,
-    /// Whether its tools are known.
+    /// The state of the server: whether its tools are known.
     pub state: McpServerState,
     /// The tools that it lists, or that a policy names, and that are not used.
     pub left_out: Vec<McpToolLeftOut>,
 }
 
-/// Whether the tools of an MCP server are known.
+/// The state of an MCP server: whether its tools are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum McpServerState {
