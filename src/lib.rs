@@ -109,7 +109,11 @@ pub mod tool {
     pub use crate::tools::future::BoxFuture;
     pub use crate::tools::into_tool::{DynTool, IntoTool, IntoToolError, ToolParts};
     #[cfg(feature = "mcp")]
-    pub use crate::tools::mcp::server::McpServer;
+    pub use crate::tools::mcp::{
+        admission::McpToolLeftOut,
+        server::McpServer,
+        servers::{McpServerState, McpServerStatus},
+    };
     pub use crate::tools::policy::ToolPolicy;
     pub use crate::tools::registry::ToolSpec;
     pub use crate::tools::state::ToolState;

@@ -114,6 +114,24 @@ pub const UNRESOLVED_APPENDS_MAX: usize = WRITER_QUEUE_APPENDS + GROUP_APPENDS;
 /// is abandoned, as by a process that died.
 pub const HALT_WITHIN: Duration = Duration::from_secs(5);
 
-/// Longest wait for an MCP server to start and to list its tools: a server that is first fetched from a
-/// registry is slow.
+/// Longest wait for an MCP server to start and to answer: a server that is first fetched from a registry is slow.
 pub const MCP_CONNECT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Longest wait for an MCP server to list its tools, in all pages together: the server answers already.
+pub const MCP_LIST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pages of one MCP server's tool list: a list without an end is not read.
+pub const MCP_LIST_PAGES_MAX: usize = 100;
+
+/// Tools of one MCP server. A server that lists more is not used: each tool costs tokens in every prompt.
+pub const MCP_LIST_TOOLS_MAX: usize = 1_000;
+
+/// Longest wait of a start for an MCP server, unless the server's description says otherwise. The server's tools
+/// join later.
+pub const MCP_START_WAIT: Duration = Duration::from_secs(10);
+
+/// First wait before an MCP server that could not be used is tried again. It doubles each time.
+pub const MCP_RETRY_FIRST: Duration = Duration::from_secs(1);
+
+/// Longest wait before an MCP server that could not be used is tried again.
+pub const MCP_RETRY_MAX: Duration = Duration::from_secs(60);

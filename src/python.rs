@@ -37,7 +37,8 @@ pub fn python_json(value: &Value) -> String {
     out
 }
 
-/// Formats as `json.dumps(value, sort_keys=True)`: equal values have equal texts.
+/// Formats as `json.dumps(value, sort_keys=True)` with floats as Python prints them: equal values have equal
+/// texts.
 pub(crate) fn python_json_sorted(value: &Value) -> String {
     let mut out = String::new();
     write_json(&mut out, value, true);
@@ -48,6 +49,9 @@ fn write_json(out: &mut String, value: &Value, sorted: bool) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
+        Value::Number(number) if sorted && is_float(number) => {
+            out.push_str(&float_repr(number.as_str().parse().unwrap_or(f64::NAN)));
+        }
         Value::Number(number) => out.push_str(number.as_str()),
         Value::String(text) => write_json_str(out, text),
         Value::Array(items) => {
@@ -170,6 +174,10 @@ mod tests {
             r#"{"b": [1.0, 1180591620717411303424], "a": "\u00e9\ud83d\ude00\u0001\u007f\"", "e": {}}"#
         );
         assert!(python_json_sorted(&value).starts_with(r#"{"a": "#));
+        let sorted = |text| python_json_sorted(&parsed(text));
+        assert_eq!(sorted("[3.0e0,1E5,1.50,1,-0.0]"), sorted("[3.0,100000.0,1.5,1,-0e0]"));
+        assert_ne!(sorted("[1]"), sorted("[1.0]"));
+        assert_ne!(sorted("[1e999]"), sorted("[-1e999]"));
     }
 
     #[test]

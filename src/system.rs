@@ -9,12 +9,15 @@
 //! | `calls_runtime` | the runtime of tools and models |
 //! | `starts` | the records of starts and ends, with the agent's definition |
 //! | `operator` | decisions of a person while no system has the log open |
-//! | `tools`, `peer` | the tools of a system; a system as another agent |
+//! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
+//! | `peer` | a system as another agent |
 
 pub(crate) mod builder;
 pub(crate) mod calls_runtime;
 pub(crate) mod handle;
 pub(crate) mod handles;
+#[cfg(feature = "mcp")]
+pub(crate) mod mcp;
 pub(crate) mod operator;
 pub(crate) mod peer;
 pub(crate) mod reopen;

@@ -22,11 +22,11 @@ impl Limited {
 }
 
 impl InferBackend for Limited {
-    fn backend(&self) -> &str {
+    fn backend(&self) -> &'static str {
         "limited"
     }
 
-    fn model(&self) -> &str {
+    fn model(&self) -> &'static str {
         "m"
     }
 

@@ -331,6 +331,35 @@ async fn a_key_is_sent_and_never_comes_out_again() {
 }
 
 #[tokio::test]
+async fn a_key_that_comes_in_two_pieces_is_not_heard() {
+    let key = "sk-very-secret-1";
+    let text = said(&format!("your key is {key}, and sk-"));
+    let (left, right) = text.split_at(text.find("secret-1").unwrap());
+    let server = ModelServer::start([streamed(&[left, right])]).await;
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let listener = Arc::clone(&heard);
+    let deltas = Deltas::to(Arc::new(move |piece: &str| listener.lock().unwrap().push(piece.to_owned())));
+    let model = OpenAiCompatible::new(server.url(), "m").api_key(key);
+    let reply = model.infer(InferRequest { deltas, ..request() }).await.unwrap();
+    let heard = heard.lock().unwrap().clone();
+    assert_eq!(heard.concat(), text.replace(key, "[REDACTED]"));
+    assert_eq!(heard.concat(), reply.content);
+    assert!(heard.len() > 1, "what cannot be a secret is not held back: {heard:?}");
+}
+
+#[tokio::test]
+async fn a_key_at_the_cut_of_an_error_text_is_left_out() {
+    let key = "sk-very-secret-1";
+    for before in 1_980..2_001 {
+        let body = format!("{}{key}{}", "x".repeat(before), "y".repeat(9));
+        let head = format!("HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\n\r\n", body.len());
+        let server = ModelServer::start([vec![Step::Send((head + &body).into_bytes())]]).await;
+        let error = OpenAiCompatible::new(server.url(), "m").api_key(key).infer(request()).await.unwrap_err();
+        assert!(!error.message.contains("sk-"), "{before}: {}", error.message);
+    }
+}
+
+#[tokio::test]
 async fn dropping_the_question_hangs_up() {
     let silent = [Step::Send([stream_head(), event(&piece("{"))].concat()), Step::Silence];
     let server = ModelServer::start([silent.to_vec()]).await;

@@ -84,19 +84,19 @@ fn asks(calls: &[(&str, u32)]) -> Scripted {
     Scripted::from_json(JsonText::from(script).as_str()).unwrap()
 }
 
-fn posted(budget: Value) -> PostedTask {
+fn posted(budget: &Value) -> PostedTask {
     let part = json!({"type": "infer", "content": json!({"prompt": "do it"})});
     let posted = json!({
         "id": "t",
         "messages": [json!({"id": "m", "role": "user", "parts": [part]})],
-        "metadata": json!({"session_id": "s", "run_context": json!({"run_id": "r", "budget": budget})}),
+        "metadata": json!({"session_id": "s", "run_context": json!({"run_id": "r", "budget": budget.clone()})}),
     });
     PostedTask::from_json(&JsonText::from(posted), &mut Ports::default()).unwrap()
 }
 
 async fn run(store: &MemoryStore, builder: Builder, budget: Value) -> TaskSnapshot {
     let system = builder.start().await.unwrap();
-    let task = system.submit(posted(budget)).await.unwrap();
+    let task = system.submit(posted(&budget)).await.unwrap();
     let end =
         tokio::time::timeout(Duration::from_secs(30), task.finished()).await.expect("the run ends").unwrap();
     assert_well_formed(store);
@@ -205,7 +205,7 @@ async fn a_call_that_waits_for_a_person_keeps_the_whole_reply_back_and_the_model
         .start()
         .await
         .unwrap();
-    let task = system.submit(posted(Value::Null)).await.unwrap();
+    let task = system.submit(posted(&Value::Null)).await.unwrap();
     let waits = task.finished().await.unwrap();
     assert_eq!((waits.state(), bench.made()), (TaskState::InputRequired, vec![]), "{}", waits.to_json());
     let approval = waits.task().awaited_approvals().next().unwrap().request.approval_id.clone();
@@ -229,7 +229,7 @@ async fn after_a_crash_in_the_middle_of_a_reply_the_calls_that_were_made_are_not
     let (store, bench) = (Arc::new(MemoryStore::new()), Bench { hangs: Some(2), ..Bench::default() });
     let script = asks(&[("pay", 1), ("pay", 2), ("pay", 3)]);
     let system = bench.system(&store, &script, 1).start().await.unwrap();
-    let task = system.submit(posted(Value::Null)).await.unwrap();
+    let task = system.submit(posted(&Value::Null)).await.unwrap();
     bench.hanging.notified().await;
     let store = Arc::new(store.reopened().unwrap());
     let after = Bench::default();

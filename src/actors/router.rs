@@ -16,7 +16,7 @@ pub(crate) mod watch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
@@ -75,6 +75,8 @@ pub(crate) struct Router {
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
     /// The number of attempts whose work has not ended, including interrupted ones.
     working: usize,
+    /// The number of attempts that were given up and go on.
+    stuck: Arc<AtomicUsize>,
     /// The number of other agents' tasks that are being canceled.
     recalls: usize,
     /// Whether nothing is sent and no outcome reported any more, as if the process had died.
@@ -96,6 +98,7 @@ impl Router {
             breakers: Breakers::default(),
             draining: Vec::new(),
             working: 0,
+            stuck: Arc::clone(&parts.stuck),
             recalls: 0,
             halted: false,
             halting: None,
@@ -124,7 +127,7 @@ impl Router {
     }
 
     /// Sends an attempt, unless its target's circuit is open.
-    fn begin(&mut self, key: &Key, order: Order, cancellation: Cancellation, ctx: &mut Context<Self>) {
+    fn begin(&mut self, key: &Key, mut order: Order, cancellation: Cancellation, ctx: &mut Context<Self>) {
         let (attempt, target) = (order.attempt, order.request.target.clone());
         if let Some((text, left)) =
             self.breakers.refuses(&target, &(key.clone(), attempt), self.ports.clock.now())
@@ -137,8 +140,8 @@ impl Router {
         let (is_tool, is_inference) = (order.request.kind == CallKind::Tool, order.infer.is_some());
         let tool = self.agent.tools.get(&target).filter(|_| is_tool);
         let can_be_dropped = tool.is_none_or(|tool| !tool.is_blocking());
-        let (bound, permit) = (Duration::from_millis(order.request.timeout_ms), order.permit.clone());
-        let began = Arc::new(AtomicBool::new(false));
+        let bound = Duration::from_millis(order.request.timeout_ms);
+        let (began, permit) = (Arc::new(AtomicBool::new(false)), order.permit.take());
         let span = spans::call(&order);
         let work = self.send_off(order, cancellation.clone(), Arc::clone(&began), &span);
         if let Some(known) = self.in_flight.get_mut(key) {
@@ -157,6 +160,7 @@ impl Router {
             grace: if is_inference { Duration::ZERO } else { CANCEL_GRACE },
             can_be_dropped,
             permit,
+            stuck: Arc::clone(&self.stuck),
             span,
             tell: ctx.address().recipient(),
         };

@@ -23,6 +23,17 @@ pub enum PolicyEffect {
     Deny,
 }
 
+impl PolicyEffect {
+    /// Returns Protolink's name of the effect.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::RequireApproval => "require_approval",
+            Self::Deny => "deny",
+        }
+    }
+}
+
 /// The decision about an action.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ruling {
@@ -137,8 +148,9 @@ impl CapabilityPolicy {
             .map(|name| Ok((name, self.effect_on(name, run)?)))
             .collect::<Result<Vec<_>, _>>()?;
         let Some(effect) = rulings.iter().map(|(_, effect)| *effect).max() else {
-            let reason = "Action declares no protected capabilities".to_owned();
-            return Ok(Ruling { effect: PolicyEffect::Allow, capabilities: Vec::new(), reason });
+            let (effect, capabilities) = (PolicyEffect::Allow, Vec::new());
+            let reason = reason(effect, &capabilities);
+            return Ok(Ruling { effect, capabilities, reason });
         };
         let with_it = rulings.iter().filter(|(_, its)| *its == effect);
         let capabilities: Vec<String> = with_it.map(|(name, _)| (*name).to_owned()).collect();
@@ -237,7 +249,11 @@ pub(crate) fn approval_required(capabilities: &[String]) -> String {
     format!("Approval required for capabilities: {}", capabilities.join(", "))
 }
 
-fn reason(effect: PolicyEffect, capabilities: &[String]) -> String {
+/// Returns the reason for a decision, in Protolink's words.
+pub(crate) fn reason(effect: PolicyEffect, capabilities: &[String]) -> String {
+    if capabilities.is_empty() && effect == PolicyEffect::Allow {
+        return "Action declares no protected capabilities".to_owned();
+    }
     let names = capabilities.join(", ");
     match effect {
         PolicyEffect::Allow => format!("Allowed capabilities: {names}"),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proto_events::call::{CallKind, CallRequested};
+use proto_events::id::check_id;
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::BudgetScope;
 
@@ -56,6 +57,27 @@ impl Agent {
     pub(crate) fn is_limited(&self, request: &CallRequested) -> bool {
         let of_tool = || self.tools.get(&request.target)?.spec().policy.get_concurrency();
         self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some())
+    }
+
+    /// Checks the settings of a system that is about to start.
+    ///
+    /// # Errors
+    /// A text that names the wrong setting.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for spec in self.tools.specs() {
+            // A tool's name becomes part of the name of its own stream.
+            check_id(&spec.name).map_err(|error| format!("tool `{}`: {error}", spec.name))?;
+            if let Some(why) = spec.policy.contradiction() {
+                return Err(format!("tool `{}`: {why}", spec.name));
+            }
+        }
+        self.peers.check(&self.name)?;
+        match &self.backend {
+            Some(backend) => {
+                backend.code.check().map_err(|why| format!("the model {}: {why}", backend.target()))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Creates an agent without tools and model, which keeps conversations.

@@ -270,8 +270,8 @@ fn is_radix(text: &str) -> bool {
     text.get(..2).is_some_and(|start| matches!(start.to_lowercase().as_str(), "0x" | "0o" | "0b"))
 }
 
-/// Parses a Python number: underscores between digits, no leading zeros, other bases, floats.
-///
+/// Parses a Python number: underscores between digits, no leading zeros, other bases, floats. One that JSON can
+/// write keeps its text.
 fn number_of(sign: &str, text: &str) -> Option<JsonNumber> {
     if text.starts_with('_') || text.ends_with('_') || text.contains("__") {
         return None;
@@ -296,5 +296,6 @@ fn number_of(sign: &str, text: &str) -> Option<JsonNumber> {
     }
     let simple = plain.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'));
     let float: f64 = Some(format!("{sign}{plain}")).filter(|_| simple)?.parse().ok()?;
-    Some(float_repr(float)).filter(|_| float.is_finite())?.parse().ok()
+    let float = Some(float).filter(|float| float.is_finite())?;
+    format!("{sign}{text}").parse().ok().or_else(|| float_repr(float).parse().ok())
 }

@@ -6,8 +6,8 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::grammar::shorthand::{Shorthand, parse_call};
 
-/// The fields that the older nested form keeps under `payload`.
-const PAYLOAD_FIELDS: [&str; 7] = ["content", "tool", "args", "agent", "action", "prompt", "thought"];
+/// The fields that are taken out of the `payload` of the older nested form. A `thought` in it is dropped.
+const PAYLOAD_FIELDS: [&str; 6] = ["content", "tool", "args", "agent", "action", "prompt"];
 
 /// Repairs the fields of a reply.
 pub(crate) fn repair(fields: &mut JsonMap, local_tools: &[&str], agents: &[(String, Vec<String>)]) {
@@ -89,5 +89,27 @@ fn name_the_agent(fields: &mut JsonMap, local_tools: &[&str], agents: &[(String,
             fields.insert("args".to_owned(), args.unwrap_or_else(|| json!({})));
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thought_in_a_payload_is_dropped_and_one_beside_it_stays() {
+        let repaired = |text: &str| {
+            let Ok(Value::Object(mut fields)) = Value::parse(text) else { panic!("an object") };
+            repair(&mut fields, &[], &[]);
+            Value::Object(fields).to_string()
+        };
+        assert_eq!(
+            repaired(r#"{"type":"final","payload":{"content":"x","thought":"in"}}"#),
+            r#"{"type":"final","content":"x"}"#
+        );
+        assert_eq!(
+            repaired(r#"{"type":"final","thought":"out","payload":{"content":"x","thought":"in"}}"#),
+            r#"{"type":"final","thought":"out","content":"x"}"#
+        );
     }
 }

@@ -23,9 +23,13 @@ const KEYWORDS: [&str; 35] = [
     "lambda", "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
-/// Parses a whole text as one call.
+/// Parses a whole text as one call; models put it in backticks at times.
 pub(crate) fn parse_call(text: &str) -> Option<Shorthand> {
-    let mut reader = Reader::new(text.trim());
+    let text = text.trim().trim_matches('`');
+    if is_indented(text) {
+        return None;
+    }
+    let mut reader = Reader::new(text);
     let mut names = vec![name(&mut reader)?];
     while reader.eat('.') {
         names.push(name(&mut reader)?);
@@ -37,6 +41,12 @@ pub(crate) fn parse_call(text: &str) -> Option<Shorthand> {
     let tool = names.pop()?;
     let agent = if names.len() == 1 { names.pop() } else { None };
     Some(Shorthand { agent, tool, args })
+}
+
+/// Whether the first line with code begins with space, which Python refuses.
+fn is_indented(text: &str) -> bool {
+    let code = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    text.lines().find(code).is_some_and(|line| line.starts_with([' ', '\t']))
 }
 
 fn name(reader: &mut Reader<'_>) -> Option<String> {
@@ -93,9 +103,16 @@ mod tests {
             ),
             ("add(a='x' \"y\",b=r'\\n',c='''t\nx''',d='')", r#"{"a":"xy","b":"\\n","c":"t\nx","d":""}"#),
             (
-                "add(a=1_000,b=0x10,c=1e5,d=1180591620717411303424,e=.5,f=1e-7)",
-                r#"{"a":1000,"b":16,"c":100000.0,"d":1180591620717411303424,"e":0.5,"f":1e-07}"#,
+                "add(a=1_000,b=0x10,c=1_0e5,d=1180591620717411303424,e=.5,f=5.)",
+                r#"{"a":1000,"b":16,"c":1000000.0,"d":1180591620717411303424,"e":0.5,"f":5.0}"#,
             ),
+            (
+                "add(a=1E5,b=3.0e0,c=-1e-7,d=1.50,e=-0.0)",
+                r#"{"a":1E5,"b":3.0e0,"c":-1e-7,"d":1.50,"e":-0.0}"#,
+            ),
+            ("`add(a=1)`", r#"{"a":1}"#),
+            (" ``add(a='`') `` ", r#"{"a":"`"}"#),
+            ("`\n# why\nadd(a=1)\n`", r#"{"a":1}"#),
             ("add(a=1,a=2)", r#"{"a":2}"#),
             ("add({'a': [True, None]})", r#"{"a":[true,null]}"#),
             ("add(a=1 # why\n)", r#"{"a":1}"#),
@@ -145,6 +162,11 @@ mod tests {
             "add(a=1j)",
             "add(a=e5)",
             "add(a=inf)",
+            "` add(a=1)`",
+            "`\n  add(a=1)`",
+            "```python\nadd(a=1)\n```",
+            "add(a=`1`)",
+            "``",
         ] {
             assert_eq!(args(text), None, "{text}");
         }

@@ -1,4 +1,4 @@
-//! Clients of model providers: [`common`] and [`key`] are shared code, `openai` and `genai` the backends
+//! Clients of model providers: [`common`], [`key`] and [`secrets`] are shared code, `openai` and `genai` the backends
 //! (features of the same names). The HTTP client is in `crate::http_client`.
 
 #[cfg(any(feature = "genai", feature = "openai"))]
@@ -11,3 +11,5 @@ pub(crate) mod genai;
 pub(crate) mod key;
 #[cfg(feature = "openai")]
 pub(crate) mod openai;
+#[cfg(any(feature = "genai", feature = "openai"))]
+pub(crate) mod secrets;

@@ -22,6 +22,10 @@ pub(crate) fn infer_request(
     call: &CallRequested,
     attempt: u32,
 ) -> InferRequest {
+    // A server's tools may have joined since the intent was written: what is sent is what the intent names.
+    let then = call.prompt.as_ref().and_then(|prompt| agent.tools.as_of(prompt.tools));
+    let then = then.map(|tools| Agent { tools, ..agent.clone() });
+    let agent = then.as_ref().unwrap_or(agent);
     let output_schema = schema_in(&call.args);
     let shown = shown(agent, task, turn_view, call.origin.part, output_schema.as_ref());
     let turn = shown.turn.into_iter().map(ChatMessage::of).collect();

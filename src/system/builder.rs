@@ -28,7 +28,7 @@ use crate::system::running::Running;
 use crate::system::starts::{record_start, record_stop};
 use crate::tools::into_tool::IntoTool;
 #[cfg(feature = "mcp")]
-use crate::tools::mcp::server::McpServer;
+use crate::tools::mcp::{server::McpServer, servers::McpServers};
 use crate::tools::policy::ToolPolicy;
 use crate::tools::registry::RegisteredTool;
 #[cfg(feature = "testing")]
@@ -46,7 +46,7 @@ pub struct Builder {
     passivate_after: Duration,
     live_actors: usize,
     #[cfg(feature = "mcp")]
-    pub(crate) mcp: Vec<McpServer>,
+    mcp: Vec<McpServer>,
     #[cfg(feature = "testing")]
     observed: Option<Arc<crate::actors::shared::observed_runtime::ObservedRuntime>>,
 }
@@ -158,7 +158,8 @@ impl Builder {
         self
     }
 
-    /// Adds the tools of an MCP server, which is connected when the system starts. See [`McpServer`].
+    /// Adds the tools of an MCP server, which is connected when the system starts. A server that is not ready by
+    /// then does not stop the start: it is tried again, see [`System::mcp_servers`] and [`McpServer`].
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn mcp(mut self, server: McpServer) -> Self {
@@ -301,9 +302,9 @@ impl Builder {
     pub async fn start(mut self) -> Result<System, Error> {
         let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
         match self.start_on(calls).await {
-            Ok((name, parts, open)) => {
-                let (log, its_ports) = (Arc::clone(&parts.store), parts.ports.clone());
-                match assemble(name, parts, open, own_runtime) {
+            Ok(ready) => {
+                let (log, its_ports) = (Arc::clone(&ready.parts.store), ready.parts.ports.clone());
+                match assemble(ready, own_runtime) {
                     Ok(system) => Ok(system),
                     Err(error) => {
                         // The error of the start is what the caller must hear.
@@ -325,24 +326,12 @@ impl Builder {
     async fn start_on(
         #[cfg_attr(not(feature = "mcp"), expect(unused_mut, reason = "an MCP server adds tools"))] mut self,
         calls: tokio::runtime::Handle,
-    ) -> Result<(String, Parts, Vec<StreamId>), Error> {
-        #[cfg(feature = "mcp")]
-        self.list_mcp(&calls).await?;
+    ) -> Result<Ready, Error> {
         check_id(&self.agent.name)?;
-        for name in self.agent.tools.names() {
-            // A tool's name becomes part of the name of its own stream.
-            check_id(name).map_err(|error| Error::Builder(format!("tool `{name}`: {error}")))?;
-        }
-        for spec in self.agent.tools.specs() {
-            if let Some(why) = spec.policy.contradiction() {
-                return Err(Error::Builder(format!("tool `{}`: {why}", spec.name)));
-            }
-        }
-        self.agent.peers.check(&self.agent.name).map_err(Error::Builder)?;
-        if let Some(backend) = &self.agent.backend {
-            let named = |why| format!("the model {}: {why}", backend.target());
-            backend.code.check().map_err(|why| Error::Builder(named(why)))?;
-        }
+        #[cfg(feature = "mcp")]
+        let mcp =
+            McpServers::connect(self.mcp, &mut self.agent.tools, &calls).await.map_err(Error::Builder)?;
+        self.agent.check().map_err(Error::Builder)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
         let (store, open, name) = blocking(move || {
@@ -366,11 +355,18 @@ impl Builder {
             live_actors: self.live_actors,
             unresolved: Arc::default(),
             live: Arc::default(),
+            stuck: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),
             #[cfg(feature = "testing")]
             observed: self.observed,
         };
-        Ok((name, parts, open))
+        Ok(Ready {
+            name,
+            parts,
+            open,
+            #[cfg(feature = "mcp")]
+            mcp,
+        })
     }
 }
 
@@ -381,16 +377,31 @@ impl System {
     }
 }
 
-/// Starts a system.
-fn assemble(
-    agent: String,
+/// A system whose log is open and whose start is recorded.
+struct Ready {
+    name: String,
     parts: Parts,
     open: Vec<StreamId>,
-    own_runtime: Option<tokio::runtime::Runtime>,
-) -> Result<System, Error> {
-    let (doors, stopping) = (parts.ports.clone(), Arc::clone(&parts.stopping));
-    let running = RwLock::new(Arc::new(Running::start(parts, open)?));
-    let (gate, changing) = (tokio::sync::RwLock::new(()), tokio::sync::Mutex::new(Phase::Running));
-    let inner = Inner { agent, ports: doors, running, gate, changing, stopping, own_runtime };
-    Ok(System { inner: Arc::new(inner), caller: Arc::default() })
+    #[cfg(feature = "mcp")]
+    mcp: McpServers,
+}
+
+/// Starts a system.
+fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Result<System, Error> {
+    let (doors, stopping) = (ready.parts.ports.clone(), Arc::clone(&ready.parts.stopping));
+    let inner = Inner {
+        agent: ready.name,
+        ports: doors,
+        running: RwLock::new(Arc::new(Running::start(ready.parts, ready.open)?)),
+        gate: tokio::sync::RwLock::new(()),
+        changing: tokio::sync::Mutex::new(Phase::Running),
+        stopping,
+        own_runtime,
+        #[cfg(feature = "mcp")]
+        mcp: ready.mcp,
+    };
+    let system = System { inner: Arc::new(inner), caller: Arc::default() };
+    #[cfg(feature = "mcp")]
+    system.keep_trying_mcp();
+    Ok(system)
 }

@@ -19,6 +19,8 @@ use crate::error::Error;
 use crate::limits::{DROP_WITHIN, SUPERVISOR_MAILBOX};
 use crate::system::running::{Actors, Running};
 use crate::system::starts::record_stop;
+#[cfg(feature = "mcp")]
+use crate::tools::mcp::servers::McpServers;
 
 /// A running system over one log. Cheap to clone; all clones are the same system.
 ///
@@ -48,6 +50,8 @@ pub(crate) struct Inner {
     pub(crate) changing: tokio::sync::Mutex<Phase>,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
+    #[cfg(feature = "mcp")]
+    pub(crate) mcp: McpServers,
 }
 
 /// A call that a shutdown interrupted, see [`System::shutdown_within`].
@@ -185,6 +189,13 @@ impl System {
     /// [`Error::Stopped`] after a shutdown.
     pub async fn live_tasks(&self) -> Result<usize, Error> {
         Ok(self.count_live().await?.0)
+    }
+
+    /// Returns the number of calls that were given up (canceled, or past their time limit) and go on all the same,
+    /// because their work cannot be stopped: a function that is not async, or code that blocks its thread. Each
+    /// keeps a thread; a spare takes the place of its permit, as many as the limit of concurrent calls allows.
+    pub fn stuck_calls(&self) -> usize {
+        self.inner.running().parts.stuck.load(Ordering::Relaxed)
     }
 
     /// Returns the number of live sessions: a task has the turn or waits for it, or had it a moment ago.

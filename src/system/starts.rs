@@ -51,6 +51,26 @@ pub(crate) async fn record_start(
     append(store, seed, encoded).await
 }
 
+/// Records a definition of the agent that holds from now on, in the middle of an epoch.
+#[cfg(feature = "mcp")]
+pub(crate) async fn record_revision(
+    store: &Arc<dyn EventStore>,
+    ports: &Ports,
+    agent: &Agent,
+) -> Result<(), Error> {
+    let mut entity = Entity::<AgentHistory>::recover(store, StreamId::of_agent(&agent.name)?).await?;
+    let (epoch, number) = (store.fence().epoch, entity.state().number());
+    let cause = Cause::own(format_args!("revise:{epoch}:{number}"), "mcp");
+    let metadata = cause.metadata(ports.clock.now());
+    entity.decide(definition(agent), &metadata)?;
+    if entity.pending().is_empty() {
+        return Ok(());
+    }
+    let seed = Seed(ports.ids.random());
+    let part = entity.part(store.fence(), SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
+    append(store, seed, vec![part]).await
+}
+
 /// Records that the program ends in order, or that its start failed for this reason. A program whose start is
 /// not recorded has no end either.
 pub(crate) async fn record_stop(

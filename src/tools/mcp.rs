@@ -1,6 +1,6 @@
 //! Tools of other programs: servers that speak the Model Context Protocol, over the standard streams of a
-//! child process or over HTTP. The tools are listed at the start and then are like any other tool: checked,
-//! called, timed out, recorded, replayed.
+//! child process or over HTTP. The tools are listed at the start, or later if the server is not ready, and then are
+//! like any other tool: checked, called, timed out, recorded, replayed.
 //!
 //! A server's statements about its tools (that one only reads, that one may be called twice) are hints, and
 //! not every server is trustworthy. They are ignored unless [`McpServer::trust_hints`] is set; without it a
@@ -10,12 +10,16 @@
 //! | file | holds |
 //! |---|---|
 //! | [`server`] | the description of a server, and the policies of its tools |
+//! | `admission` | the choice of the listed tools that can be used |
+//! | `servers` | all servers of an agent, with the status of each |
 //! | `connection` | the connection: opened on first use, reopened when it is lost |
 //! | `call` | one call: its progress, its cancel |
 //! | `answer` | the answer as a tool's result or failure |
 
+pub(crate) mod admission;
 pub(crate) mod answer;
 pub(crate) mod call;
 pub(crate) mod connection;
 pub(crate) mod server;
+pub(crate) mod servers;
 pub(crate) mod transport;

@@ -115,8 +115,8 @@ impl ToolPolicy {
         self
     }
 
-    /// Sets the longest time after the intent in which an attempt may start. Without it only the single
-    /// attempts are bounded, each by its own timeout.
+    /// Sets the longest time after the intent in which an attempt may start, also while the call waits for a
+    /// permit. Without it only the single attempts are bounded, each by its own timeout.
     #[must_use]
     pub fn deadline(mut self, after: Duration) -> Self {
         self.deadline = Some(after);

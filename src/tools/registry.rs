@@ -1,7 +1,7 @@
 //! An agent's tools: the description and the code of each.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use proto_events::id::Digest;
 use proto_events::json::{JsonText, JsonValue as Value};
@@ -104,9 +104,14 @@ impl fmt::Debug for RegisteredTool {
     }
 }
 
-/// An agent's tools, in the order of their registration.
+/// An agent's tools, in the order of their registration. Tools that were registered before the start never change;
+/// the tools of a server that was late join them, and stay.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Tools(Vec<RegisteredTool>);
+pub(crate) struct Tools {
+    own: Vec<RegisteredTool>,
+    /// A place for each server that was late, filled in the order in which they answered.
+    late: Vec<Arc<OnceLock<Vec<RegisteredTool>>>>,
+}
 
 impl Tools {
     /// Creates an empty registry.
@@ -116,33 +121,74 @@ impl Tools {
 
     /// Adds a tool. A tool of the same name is replaced and keeps its place in the order.
     pub(crate) fn register(&mut self, tool: RegisteredTool) {
-        match self.0.iter_mut().find(|other| other.spec.name == tool.spec.name) {
+        match self.own.iter_mut().find(|other| other.spec.name == tool.spec.name) {
             Some(other) => *other = tool,
-            None => self.0.push(tool),
+            None => self.own.push(tool),
         }
+    }
+
+    /// Makes a place for the tools of each server that is late.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn reserve(&mut self, servers: usize) {
+        self.late.extend((0..servers).map(|_| Arc::default()));
+    }
+
+    /// Adds the tools of a server that was late, whose place was reserved. Their names must be new. One caller at a
+    /// time.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn join(&self, tools: Vec<RegisteredTool>) {
+        if let Some(free) = self.late.iter().find(|place| place.get().is_none()) {
+            // The place is free: no one else fills it meanwhile.
+            let _ = free.set(tools);
+        }
+    }
+
+    /// Returns these tools and more.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn with(&self, more: &[RegisteredTool]) -> Self {
+        Self { own: self.all().chain(more).cloned().collect(), late: Vec::new() }
+    }
+
+    /// Returns the tools that there were when their list had this digest, if there are more by now.
+    pub(crate) fn as_of(&self, digest: Digest) -> Option<Self> {
+        if self.late.iter().all(|place| place.get().is_none()) || tools_digest(self.specs()) == digest {
+            return None;
+        }
+        let mut own = self.own.clone();
+        let mut late = self.late.iter().map_while(|place| place.get());
+        loop {
+            if tools_digest(own.iter().map(RegisteredTool::spec)) == digest {
+                return Some(Self { own, late: Vec::new() });
+            }
+            own.extend(late.next()?.iter().cloned());
+        }
+    }
+
+    fn all(&self) -> impl Iterator<Item = &RegisteredTool> {
+        self.own.iter().chain(self.late.iter().map_while(|place| place.get()).flatten())
     }
 
     /// Wraps the code of each tool.
     #[cfg(feature = "testing")]
     pub(crate) fn wrap_each(&mut self, wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>) {
-        for registered in &mut self.0 {
+        for registered in &mut self.own {
             registered.tool = wrap(Arc::clone(&registered.tool));
         }
     }
 
     /// Returns the tool of this name.
     pub(crate) fn get(&self, name: &str) -> Option<&RegisteredTool> {
-        self.0.iter().find(|tool| tool.spec.name == name)
+        self.all().find(|tool| tool.spec.name == name)
     }
 
     /// Returns the names, in order.
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.0.iter().map(|tool| tool.spec.name.as_str()).collect()
+        self.all().map(|tool| tool.spec.name.as_str()).collect()
     }
 
     /// Returns the descriptions, in order.
     pub(crate) fn specs(&self) -> Vec<&ToolSpec> {
-        self.0.iter().map(RegisteredTool::spec).collect()
+        self.all().map(RegisteredTool::spec).collect()
     }
 }
 
@@ -224,6 +270,27 @@ mod tests {
         assert_eq!(tools.names(), ["b", "a"]);
         assert_eq!(tools.get("b").unwrap().spec().description, "3");
         assert!(tools.get("c").is_none());
+    }
+
+    #[cfg(feature = "mcp")]
+    #[test]
+    fn tools_of_a_late_server_join_and_an_earlier_list_can_still_be_named() {
+        let named = |name: &str| RegisteredTool::new(name, "", ToolPolicy::default(), forecast);
+        let mut tools = Tools::new();
+        tools.register(named("own"));
+        tools.reserve(2);
+        let before = tools_digest(tools.specs());
+        assert!(tools.as_of(before).is_none(), "nothing has joined");
+        let clone = tools.clone();
+        tools.join(vec![named("b")]);
+        let between = tools_digest(tools.specs());
+        tools.join(vec![named("a"), named("c")]);
+        assert_eq!(clone.names(), ["own", "b", "a", "c"], "clones see them too, in the order of joining");
+        assert_eq!(tools.get("c").unwrap().spec().name, "c");
+        assert_eq!(tools.as_of(before).unwrap().names(), ["own"]);
+        assert_eq!(tools.as_of(between).unwrap().names(), ["own", "b"]);
+        assert!(tools.as_of(tools_digest(tools.specs())).is_none());
+        assert!(tools.as_of(Digest::of(b"other")).is_none());
     }
 
     #[test]

@@ -273,11 +273,41 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_is_checked_before_a_choice_and_beside_a_reference_nothing_counts() {
+    fn a_constant_is_checked_before_a_choice() {
         let schema = r#"{"properties":{"a":{"const":3,"enum":[1]}}}"#;
         assert_eq!(checked(schema, r#"{"a":2}"#).unwrap_err(), "tool args.a must equal 3");
-        let schema = r##"{"properties":{"a":{"$ref":"#/$defs/A","default":4}},"$defs":{"A":{}}}"##;
-        assert_eq!(checked(schema, "{}").unwrap(), "{}");
+    }
+
+    /// The results are those of Protolink 0.6.4.
+    #[test]
+    fn beside_a_definition_nothing_counts_and_its_default_is_filled_in() {
+        let with = |property: &str, args: &str| {
+            checked(
+                &format!(
+                    r##"{{"properties":{{"a":{property}}},"$defs":{{"A":{{"type":"integer"}},"D":{{"default":7}},"L":{{"$ref":"#/$defs/D"}}}}}}"##
+                ),
+                args,
+            )
+        };
+        assert_eq!(with(r##"{"$ref":"#/$defs/A","enum":[1]}"##, r#"{"a":"3"}"#).unwrap(), r#"{"a":3}"#);
+        assert_eq!(with(r##"{"$ref":"#/$defs/A","default":4}"##, "{}").unwrap(), "{}");
+        assert_eq!(with(r##"{"$ref":"#/$defs/D"}"##, "{}").unwrap(), r#"{"a":7}"#);
+        assert_eq!(with(r##"{"$ref":"#/$defs/L","default":4}"##, "{}").unwrap(), r#"{"a":7}"#);
+    }
+
+    #[test]
+    fn beside_any_other_reference_the_keywords_are_checked_and_the_default_is_filled_in() {
+        for reference in [r##""#/$defs/None""##, r#""http://x/y""#, "5", r##""#/properties/any""##] {
+            let schema = format!(
+                r#"{{"properties":{{"any":{{}},"a":{{"$ref":{reference},"type":"integer","default":4}}}}}}"#
+            );
+            assert_eq!(checked(&schema, "{}").unwrap(), r#"{"a":4}"#, "{reference}");
+            assert_eq!(
+                checked(&schema, r#"{"a":"x"}"#).unwrap_err(),
+                "tool args.a must be an integer, got str",
+                "{reference}"
+            );
+        }
     }
 
     #[test]

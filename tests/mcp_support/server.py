@@ -1,7 +1,9 @@
 """A small MCP server out of Python's standard library, so that the wire is spoken by somebody else than our client.
 
 With `--http` it listens on a free port of 127.0.0.1 and prints the port; without, it speaks over its standard streams.
-Everything that it is told is added to the file JOURNAL, one JSON text a line.
+Everything that it is told is added to the file JOURNAL, one JSON text a line. LISTS names a way in which it lists its tools
+badly: `twice` (a name that is there already), `bad` (names that nobody can have), `endless` (pages without an end),
+`never` (no answer at all).
 """
 
 import json
@@ -41,6 +43,21 @@ SECOND = [
 ]
 
 
+LISTS = os.environ.get("LISTS")
+if LISTS == "twice":
+    SECOND.append(tool("add", "Another one of this name", {}))
+if LISTS == "bad":
+    SECOND += [tool("", "No name", {}), tool("new\nline", "Two lines", {}), tool("x" * 300, "Too long", {})]
+
+
+def page(params):
+    if LISTS == "never":
+        threading.Event().wait()
+    if LISTS == "endless":
+        return {"tools": FIRST if not params.get("cursor") else [], "nextCursor": "more"}
+    return {"tools": SECOND} if params.get("cursor") else {"tools": FIRST, "nextCursor": "more"}
+
+
 def call(params, request_id):
     name, args = params["name"], params.get("arguments") or {}
     text = lambda said, **more: {"content": [{"type": "text", "text": said}], **more}
@@ -76,7 +93,7 @@ def answer(message):
             "serverInfo": {"name": "small", "version": "1"},
         }
     elif method == "tools/list":
-        result = {"tools": SECOND} if params.get("cursor") else {"tools": FIRST, "nextCursor": "more"}
+        result = page(params)
     elif method == "tools/call":
         try:
             result = call(params, request_id)

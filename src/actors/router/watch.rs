@@ -4,7 +4,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix::{Message, Recipient};
@@ -15,7 +15,7 @@ use tokio::task::{JoinError, JoinHandle};
 
 use crate::actors::router::attempt_context::failed;
 use crate::actors::shared::messages::{AttemptEnd, Within};
-use crate::actors::shared::permits::CallPermit;
+use crate::actors::shared::permits::AttemptPermit;
 use crate::limits::DROP_WITHIN;
 use crate::tools::tool::Cancellation;
 
@@ -50,7 +50,9 @@ pub(crate) struct Watch {
     /// Whether the work can be dropped: work on a thread of its own ends only by itself.
     pub(crate) can_be_dropped: bool,
     /// The permit, given back when the work is over.
-    pub(crate) permit: Option<CallPermit>,
+    pub(crate) permit: Option<AttemptPermit>,
+    /// The number of attempts that were given up and go on.
+    pub(crate) stuck: Arc<AtomicUsize>,
     pub(crate) span: Within,
     pub(crate) tell: Recipient<Watched>,
 }
@@ -134,19 +136,22 @@ impl Watch {
             tokio::select! {
                 biased;
                 ended = Pin::new(&mut self.work) => return GraceEnd::of(ended),
-                () = time => tracing::warn!(
-                    target = self.target,
-                    call_id = self.key.1,
-                    "a call blocks its thread and could not be stopped"
-                ),
+                () = time => {}
             }
         }
         GraceEnd::Running
     }
 
-    /// Waits for work that cannot be dropped, and reports its end.
+    /// Waits for work that cannot be dropped, and reports its end. A spare may take the place of its permit.
     async fn wait_for_end(&mut self) {
+        let stuck = StuckCall::count(&self.stuck);
+        let (target, call_id, in_all) = (&self.target, &self.key.1, self.stuck.load(Ordering::Relaxed));
+        tracing::warn!(target, call_id, in_all, "a call that was given up cannot be stopped and goes on");
+        if let Some(permit) = &self.permit {
+            permit.note_stuck();
+        }
         let end = Pin::new(&mut self.work).await.ok();
+        drop(stuck);
         self.report(end, true, true);
     }
 
@@ -171,3 +176,19 @@ fn join_error(error: &JoinError, began: &AtomicBool) -> AttemptEnd {
 }
 
 pub(crate) type Key = (StreamId, String);
+
+/// An attempt that was given up and goes on, counted.
+struct StuckCall(Arc<AtomicUsize>);
+
+impl StuckCall {
+    fn count(all: &Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(all))
+    }
+}
+
+impl Drop for StuckCall {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

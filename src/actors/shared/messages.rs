@@ -18,7 +18,7 @@ use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::actors::shared::permits::CallPermit;
+use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
@@ -130,6 +130,8 @@ pub(crate) enum TaskOp {
     RetryDue { call_id: String, attempt: u32 },
     /// Take a permit for a concurrent call.
     PermitGranted { call_id: String, permit: CallPermit },
+    /// Stop waiting for a permit: the call's deadline has come.
+    PermitLate { call_id: String },
     /// Apply a person's decision about a call whose outcome is unknown.
     ResolveCall { call_id: String, resolution: CallResolution, by: Principal },
     /// Note the approval handler's verdict.
@@ -182,6 +184,7 @@ impl TaskOp {
             | Self::Probed { .. }
             | Self::RetryDue { .. }
             | Self::PermitGranted { .. }
+            | Self::PermitLate { .. }
             | Self::Answered { .. }
             | Self::TurnGranted { .. }
             | Self::TurnRefused { .. }
@@ -289,7 +292,7 @@ pub(crate) struct Order {
     pub(crate) request: CallRequested,
     pub(crate) attempt: u32,
     /// The permit of the call, held as long as its work continues.
-    pub(crate) permit: Option<CallPermit>,
+    pub(crate) permit: Option<AttemptPermit>,
     /// The request of an inference; `None` for a tool.
     pub(crate) infer: Option<InferRequest>,
     /// The span in which the attempt is carried out.

@@ -1,7 +1,7 @@
 //! The parts that every actor of a system is given.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix::Recipient;
@@ -33,6 +33,8 @@ pub(crate) struct Parts {
     pub(crate) tool_stores: Arc<ToolStores>,
     /// The listeners of live events.
     pub(crate) live: Arc<LiveHub>,
+    /// The number of attempts that were given up and go on, because their work cannot be stopped.
+    pub(crate) stuck: Arc<AtomicUsize>,
     /// Set once the system takes no new work.
     pub(crate) stopping: Arc<AtomicBool>,
     /// The runtime of the actors' thread under a test, which runs the calls too.

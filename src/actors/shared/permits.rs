@@ -1,8 +1,10 @@
 //! Permits for concurrent calls, of each tool and of the whole agent. A permit is taken before a call is
-//! sent, and kept until the call is closed and its work has ended.
+//! sent, and kept until the call is closed and its work has ended. Work that cannot be stopped keeps its permit
+//! beyond the end of its call: a spare takes the permit's place then, as long as there is one.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -10,49 +12,212 @@ use crate::agent::card::Agent;
 
 /// All permits of an agent.
 pub(crate) struct CallPermits {
-    agent: Option<Arc<Semaphore>>,
-    tools: HashMap<String, Arc<Semaphore>>,
+    agent: Arc<Agent>,
+    of_agent: Option<Arc<Limit>>,
+    /// The limits of the tools that were called.
+    of_tools: Mutex<HashMap<String, Arc<Limit>>>,
 }
 
-/// A permit; given back when its last clone is dropped.
+/// A limit of concurrent calls.
+struct Limit {
+    free: Arc<Semaphore>,
+    /// The permits that may still take the place of those that are held by work without an end: as many as the
+    /// limit allows calls, so that no more than twice as many are at work.
+    spares: AtomicUsize,
+}
+
+impl Limit {
+    fn new(calls: usize) -> Arc<Self> {
+        let calls = calls.clamp(1, Semaphore::MAX_PERMITS / 2);
+        Arc::new(Self { free: Arc::new(Semaphore::new(calls)), spares: AtomicUsize::new(calls) })
+    }
+
+    fn take_spare(&self) -> bool {
+        let fewer = |spares: usize| spares.checked_sub(1);
+        self.spares.fetch_update(Ordering::AcqRel, Ordering::Acquire, fewer).is_ok()
+    }
+}
+
+/// A permit of one limit.
+struct Place {
+    permit: Option<OwnedSemaphorePermit>,
+    limit: Arc<Limit>,
+    /// Whether a spare has taken its place.
+    is_replaced: bool,
+}
+
+impl Place {
+    fn replace(&mut self) {
+        if !self.is_replaced && self.limit.take_spare() {
+            self.limit.free.add_permits(1);
+            self.is_replaced = true;
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.is_replaced {
+            if let Some(permit) = self.permit.take() {
+                permit.forget();
+            }
+            self.limit.spares.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+/// The permits of one call, given back when neither the call nor an attempt holds them.
+struct Held(Mutex<HeldState>);
+
+struct HeldState {
+    places: Vec<Place>,
+    /// Whether the call is closed: only its attempts hold the permits.
+    is_closed: bool,
+    /// Whether an attempt could not be stopped.
+    is_stuck: bool,
+}
+
+impl Held {
+    /// Changes the state, and lets spares take the place of permits that only work without an end holds. Returns
+    /// whether a permit is left without a spare then.
+    fn change(&self, change: impl FnOnce(&mut HeldState)) -> bool {
+        let mut state: MutexGuard<'_, HeldState> = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut state);
+        let is_lost = state.is_closed && state.is_stuck;
+        if is_lost {
+            state.places.iter_mut().for_each(Place::replace);
+        }
+        is_lost && state.places.iter().any(|place| !place.is_replaced)
+    }
+}
+
+impl std::fmt::Debug for Held {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
+}
+
+/// A call's hold on its permit; it ends when its last clone is dropped, because the call is closed.
 #[derive(Debug, Clone)]
-pub(crate) struct CallPermit {
-    _permits: Arc<[Option<OwnedSemaphorePermit>; 2]>,
+pub(crate) struct CallPermit(Arc<OfCall>);
+
+#[derive(Debug)]
+struct OfCall(Arc<Held>);
+
+impl Drop for OfCall {
+    fn drop(&mut self) {
+        if self.0.change(|state| state.is_closed = true) {
+            tracing::error!(
+                "a call that cannot be stopped keeps its permit, and no spare is left: calls of its target wait until \
+                 one of them ends"
+            );
+        }
+    }
+}
+
+impl CallPermit {
+    fn of(places: Vec<Place>) -> Self {
+        let state = HeldState { places, is_closed: false, is_stuck: false };
+        Self(Arc::new(OfCall(Arc::new(Held(Mutex::new(state))))))
+    }
+
+    /// Returns the hold of an attempt.
+    pub(crate) fn for_attempt(&self) -> AttemptPermit {
+        AttemptPermit(Arc::clone(&self.0.0))
+    }
+}
+
+/// An attempt's hold on the permit of its call; it ends with the attempt's work.
+#[derive(Debug)]
+pub(crate) struct AttemptPermit(Arc<Held>);
+
+impl AttemptPermit {
+    /// Notes that the attempt's work goes on although it was given up.
+    pub(crate) fn note_stuck(&self) {
+        self.0.change(|state| state.is_stuck = true);
+    }
 }
 
 impl CallPermits {
-    pub(crate) fn of(agent: &Agent) -> Self {
-        let semaphore = |calls: usize| Arc::new(Semaphore::new(calls.clamp(1, Semaphore::MAX_PERMITS)));
-        let limited = |spec: &crate::tools::registry::ToolSpec| {
-            Some((spec.name.clone(), semaphore(spec.policy.get_concurrency()?)))
-        };
-        Self {
-            agent: agent.max_concurrency.map(semaphore),
-            tools: agent.tools.specs().into_iter().filter_map(limited).collect(),
-        }
+    pub(crate) fn of(agent: &Arc<Agent>) -> Self {
+        let of_agent = agent.max_concurrency.map(Limit::new);
+        Self { agent: Arc::clone(agent), of_agent, of_tools: Mutex::default() }
     }
 
     /// Returns a permit for a call of this target, if one is free now.
     pub(crate) fn try_acquire(&self, target: &str) -> Option<CallPermit> {
-        let take = |semaphore: Option<&Arc<Semaphore>>| match semaphore {
-            None => Some(None),
-            Some(semaphore) => Arc::clone(semaphore).try_acquire_owned().ok().map(Some),
+        let take = |limit: Arc<Limit>| {
+            let permit = Some(Arc::clone(&limit.free).try_acquire_owned().ok()?);
+            Some(Place { permit, limit, is_replaced: false })
         };
-        let tool = take(self.tools.get(target))?;
-        let agent = take(self.agent.as_ref())?;
-        Some(CallPermit { _permits: Arc::new([tool, agent]) })
+        Some(CallPermit::of(self.limits(target).map(take).collect::<Option<_>>()?))
     }
 
     /// Waits for a permit for a call of this target, first come first served: the tool's first, then the
     /// agent's. A holder of the agent's permit never waits for a tool's, so there is no deadlock.
     pub(crate) async fn acquire(&self, target: &str) -> CallPermit {
-        let tool = Self::wait(self.tools.get(target)).await;
-        let agent = Self::wait(self.agent.as_ref()).await;
-        CallPermit { _permits: Arc::new([tool, agent]) }
+        let mut places = Vec::new();
+        for limit in self.limits(target) {
+            // Semaphores are never closed.
+            let permit = Arc::clone(&limit.free).acquire_owned().await.ok();
+            places.push(Place { permit, limit, is_replaced: false });
+        }
+        CallPermit::of(places)
     }
 
-    /// Waits for a permit of the semaphore, if there is one. Semaphores are never closed.
-    async fn wait(semaphore: Option<&Arc<Semaphore>>) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(semaphore?).acquire_owned().await.ok()
+    /// Returns the limits of a target: the tool's, then the agent's.
+    fn limits(&self, target: &str) -> impl Iterator<Item = Arc<Limit>> + use<> {
+        let of_tool = self.agent.tools.get(target).and_then(|tool| tool.spec().policy.get_concurrency());
+        let of_tool = of_tool.map(|calls| {
+            let mut all = self.of_tools.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(all.entry(target.to_owned()).or_insert_with(|| Limit::new(calls)))
+        });
+        of_tool.into_iter().chain(self.of_agent.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn permits(calls: usize) -> CallPermits {
+        let mut agent = Agent::new("agent");
+        agent.max_concurrency = Some(calls);
+        CallPermits::of(&Arc::new(agent))
+    }
+
+    #[test]
+    fn a_permit_is_held_by_the_call_and_by_its_attempts() {
+        let permits = permits(1);
+        let call = permits.try_acquire("t").unwrap();
+        let (clone, attempt) = (call.clone(), call.for_attempt());
+        drop(call);
+        drop(clone);
+        assert!(permits.try_acquire("t").is_none(), "the attempt's work goes on");
+        drop(attempt);
+        assert!(permits.try_acquire("t").is_some());
+    }
+
+    #[test]
+    fn a_spare_takes_the_place_of_a_stuck_permit_once_its_call_is_closed() {
+        let permits = permits(1);
+        let call = permits.try_acquire("t").unwrap();
+        let stuck = call.for_attempt();
+        stuck.note_stuck();
+        assert!(permits.try_acquire("t").is_none(), "the call is open, and may be sent again");
+        drop(call);
+        let next = permits.try_acquire("t").expect("a spare");
+        assert!(permits.try_acquire("t").is_none(), "one spare");
+        let also_stuck = next.for_attempt();
+        also_stuck.note_stuck();
+        drop(next);
+        assert!(permits.try_acquire("t").is_none(), "no spare is left");
+        drop(stuck);
+        let next = permits.try_acquire("t");
+        assert!(next.is_none(), "the spare is free again, but was not asked for");
+        drop(also_stuck);
+        let next = permits.try_acquire("t").expect("all work has ended");
+        assert!(permits.try_acquire("t").is_none(), "the limit is what it was");
+        drop(next);
     }
 }

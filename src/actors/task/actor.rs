@@ -177,7 +177,9 @@ impl TaskActor {
                 self.approver.take_if(|approver| approver.approval_id() == approval_id);
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
-            Effect::AwaitPermit { call_id, target } => self.await_permit(call_id, target),
+            Effect::AwaitPermit { call_id, target, deadline } => {
+                self.await_permit(call_id, target, deadline);
+            }
             Effect::AwaitRetry { call_id, attempt, wait } => self.await_retry(call_id, attempt, wait),
             Effect::Wake { at, limit, run } => {
                 let alarm = self.wake_at(at, limit, run);
@@ -209,19 +211,31 @@ impl TaskActor {
 }
 
 impl TaskActor {
-    /// Waits for a permit outside the mailbox. The permit of an actor that is gone is given back.
-    fn await_permit(&self, call_id: String, target: String) {
+    /// Waits for a permit outside the mailbox, at most until the call's deadline. The permit of an actor that is gone
+    /// is given back.
+    fn await_permit(&self, call_id: String, target: String, deadline: Option<Timestamp>) {
         let (permits, to_task) = (Arc::clone(&self.shared.permits), self.shared.to_task.clone());
         let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
+        let clock = Arc::clone(&self.shared.ports.clock);
         actix_rt::spawn(async move {
-            let permit = permits.acquire(&target).await;
-            let cause = Cause::own(format_args!("place:{call_id}:{epoch}"), &call_id);
-            to_task.do_send(ToTask {
-                stream,
-                op: TaskOp::PermitGranted { call_id, permit },
-                cause,
-                reply: None,
-            });
+            let until = async {
+                match deadline {
+                    Some(deadline) => clock.sleep(deadline.since(clock.now())).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let (op, cause) = tokio::select! {
+                biased;
+                permit = permits.acquire(&target) => {
+                    let cause = Cause::own(format_args!("place:{call_id}:{epoch}"), &call_id);
+                    (TaskOp::PermitGranted { call_id, permit }, cause)
+                }
+                () = until => {
+                    let cause = Cause::own(format_args!("place-late:{call_id}:{epoch}"), &call_id);
+                    (TaskOp::PermitLate { call_id }, cause)
+                }
+            };
+            to_task.do_send(ToTask { stream, op, cause, reply: None });
         });
     }
 

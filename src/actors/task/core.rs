@@ -172,8 +172,9 @@ impl TaskCore {
         metadata: &Metadata,
         content: Option<&[u8]>,
     ) -> Result<(), Error> {
-        // A permit and the end of a back-off are known to the actor alone: each counts, even after an earlier one.
-        let always = matches!(op, TaskOp::PermitGranted { .. } | TaskOp::RetryDue { .. });
+        // Permits and the end of a back-off are known to the actor alone: each counts, even after an earlier one.
+        let always =
+            matches!(op, TaskOp::PermitGranted { .. } | TaskOp::PermitLate { .. } | TaskOp::RetryDue { .. });
         if always || !self.was_answered(shared, metadata, content).await? {
             self.decide_with_tool_writes(shared, op.clone(), metadata).await?;
         }

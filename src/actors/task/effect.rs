@@ -20,8 +20,8 @@ pub(crate) enum Effect {
     Probe(Box<ProbeOrder>),
     /// Wait for the end of a back-off.
     AwaitRetry { call_id: String, attempt: u32, wait: Duration },
-    /// Wait for a permit for a concurrent call.
-    AwaitPermit { call_id: String, target: String },
+    /// Wait for a permit for a concurrent call, at most until its deadline.
+    AwaitPermit { call_id: String, target: String, deadline: Option<Timestamp> },
     /// Ask the approval handler.
     AskApprover(Box<ApprovalRequest>),
     /// Stop asking: the approval is decided.

@@ -101,6 +101,11 @@ impl TaskCore {
                 self.outside.known.retry_due = Some((call_id, attempt));
                 Ok(())
             }
+            // Planning fails the call, or waits on if the clock was set back.
+            TaskOp::PermitLate { call_id } => {
+                self.outside.known.awaiting_permit.remove(&call_id);
+                Ok(())
+            }
             TaskOp::ResolveCall { call_id, resolution, by } => {
                 self.resolve_call(shared, &call_id, &resolution, by, metadata)
             }

@@ -38,7 +38,8 @@ impl TaskCore {
             return self.hold_permit(call_id, permit);
         }
         self.outside.known.awaiting_permit.insert(call_id.clone());
-        self.outbox.push(Effect::AwaitPermit { call_id, target });
+        let deadline = self.task().calls().get(&call_id).and_then(|call| call.request.deadline);
+        self.outbox.push(Effect::AwaitPermit { call_id, target, deadline });
     }
 
     /// Accepts a permit. A permit for a call that is closed by now is given back.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use proto_events::envelope::Timestamp;
 
-use crate::actors::shared::permits::CallPermit;
+use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::run::question::OutsideWork;
 
 /// Work outside the log for one task, as its actor knows it.
@@ -20,9 +20,9 @@ pub(crate) struct Outside {
 }
 
 impl Outside {
-    /// Returns the permit of a call.
-    pub(crate) fn permit(&self, call_id: &str) -> Option<CallPermit> {
-        self.permits.get(call_id).cloned()
+    /// Returns an attempt's hold on the permit of its call.
+    pub(crate) fn permit(&self, call_id: &str) -> Option<AttemptPermit> {
+        self.permits.get(call_id).map(CallPermit::for_attempt)
     }
 
     /// Returns the deadline of the run.

@@ -25,7 +25,8 @@ use crate::models::message::ChatMessage;
 use crate::models::providers::client::ModelClient;
 use crate::models::providers::common::{Names, described, failed, malformed, passing};
 use crate::models::providers::genai::errors::told;
-use crate::models::providers::key::{KeySource, Secrets, key_setters};
+use crate::models::providers::key::{KeySource, key_setters};
+use crate::models::providers::secrets::Secrets;
 use crate::tools::future::BoxFuture;
 
 /// A model of one of the providers that the crate `genai` supports, streamed.
@@ -214,7 +215,7 @@ async fn exchange(
     let options = settings.options(request);
     let asked = client.exec_chat_stream(model, question, Some(&options)).await;
     let mut stream = asked.map_err(|error| told(&error, request))?.stream;
-    let mut heard = 0_usize;
+    let (mut heard, mut filter) = (0_usize, secrets.filter());
     loop {
         let next = tokio::time::timeout(settings.idle_timeout, stream.next()).await;
         let Ok(next) = next else {
@@ -224,9 +225,12 @@ async fn exchange(
         match next {
             Some(Ok(ChatStreamEvent::Chunk(chunk))) => {
                 heard = heard.saturating_add(chunk.content.len());
-                request.deltas.say(&secrets.redact(chunk.content));
+                request.deltas.say(&filter.pass(&chunk.content));
             }
-            Some(Ok(ChatStreamEvent::End(end))) => return reply(settings, &end, &names),
+            Some(Ok(ChatStreamEvent::End(end))) => {
+                request.deltas.say(&filter.rest());
+                return reply(settings, &end, &names);
+            }
             Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => heard = heard.max(chunk.tool_call.size()),
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(told(&error, request)),

@@ -1,18 +1,10 @@
-//! API keys: their source, and their redaction in answers and error texts.
+//! API keys and their sources.
 
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proto_events::json::JsonText;
-
-use crate::models::backend::{InferError, InferErrorKind, InferReply, ToolAsk};
-
-/// The replacement of a redacted secret.
-const REDACTED: &str = "[REDACTED]";
-
-/// The shortest secret that is redacted, in bytes: shorter ones would match ordinary text.
-const SECRET_BYTES_MIN: usize = 4;
+use crate::models::backend::{InferError, InferErrorKind};
 
 /// The source of the key. Its debug output names the source, never the key.
 #[derive(Clone, Default)]
@@ -83,63 +75,6 @@ impl KeySource {
     }
 }
 
-/// The texts that must be redacted, longest first: one may contain another.
-#[derive(Clone, Default)]
-pub(crate) struct Secrets(Vec<Arc<str>>);
-
-impl fmt::Debug for Secrets {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} secrets", self.0.len())
-    }
-}
-
-impl Secrets {
-    /// Adds a secret.
-    pub(crate) fn add(&mut self, secret: &str) {
-        if secret.len() >= SECRET_BYTES_MIN {
-            self.0.push(Arc::from(secret));
-            self.0.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-        }
-    }
-
-    /// Replaces the secrets in a text: some servers echo the key that they refuse.
-    pub(crate) fn redact(&self, text: String) -> String {
-        self.0.iter().fold(text, |text, secret| {
-            if text.contains(&**secret) { text.replace(&**secret, REDACTED) } else { text }
-        })
-    }
-}
-
-impl Secrets {
-    fn redact_ask(&self, ask: ToolAsk) -> ToolAsk {
-        let args = self.redact(ask.args.as_str().to_owned());
-        // What replaces a secret stands in a string of the JSON, which stays JSON.
-        let args = JsonText::parse(&args).unwrap_or_else(|_| JsonText::string(&args));
-        ToolAsk { tool: self.redact(ask.tool), args }
-    }
-
-    /// Replaces the secrets in the answer or error of a call.
-    pub(crate) fn redact_outcome(
-        &self,
-        outcome: Result<InferReply, InferError>,
-    ) -> Result<InferReply, InferError> {
-        match outcome {
-            Ok(reply) => Ok(InferReply {
-                content: self.redact(reply.content),
-                calls: reply.calls.into_iter().map(|ask| self.redact_ask(ask)).collect(),
-                model: self.redact(reply.model),
-                usage: reply.usage,
-            }),
-            Err(error) => Err(InferError {
-                kind: error.kind,
-                type_name: self.redact(error.type_name),
-                message: self.redact(error.message),
-                usage: error.usage,
-            }),
-        }
-    }
-}
-
 /// Setters of a model's key, for a builder with `with(FnOnce(&mut Settings))` whose settings have a `key`.
 macro_rules! key_setters {
     () => {
@@ -189,12 +124,5 @@ mod tests {
     #[test]
     fn a_key_is_printed_nowhere() {
         assert_eq!(format!("{:?}", KeySource::Inline("sk-secret".into())), "inline");
-        let mut secrets = Secrets::default();
-        for secret in ["sk-secret", "sk-secret-long", "abc"] {
-            secrets.add(secret);
-        }
-        assert_eq!(format!("{secrets:?}"), "2 secrets");
-        let text = "wrong key sk-secret-long, sk-secret; abc".to_owned();
-        assert_eq!(secrets.redact(text), "wrong key [REDACTED], [REDACTED]; abc");
     }
 }

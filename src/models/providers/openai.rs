@@ -26,9 +26,10 @@ use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TI
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest};
 use crate::models::providers::client::ModelClient;
 use crate::models::providers::common::{described, failed};
-use crate::models::providers::key::{KeySource, Secrets, key_setters};
+use crate::models::providers::key::{KeySource, key_setters};
 use crate::models::providers::openai::body::OWN_FIELDS;
 use crate::models::providers::openai::settings::{NativeTools, Settings, SystemNotes};
+use crate::models::providers::secrets::Secrets;
 use crate::tools::future::BoxFuture;
 
 /// A model on a server that speaks `OpenAI`'s chat completions.

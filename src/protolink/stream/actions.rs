@@ -4,13 +4,15 @@
 use proto_events::call::{CallEvent, CallKind, CallOrigin, CallRequested, CallStatus, FailureClass};
 use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::BudgetLimit;
 use proto_events::task::{ApprovalDecided, ApprovalRequested};
 
+use crate::agent::capability::{PolicyEffect, approval_required, reason};
 use crate::agent::peer::PeerAnswer;
 use crate::models::backend::InferReply;
 use crate::protolink::stream::event::{boolean, object, text_or_null};
 use crate::protolink::stream::fold::Fold;
+use crate::run::notes;
+use crate::run::permission::is_agent_call;
 
 impl Fold {
     /// Handles an event of a call that the model asked for: of a tool, or of another agent.
@@ -45,7 +47,7 @@ impl Fold {
     /// Reports a call as allowed, now that its intent is written; an approval was reported before.
     fn allowed(&mut self, request: &CallRequested, of_tool: bool) {
         if of_tool {
-            self.warn(request.origin.part, &[BudgetLimit::ToolCalls]);
+            self.warn(request.origin.part, &self.usage(request.origin.part));
         }
         if request.approval.is_some() {
             return;
@@ -56,9 +58,29 @@ impl Fold {
             ("agent.call", self.asked_for(&request.origin))
         };
         let action = action(kind, &request.call_id, &request.target, input, &request.capabilities);
-        self.llm("action_requested", None, object([("action", action)]));
-        let decision = json!({"effect": "allow", "matched_capabilities": request.capabilities});
-        self.llm("policy_decision", None, object([("decision", JsonText::from(decision))]));
+        self.ruled_on(action, PolicyEffect::Allow, &request.capabilities, None);
+    }
+
+    /// Reports an action and the policy's decision about it. Returns both.
+    pub(crate) fn ruled_on(
+        &mut self,
+        action: JsonText,
+        effect: PolicyEffect,
+        capabilities: &[String],
+        why: Option<&str>,
+    ) -> JsonObject {
+        let why = why.map_or_else(|| reason(effect, capabilities), str::to_owned);
+        let decision = json!({
+            "effect": effect.name(),
+            "reason": why,
+            "policy_name": "capability_policy",
+            "matched_capabilities": capabilities,
+            "metadata": {},
+        });
+        let decision = JsonText::from(decision);
+        self.llm("action_requested", None, object([("action", action.clone())]));
+        self.llm("policy_decision", None, object([("decision", decision.clone())]));
+        object([("action", action), ("policy_decision", decision)])
     }
 
     /// Reports the request for an approval.
@@ -66,17 +88,24 @@ impl Fold {
         if asked.origin.step == 0 {
             return;
         }
-        self.warn(asked.origin.part, &[BudgetLimit::ToolCalls]);
-        let action = approval_action(asked);
-        self.llm("action_requested", None, object([("action", action.clone())]));
-        let decision = json!({"effect": "require_approval", "matched_capabilities": asked.capabilities});
-        let decision = JsonText::from(decision);
-        self.llm("policy_decision", None, object([("decision", decision.clone())]));
-        let request = object([
-            ("request_id", JsonText::string(&asked.approval_id)),
-            ("action", action),
-            ("policy_decision", decision),
-        ]);
+        if !is_agent_call(asked) {
+            self.warn_of_tool_call(asked.origin.part);
+        }
+        let ruled =
+            self.ruled_on(approval_action(asked), PolicyEffect::RequireApproval, &asked.capabilities, None);
+        self.approval_required(&asked.approval_id, &ruled);
+    }
+
+    /// Warns of the limits that are near once a tool is called whose intent is not written.
+    pub(crate) fn warn_of_tool_call(&mut self, part: u32) {
+        let mut usage = self.usage(part);
+        usage.tool_calls = usage.tool_calls.saturating_add(1);
+        self.warn(part, &usage);
+    }
+
+    pub(crate) fn approval_required(&mut self, approval_id: &str, ruled: &JsonObject) {
+        let mut request = object([("request_id", JsonText::string(approval_id))]);
+        request.merge(ruled);
         self.llm("approval_required", None, object([("request", request.to_text())]));
     }
 
@@ -93,13 +122,14 @@ impl Fold {
         ]);
         self.llm("approval_decision", None, object([("decision", decision.to_text())]));
         if !decided.approved {
-            let message = text_or_null(decided.reason.as_deref());
-            self.llm(
-                "action_denied",
-                None,
-                object([("action", approval_action(&asked)), ("message", message)]),
-            );
+            let why = decided.reason.clone().filter(|why| !why.is_empty());
+            let why = why.unwrap_or_else(|| approval_required(&asked.capabilities));
+            self.denied(approval_action(&asked), &notes::denied(&asked.tool, &why));
         }
+    }
+
+    pub(crate) fn denied(&mut self, action: JsonText, error: &str) {
+        self.llm("action_denied", None, object([("action", action), ("message", JsonText::string(error))]));
     }
 
     /// Returns the action of the reply that asked for this call, as the model should have written it.
@@ -125,12 +155,21 @@ fn target_fields(request: &CallRequested) -> JsonObject {
 
 /// Returns the action that waits for approval; its call has no intent yet.
 fn approval_action(asked: &ApprovalRequested) -> JsonText {
+    if is_agent_call(asked) {
+        return action("agent.call", &asked.call_id, &asked.tool, asked.args.clone(), &asked.capabilities);
+    }
     let input = object([("arguments", asked.args.clone())]).to_text();
     action("tool.call", &asked.call_id, &asked.tool, input, &asked.capabilities)
 }
 
-/// Returns the action, as policies see it. Its id is the call's.
-fn action(kind: &str, call_id: &str, name: &str, payload: JsonText, capabilities: &[String]) -> JsonText {
+/// Returns the action, as policies see it. Its id is the call's, if it has one.
+pub(crate) fn action(
+    kind: &str,
+    call_id: &str,
+    name: &str,
+    payload: JsonText,
+    capabilities: &[String],
+) -> JsonText {
     object([
         ("action_id", JsonText::string(call_id)),
         ("kind", JsonText::string(kind)),

@@ -11,26 +11,28 @@ use crate::protolink::stream::fold::Fold;
 use crate::run::spent;
 
 impl Fold {
-    /// Warns once for each of these limits that is nearly used up.
-    pub(crate) fn warn(&mut self, part: u32, limits: &[BudgetLimit]) {
+    /// Warns of the first limit that is nearly used up, unless it was warned of before. As in Protolink, a limit
+    /// behind it stays silent as long as the first is near.
+    pub(crate) fn warn(&mut self, part: u32, usage: &BudgetUsage) {
         let Some(Ok(budget)) = self.task.run_budget() else { return };
-        let near = budget.near(&self.usage(part));
-        for near in near.into_iter().filter(|near| limits.contains(&near.limit)) {
-            if self.warned.contains(&(part, near.limit)) {
-                continue;
-            }
-            self.warned.push((part, near.limit));
-            let (name, used, allowed) = (near.limit.name(), near.used_text(), near.allowed_text());
-            let text = format!("Run budget warning: {name} observed {used} near limit {allowed}");
-            let decision = self.decision(part, "warn", &near, &text);
-            self.llm("budget_warning", None, decision);
+        let Some(near) = budget.near(usage).into_iter().next() else { return };
+        if self.warned.contains(&(part, near.limit)) {
+            return;
         }
+        self.warned.push((part, near.limit));
+        let (name, used, allowed) = (near.limit.name(), near.used_text(), near.allowed_text());
+        let text = format!("Run budget warning: {name} observed {used} near limit {allowed}");
+        let decision = self.decision(part, "warn", &near, &text);
+        self.llm("budget_warning", None, decision);
     }
 
     /// Reports the limit that ended the run. What is checked after the prompt is reported after the step.
     pub(crate) fn over_budget(&mut self, part: u32, over: &LimitUse) {
         if matches!(over.limit, BudgetLimit::LlmCalls | BudgetLimit::InputTokens) {
-            let step = u32::try_from(self.usage(part).steps).unwrap_or(u32::MAX).saturating_add(1);
+            let mut usage = self.usage(part);
+            usage.steps = usage.steps.saturating_add(1);
+            self.warn(part, &usage);
+            let step = u32::try_from(usage.steps).unwrap_or(u32::MAX);
             self.llm("llm_step", Some(step), JsonObject::new());
             let manifest = object([("agent_name", JsonText::string(&self.agent.name))]).to_text();
             self.llm("context_prepared", Some(step), object([("manifest", manifest)]));
@@ -59,7 +61,7 @@ impl Fold {
 
     /// Counts the part's usage. Input tokens are estimated over the whole history, which is not in the task's
     /// log: they are left out here.
-    fn usage(&self, part: u32) -> BudgetUsage {
+    pub(crate) fn usage(&self, part: u32) -> BudgetUsage {
         let mut usage = spent::usage(self.agent.budget_scope, &self.task, part);
         if let Some(run) = self.task.run() {
             let millis = self.now().millis_since(run.began);

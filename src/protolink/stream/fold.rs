@@ -60,6 +60,8 @@ enum EndKind {
         failing: Option<(u32, bool)>,
         /// The limit of the budget that ended it.
         budget: Option<LimitUse>,
+        /// Whether the run itself ended, not a caller it.
+        by_run: bool,
     },
 }
 
@@ -104,7 +106,9 @@ impl Fold {
     pub(crate) fn take(&mut self, recorded: &RecordedEvent<TaskEvent>) -> Vec<TaskStreamEvent> {
         self.source = (recorded.version, recorded.metadata.at, 0);
         if let TaskEvent::StateChanged { from, to, budget } = &recorded.event {
-            let ending = self.ending(*from, *to, *budget);
+            // The cause of a caller's command is not in the log.
+            let by_run = !recorded.metadata.causation_id.is_empty();
+            let ending = self.ending(*from, *to, *budget, by_run);
             self.task.evolve(&recorded.event, &recorded.metadata);
             self.ending = ending;
             if self.ending.is_none() {
@@ -150,16 +154,20 @@ impl Fold {
 
     /// Returns what is known of the end of a run while the run is still open. What the same command adds to
     /// the task, such as its error, follows the change, so it is reported when the whole record is read.
-    fn ending(&mut self, from: TaskState, to: TaskState, budget: Option<LimitUse>) -> Option<Ending> {
+    fn ending(
+        &mut self,
+        from: TaskState,
+        to: TaskState,
+        budget: Option<LimitUse>,
+        by_run: bool,
+    ) -> Option<Ending> {
         if !is_last(to) {
             return None;
         }
         let mut kind = EndKind::Plain;
         if let Some(run) = self.task.run().copied() {
-            let outputs: Vec<Part> = self.task.outputs().cloned().collect();
-            let by_output = matches!(final_state(&outputs), FinalState::Failed { .. });
             kind = match to {
-                TaskState::Failed if !by_output => self.broken(&run, budget),
+                TaskState::Failed if self.is_broken(&run, budget) => self.broken(&run, budget, by_run),
                 TaskState::Canceled => EndKind::Plain,
                 _ => EndKind::Ended,
             };
@@ -167,12 +175,23 @@ impl Fold {
         Some(Ending { source: self.source, from, to, kind })
     }
 
+    /// Whether a run that failed could not go on: a part has no output, or none of the outputs is an error. An
+    /// error among them ends a run only when all parts have theirs.
+    fn is_broken(&self, run: &Run, budget: Option<LimitUse>) -> bool {
+        let is_open = self.parts(run).any(|(at, _)| at >= run.next_part);
+        let by_output = || {
+            let outputs: Vec<Part> = self.task.outputs().cloned().collect();
+            matches!(final_state(&outputs), FinalState::Failed { .. })
+        };
+        is_open || budget.is_some() || !by_output()
+    }
+
     /// Returns that the run could not go on, and at which part.
-    fn broken(&mut self, run: &Run, budget: Option<LimitUse>) -> EndKind {
+    fn broken(&mut self, run: &Run, budget: Option<LimitUse>, by_run: bool) -> EndKind {
         let failing = self.parts(run).find(|(at, _)| *at >= run.next_part);
         let failing = failing.map(|(at, part)| (at, part.kind() == "infer"));
         self.announce(failing.map_or(0, |(at, _)| at.saturating_add(1)));
-        EndKind::Broken { failing, budget }
+        EndKind::Broken { failing, budget, by_run }
     }
 
     /// Ends a record: returns the events for the end of the run, if it had one, and the version at which it
@@ -184,12 +203,14 @@ impl Fold {
         match kind {
             EndKind::Plain => {}
             EndKind::Ended => self.artifacts(|_| true),
-            EndKind::Broken { failing, budget } => {
+            EndKind::Broken { failing, budget, by_run } => {
                 self.artifacts(|at| attached.contains(&at));
                 let message = self.task.error().unwrap_or_default();
                 let infer = failing.and_then(|(at, infer)| infer.then_some(at));
-                if let (Some(at), Some(over)) = (infer, budget) {
-                    self.over_budget(at, &over);
+                match (infer, budget) {
+                    (Some(at), Some(over)) => self.over_budget(at, &over),
+                    (Some(at), None) if by_run => self.refused(at, &message),
+                    _ => {}
                 }
                 let code = if infer.is_some() { "llm_stream_failed" } else { "task_failed" };
                 self.push(JsonObject::new(), TaskStreamPayload::Error { code, message });

@@ -4,7 +4,7 @@
 use proto_events::call::{Call, CallEvent, CallKind, CallRequested, FailureClass, TokenUsage};
 use proto_events::json;
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
-use proto_events::model::BudgetLimit;
+use proto_events::model::BudgetUsage;
 
 use crate::grammar::action::{Action, Reply, parse_reply};
 use crate::models::backend::InferReply;
@@ -41,10 +41,12 @@ impl Fold {
     /// Reports the beginning of a step, with what the model is about to be shown.
     fn step(&mut self, request: &CallRequested) {
         let (part, step) = (request.origin.part, Some(request.origin.step));
-        self.warn(part, &[BudgetLimit::Steps, BudgetLimit::RuntimeSeconds]);
+        let after = self.usage(part);
+        let before = BudgetUsage { llm_calls: after.llm_calls.saturating_sub(1), ..after };
+        self.warn(part, &before);
         self.llm("llm_step", step, JsonObject::new());
         self.llm("context_prepared", step, object([("manifest", self.manifest(request))]));
-        self.warn(part, &[BudgetLimit::LlmCalls, BudgetLimit::InputTokens]);
+        self.warn(part, &after);
         let mut metadata = model_fields(request);
         metadata.set("manifest", self.manifest(request));
         metadata.set("context", context(None));
@@ -151,13 +153,13 @@ impl Fold {
         }
     }
 
-    /// Reports the missing rest of an answer: all of it, if no piece arrived. An answer that does not begin
-    /// with its own pieces replaces them.
+    /// Reports the missing rest of an answer: all of it, even if that is nothing, if no piece arrived. An answer
+    /// that does not begin with its own pieces replaces them.
     fn rest_of(&mut self, call_id: &str, attempt: u32, step: u32, content: &str) {
         let told =
             self.pieces.remove(call_id).filter(|pieces| pieces.attempt == attempt).unwrap_or_default().text;
         match content.strip_prefix(told.as_str()) {
-            Some("") => {}
+            Some("") if !told.is_empty() => {}
             Some(rest) => self.chunk(call_id, attempt, step, told.len(), rest, JsonObject::new()),
             None => {
                 let replaces = object([("replaces", boolean(true))]);
@@ -180,7 +182,7 @@ impl Fold {
         metrics.set("streaming", boolean(true));
         metrics.set("native", boolean(is_native));
         self.llm("llm_call_metrics", Some(step), metrics.clone());
-        self.warn(request.origin.part, &[BudgetLimit::OutputTokens]);
+        self.warn(request.origin.part, &self.usage(request.origin.part));
         let mut whole = object([("step", number(u64::from(step)))]);
         whole.merge(&metrics);
         let mut completed = model_fields(request);
@@ -220,7 +222,7 @@ impl Fold {
     }
 
     /// Returns the inferences of the part up to this one, oldest first.
-    fn inferences(&self, request: &CallRequested) -> Vec<&Call> {
+    pub(crate) fn inferences(&self, request: &CallRequested) -> Vec<&Call> {
         let same = |call: &&Call| {
             let origin = &call.request.origin;
             call.request.kind == CallKind::Infer

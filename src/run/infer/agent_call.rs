@@ -17,7 +17,7 @@ use crate::run::steps::{idempotency_key, millis, start};
 use crate::run::{deadline, notes, permission};
 
 /// The capability that a model needs in order to ask another agent, under Protolink's name.
-const CAPABILITY: &str = "agent.delegate";
+pub(crate) const CAPABILITY: &str = "agent.delegate";
 
 /// Returns the progress of the call. The turn already holds the message that asks for it.
 pub(crate) fn progress(

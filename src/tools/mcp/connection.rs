@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto_events::json::JsonText;
 use reqwest::StatusCode;
@@ -13,13 +14,12 @@ use rmcp::{ServiceExt, model};
 use tokio::sync::Mutex;
 
 use crate::http_client;
-use crate::limits::MCP_CONNECT_TIMEOUT;
+use crate::limits::{MCP_CONNECT_TIMEOUT, MCP_LIST_PAGES_MAX, MCP_LIST_TIMEOUT, MCP_LIST_TOOLS_MAX};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::mcp::call::{Listener, Live, call};
 use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::transport::Transport;
-use crate::tools::registry::RegisteredTool;
 use crate::tools::tool::{Tool, ToolContext};
 
 /// The variables of this process's environment that a program needs to run.
@@ -29,27 +29,8 @@ const ENV_KEPT: [&str; 11] =
 /// The number of redirects that one request follows.
 const REDIRECTS_MAX: usize = 10;
 
-impl McpServer {
-    /// Connects and lists the tools, which hold the connection.
-    ///
-    /// # Errors
-    /// A description of the failure.
-    pub(crate) async fn tools(self) -> Result<Vec<RegisteredTool>, String> {
-        let named = |error: String| format!("MCP server `{}`: {error}", self.name);
-        let connection = Arc::new(Connection::new(self.clone()));
-        let listed = connection.list().await.map_err(named)?;
-        for (tool, _) in &self.policies {
-            if !listed.iter().any(|known| known.name == tool.as_str()) {
-                return Err(named(format!("a policy is set for `{tool}`, but the server has no such tool")));
-            }
-        }
-        let register = |tool: model::Tool| {
-            let spec = self.spec(&tool);
-            RegisteredTool::of_parts(spec, connection.tool(tool.name.into_owned()))
-        };
-        Ok(listed.into_iter().map(register).collect())
-    }
-}
+/// The tools that a server lists.
+pub(crate) type ListedTools = Vec<model::Tool>;
 
 /// The connection to one server.
 pub(crate) struct Connection {
@@ -68,12 +49,23 @@ impl Connection {
         Self { server, live: Mutex::default() }
     }
 
-    /// Returns the server's tools.
-    pub(crate) async fn list(&self) -> Result<Vec<model::Tool>, String> {
+    /// Returns the tools that the server lists. After a failure the connection is opened anew.
+    ///
+    /// # Errors
+    /// A description of the failure, without secrets.
+    pub(crate) async fn list(&self) -> Result<ListedTools, String> {
         let live = self.live().await?;
-        let listed = tokio::time::timeout(MCP_CONNECT_TIMEOUT, live.list_all_tools()).await;
-        let listed = listed.map_err(|_| too_slow("list its tools"))?;
+        let listed = tokio::time::timeout(MCP_LIST_TIMEOUT, list_tools(&live)).await;
+        let listed = listed.unwrap_or_else(|_| Err(too_slow("list its tools", MCP_LIST_TIMEOUT)));
+        if listed.is_err() {
+            self.drop_connection(&live).await;
+        }
         listed.map_err(|error| self.server.transport.redact(&format!("listing its tools failed: {error}")))
+    }
+
+    /// Returns the server's description.
+    pub(crate) fn server(&self) -> &McpServer {
+        &self.server
     }
 
     /// Returns the tool of this name on the server.
@@ -89,7 +81,7 @@ impl Connection {
         }
         *held = None;
         let connecting = tokio::time::timeout(MCP_CONNECT_TIMEOUT, self.connect());
-        let live = Arc::new(connecting.await.map_err(|_| too_slow("connect"))??);
+        let live = Arc::new(connecting.await.map_err(|_| too_slow("connect", MCP_CONNECT_TIMEOUT))??);
         *held = Some(Arc::clone(&live));
         Ok(live)
     }
@@ -220,8 +212,26 @@ fn is_gone(live: &Live) -> bool {
     live.is_closed() || live.peer().is_transport_closed()
 }
 
-fn too_slow(what: &str) -> String {
-    format!("it did not {what} within {} s", MCP_CONNECT_TIMEOUT.as_secs())
+fn too_slow(what: &str, limit: Duration) -> String {
+    format!("it did not {what} within {} s", limit.as_secs())
+}
+
+/// Reads the pages of a server's tool list, as many as are allowed.
+async fn list_tools(live: &Live) -> Result<ListedTools, String> {
+    let (mut tools, mut cursor) = (Vec::new(), None);
+    for _ in 0..MCP_LIST_PAGES_MAX {
+        let asked = model::PaginatedRequestParams::default().with_cursor(cursor);
+        let page = live.list_tools(Some(asked)).await.map_err(|error| error.to_string())?;
+        tools.extend(page.tools);
+        if tools.len() > MCP_LIST_TOOLS_MAX {
+            return Err(format!("there are more than {MCP_LIST_TOOLS_MAX}"));
+        }
+        cursor = page.next_cursor;
+        if cursor.is_none() {
+            return Ok(tools);
+        }
+    }
+    Err(format!("the list has more than {MCP_LIST_PAGES_MAX} pages"))
 }
 
 impl Tool for McpTool {

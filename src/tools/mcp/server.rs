@@ -9,11 +9,15 @@ use std::time::Duration;
 use proto_events::json::JsonValue;
 use rmcp::model;
 
+use crate::limits::MCP_START_WAIT;
 use crate::tools::mcp::transport::Transport;
 use crate::tools::policy::ToolPolicy;
 use crate::tools::registry::ToolSpec;
 
 /// A server whose tools an agent uses. Pass it to `System::builder(..).mcp(server)`.
+///
+/// A server is not trusted: one that is down, lists too much or lists a bad name costs its own tools only
+/// (`System::mcp_servers` tells), and is tried again.
 ///
 /// A child process gets the environment set here and, of this process's environment, only the variables that
 /// programs need to run (`PATH`, `HOME` and the like): keys of other services are not passed on. Values of
@@ -25,6 +29,7 @@ pub struct McpServer {
     pub(crate) transport: Transport,
     trust_hints: bool,
     timeout: Option<Duration>,
+    pub(crate) start_wait: Duration,
     pub(crate) policies: Vec<(String, ToolPolicy)>,
     pub(crate) show_stderr: bool,
 }
@@ -45,7 +50,8 @@ impl McpServer {
 
     fn new(name: String, transport: Transport) -> Self {
         let (prefix, timeout, policies) = (None, None, Vec::new());
-        Self { name, prefix, transport, trust_hints: false, timeout, policies, show_stderr: false }
+        let (trust_hints, start_wait, show_stderr) = (false, MCP_START_WAIT, false);
+        Self { name, prefix, transport, trust_hints, timeout, start_wait, policies, show_stderr }
     }
 
     /// Adds an argument of the program. Without effect on a server that is reached over HTTP.
@@ -114,6 +120,15 @@ impl McpServer {
         self
     }
 
+    /// Sets how long the start of a system waits for the server; 10 s by default. A server that needs longer, or
+    /// cannot be used, does not keep the system from starting: it is tried again, and its tools join later. Set a
+    /// longer time if open work of an earlier process may need the tools at once.
+    #[must_use]
+    pub fn start_wait(mut self, time: Duration) -> Self {
+        self.start_wait = time;
+        self
+    }
+
     /// Sets the policy of one tool, by its name on the server. It overrides the server's hints.
     #[must_use]
     pub fn policy(mut self, tool: impl Into<String>, policy: ToolPolicy) -> Self {
@@ -126,8 +141,13 @@ impl McpServer {
         &self.name
     }
 
+    /// Returns what the names of the server's tools begin with.
+    pub(crate) fn prefix_of_names(&self) -> String {
+        self.prefix.clone().unwrap_or_else(|| format!("{}_", self.name))
+    }
+
     pub(crate) fn spec(&self, tool: &model::Tool) -> ToolSpec {
-        let prefix = self.prefix.clone().unwrap_or_else(|| format!("{}_", self.name));
+        let prefix = self.prefix_of_names();
         let described = tool.description.as_deref().or(tool.title.as_deref()).unwrap_or_default();
         ToolSpec {
             name: format!("{prefix}{}", tool.name),

@@ -19,6 +19,22 @@ pub(crate) fn resolve<'s>(root: &'s Value, reference: &str) -> Option<&'s Value>
     root.pointer(pointer).filter(|_| !pointer.is_empty())
 }
 
+/// The target of a schema's `$ref`.
+enum Target<'s> {
+    /// The target replaces the schema: what stands beside a reference to `$defs` does not count, as in Protolink.
+    Whole(&'s Value),
+    /// The target counts beside the schema's other keywords. Protolink does not follow such a reference.
+    Beside(&'s Value),
+}
+
+/// Returns the target of a schema's `$ref`; `None` if it has none or leads nowhere.
+fn target_of<'s>(root: &'s Value, schema: &JsonMap) -> Option<Target<'s>> {
+    let reference = schema.get("$ref").and_then(Value::as_str)?;
+    let name = reference.strip_prefix("#/$defs/").and_then(|path| path.rsplit('/').next());
+    let defined = name.and_then(|name| root.get("$defs")?.get(name));
+    defined.map(Target::Whole).or_else(|| resolve(root, reference).map(Target::Beside))
+}
+
 /// The state of one check, with the number of steps left.
 pub(crate) struct Checker<'s> {
     root: &'s Value,
@@ -52,13 +68,18 @@ impl<'s> Checker<'s> {
     }
 
     fn check_fields(&mut self, schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
-        if let Some(Value::String(reference)) = schema.get("$ref") {
-            return match resolve(self.root, reference) {
-                Some(target) => self.check(target, value, path),
-                // An unresolvable reference allows any value.
-                None => Ok(value.clone()),
-            };
+        match target_of(self.root, schema) {
+            Some(Target::Whole(target)) => self.check(target, value, path),
+            Some(Target::Beside(target)) => {
+                let value = self.check(target, value, path)?;
+                self.check_keywords(schema, &value, path)
+            }
+            // A reference that leads nowhere says nothing.
+            None => self.check_keywords(schema, value, path),
         }
+    }
+
+    fn check_keywords(&mut self, schema: &'s JsonMap, value: &Value, path: &str) -> Checked {
         if let Some(Value::Array(choices)) = schema.get("anyOf") {
             return self.any_of(choices, value, path);
         }
@@ -154,7 +175,7 @@ impl<'s> Checker<'s> {
         let properties = schema.get("properties").and_then(Value::as_object);
         let mut checked = JsonMap::new();
         for (name, property) in properties.into_iter().flatten() {
-            match (fields.get(name), default_of(property)) {
+            match (fields.get(name), self.default_of(property)) {
                 (Some(value), _) => {
                     checked.insert(name.clone(), self.check(property, value, &format!("{path}.{name}"))?);
                 }
@@ -166,6 +187,18 @@ impl<'s> Checker<'s> {
         }
         self.others(schema, properties.unwrap_or(&none), fields, path, &mut checked)?;
         Ok(Value::Object(checked))
+    }
+
+    /// Returns the default of an absent property: its own, or that of the definition which replaces it.
+    fn default_of(&self, property: &'s Value) -> Option<&'s Value> {
+        let mut schema = property.as_object()?;
+        for _ in 0..DEPTH_MAX {
+            match target_of(self.root, schema) {
+                Some(Target::Whole(target)) => schema = target.as_object()?,
+                _ => break,
+            }
+        }
+        schema.get("default")
     }
 
     /// Checks the fields that the schema does not name, in the order of their names.
@@ -223,11 +256,6 @@ fn allowed(schema: &JsonMap, value: &Value, path: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
-}
-
-/// Returns the default of an absent property. Keywords beside a `$ref` are ignored, as in the older drafts.
-fn default_of(property: &Value) -> Option<&Value> {
-    property.get("default").filter(|_| property.get("$ref").is_none())
 }
 
 fn values_in(value: &Value) -> usize {

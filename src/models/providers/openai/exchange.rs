@@ -12,11 +12,11 @@ use crate::http_client::with_causes;
 use crate::limits::INFER_ERROR_BYTES_MAX;
 use crate::models::backend::{InferError, InferErrorKind, InferReply, InferRequest, spread_wait};
 use crate::models::providers::common::{failed, malformed, passing, retry_after};
-use crate::models::providers::key::Secrets;
 use crate::models::providers::openai::answer::{Answer, read_error};
 use crate::models::providers::openai::body::Body;
 use crate::models::providers::openai::settings::Settings;
 use crate::models::providers::openai::sse::{Decoder, Event, Unreadable};
+use crate::models::providers::secrets::{SecretFilter, Secrets};
 
 /// The most bytes of a stream for each byte of its answer: each token comes in an event of its own, with
 /// comments in between.
@@ -88,7 +88,19 @@ impl Exchange<'_> {
         Ok(answer)
     }
 
-    async fn stream(&self, mut response: Response) -> Result<Answer, InferError> {
+    /// Reads a stream and passes its pieces on.
+    async fn stream(&self, response: Response) -> Result<Answer, InferError> {
+        let mut filter = self.secrets.filter();
+        let answer = self.pieces(response, &mut filter).await?;
+        self.say(&filter.rest());
+        Ok(answer)
+    }
+
+    async fn pieces(
+        &self,
+        mut response: Response,
+        filter: &mut SecretFilter<'_>,
+    ) -> Result<Answer, InferError> {
         let most = self.settings.answer_bytes_max;
         let mut decoder = Decoder::new(most);
         let (mut answer, mut bytes_in) = (Answer::default(), 0_usize);
@@ -98,7 +110,7 @@ impl Exchange<'_> {
                 if is_end(&event) {
                     return Ok(answer);
                 }
-                self.take(&mut answer, &event)?;
+                self.take(&mut answer, &event, filter)?;
             }
             if answer.len() > most || bytes_in > most.saturating_mul(STREAM_BYTES_PER_BYTE) {
                 return Err(self.too_large());
@@ -112,7 +124,12 @@ impl Exchange<'_> {
         Err(passing("ConnectionError", why.to_owned(), None))
     }
 
-    fn take(&self, answer: &mut Answer, event: &Event) -> Result<(), InferError> {
+    fn take(
+        &self,
+        answer: &mut Answer,
+        event: &Event,
+        filter: &mut SecretFilter<'_>,
+    ) -> Result<(), InferError> {
         if event.data.trim().is_empty() {
             return Ok(());
         }
@@ -120,11 +137,14 @@ impl Exchange<'_> {
         if event.name == "error" {
             return Err(read_error(&json.unwrap_or_else(|_| Value::String(event.data.clone()))));
         }
-        let said = answer.take(&json?)?;
-        if !said.is_empty() {
-            self.request.deltas.say(&self.secrets.redact(said));
-        }
+        self.say(&filter.pass(&answer.take(&json?)?));
         Ok(())
+    }
+
+    fn say(&self, piece: &str) {
+        if !piece.is_empty() {
+            self.request.deltas.say(piece);
+        }
     }
 
     /// Returns the body, or an error if it is longer than `most` bytes.
@@ -157,17 +177,19 @@ impl Exchange<'_> {
         }
     }
 
-    /// Returns the beginning of a body, as far as it can be read, for error texts.
+    /// Returns the beginning of a body, as far as it can be read, for error texts. What may be the beginning of a
+    /// secret is left out at the cut.
     async fn start_of(&self, mut response: Response) -> String {
-        let mut start = Vec::new();
+        let (mut start, mut filter) = (Vec::new(), self.secrets.filter());
         while let Ok(Some(bytes)) = self.next(&mut response).await {
             start.extend_from_slice(&bytes);
             if start.len() >= INFER_ERROR_BYTES_MAX {
                 start.truncate(INFER_ERROR_BYTES_MAX);
-                break;
+                return cut(&filter.pass(&String::from_utf8_lossy(&start)));
             }
         }
-        cut(&String::from_utf8_lossy(&start))
+        let text = filter.pass(&String::from_utf8_lossy(&start));
+        cut(&(text + &filter.rest()))
     }
 
     /// Converts an answer whose status is an error.

@@ -6,7 +6,8 @@ use proto_events::json::JsonObject;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::models::providers::key::{KeySource, Secrets};
+use crate::models::providers::key::KeySource;
+use crate::models::providers::secrets::Secrets;
 
 /// The way in which tools are offered to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

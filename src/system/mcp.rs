@@ -1,0 +1,98 @@
+//! The MCP servers of a running system: one that was not ready at the start is tried again as long as the system
+//! runs, and its tools join.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use crate::agent::card::Agent;
+use crate::error::Error;
+use crate::limits::{MCP_RETRY_FIRST, MCP_RETRY_MAX};
+use crate::system::handle::{Inner, System};
+use crate::system::starts::record_revision;
+use crate::tools::mcp::admission::{Admission, admit};
+use crate::tools::mcp::connection::ListedTools;
+use crate::tools::mcp::servers::{Entry, Listing, McpServerStatus, flatten};
+
+impl System {
+    /// Returns the MCP servers of the system: whether their tools are known, and which tools are left out. A
+    /// server that cannot be used is tried again, at most a minute later.
+    pub fn mcp_servers(&self) -> Vec<McpServerStatus> {
+        self.inner.mcp.statuses()
+    }
+
+    /// Tries the servers again that were not ready when the system started, until they are or the system ends.
+    pub(crate) fn keep_trying_mcp(&self) {
+        let calls = self.inner.running().parts.calls.clone();
+        for (entry, listing) in self.inner.mcp.take_late() {
+            let joining = Arc::clone(&self.inner.mcp.joining);
+            calls.spawn(until_listed(entry, listing, joining, Arc::downgrade(&self.inner)));
+        }
+    }
+}
+
+/// Asks a server for its tools until they have joined or the system has ended.
+async fn until_listed(
+    entry: Arc<Entry>,
+    listing: Option<Listing>,
+    joining: Arc<tokio::sync::Mutex<()>>,
+    system: Weak<Inner>,
+) {
+    let (mut wait, mut listing) = (MCP_RETRY_FIRST, listing);
+    loop {
+        let asked = match listing.take() {
+            Some(listing) => Some(flatten(listing.await)),
+            // The failure of the start was noted.
+            None => None,
+        };
+        if let Some(answer) = asked {
+            let joined = match answer {
+                Ok(listed) => join(&entry, listed, &joining, &system).await,
+                Err(error) => Err(error),
+            };
+            match joined {
+                Ok(()) => return,
+                Err(error) => entry.failed(error),
+            }
+        }
+        tokio::time::sleep(wait).await;
+        wait = wait.saturating_mul(2).min(MCP_RETRY_MAX);
+        if !is_running(&system) {
+            return;
+        }
+        let connection = Arc::clone(&entry.connection);
+        listing = Some(tokio::spawn(async move { connection.list().await }));
+    }
+}
+
+/// Adds the tools of a server to the running agent. The agent's new definition is on disk before any task can use
+/// them.
+async fn join(
+    entry: &Entry,
+    listed: ListedTools,
+    joining: &tokio::sync::Mutex<()>,
+    system: &Weak<Inner>,
+) -> Result<(), String> {
+    let _alone = joining.lock().await;
+    // The system must not be kept alive while its log is written.
+    let Some(parts) = system.upgrade().map(|inner| inner.running().parts.clone()) else { return Ok(()) };
+    let agent = &parts.agent;
+    let Admission { tools, left_out } = admit(&entry.connection, listed, &agent.tools);
+    let names: Vec<String> = tools.iter().map(|tool| tool.spec().name.clone()).collect();
+    if !tools.is_empty() {
+        let next = Agent { tools: agent.tools.with(&tools), ..Agent::clone(agent) };
+        let recorded = record_revision(&parts.store, &parts.ports, &next).await;
+        recorded.map_err(|error: Error| format!("its tools cannot be recorded: {error}"))?;
+        agent.tools.join(tools);
+    }
+    tracing::info!(
+        server = entry.status().name,
+        tools = names.len(),
+        "the tools of an MCP server have joined"
+    );
+    entry.listed(names, left_out);
+    Ok(())
+}
+
+fn is_running(system: &Weak<Inner>) -> bool {
+    system.upgrade().is_some_and(|inner| !inner.stopping.load(Ordering::Acquire))
+}

@@ -1,0 +1,67 @@
+//! The choice of the tools that a server may add to an agent. A list is not trusted: each tool that cannot be added
+//! is left out, with the reason, and costs nothing else.
+
+use std::sync::Arc;
+
+use proto_events::id::check_id;
+
+use crate::tools::mcp::connection::{Connection, ListedTools};
+use crate::tools::registry::{RegisteredTool, Tools};
+
+/// The longest part of a name that is shown, in characters: a name that is too long is one that is left out.
+const NAME_CHARS_SHOWN: usize = 100;
+
+/// A tool that a server lists and that is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct McpToolLeftOut {
+    /// The tool's name, as the agent would know it, or its beginning.
+    pub tool: String,
+    /// The reason.
+    pub why: String,
+}
+
+/// The tools of a server that can be added, and those that cannot.
+pub(crate) struct Admission {
+    pub(crate) tools: Vec<RegisteredTool>,
+    pub(crate) left_out: Vec<McpToolLeftOut>,
+}
+
+/// Chooses the tools of a server that can be added to these.
+pub(crate) fn admit(connection: &Arc<Connection>, listed: ListedTools, known: &Tools) -> Admission {
+    let server = connection.server();
+    let mut admission = Admission { tools: Vec::with_capacity(listed.len()), left_out: Vec::new() };
+    for (tool, _) in &server.policies {
+        if !listed.iter().any(|listed| listed.name == tool.as_str()) {
+            let why = "a policy is set for it, but the server has no such tool".to_owned();
+            let tool = format!("{}{tool}", server.prefix_of_names());
+            admission.left_out.push(McpToolLeftOut { tool, why });
+        }
+    }
+    for tool in listed {
+        let spec = server.spec(&tool);
+        match hindrance(&spec.name, &admission.tools, known) {
+            None => {
+                let code = connection.tool(tool.name.into_owned());
+                admission.tools.push(RegisteredTool::of_parts(spec, code));
+            }
+            Some(why) => {
+                let tool = spec.name.chars().take(NAME_CHARS_SHOWN).collect();
+                admission.left_out.push(McpToolLeftOut { tool, why });
+            }
+        }
+    }
+    admission
+}
+
+/// Returns why a tool of this name cannot be added.
+fn hindrance(name: &str, admitted: &[RegisteredTool], known: &Tools) -> Option<String> {
+    if let Err(error) = check_id(name) {
+        return Some(error.to_string());
+    }
+    if admitted.iter().any(|tool| tool.spec().name == name) {
+        return Some("the server lists the name twice; the first is used".to_owned());
+    }
+    let in_use = known.get(name).is_some();
+    in_use.then(|| "the name is already in use; set a prefix for the server".to_owned())
+}
