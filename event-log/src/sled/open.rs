@@ -1,6 +1,7 @@
 //! Opening a log: refusals, checks, and what is made durable before the first append.
 
 use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
@@ -20,7 +21,7 @@ use crate::engine::spacer::Spacer;
 use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::{Sink as _, Tail};
-use crate::engine::{halt, keys, reading};
+use crate::engine::{files, halt, keys, reading};
 use crate::limits::WRITER_QUEUE_APPENDS;
 use crate::sled::database::{
     PARTITION, damaged, head_error, open_database, panicked, refuse_blobs, sled_error,
@@ -64,7 +65,7 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
     // From here on the log's own durability. If the log is gone, no new one is created in its place.
     let options = SledOptions { durability: Some(header.durability), create: false, ..options };
     refuse_blobs(dir)?;
-    let head = Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}")))?;
+    let head = read_head(dir)?;
     let before = Holder::read(dir);
     let proven = head.as_ref().map(|head| head.position);
     let mut guarded = guard::check_files(dir, head.as_ref(), header.durability)?;
@@ -86,6 +87,16 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
         tip::recover(dir);
     }
     opened
+}
+
+/// Reads the file `HEAD`. A disk that cannot read it is no damage.
+fn read_head(dir: &Path) -> Result<Option<Head>, OpenError> {
+    match files::read(dir, HEAD_FILE) {
+        Err(error) if error.kind() != ErrorKind::InvalidData => {
+            Err(io_error(&dir.join(HEAD_FILE), "it could not be read")(error))
+        }
+        _ => Head::read(dir).map_err(|what| damaged(dir, format!("{HEAD_FILE}: {what}"))),
+    }
 }
 
 fn start(
