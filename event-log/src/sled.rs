@@ -2,6 +2,7 @@
 //! `engine`: opening and its checks (`open`, `guard`, `scan`), the trees (`sink`, `index`), damaged logs
 //! (`damaged`), import (`import`), its panics (`fence`).
 
+pub(crate) mod chunk_tail;
 pub(crate) mod damaged;
 pub(crate) mod database;
 pub(crate) mod dir;

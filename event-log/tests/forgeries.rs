@@ -13,10 +13,9 @@ mod sound;
 #[path = "forgeries/streams.rs"]
 mod streams;
 
+use log::Log;
 use proto_events::id::{StreamId, Version};
 use taskreel_log::audit::{Verified, verify};
-
-use log::Log;
 
 /// A forgery: its name, the record and event that must be found, words of the finding, and the change.
 type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));

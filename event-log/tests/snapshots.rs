@@ -1,4 +1,4 @@
-//! What a start reads does not grow with the life before it: while a log is open, snapshots of the database follow
+//! The part of a log that a start reads does not grow with the life before it: while a log is open, snapshots of the database follow
 //! it, and a log whose process is killed at any moment opens from the newest one to all of its records.
 #![cfg(feature = "testing")]
 #![allow(

@@ -1,12 +1,13 @@
 //! The builder of a system.
 
+pub(crate) mod limits;
+
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use proto_events::id::{StreamId, check_id};
-use proto_events::model::BudgetScope;
 use taskreel_log::api::{Durability, EventStore};
 use taskreel_log::ports::Ports;
 use taskreel_log::sled::{SledOptions, SledStore};
@@ -20,7 +21,6 @@ use crate::agent::peer::Peer;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
 use crate::models::backend::{InferBackend, KnownBackend};
-use crate::models::policy::InferPolicy;
 use crate::system::calls_runtime::{Calls, runtime};
 use crate::system::handle::{Inner, Phase, System, blocking};
 use crate::system::reopen::own_open_work;
@@ -123,38 +123,6 @@ impl Builder {
         policy: ToolPolicy,
     ) -> Self {
         self.agent.tools.register(RegisteredTool::new(name, description, policy, tool));
-        self
-    }
-
-    /// Sets the maximum number of concurrent calls, of tools and of the model, in the whole system; others
-    /// wait with their intent on disk. By default there is no bound; zero counts as one.
-    #[must_use]
-    pub fn max_concurrency(mut self, calls: usize) -> Self {
-        self.agent.max_concurrency = Some(calls.max(1));
-        self
-    }
-
-    /// Sets how the model is called: time limit, retries, circuit breaker.
-    #[must_use]
-    pub fn infer_policy(mut self, policy: InferPolicy) -> Self {
-        self.agent.infer_policy = policy;
-        self
-    }
-
-    /// Sets the work that one budget covers; the whole task by default.
-    #[must_use]
-    pub fn budget_scope(mut self, scope: BudgetScope) -> Self {
-        self.agent.budget_scope = scope;
-        self
-    }
-
-    /// Sets the most model calls for one `infer` part, by default [`INFER_STEPS_MAX`]; zero counts as one. A part that
-    /// needs more fails.
-    ///
-    /// [`INFER_STEPS_MAX`]: proto_events::limits::INFER_STEPS_MAX
-    #[must_use]
-    pub fn infer_steps(mut self, steps: u32) -> Self {
-        self.agent.infer_steps = steps.max(1);
         self
     }
 

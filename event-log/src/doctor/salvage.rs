@@ -22,7 +22,7 @@ pub struct Gap {
     pub last: Position,
 }
 
-/// What was salvaged, and what was not.
+/// The result of a salvage: the parts that were saved, and the gaps.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct SalvageReport {

@@ -6,14 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
 
 use ::sled::{Db, Tree};
-use proto_events::id::Position;
 use tokio::sync::mpsc;
 
 use crate::api::error::OpenError;
 use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::api::record::Fence;
-use crate::engine::chunks::Chunk;
 use crate::engine::head::{HEAD_FILE, Head};
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::keys::{Key, value_key};
@@ -23,6 +21,7 @@ use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::{Sink as _, Tail};
 use crate::engine::{files, halt, keys, reading};
 use crate::limits::WRITER_QUEUE_APPENDS;
+use crate::sled::chunk_tail::chunk_tail;
 use crate::sled::database::{
     PARTITION, damaged, head_error, open_database, panicked, refuse_blobs, sled_error,
 };
@@ -79,7 +78,11 @@ pub(crate) fn open(dir: &Path, options: SledOptions) -> Result<SledStore, OpenEr
         start((dir, header, options), head, db, &mut guarded)
     });
     let opened = opened.unwrap_or_else(|why| Err(panicked(dir, why)));
-    let opened = opened.map(|store| store.with_notes(guarded.notes, before, proven));
+    // Written when this thread has no handle of the database any more: a store that is closed again waits for all.
+    let opened = opened.and_then(|store| match store.holder.write(dir) {
+        Ok(()) => Ok(store.with_notes(guarded.notes, before, proven)),
+        Err(error) => Err(io_error(dir, "the file `holder` could not be written")(error)),
+    });
     if opened.as_ref().is_err_and(|error| !matches!(error, OpenError::Held { .. })) {
         // The directory is free as soon as the error is returned; a second error is less important than the
         // first.
@@ -169,9 +172,7 @@ fn start(
     let trees = Trees { log, chunks, blocks: sink.blocks.clone() };
     // A reopening trusts the index that was just built.
     let options = SledOptions { rebuild_index: false, ..options };
-    let store = spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)?;
-    store.holder.write(dir).map_err(io_error(dir, "the file `holder` could not be written"))?;
-    Ok(store)
+    spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)
 }
 
 /// Loads the kept index, unless there is none or it does not match the log.
@@ -309,43 +310,6 @@ fn after_last_sound(log: &Tree, scan: &Scan, error: OpenError) -> OpenError {
         what = format!("{what}; {sound}");
     }
     OpenError::Corrupt { path, what }
-}
-
-/// The end of the chunks.
-struct ChunkTail {
-    /// The chunks after those of the log's records: their append was never durable. The first of these
-    /// ordinals is reused next.
-    leftover: std::ops::Range<u64>,
-    last_spaced: Option<u64>,
-}
-
-/// Reads the chunks from their end back to the first one whose record is in the log.
-fn chunk_tail(dir: &Path, chunks: &Tree, head: Position) -> Result<ChunkTail, OpenError> {
-    let read = || {
-        let mut tail = ChunkTail { leftover: 0..0, last_spaced: None };
-        let mut end = None;
-        for item in chunks.iter().rev() {
-            let (key, value) = item.map_err(|error| sled_error(dir, &error))?;
-            match keys::parse(&key) {
-                Some(Key::Spacer(ordinal)) if value.is_empty() => {
-                    tail.last_spaced = tail.last_spaced.or(Some(ordinal));
-                }
-                Some(Key::Value(ordinal)) => {
-                    let chunk = Chunk::open(&value)
-                        .map_err(|what| damaged(dir, format!("chunk {ordinal}: {what}")))?;
-                    let end = *end.get_or_insert(ordinal.saturating_add(1));
-                    if chunk.position <= head {
-                        tail.leftover = ordinal.saturating_add(1)..end;
-                        return Ok(tail);
-                    }
-                }
-                _ => return Err(damaged(dir, format!("the chunks have an unknown key: {key:02x?}"))),
-            }
-        }
-        tail.leftover = 0..end.unwrap_or_default();
-        Ok(tail)
-    };
-    fenced(read).unwrap_or_else(|why| Err(panicked(dir, why)))
 }
 
 /// Returns the fields of the header as the tree `meta` has them.

@@ -1,4 +1,4 @@
-//! What is left of a physically damaged log, found in its file `db` without the database: every value and chunk
+//! The remains of a physically damaged log, found in its file `db` without the database: every value and chunk
 //! whose checksum is right, wherever it stands. The file is only read; a place that the disk cannot read is
 //! skipped.
 

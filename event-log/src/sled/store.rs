@@ -35,7 +35,7 @@ use crate::sled::sink::Trees;
 pub struct SledStore {
     pub(crate) dir: PathBuf,
     pub(crate) header: LogHeader,
-    /// This process, as the file `holder` names it.
+    /// The process as the file `holder` names it.
     pub(crate) holder: Holder,
     /// Options for a reopening, with the log's own durability. If the log is gone, no new one is created in
     /// its place.

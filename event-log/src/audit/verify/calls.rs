@@ -3,8 +3,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use proto_events::call::{CallEvent, CallKind, CallRequested, CallStatus, CancelStage, Recovery, Verdict};
-use proto_events::call::{FailureClass, VerdictBy};
+use proto_events::call::{
+    CallEvent, CallKind, CallRequested, CallStatus, CancelStage, FailureClass, Recovery, Verdict, VerdictBy,
+};
 use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
 use proto_events::limits::LATE_RESULT_BYTES_MAX;

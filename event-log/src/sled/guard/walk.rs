@@ -134,7 +134,7 @@ fn part_of(segment: &[u8], state: Header, offset: u64) -> Option<u64> {
 pub(crate) struct End {
     /// The offset at which the whole messages end.
     pub(crate) at: usize,
-    /// The same without the padding of a filled segment, which sled overwrites in the last one.
+    /// The end without the padding of a filled segment, which sled overwrites in the last one.
     last_at: usize,
     /// Whether the segment is filled.
     pub(crate) full: bool,

@@ -1,4 +1,4 @@
-//! Our page table compared with the one that sled makes of the same log.
+//! The page table of the guard compared with the one that sled makes of the same log.
 
 use std::fs;
 use std::fs::File;

@@ -1,0 +1,40 @@
+//! The settings of a builder that bound an agent's work: calls at once, the model's calls, budgets.
+
+use proto_events::model::BudgetScope;
+
+use crate::models::policy::InferPolicy;
+use crate::system::builder::Builder;
+
+impl Builder {
+    /// Sets the maximum number of concurrent calls, of tools and of the model, in the whole system; others
+    /// wait with their intent on disk. By default there is no bound; zero counts as one.
+    #[must_use]
+    pub fn max_concurrency(mut self, calls: usize) -> Self {
+        self.agent.max_concurrency = Some(calls.max(1));
+        self
+    }
+
+    /// Sets how the model is called: time limit, retries, circuit breaker.
+    #[must_use]
+    pub fn infer_policy(mut self, policy: InferPolicy) -> Self {
+        self.agent.infer_policy = policy;
+        self
+    }
+
+    /// Sets the work that one budget covers; the whole task by default.
+    #[must_use]
+    pub fn budget_scope(mut self, scope: BudgetScope) -> Self {
+        self.agent.budget_scope = scope;
+        self
+    }
+
+    /// Sets the most model calls for one `infer` part, by default [`INFER_STEPS_MAX`]; zero counts as one. A part that
+    /// needs more fails.
+    ///
+    /// [`INFER_STEPS_MAX`]: proto_events::limits::INFER_STEPS_MAX
+    #[must_use]
+    pub fn infer_steps(mut self, steps: u32) -> Self {
+        self.agent.infer_steps = steps.max(1);
+        self
+    }
+}
