@@ -181,3 +181,49 @@ async fn a_shutdown_within_a_time_interrupts_what_is_left_and_names_it() {
     assert!(matches!(status, CallStatus::Unknown(_)), "{status:?}");
     assert_eq!(system.shutdown_within(Duration::from_secs(30)).await.unwrap(), []);
 }
+
+/// Tells when it is dropped.
+struct Guard(Arc<tokio::sync::Notify>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropping_the_last_system_cancels_its_tools_and_the_next_start_finds_their_calls_lost() {
+    let store = MemoryStore::new();
+    let again = Arc::new(store.reopened().unwrap());
+    let (began, dropped) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (tell, ended) = (Arc::clone(&began), Arc::clone(&dropped));
+    let waits = move |_: Nothing| {
+        let (tell, guard) = (Arc::clone(&tell), Guard(Arc::clone(&ended)));
+        async move {
+            let _guard = guard;
+            tell.notify_one();
+            std::future::pending::<Result<(), Infallible>>().await
+        }
+    };
+    let agent = |store: &Arc<MemoryStore>| {
+        System::builder("-").store(Arc::clone(store) as _).tool("waits", "Waits", waits.clone())
+    };
+    let system = agent(&again).start().await.unwrap();
+    let task = system.submit(posted("waits")).await.unwrap();
+    let id = task.id().to_owned();
+    began.notified().await;
+    let log = Arc::clone(&again);
+    drop((system, task));
+    let canceled = tokio::time::timeout(Duration::from_secs(30), dropped.notified()).await;
+    canceled.expect("the tool is canceled");
+    let log = Arc::new(log.reopened().unwrap());
+    let second = agent(&log).start().await.unwrap();
+    let end = second.task(&id).unwrap().finished().await.unwrap();
+    assert_eq!(
+        end.state(),
+        TaskState::InputRequired,
+        "a manual call in flight is unknown: {}",
+        end.to_json()
+    );
+    second.shutdown().await.unwrap();
+}

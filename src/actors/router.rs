@@ -216,6 +216,19 @@ impl Router {
     }
 }
 
+/// A router that is dropped with calls in flight, because the last handle of its system was, interrupts them: nobody would
+/// take their outcome. The next start finds them open, as after a crash.
+impl Drop for Router {
+    fn drop(&mut self) {
+        for call in self.in_flight.values() {
+            call.cancellation.cancel();
+            if let Some(work) = &call.work {
+                work.abort();
+            }
+        }
+    }
+}
+
 impl Actor for Router {
     type Context = Context<Self>;
 
