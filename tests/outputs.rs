@@ -101,6 +101,23 @@ async fn a_cancel_keeps_the_outputs_of_the_parts_that_had_ended() {
 }
 
 #[tokio::test]
+async fn the_output_of_a_part_is_there_while_the_parallel_parts_beside_it_still_run() {
+    let purse = Purse { hangs_at: Some(2), ..Purse::default() };
+    let policy = ToolPolicy::read_only().parallel();
+    let system = started(Arc::new(MemoryStore::new()), &purse, policy).await;
+    let task = system.submit(posted(4)).await.unwrap();
+    let attached = async {
+        while results(&task).await.len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(attached).await;
+    task.cancel(None).await.unwrap();
+    assert_eq!(results(&task).await, [0, 1], "those before the part that hangs, in the order of the parts");
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_start_after_a_crash_goes_on_behind_the_last_output() {
     let store = Arc::new(MemoryStore::new());
     let purse = Purse { hangs_at: Some(700), ..Purse::default() };
