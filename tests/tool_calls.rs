@@ -15,7 +15,7 @@ use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 use serde::Deserialize;
-use taskreel::approval::CapabilityPolicy;
+use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::{ChatMessage, Scripted};
 use taskreel::testing::assert_well_formed;
 use taskreel::tool::ToolPolicy;
@@ -217,6 +217,32 @@ async fn a_call_that_waits_for_a_person_keeps_the_whole_reply_back_and_the_model
     assert!(said.iter().any(|text| text.contains("waiting for approval")), "{said:?}");
     assert_well_formed(&*store);
     system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn equal_calls_of_a_repeatable_tool_are_approved_one_by_one() {
+    let (store, bench) = (Arc::new(MemoryStore::new()), Bench::default());
+    let script = asks(&[("again", 5), ("again", 5)]);
+    let made = Arc::clone(&bench.made);
+    let again = move |asked: Nth| {
+        made.lock().unwrap().push(asked.n);
+        async move { Ok::<_, Infallible>(asked.n) }
+    };
+    let policy = ToolPolicy::read_only().repeatable().capabilities(["money.spend"]);
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&asked);
+    let builder = bench
+        .system(&store, &script, 1)
+        .tool_with("again", "Again", again, policy)
+        .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
+        .approval_handler(move |request: ApprovalRequest| {
+            noted.lock().unwrap().push(request.call_id.clone());
+            async { ApprovalVerdict::Approved }
+        });
+    let end = run(&store, builder, Value::Null).await;
+    assert_eq!((end.state(), bench.made()), (TaskState::Completed, vec![5, 5]), "{}", end.to_json());
+    let asked: BTreeSet<String> = asked.lock().unwrap().iter().cloned().collect();
+    assert_eq!(asked.len(), 2, "each call has an approval of its own");
 }
 
 fn texts_of_all(script: &Scripted) -> Vec<String> {

@@ -7,12 +7,13 @@ use proto_events::model::{BudgetScope, BudgetUsage, LimitUse};
 use proto_events::task::Task;
 
 use crate::run::question::Question;
+use crate::run::spent::names_a_limit;
 
 /// Returns the deadline of the run, if its budget names one. An unreadable budget is refused by the budget
 /// check.
 pub(crate) fn of_run(task: &Task, scope: BudgetScope) -> Option<Timestamp> {
     let run = task.run()?;
-    if !names_a_limit(task.metadata().get("run_context")?.as_str()) {
+    if !names_a_limit(task.metadata().get("run_context")?.as_str(), "max_runtime_seconds") {
         return None;
     }
     let seconds = task.run_budget()?.ok()?.max_runtime_seconds?;
@@ -44,31 +45,4 @@ pub(crate) fn exceeded(question: &Question<'_>) -> Option<LimitUse> {
     let used = used + worked_before(question.task, question.agent.budget_scope);
     let used = BudgetUsage { runtime_seconds: used.as_secs_f64(), ..BudgetUsage::default() };
     question.task.run_budget()?.ok()?.check(&used).err()
-}
-
-/// Whether the text sets a limit of time anywhere. This is a cheap check: it is made for each run, and almost
-/// none has one.
-fn names_a_limit(context: &str) -> bool {
-    const KEY: &str = "\"max_runtime_seconds\"";
-    let is_set = |(at, _): (usize, &str)| {
-        let value = context.get(at + KEY.len()..).unwrap_or_default();
-        let value = value.trim_start().strip_prefix(':').map(str::trim_start);
-        value.is_none_or(|value| !value.starts_with("null"))
-    };
-    context.match_indices(KEY).any(is_set)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::names_a_limit;
-
-    #[test]
-    fn a_limit_that_is_null_is_none_and_any_other_is_looked_at() {
-        assert!(!names_a_limit(r#"{"budget": {"max_steps": 2}}"#));
-        assert!(!names_a_limit(r#"{"budget": {"max_runtime_seconds": null}}"#));
-        assert!(names_a_limit(r#"{"budget": {"max_runtime_seconds" : 2.5}}"#));
-        assert!(names_a_limit(
-            r#"{"x": {"max_runtime_seconds":null}, "budget": {"max_runtime_seconds": "3"}}"#
-        ));
-    }
 }

@@ -66,7 +66,7 @@ pub(crate) fn permission_for(question: &mut Question<'_>, wanted: &PermissionReq
     if ruling.effect == PolicyEffect::Deny {
         return denied(&ruling.reason);
     }
-    let known = known(question.task, name, wanted.args, wanted.origin);
+    let known = known(question.task, wanted);
     let verdict = known.and_then(Approval::verdict);
     match (known, verdict) {
         (Some(approval), Some(decided)) if decided.approved => {
@@ -100,14 +100,18 @@ pub(crate) fn permission_for(question: &mut Question<'_>, wanted: &PermissionReq
 
 /// Returns the approval asked for at this point of the run, or one that a person gave for the same call after
 /// the run that asked had ended. An approval under which a call was made is used up.
-fn known<'a>(task: &'a Task, tool: &str, args: &JsonText, origin: &CallOrigin) -> Option<&'a Approval> {
+fn known<'a>(task: &'a Task, wanted: &PermissionRequest<'_>) -> Option<&'a Approval> {
+    let origin = wanted.origin;
     let fits = |approval: &&Approval| {
         let asked = &approval.request;
-        asked.tool == tool && asked.args == *args && !task.is_used(approval)
+        asked.tool == wanted.name && asked.args == *wanted.args && !task.is_used(approval)
     };
     let place = |origin: &CallOrigin| (origin.run, origin.part, origin.step);
+    // Equal calls of one reply stand at one place: each needs an approval of its own.
+    let is_own = |asked: &ApprovalRequested| wanted.call_id.is_none_or(|call_id| asked.call_id == call_id);
     let here = task.approvals().iter().filter(fits).rev();
-    let here = { here }.find(|approval| place(&approval.request.origin) == place(origin));
+    let is_here = |asked: &ApprovalRequested| place(&asked.origin) == place(origin) && is_own(asked);
+    let here = { here }.find(|approval| is_here(&approval.request));
     let before = || {
         let given = |approval: &&Approval| {
             approval.request.origin.run < origin.run
