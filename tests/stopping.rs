@@ -212,11 +212,11 @@ async fn dropping_the_last_system_cancels_its_tools_and_the_next_start_finds_the
     let task = system.submit(posted("waits")).await.unwrap();
     let id = task.id().to_owned();
     began.notified().await;
-    let log = Arc::clone(&again);
+    // The log as a crash would leave it: the dropped system closes its own.
+    let log = Arc::new(again.reopened().unwrap());
     drop((system, task));
     let canceled = tokio::time::timeout(Duration::from_secs(30), dropped.notified()).await;
     canceled.expect("the tool is canceled");
-    let log = Arc::new(log.reopened().unwrap());
     let second = agent(&log).start().await.unwrap();
     let end = second.task(&id).unwrap().finished().await.unwrap();
     assert_eq!(
