@@ -195,20 +195,27 @@ fn an_entry_that_leads_to_another_record_is_found_by_verify_and_mended_by_a_rebu
 
 #[test]
 fn an_index_that_contradicts_the_rest_of_the_log_is_built_anew_and_the_log_is_not_called_damaged() {
-    let dir = tempfile::tempdir().unwrap();
-    let (records, author) = closed(dir.path());
-    // The tags of the streams' last entries: their next records, after the index, do not follow them.
-    change_entry(dir.path(), 1, |bytes| {
-        for entry in 1..40 {
-            let tag = bytes.len() - entry * ENTRY - 1;
-            bytes[tag] ^= 1;
+    // A log that rested before it was closed has no records behind its index, and nothing that contradicts it.
+    let is_rebuilt = (0..20).any(|_| {
+        let dir = tempfile::tempdir().unwrap();
+        let (records, author) = closed(dir.path());
+        // The tags of the streams' last entries: their next records, after the index, do not follow them.
+        change_entry(dir.path(), 1, |bytes| {
+            for entry in 1..40 {
+                let tag = bytes.len() - entry * ENTRY - 1;
+                bytes[tag] ^= 1;
+            }
+        });
+        let store = SledStore::open(dir.path()).unwrap();
+        let rebuilt = |note: &OpenNote| matches!(note, OpenNote::IndexRebuilt { .. });
+        let is_rebuilt = store.notes().iter().any(rebuilt);
+        store.close().unwrap();
+        if is_rebuilt {
+            assert_whole(dir.path(), &records, &author);
         }
+        is_rebuilt
     });
-    let store = SledStore::open(dir.path()).unwrap();
-    let rebuilt = |note: &OpenNote| matches!(note, OpenNote::IndexRebuilt { .. });
-    assert!(store.notes().iter().any(rebuilt), "{:?}", store.notes());
-    store.close().unwrap();
-    assert_whole(dir.path(), &records, &author);
+    assert!(is_rebuilt, "no log of twenty had records behind its index");
 }
 
 #[test]
