@@ -82,18 +82,16 @@ pub enum IllFormed {
 }
 
 /// Advances the running digest by one message: role, content and name as the provider sees them, each after
-/// its length.
+/// its length; then, where the message asks for calls through the provider's own interface, tool and arguments of each.
+/// The ids of the calls are left out: the same conversation on another log has other ones.
 pub fn chain(before: Digest, message: &LlmMessage) -> Digest {
-    let role = message.role.as_str();
-    let name = message.name.as_deref().unwrap_or_default();
-    let length = |text: &str| (text.len() as u64).to_be_bytes();
-    Digest::of_parts(&[
-        &before.0,
-        &length(role),
-        role.as_bytes(),
-        &length(&message.content),
-        message.content.as_bytes(),
-        &length(name),
-        name.as_bytes(),
-    ])
+    let texts = [message.role.as_str(), &message.content, message.name.as_deref().unwrap_or_default()];
+    let asked = message.asked_calls();
+    let texts: Vec<&str> = texts.into_iter().chain(asked.iter().map(String::as_str)).collect();
+    let lengths: Vec<[u8; 8]> = texts.iter().map(|text| (text.len() as u64).to_be_bytes()).collect();
+    let mut parts: Vec<&[u8]> = vec![&before.0];
+    for (length, text) in lengths.iter().zip(&texts) {
+        parts.extend([&length[..], text.as_bytes()]);
+    }
+    Digest::of_parts(&parts)
 }
