@@ -119,6 +119,9 @@ pub enum Error {
     /// The builder was given a setting that cannot work.
     #[error("{0}")]
     Builder(String),
+    /// The folder of secret values cannot be read or written, so nothing that names one is written.
+    #[error("secret values cannot be kept: {0}")]
+    Secrets(String),
     /// A bug in taskreel.
     #[error("internal error: {0}")]
     Internal(String),

@@ -116,6 +116,7 @@ pub mod tool {
     };
     pub use crate::tools::policy::ToolPolicy;
     pub use crate::tools::registry::ToolSpec;
+    pub use crate::tools::secret::{SecretProvider, SecretRequest};
     pub use crate::tools::state::ToolState;
     pub use crate::tools::tool::{Cancellation, ProgressSink, Tool, ToolContext, ToolContextParts};
     pub use crate::tools::why_not;

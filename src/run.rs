@@ -18,6 +18,7 @@ pub(crate) mod permission;
 pub(crate) mod prompt;
 pub(crate) mod question;
 pub(crate) mod resolved;
+pub(crate) mod secrets;
 pub(crate) mod spent;
 pub(crate) mod steps;
 pub(crate) mod tool;

@@ -22,6 +22,7 @@ pub(crate) mod policy;
 pub(crate) mod probe;
 pub(crate) mod registry;
 pub(crate) mod schema;
+pub(crate) mod secret;
 pub(crate) mod state;
 pub(crate) mod tool;
 pub mod why_not;

@@ -2,6 +2,7 @@
 //! [`sled`](crate::sled).
 
 pub(crate) mod disk;
+pub(crate) mod kept_secrets;
 pub(crate) mod salvage;
 
 use std::path::{Path, PathBuf};
@@ -239,6 +240,9 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
     }
     found.unchecked.extend(verified.unchecked.iter().map(|what| String::from(&**what)));
     found.verified = Some(verified);
+    for (what, advice) in kept_secrets::faults(&found.dir, store) {
+        found.find("secrets", what, advice);
+    }
     match store.trees() {
         Ok(trees) => found.trees = trees,
         Err(error) => found.find("database", error.to_string(), RESTORE),

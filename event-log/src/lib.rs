@@ -38,6 +38,8 @@ pub mod limits;
 pub mod memory;
 pub mod ports;
 pub mod read;
+#[cfg(not(shuttle))]
+pub mod secrets;
 pub mod shown;
 #[cfg(not(shuttle))]
 pub mod sled;

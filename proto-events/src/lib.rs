@@ -26,6 +26,7 @@ pub mod limits;
 pub mod model;
 #[cfg(feature = "testing")]
 pub mod scenario;
+pub mod secret;
 pub mod session;
 pub mod system;
 pub mod task;

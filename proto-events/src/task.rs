@@ -6,6 +6,7 @@ pub(crate) mod command;
 pub(crate) mod decide;
 pub(crate) mod event;
 pub(crate) mod posted_again;
+pub(crate) mod secrets;
 pub(crate) mod state;
 pub(crate) mod usage;
 

@@ -86,6 +86,7 @@ fn requested() -> CallRequested {
         retry_errors: true,
         window_ms: Some(86_400_000),
         deadline: Some(Timestamp(1_795_000_000_123_456)),
+        secrets: vec!["token".into()],
         capabilities: vec!["net.read".into()],
         approval: Some("approval_1".into()),
         origin: CallOrigin {

@@ -30,8 +30,11 @@ use crate::actors::router::attempt::attempt;
 use crate::actors::router::attempt_context::{AttemptContext, failure};
 use crate::actors::router::breakers::Breakers;
 use crate::actors::router::watch::{Key, Watch, Watched};
-use crate::actors::shared::messages::{Abort, AttemptEnd, Cause, Order, Recall, TaskOp, ToTask, Within};
+use crate::actors::shared::messages::{
+    Abort, AttemptEnd, Cause, Forget, Order, Recall, TaskOp, ToTask, Within,
+};
 use crate::actors::shared::parts::Parts;
+use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::spans;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
@@ -66,6 +69,7 @@ struct InFlight {
 pub(crate) struct Router {
     agent: Arc<Agent>,
     tool_stores: Arc<ToolStores>,
+    secrets: Arc<Secrets>,
     ports: Ports,
     calls: tokio::runtime::Handle,
     live: Arc<LiveHub>,
@@ -90,6 +94,7 @@ impl Router {
         Self {
             agent: Arc::clone(&parts.agent),
             tool_stores: Arc::clone(&parts.tool_stores),
+            secrets: Arc::clone(&parts.secrets),
             ports: parts.ports.clone(),
             calls: parts.calls.clone(),
             live: Arc::clone(&parts.live),
@@ -118,9 +123,11 @@ impl Router {
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let live = self.live.source(&order.stream, &order.request.call_id, order.attempt);
         live.began();
+        // Taken now: once the call is settled, they are removed.
+        let secrets = self.secrets.of_call(&order.stream, &order.request);
         let work = async move {
             began.store(true, Ordering::Release);
-            let context = AttemptContext { stores, ports, live, cancellation, jitter };
+            let context = AttemptContext { stores, secrets, ports, live, cancellation, jitter };
             attempt(&agent, order, context).await
         };
         self.calls.spawn(work.instrument(span.0.clone()))
@@ -280,6 +287,14 @@ impl Handler<Recall> for Router {
             actor.recalls -= 1;
             actor.reply_drained();
         }));
+    }
+}
+
+impl Handler<Forget> for Router {
+    type Result = ();
+
+    fn handle(&mut self, message: Forget, _: &mut Self::Context) {
+        actix_rt::spawn(self.secrets.forget(message.references));
     }
 }
 

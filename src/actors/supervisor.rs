@@ -263,6 +263,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         abort: router.clone().recipient(),
         recall: router.clone().recipient(),
         probe: router.clone().recipient(),
+        forget: router.clone().recipient(),
         permits,
         to_task: supervisor.clone().recipient(),
         acquire: supervisor.clone().recipient(),
@@ -270,6 +271,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         stopped: supervisor.clone().recipient(),
         unresolved: parts.unresolved,
         tool_stores: parts.tool_stores,
+        secrets: parts.secrets,
         crowded: AtomicBool::new(false),
         stopping: parts.stopping,
     })

@@ -12,4 +12,5 @@ pub(crate) mod flush;
 pub(crate) mod ops;
 pub(crate) mod outside_ops;
 pub(crate) mod outside_state;
+pub(crate) mod secret_ops;
 pub(crate) mod waiters;

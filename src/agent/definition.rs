@@ -65,5 +65,6 @@ fn policy(policy: &ToolPolicy) -> JsonValue {
         "repeatable": policy.is_repeatable(),
         "concurrency": policy.get_concurrency().map_or(JsonValue::Null, |calls| (calls as u64).into()),
         "capabilities": policy.get_capabilities().to_vec(),
+        "secret_args": policy.get_secret_args().to_vec(),
     })
 }

@@ -185,6 +185,7 @@ fn intent(
         retry_errors: spec.policy.retries_errors(),
         window_ms: spec.policy.window().map(millis),
         deadline: deadline::of_call(question, spec.policy.get_deadline()),
+        secrets: spec.policy.get_secret_args().to_vec(),
         capabilities: spec.policy.get_capabilities().to_vec(),
         approval,
         origin,

@@ -13,6 +13,7 @@ use taskreel_log::ports::Ports;
 use taskreel_log::sled::{SledOptions, SledStore};
 
 use crate::actors::shared::parts::Parts;
+use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::approval::{Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
@@ -31,6 +32,7 @@ use crate::tools::into_tool::IntoTool;
 use crate::tools::mcp::{server::McpServer, servers::McpServers};
 use crate::tools::policy::ToolPolicy;
 use crate::tools::registry::RegisteredTool;
+use crate::tools::secret::SecretProvider;
 #[cfg(feature = "testing")]
 use crate::tools::tool::Tool;
 
@@ -38,6 +40,7 @@ use crate::tools::tool::Tool;
 pub struct Builder {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,
+    secrets: Option<Arc<dyn SecretProvider>>,
     durability: Option<Durability>,
     pub(crate) agent: Agent,
     pub(crate) build: Option<String>,
@@ -62,6 +65,7 @@ impl Builder {
         Self {
             path,
             store: None,
+            secrets: None,
             durability: None,
             agent: Agent::new("agent"),
             build: None,
@@ -209,6 +213,14 @@ impl Builder {
         self
     }
 
+    /// Sets the host's lookup of secret values that are given by name, for the arguments that a tool declares secret
+    /// ([`ToolPolicy::secret_args`]). It is asked when a call is sent.
+    #[must_use]
+    pub fn secrets(mut self, provider: impl SecretProvider) -> Self {
+        self.secrets = Some(Arc::new(provider));
+        self
+    }
+
     /// Sets the runtime of tools and models, by default the one on which `start` is called.
     #[must_use]
     pub fn calls_on(mut self, handle: tokio::runtime::Handle) -> Self {
@@ -301,14 +313,18 @@ impl Builder {
             McpServers::connect(self.mcp, &mut self.agent.tools, &calls).await.map_err(Error::Builder)?;
         self.agent.check().map_err(Error::Builder)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
+        let in_dir = given.is_none().then(|| path.clone());
+        let provider = self.secrets;
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
-        let (store, open, name) = blocking(move || {
+        let (store, open, name, secrets) = blocking(move || {
             let store = match given {
                 Some(store) => store,
                 None => Arc::new(SledStore::open_with(&path, options)?) as Arc<dyn EventStore>,
             };
             let open = own_open_work(store.as_ref(), &name)?;
-            Ok::<_, Error>((store, open, name))
+            let secrets = Secrets::open(in_dir.as_deref(), provider)
+                .map_err(|error| Error::Secrets(error.to_string()))?;
+            Ok::<_, Error>((store, open, name, Arc::new(secrets)))
         })
         .await??;
         record_start(&store, &self.ports, Some(&self.agent), self.build.as_deref()).await?;
@@ -317,6 +333,7 @@ impl Builder {
             agent: Arc::new(self.agent),
             tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &name)),
             store,
+            secrets,
             ports: self.ports,
             calls,
             passivate_after: self.passivate_after,

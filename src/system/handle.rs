@@ -169,6 +169,7 @@ impl System {
             drain_mailboxes(actors).await;
         }
         running.parts.live.close();
+        running.parts.secrets.settle().await;
         let store = running.store();
         if let Err(error) = record_stop(&store, &self.inner.ports, None).await {
             // A log that takes no more appends ends as after a crash; its own error follows.

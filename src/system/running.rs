@@ -32,7 +32,10 @@ impl Running {
     pub(crate) fn start(parts: Parts, open: Vec<StreamId>) -> Result<Self, Error> {
         let (thread, supervisor, router) = thread::start(parts.clone())?;
         let epoch = parts.store.fence().epoch;
-        for stream in open {
+        // A task that is at rest may have been the last to need a value.
+        let secrets = parts.secrets.streams().into_iter().filter(|stream| stream.agent() == parts.agent.name);
+        let secrets: Vec<_> = secrets.filter(|stream| !open.contains(stream)).collect();
+        for stream in open.into_iter().chain(secrets) {
             let cause = Cause::own(format_args!("resume:{epoch}"), "start");
             supervisor.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
         }

@@ -102,6 +102,11 @@ impl ToolError {
         Self { message, ..self.clone() }
     }
 
+    /// Returns the error with its texts changed.
+    pub(crate) fn masked(self, change: impl Fn(&str) -> String) -> Self {
+        Self { type_name: change(&self.type_name), message: change(&self.message), ..self }
+    }
+
     /// Returns the kind of failure.
     pub fn kind(&self) -> ToolErrorKind {
         self.kind

@@ -32,6 +32,7 @@ pub struct ToolPolicy {
     concurrency: Option<usize>,
     breaker: Option<Breaker>,
     capabilities: Vec<String>,
+    secret_args: Vec<String>,
 }
 
 impl Default for ToolPolicy {
@@ -88,6 +89,7 @@ impl ToolPolicy {
             concurrency: None,
             breaker: None,
             capabilities: Vec::new(),
+            secret_args: Vec::new(),
         }
     }
 
@@ -171,6 +173,27 @@ impl ToolPolicy {
     /// Returns the capabilities that a call of the tool needs.
     pub fn get_capabilities(&self) -> &[String] {
         &self.capabilities
+    }
+
+    /// Sets the names of the arguments whose values are secret. The log never holds such a value, in no event: it
+    /// holds a reference. The caller or the model gives the value in one of two ways:
+    ///
+    /// - by a name, `"secret:NAME"`: the host's [`SecretProvider`](crate::tools::secret::SecretProvider) looks it up
+    ///   when the call is sent, see [`Builder::secrets`](crate::Builder::secrets);
+    /// - in clear: before anything is written, the value is replaced by a reference with a salted digest, and kept in
+    ///   a file beside the log that only its owner can read, until no call needs it.
+    ///
+    /// Whatever the tool answers, reports or keeps is masked: each repetition of a value of at least four bytes is
+    /// replaced by its reference. The arguments are those of the top level of the tool's arguments.
+    #[must_use]
+    pub fn secret_args<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.secret_args = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Returns the names of the arguments whose values are secret.
+    pub fn get_secret_args(&self) -> &[String] {
+        &self.secret_args
     }
 
     /// Sets the source that declared the recovery mode, if not the registration; it is recorded in the

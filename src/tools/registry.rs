@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use proto_events::id::Digest;
 use proto_events::json::{JsonText, JsonValue as Value};
+use proto_events::secret::references;
 
 use crate::tools::into_tool::{IntoTool, ToolParts};
 use crate::tools::policy::ToolPolicy;
-use crate::tools::schema::{ArgsError, check_args};
+use crate::tools::schema::{ArgsError, check_args, check_args_but};
 use crate::tools::tool::Tool;
 
 /// The description of a tool, for the model and the runtime.
@@ -31,11 +32,21 @@ impl ToolSpec {
     }
 
     /// Returns the arguments as the tool gets them and as they are recorded: coerced, with defaults filled
-    /// in.
+    /// in. The reference to a secret value is not checked: its value is, before it is sent.
     ///
     /// # Errors
     /// `ArgsError` with the text for the model.
     pub(crate) fn check(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
+        let referred = references(args, self.policy.get_secret_args());
+        let is_referred = |name: &str| referred.iter().any(|(argument, _)| argument == name);
+        check_args_but(self.schema(), &args.tree(), is_referred).map(JsonText::from)
+    }
+
+    /// Returns the arguments as the tool gets them, with the values of its secret arguments in place.
+    ///
+    /// # Errors
+    /// `ArgsError`; its text may repeat a value.
+    pub(crate) fn check_in_clear(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
         check_args(self.schema(), &args.tree()).map(JsonText::from)
     }
 }
@@ -174,6 +185,11 @@ impl Tools {
         for registered in &mut self.own {
             registered.tool = wrap(Arc::clone(&registered.tool));
         }
+    }
+
+    /// Whether a tool has secret arguments.
+    pub(crate) fn have_secrets(&self) -> bool {
+        self.all().any(|tool| !tool.spec.policy.get_secret_args().is_empty())
     }
 
     /// Returns the tool of this name.

@@ -32,12 +32,30 @@ const ROOT: &str = "tool args";
 /// # Errors
 /// `ArgsError` with Protolink's words for the first error.
 pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsError> {
+    check_args_but(schema, args, |_| false)
+}
+
+/// Returns the arguments as [`check_args`] does, without a check of those that are left out by name.
+///
+/// # Errors
+/// `ArgsError`, as of [`check_args`].
+pub(crate) fn check_args_but(
+    schema: Option<&Value>,
+    args: &Value,
+    is_left_out: impl Fn(&str) -> bool,
+) -> Result<Value, ArgsError> {
     let args = object_of(args)?;
     let Some(schema) = schema.filter(|schema| !schema.is_null()) else {
         return Ok(args);
     };
     let schema = normalize(schema, 0);
-    let root = root_of(&schema);
+    let mut root = root_of(&schema);
+    if let Some(properties) = root.get_mut("properties").and_then(Value::as_object_mut) {
+        let left_out: Vec<_> = properties.keys().filter(|name| is_left_out(name)).cloned().collect();
+        for name in left_out {
+            properties.insert(name, Value::Bool(true));
+        }
+    }
     Checker::new(&schema, &args).check(&root, &args, ROOT).map_err(ArgsError)
 }
 

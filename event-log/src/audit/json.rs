@@ -309,6 +309,7 @@ fn requested(request: &CallRequested) -> JsonText {
         ("retry_errors", JsonText::from(Value::from(request.retry_errors))),
         ("window_ms", request.window_ms.map_or_else(JsonText::null, number)),
         ("deadline", request.deadline.map_or_else(JsonText::null, |deadline| text(&deadline.to_string()))),
+        ("secrets", JsonText::from(Value::from(request.secrets.clone()))),
         ("capabilities", JsonText::from(Value::from(request.capabilities.clone()))),
         ("approval", text_or_null(request.approval.as_deref())),
         ("origin", origin(&request.origin)),

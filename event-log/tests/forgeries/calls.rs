@@ -57,6 +57,7 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("an inference that is not reissued", ("inferring", 0), "has the mode manual: inferences are reissued, and nothing", |log| change(log, "inferring", 0, |call| call.recovery = Recovery::Manual)),
     ("one idempotency key for two calls", ("sending", 0), "has the idempotency key of the call at position", |log| change(log, "sending", 0, |call| call.idempotency_key = "key of r1".into())),
     ("one idempotency key for calls of two tasks", ("cut off", 0), "has the idempotency key of the call at position", |log| change(log, "cut off", 0, |call| call.idempotency_key = "key of r1".into())),
+    ("a secret argument in clear", ("sending", 0), "has its secret argument `euros` in clear", |log| change(log, "sending", 0, |call| call.secrets = vec!["euros".into()])),
     ("no idempotency key", ("sending", 0), "has no idempotency key", |log| change(log, "sending", 0, |call| call.idempotency_key.clear())),
     ("a prompt of a session that does not exist", ("inferring", 0), "was shown the session session-desk/none, which its agent does", |log| change(log, "inferring", 0, |call| call.prompt = Some(prompt(Some(&proto_events::id::StreamId::session("desk", "none").unwrap()))))),
     ("a prompt of another agent's session", ("inferring", 0), "was shown the session session-other/s, which its agent does", |log| change(log, "inferring", 0, |call| call.prompt = Some(prompt(Some(&proto_events::id::StreamId::session("other", "s").unwrap()))))),

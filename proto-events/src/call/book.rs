@@ -9,6 +9,7 @@ use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
 use crate::limits::LATE_RESULT_BYTES_MAX;
+use crate::secret::in_clear;
 
 /// All calls of one stream, in the order of their intents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -226,6 +227,10 @@ impl CallBook {
         }
         if self.get(&request.call_id).is_some() {
             return Err(CallRejection::AlreadyRequested(request.call_id));
+        }
+        if let Some(argument) = in_clear(&request.args, &request.secrets) {
+            let (call_id, argument) = (request.call_id.clone(), argument.to_owned());
+            return Err(CallRejection::SecretInClear { call_id, argument });
         }
         Ok(vec![CallEvent::Requested(request)])
     }

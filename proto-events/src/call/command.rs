@@ -135,6 +135,16 @@ pub enum CallRejection {
         /// The name of the call's status.
         status: &'static str,
     },
+    /// The intent holds the value of a secret argument.
+    #[error(
+        "call `{call_id}` has its secret argument `{argument}` in clear; an intent holds a reference to it"
+    )]
+    SecretInClear {
+        /// The id of the call.
+        call_id: String,
+        /// The name of the argument.
+        argument: String,
+    },
     /// The task is over.
     #[error("call `{0}` cannot be requested: the task is over")]
     TaskOver(String),

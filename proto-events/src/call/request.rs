@@ -112,6 +112,8 @@ pub struct CallRequested {
     pub window_ms: Option<u64>,
     /// The deadline: no attempt starts at or after this moment.
     pub deadline: Option<Timestamp>,
+    /// The names of the arguments that are secret: `args` holds a reference in place of each value.
+    pub secrets: Vec<String>,
     /// The capabilities that the call needs.
     pub capabilities: Vec<String>,
     /// The id of the approval under which the call is made (R11).
@@ -147,7 +149,7 @@ pub struct NewCall {
 
 impl CallRequested {
     /// Creates an intent. It does not retry the target's own errors,
-    /// has no window, deadline, capability, approval or prompt, and an empty origin; callers set these fields
+    /// has no window, deadline, secret, capability, approval or prompt, and an empty origin; callers set these fields
     /// afterwards.
     pub fn of(call: NewCall) -> Self {
         let NewCall { call_id, kind, target, args, idempotency_key, .. } = call;
@@ -164,6 +166,7 @@ impl CallRequested {
             retry_errors: false,
             window_ms: None,
             deadline: None,
+            secrets: Vec::new(),
             capabilities: Vec::new(),
             approval: None,
             origin: CallOrigin::default(),

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, CallKind, FailureClass};
 
-use crate::actors::router::attempt_context::{AttemptContext, failed};
+use crate::actors::router::attempt_context::{AttemptContext, failed, panic_text};
 use crate::actors::router::delegate;
 use crate::actors::router::tool_attempt::tool;
 use crate::actors::shared::messages::{AttemptEnd, Order};
@@ -32,11 +32,7 @@ pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext
     };
     match AssertUnwindSafe(work).catch_unwind().await {
         Ok(end) => end,
-        Err(panic) => {
-            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            failed(FailureClass::AfterEffect, "panic", &format!("the call panicked: {text}"))
-        }
+        Err(panic) => failed(FailureClass::AfterEffect, "panic", &panic_text(panic.as_ref())),
     }
 }
 

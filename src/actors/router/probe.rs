@@ -12,6 +12,7 @@ use taskreel_log::ports::Clock;
 
 use crate::actors::router::Router;
 use crate::actors::shared::messages::{Cause, ProbeOrder, TaskOp, ToTask};
+use crate::actors::shared::secrets::CallSecrets;
 use crate::actors::shared::texts::short;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
@@ -32,11 +33,13 @@ impl Handler<ProbeOrder> for Router {
         // An attempt interrupted a moment ago may still be ending.
         let wait = if order.interrupted { CANCEL_GRACE } else { Duration::ZERO };
         let clock = self.ports.clock.clone();
+        // Taken now: once the call is settled, they are removed.
+        let secrets = self.secrets.of_call(&order.stream, &order.request);
         let work = self.calls.spawn(async move {
             clock.sleep(wait).await;
-            let asked = AssertUnwindSafe(run_probe(&agent, &stores, Arc::clone(&clock), order)).catch_unwind();
+            let asked = run_probe(&agent, &stores, secrets, Arc::clone(&clock), order);
             tokio::select! {
-                answer = asked => answer.unwrap_or_else(|_| Verdict::Inconclusive("the probe panicked".to_owned())),
+                verdict = asked => verdict,
                 () = clock.sleep(bound) => Verdict::Inconclusive(format!("the probe did not answer within {} ms", bound.as_millis())),
             }
         });
@@ -54,10 +57,20 @@ impl Handler<ProbeOrder> for Router {
     }
 }
 
-async fn run_probe(agent: &Agent, stores: &ToolStores, clock: Arc<dyn Clock>, order: ProbeOrder) -> Verdict {
+async fn run_probe(
+    agent: &Agent,
+    stores: &ToolStores,
+    secrets: CallSecrets,
+    clock: Arc<dyn Clock>,
+    order: ProbeOrder,
+) -> Verdict {
     let tool = agent.tools.get(&order.request.target);
     let Some(probe) = tool.and_then(|tool| tool.spec().policy.probe()) else {
         return Verdict::Inconclusive("the tool has no probe any more".to_owned());
+    };
+    let (args, mask) = match secrets.resolve(&order.request, &order.task_id, order.attempt).await {
+        Ok(resolved) => resolved,
+        Err(error) => return Verdict::Inconclusive(short(&error)),
     };
     // A probe may read the writes of earlier calls; its own writes are dropped.
     let state = match stores.state(&order.request.target).await {
@@ -77,8 +90,12 @@ async fn run_probe(agent: &Agent, stores: &ToolStores, clock: Arc<dyn Clock>, or
         state,
         ..ToolContextParts::default()
     });
-    match probe.get().ask(context, order.request.args).await {
-        Ok(verdict) => verdict,
-        Err(error) => Verdict::Inconclusive(short(&format!("the probe failed: {error}"))),
+    let asked = AssertUnwindSafe(probe.get().ask(context, args)).catch_unwind().await;
+    match asked {
+        Ok(Ok(Verdict::Landed(result))) => Verdict::Landed(mask.json(result)),
+        Ok(Ok(Verdict::Inconclusive(why))) => Verdict::Inconclusive(mask.text(&why)),
+        Ok(Ok(Verdict::DidNotHappen)) => Verdict::DidNotHappen,
+        Ok(Err(error)) => Verdict::Inconclusive(short(&mask.text(&format!("the probe failed: {error}")))),
+        Err(_panic) => Verdict::Inconclusive("the probe panicked".to_owned()),
     }
 }

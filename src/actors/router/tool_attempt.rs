@@ -1,11 +1,14 @@
 //! An attempt of a tool: its context and its outcome.
 
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
 
-use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
+use crate::actors::router::attempt_context::{AttemptContext, failed, failure, panic_text};
 use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::actors::shared::texts::short;
 use crate::agent::card::Agent;
@@ -13,14 +16,25 @@ use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::retry_delay;
 use crate::run::steps::millis;
 use crate::tools::error::{ToolError, ToolErrorKind, ToolRetry};
-use crate::tools::tool::{ToolContext, ToolContextParts};
+use crate::tools::secret::Mask;
+use crate::tools::tool::{ProgressSink, ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.
 pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
-    let AttemptContext { stores, ports, live, cancellation, jitter } = context;
+    let AttemptContext { stores, secrets, ports, live, cancellation, jitter } = context;
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
+    };
+    let (args, mask) = match secrets.resolve(&order.request, &order.task_id, order.attempt).await {
+        Ok((args, mask)) if mask.is_empty() && order.request.secrets.is_empty() => (args, mask),
+        Ok((args, mask)) => match registered.spec().check_in_clear(&args) {
+            Ok(args) => (args, mask),
+            Err(error) => {
+                return failed(FailureClass::Rejected, "ArgumentError", &mask.text(&error.to_string()));
+            }
+        },
+        Err(error) => return failed(FailureClass::BeforeEffect, "SecretMissing", &error),
     };
     let state = match stores.state(&order.request.target).await {
         Ok(state) => state,
@@ -37,13 +51,30 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         deadline: Some(ports.clock.now().plus_millis(order.request.timeout_ms)),
         clock: ports.clock,
         cancellation,
-        progress: Some(live.progress()),
+        progress: Some(masked(live.progress(), &mask)),
         state: state.clone(),
     });
-    match registered.tool().call(context, order.request.args).await {
-        Ok(result) => AttemptEnd::Succeeded { result, usage: None, writes: state.close() },
-        Err(error) => tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter)),
+    let called = AssertUnwindSafe(registered.tool().call(context, args)).catch_unwind().await;
+    match called {
+        Ok(Ok(result)) => {
+            let writes = state.close().into_iter().map(|write| mask.write(write)).collect();
+            AttemptEnd::Succeeded { result: mask.json(result), usage: None, writes }
+        }
+        Ok(Err(error)) => {
+            let error = if mask.is_empty() { error } else { error.masked(|text| mask.text(text)) };
+            tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter))
+        }
+        Err(panic) => failed(FailureClass::AfterEffect, "panic", &mask.text(&panic_text(panic.as_ref()))),
     }
+}
+
+/// Returns a receiver of progress texts that shows no secret value.
+fn masked(sink: ProgressSink, mask: &Mask) -> ProgressSink {
+    if mask.is_empty() {
+        return sink;
+    }
+    let mask = mask.clone();
+    Arc::new(move |text| sink(&mask.text(text)))
 }
 
 /// Returns the outcome of an attempt whose tool returned an error. An error without a message gets its type as message. A

@@ -12,6 +12,7 @@ use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
+use proto_events::secret::KeptSecret;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
@@ -326,6 +327,13 @@ pub(crate) struct Recall {
     pub(crate) peer: String,
     pub(crate) task_id: String,
     pub(crate) reason: String,
+}
+
+/// An order to remove secret values that no call needs any more. It follows the orders that still use them.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Forget {
+    pub(crate) references: Vec<KeptSecret>,
 }
 
 /// Notice that a task's actor has stopped.

@@ -9,9 +9,10 @@ use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, BecameIdle, Order, ProbeOrder, Recall, Stopped, ToTask,
+    Abort, AcquireTurn, BecameIdle, Forget, Order, ProbeOrder, Recall, Stopped, ToTask,
 };
 use crate::actors::shared::permits::CallPermits;
+use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::unresolved::UnresolvedAppends;
 use crate::agent::card::Agent;
@@ -31,6 +32,7 @@ pub(crate) struct Parts {
     pub(crate) live_actors: usize,
     pub(crate) unresolved: Arc<UnresolvedAppends>,
     pub(crate) tool_stores: Arc<ToolStores>,
+    pub(crate) secrets: Arc<Secrets>,
     /// The listeners of live events.
     pub(crate) live: Arc<LiveHub>,
     /// The number of attempts that were given up and go on, because their work cannot be stopped.
@@ -54,6 +56,7 @@ pub(crate) struct Shared {
     pub(crate) abort: Recipient<Abort>,
     pub(crate) recall: Recipient<Recall>,
     pub(crate) probe: Recipient<ProbeOrder>,
+    pub(crate) forget: Recipient<Forget>,
     pub(crate) permits: Arc<CallPermits>,
     /// The addresses of the supervisor, which finds the actor concerned.
     pub(crate) to_task: Recipient<ToTask>,
@@ -62,6 +65,7 @@ pub(crate) struct Shared {
     pub(crate) stopped: Recipient<Stopped>,
     pub(crate) unresolved: Arc<UnresolvedAppends>,
     pub(crate) tool_stores: Arc<ToolStores>,
+    pub(crate) secrets: Arc<Secrets>,
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,

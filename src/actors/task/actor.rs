@@ -15,7 +15,7 @@ use tracing::Instrument;
 
 use crate::actors::shared::live_actors::{IdleState, Passivate};
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, BecameIdle, Cause, Stopped, TaskOp, TaskView, ToTask, Within,
+    Abort, AcquireTurn, BecameIdle, Cause, Forget, Stopped, TaskOp, TaskView, ToTask, Within,
 };
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans::RunSpan;
@@ -169,6 +169,7 @@ impl TaskActor {
             Effect::Abort { call_id } => {
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
+            Effect::Forget { references } => self.shared.forget.do_send(Forget { references }),
             Effect::Recall(recall) => self.shared.recall.do_send(recall),
             Effect::AskApprover(request) => {
                 self.approver = Some(RunningApprover::start(&self.shared, self.stream.clone(), *request));

@@ -113,11 +113,19 @@ impl TaskCore {
         op: TaskOp,
         cause: &Cause,
     ) -> (Result<(), Error>, Vec<Effect>) {
-        let done = if op.is_query() { Ok(()) } else { self.try_to(shared, op, cause).await };
+        if op.is_query() {
+            return (Ok(()), std::mem::take(&mut self.outbox));
+        }
+        let done = self.try_to(shared, op, cause).await;
+        // What a failed append named may be in the log all the same.
+        if done.as_ref().err().is_none_or(|error| !error.is_of_the_store()) && !self.broken {
+            self.forget_secrets(shared);
+        }
         (done, std::mem::take(&mut self.outbox))
     }
 
-    async fn try_to(&mut self, shared: &Shared, mut op: TaskOp, cause: &Cause) -> Result<(), Error> {
+    async fn try_to(&mut self, shared: &Shared, op: TaskOp, cause: &Cause) -> Result<(), Error> {
+        let mut op = self.replace_secrets(shared, op).await?;
         let content = cause.may_repeat.then(|| op.content());
         for _ in 0..CONFLICTS_MAX {
             self.content.clone_from(&content);

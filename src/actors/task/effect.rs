@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
 use proto_events::id::StreamId;
+use proto_events::secret::KeptSecret;
 
 use crate::actors::shared::messages::{Order, ProbeOrder, Recall};
 use crate::agent::approval::ApprovalRequest;
@@ -26,6 +27,8 @@ pub(crate) enum Effect {
     AskApprover(Box<ApprovalRequest>),
     /// Stop asking: the approval is decided.
     StopApprover { approval_id: String },
+    /// Remove secret values that no call needs any more. After all that is sent before.
+    Forget { references: Vec<KeptSecret> },
     /// Wake the actor at the deadline of this run.
     Wake { at: Timestamp, limit: Duration, run: u32 },
     /// Ask a session for its turn.

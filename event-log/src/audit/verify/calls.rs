@@ -10,6 +10,7 @@ use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
 use proto_events::limits::LATE_RESULT_BYTES_MAX;
 use proto_events::model::TaskState;
+use proto_events::secret::in_clear;
 
 use crate::audit::verify::call_words::{misplaced, word};
 
@@ -122,6 +123,9 @@ impl CallsCheck {
             && self.seen.get(asker).is_none_or(|asker| asker.kind != CallKind::Infer)
         {
             faults.push(format!("call `{id}` names the inference `{asker}`, which was never intended"));
+        }
+        if let Some(argument) = in_clear(&request.args, &request.secrets) {
+            faults.push(format!("call `{id}` has its secret argument `{argument}` in clear"));
         }
         let seen = Seen {
             kind: request.kind,

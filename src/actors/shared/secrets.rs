@@ -1,0 +1,220 @@
+//! The secret values of a system's tasks: in memory, and in files beside the log where the log is in a directory.
+//! A value is kept before the event that names it is appended.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::{fmt, io};
+
+use proto_events::call::CallRequested;
+use proto_events::id::StreamId;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::secret::{KeptSecret, SecretRef, references};
+use taskreel_log::secrets::{KeptValue, SecretFiles};
+
+use crate::run::secrets::Replaced;
+use crate::tools::secret::{Mask, SecretProvider, SecretRequest};
+
+/// The secret values of a system.
+pub(crate) struct Secrets {
+    kept: Mutex<HashMap<KeptSecret, KeptValue>>,
+    files: Option<SecretFiles>,
+    provider: Option<Arc<dyn SecretProvider>>,
+    /// Held for reading by each removal that goes on.
+    removing: Arc<tokio::sync::RwLock<()>>,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").field("files", &self.files).finish_non_exhaustive()
+    }
+}
+
+/// The values of one call, found before it is sent.
+pub(crate) struct CallSecrets {
+    /// The references whose values are kept, with the value if it is still there.
+    kept: Vec<(String, KeptSecret, Option<JsonText>)>,
+    /// The arguments whose values the host looks up.
+    named: Vec<(String, String)>,
+    provider: Option<Arc<dyn SecretProvider>>,
+}
+
+impl Secrets {
+    /// Opens the values beside the log in this directory; without one, values live in memory only.
+    pub(crate) fn open(dir: Option<&Path>, provider: Option<Arc<dyn SecretProvider>>) -> io::Result<Self> {
+        let files = dir.map(SecretFiles::of_log);
+        let mut kept = HashMap::new();
+        if let Some(files) = &files {
+            files.remove_unfinished()?;
+            let found = files.all()?;
+            for path in found.unreadable {
+                tracing::warn!(path = %path.display(), "a file of a secret value cannot be read");
+            }
+            kept.extend(found.kept.into_iter().map(|value| (value.reference, value)));
+        }
+        Ok(Self { kept: Mutex::new(kept), files, provider, removing: Arc::default() })
+    }
+
+    /// Returns the streams that have values.
+    pub(crate) fn streams(&self) -> Vec<StreamId> {
+        let mut all: Vec<_> = self.lock().values().map(|kept| kept.stream.clone()).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// Returns the references of this stream whose values are kept.
+    pub(crate) fn of_stream(&self, stream: &StreamId) -> Vec<KeptSecret> {
+        let kept = self.lock();
+        kept.values().filter(|kept| kept.stream == *stream).map(|kept| kept.reference).collect()
+    }
+
+    /// Keeps values, durably where the log is in a directory.
+    pub(crate) async fn keep(self: &Arc<Self>, stream: &StreamId, replaced: Vec<Replaced>) -> io::Result<()> {
+        let of = |Replaced { tool, argument, reference, value }: Replaced| KeptValue {
+            stream: stream.clone(),
+            tool,
+            argument,
+            reference,
+            value,
+        };
+        let values: Vec<_> = replaced.into_iter().map(of).collect();
+        let files = self.files.clone();
+        let values = on_disk(files, move |files| {
+            if let Some(files) = files {
+                values.iter().try_for_each(|kept| files.keep(kept))?;
+            }
+            Ok(values)
+        })
+        .await?;
+        self.lock().extend(values.into_iter().map(|kept| (kept.reference, kept)));
+        Ok(())
+    }
+
+    /// Removes values that no call needs any more: from memory at once, from the disk by the work that is returned.
+    /// While a stop waits for the others, nothing is begun: the next start removes these.
+    pub(crate) fn forget(&self, references: Vec<KeptSecret>) -> impl Future<Output = ()> + use<> {
+        for reference in &references {
+            self.lock().remove(reference);
+        }
+        let (files, removing) = (self.files.clone(), Arc::clone(&self.removing).try_read_owned());
+        async move {
+            let Ok(_removing) = removing else { return };
+            let done = on_disk(files, move |files| {
+                let files = files.as_ref();
+                files.map_or(Ok(()), |files| {
+                    references.iter().try_for_each(|reference| files.remove(reference))
+                })
+            });
+            if let Err(error) = done.await {
+                tracing::error!(%error, "the file of a secret value cannot be removed");
+            }
+        }
+    }
+
+    /// Waits until the removals that have begun are done.
+    pub(crate) async fn settle(&self) {
+        drop(self.removing.write().await);
+    }
+
+    /// Returns what is known of the secret arguments of a call, before it is sent.
+    pub(crate) fn of_call(&self, stream: &StreamId, request: &CallRequested) -> CallSecrets {
+        let (mut kept, mut named) = (Vec::new(), Vec::new());
+        let all = self.lock();
+        for (argument, reference) in references(&request.args, &request.secrets) {
+            match reference {
+                SecretRef::Named(name) => named.push((argument, name)),
+                SecretRef::Kept(secret) => {
+                    let fits = |value: &&KeptValue| {
+                        value.stream == *stream && value.tool == request.target && value.argument == argument
+                    };
+                    let value = all.get(&secret).filter(fits).map(|kept| kept.value.clone());
+                    kept.push((argument, secret, value));
+                }
+            }
+        }
+        CallSecrets { kept, named, provider: self.provider.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeptSecret, KeptValue>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Does work on the files, off the actors' thread where there are files.
+async fn on_disk<T: Send + 'static>(
+    files: Option<SecretFiles>,
+    work: impl FnOnce(Option<SecretFiles>) -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    if files.is_none() {
+        return work(None);
+    }
+    tokio::task::spawn_blocking(move || work(files)).await.map_err(io::Error::other)?
+}
+
+impl CallSecrets {
+    /// Returns the arguments with the values in place, and the mask of these values.
+    ///
+    /// # Errors
+    /// A text that says which value is missing and what to do.
+    pub(crate) async fn resolve(
+        self,
+        request: &CallRequested,
+        task_id: &str,
+        attempt: u32,
+    ) -> Result<(JsonText, Mask), String> {
+        let mut mask = Mask::default();
+        if self.kept.is_empty() && self.named.is_empty() {
+            return Ok((request.args.clone(), mask));
+        }
+        let mut args: JsonObject = request.args.read().unwrap_or_default();
+        for (argument, reference, value) in self.kept {
+            let Some(value) = value else {
+                return Err(format!(
+                    "the secret value of `{argument}` is not kept any more for this call of {}; post the task \
+                     again with the value, or give it by name",
+                    request.target
+                ));
+            };
+            mask.add(&value, &reference.to_string());
+            args.set(argument, value);
+        }
+        for (argument, name) in self.named {
+            let value =
+                look_up(self.provider.as_deref(), request, task_id, attempt, (&argument, &name)).await?;
+            let value = JsonText::string(&value);
+            mask.add(&value, &SecretRef::Named(name).to_string());
+            args.set(argument, value);
+        }
+        Ok((args.to_text(), mask))
+    }
+}
+
+async fn look_up(
+    provider: Option<&dyn SecretProvider>,
+    request: &CallRequested,
+    task_id: &str,
+    attempt: u32,
+    (argument, name): (&str, &str),
+) -> Result<String, String> {
+    let tool = &request.target;
+    let Some(provider) = provider else {
+        return Err(format!(
+            "the argument `{argument}` of {tool} names the secret `{name}`, but this system looks up no secrets: set \
+             a provider with `Builder::secrets`"
+        ));
+    };
+    let asked = provider.secret(SecretRequest {
+        name: name.to_owned(),
+        tool: tool.clone(),
+        argument: argument.to_owned(),
+        task_id: task_id.to_owned(),
+        call_id: request.call_id.clone(),
+        attempt,
+    });
+    match asked.await {
+        Ok(Some(value)) => Ok(value),
+        Ok(None) => Err(format!("there is no secret `{name}` for the argument `{argument}` of {tool}")),
+        Err(error) => Err(format!("the secret `{name}` for the argument `{argument}` of {tool}: {error}")),
+    }
+}

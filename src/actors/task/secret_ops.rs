@@ -1,0 +1,68 @@
+//! Secret values of a task: replaced and kept before anything is decided, and removed when no call needs them.
+
+use proto_events::call::recovery::RetryWish;
+use proto_events::call::{CallFailure, CallKind, FailureClass};
+
+use crate::actors::shared::messages::{AttemptEnd, TaskOp};
+use crate::actors::shared::parts::Shared;
+use crate::actors::task::core::TaskCore;
+use crate::actors::task::effect::Effect;
+use crate::error::Error;
+use crate::models::backend::InferReply;
+use crate::run::secrets::Replacing;
+
+impl TaskCore {
+    /// Replaces the secret values that an operation brings in clear by references, and keeps them: they are on disk
+    /// before the event that names them.
+    pub(crate) async fn replace_secrets(&self, shared: &Shared, mut op: TaskOp) -> Result<TaskOp, Error> {
+        let mut salt = || shared.ports.ids.random();
+        let replaced = match Replacing::of(&shared.agent, self.task(), &mut salt) {
+            None => return Ok(op),
+            Some(mut replacing) => {
+                match &mut op {
+                    TaskOp::Submit(posted) => replacing.posted(posted),
+                    TaskOp::Command(command) => replacing.command(command),
+                    TaskOp::Outcome { call_id, end: AttemptEnd::Succeeded { result, .. }, .. } => {
+                        let call = self.task().calls().get(call_id);
+                        let is_inference = call.is_some_and(|call| call.request.kind == CallKind::Infer);
+                        if let Some(reply) = InferReply::from_json(result).ok().filter(|_| is_inference) {
+                            let after = replacing.reply(reply.clone());
+                            if after != reply {
+                                *result = after.to_json();
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+                replacing.replaced
+            }
+        };
+        if replaced.is_empty() {
+            return Ok(op);
+        }
+        let kept = shared.secrets.keep(self.entity.stream(), replaced).await;
+        match (kept, &mut op) {
+            (Ok(()), _) => {}
+            // The reply itself would name values that nobody has.
+            (Err(error), TaskOp::Outcome { end, .. }) => {
+                let usage = if let AttemptEnd::Succeeded { usage, .. } = end { *usage } else { None };
+                let message = format!("the reply has secret values, which cannot be kept: {error}");
+                let (class, error_type) = (FailureClass::AfterEffect, "SecretsUnavailable".to_owned());
+                let failure = CallFailure { class, error_type, message, usage };
+                *end = AttemptEnd::Failed { failure, retry: RetryWish::Never };
+            }
+            (Err(error), _) => return Err(Error::Secrets(error.to_string())),
+        }
+        Ok(op)
+    }
+
+    /// Requests the removal of kept values that no call of the task needs any more.
+    pub(crate) fn forget_secrets(&mut self, shared: &Shared) {
+        let task = self.entity.state();
+        let mut kept = shared.secrets.of_stream(self.entity.stream());
+        kept.retain(|reference| !task.needs_secret(&reference.to_string()));
+        if !kept.is_empty() {
+            self.outbox.push(Effect::Forget { references: kept });
+        }
+    }
+}
