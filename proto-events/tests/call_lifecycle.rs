@@ -8,7 +8,7 @@
 
 use proto_events::call::{
     CallBook, CallCommand, CallEvent, CallFailure, CallRequested, CallStatus, CancelStage, FailureClass,
-    NewCall, Recovery, Verdict, VerdictBy,
+    NewCall, Recovery, TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
@@ -69,7 +69,10 @@ fn events() -> Vec<(String, CallEvent)> {
             "retry scheduled".to_owned(),
             CallEvent::RetryScheduled { call_id: call_id(), attempt: 1, failure: failed, due: Timestamp(9) },
         ),
-        ("timed out".to_owned(), CallEvent::TimedOut { call_id: call_id(), attempt: 1, after_ms: 1 }),
+        (
+            "timed out".to_owned(),
+            CallEvent::TimedOut { call_id: call_id(), attempt: 1, after_ms: 1, limit: TimeLimit::Attempt },
+        ),
         ("canceled".to_owned(), CallEvent::Canceled { call_id: call_id(), stage: CancelStage::InFlight }),
         (
             "outcome unknown".to_owned(),
@@ -163,7 +166,12 @@ fn commands() -> Vec<CallCommand> {
     }
     for attempt in 0..3 {
         all.push(CallCommand::Succeed { call_id: call_id(), attempt, result: JsonText::null(), usage: None });
-        all.push(CallCommand::TimeOut { call_id: call_id(), attempt, after_ms: 1 });
+        all.push(CallCommand::TimeOut {
+            call_id: call_id(),
+            attempt,
+            after_ms: 1,
+            limit: TimeLimit::Attempt,
+        });
         for class in [
             FailureClass::BeforeEffect,
             FailureClass::AfterEffect,

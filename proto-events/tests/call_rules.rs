@@ -14,7 +14,7 @@ use proto_events::call::recovery::{
 };
 use proto_events::call::{
     CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CallStatus,
-    CancelStage, FailureClass, NewCall, Recovery, Verdict, VerdictBy,
+    CancelStage, FailureClass, NewCall, Recovery, TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
@@ -55,7 +55,7 @@ fn sent(attempt: u32) -> CallEvent {
 }
 
 fn timed_out(attempt: u32) -> CallEvent {
-    CallEvent::TimedOut { call_id: "c".to_owned(), attempt, after_ms: 1_000 }
+    CallEvent::TimedOut { call_id: "c".to_owned(), attempt, after_ms: 1_000, limit: TimeLimit::Attempt }
 }
 
 fn unknown() -> CallEvent {
@@ -353,4 +353,35 @@ fn an_answer_of_an_attempt_that_was_given_up_is_late_evidence() {
     assert!(!late(&[sent(1), timed_out(1), sent(2)], 2));
     assert!(late(&[sent(1), unknown()], 1));
     assert!(late(&[sent(1), canceled(CancelStage::InFlight)], 1));
+}
+
+#[test]
+fn a_silent_attempt_is_told_from_one_whose_time_was_up() {
+    let silent = CallCommand::TimeOut {
+        call_id: "c".to_owned(),
+        attempt: 1,
+        after_ms: 30_000,
+        limit: TimeLimit::Heartbeat,
+    };
+    for (heartbeat_ms, says) in
+        [(Some(30_000), "no progress for 30 s"), (Some(1_500), "no progress for 1500 ms")]
+    {
+        let intent = CallRequested { heartbeat_ms, ..request(Recovery::ReadOnly) };
+        let mut book = CallBook::default();
+        let requested = CallEvent::Requested(Box::new(intent));
+        for event in [requested, sent(1)] {
+            book.evolve(&event, at(1));
+        }
+        for event in book.decide(silent.clone(), false).unwrap() {
+            book.evolve(&event, at(31));
+        }
+        let next = resume(book.get("c").unwrap(), moment(1, 31));
+        let Some(Next::Write(CallCommand::Dispatch { cause, .. })) = next else { panic!("{next:?}") };
+        assert!(cause.contains(says), "{cause}");
+    }
+    let mut book = CallBook::default();
+    for event in [CallEvent::Requested(Box::new(request(Recovery::ReadOnly))), sent(1)] {
+        book.evolve(&event, at(1));
+    }
+    assert_eq!(book.decide(silent, false), Ok(Vec::new()), "a call without a heartbeat is never silent");
 }

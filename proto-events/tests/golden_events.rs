@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use proto_events::call::{
     CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
-    PromptRef, Recovery, TokenUsage, Verdict, VerdictBy,
+    PromptRef, Recovery, TimeLimit, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
 use proto_events::definition::{AgentEvent, Revised, RevisedText};
@@ -83,6 +83,7 @@ fn turn_message() -> TurnMessage {
 
 fn requested() -> CallRequested {
     CallRequested {
+        heartbeat_ms: Some(30_000),
         retry_errors: true,
         window_ms: Some(86_400_000),
         deadline: Some(Timestamp(1_795_000_000_123_456)),
@@ -140,7 +141,12 @@ fn call_events() -> Vec<CallEvent> {
             failure,
             due: Timestamp(1_795_000_030_000_000),
         },
-        CallEvent::TimedOut { call_id: call_id(), attempt: 1, after_ms: 120_000 },
+        CallEvent::TimedOut {
+            call_id: call_id(),
+            attempt: 1,
+            after_ms: 120_000,
+            limit: TimeLimit::Heartbeat,
+        },
         CallEvent::Canceled { call_id: call_id(), stage: CancelStage::InFlight },
         CallEvent::OutcomeUnknown { call_id: call_id(), attempt: 1, why: "the process ended".into() },
         CallEvent::Reconciled {

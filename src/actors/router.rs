@@ -23,6 +23,7 @@ use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Reci
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallKind, FailureClass};
 use taskreel_log::ports::Ports;
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
@@ -110,12 +111,13 @@ impl Router {
         }
     }
 
-    /// Starts the work of an attempt on the runtime for calls; `began` is set when it takes its first step.
+    /// Starts the work of an attempt on the runtime for calls; `began` is set when it takes its first step,
+    /// `beats` is notified of its progress.
     fn send_off(
         &self,
         order: Order,
         cancellation: Cancellation,
-        began: Arc<AtomicBool>,
+        (began, beats): (Arc<AtomicBool>, Arc<Notify>),
         span: &Within,
     ) -> tokio::task::JoinHandle<AttemptEnd> {
         let (agent, stores, ports) =
@@ -127,7 +129,7 @@ impl Router {
         let secrets = self.secrets.of_call(&order.stream, &order.request);
         let work = async move {
             began.store(true, Ordering::Release);
-            let context = AttemptContext { stores, secrets, ports, live, cancellation, jitter };
+            let context = AttemptContext { stores, secrets, ports, live, cancellation, beats, jitter };
             attempt(&agent, order, context).await
         };
         self.calls.spawn(work.instrument(span.0.clone()))
@@ -148,9 +150,12 @@ impl Router {
         let tool = self.agent.tools.get(&target).filter(|_| is_tool);
         let can_be_dropped = tool.is_none_or(|tool| !tool.is_blocking());
         let bound = Duration::from_millis(order.request.timeout_ms);
-        let (began, permit) = (Arc::new(AtomicBool::new(false)), order.permit.take());
+        let heartbeat = order.request.heartbeat_ms.filter(|_| is_tool).map(Duration::from_millis);
+        let (began, beats) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+        let permit = order.permit.take();
         let span = spans::call(&order);
-        let work = self.send_off(order, cancellation.clone(), Arc::clone(&began), &span);
+        let signals = (Arc::clone(&began), Arc::clone(&beats));
+        let work = self.send_off(order, cancellation.clone(), signals, &span);
         if let Some(known) = self.in_flight.get_mut(key) {
             known.work = Some(work.abort_handle());
         }
@@ -164,6 +169,7 @@ impl Router {
             cancellation,
             clock: Arc::clone(&self.ports.clock),
             bound,
+            heartbeat: heartbeat.map(|silence| (silence, beats)),
             grace: if is_inference { Duration::ZERO } else { CANCEL_GRACE },
             can_be_dropped,
             permit,

@@ -57,6 +57,7 @@ fn policy(policy: &ToolPolicy) -> JsonValue {
         "recovery": policy.recovery().as_str(),
         "declared_by": policy.get_declared_by(),
         "timeout_ms": millis(Some(policy.get_timeout())),
+        "heartbeat_ms": millis(policy.get_heartbeat()),
         "max_attempts": policy.attempts_max(),
         "retry_errors": policy.retries_errors(),
         "window_ms": millis(policy.window()),

@@ -182,6 +182,7 @@ fn intent(
     approval: Option<String>,
 ) -> CallRequested {
     CallRequested {
+        heartbeat_ms: spec.policy.get_heartbeat().map(millis),
         retry_errors: spec.policy.retries_errors(),
         window_ms: spec.policy.window().map(millis),
         deadline: deadline::of_call(question, spec.policy.get_deadline()),

@@ -22,6 +22,7 @@ pub struct ToolPolicy {
     recovery: Recovery,
     declared_by: &'static str,
     timeout: Duration,
+    heartbeat: Option<Duration>,
     attempts_max: u32,
     retry_errors: bool,
     window: Option<Duration>,
@@ -79,6 +80,7 @@ impl ToolPolicy {
             recovery,
             declared_by: "tool",
             timeout: CALL_TIMEOUT,
+            heartbeat: None,
             attempts_max,
             retry_errors: false,
             window: None,
@@ -98,6 +100,20 @@ impl ToolPolicy {
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
+    }
+
+    /// Sets the longest time in which an attempt may report no progress ([`ToolContext::progress`]). An attempt that is
+    /// silent for longer is timed out, as by [`ToolPolicy::timeout`], which counts as well: a tool that hangs is
+    /// noticed long before the end of the time that its work may take.
+    #[must_use]
+    pub fn heartbeat(mut self, silence: Duration) -> Self {
+        self.heartbeat = Some(silence);
+        self
+    }
+
+    /// Returns the longest time in which an attempt may report no progress.
+    pub fn get_heartbeat(&self) -> Option<Duration> {
+        self.heartbeat
     }
 
     /// Creates the policy of an idempotent tool (see [`ToolPolicy::idempotent`]) whose target forgets keys:
@@ -251,6 +267,9 @@ impl ToolPolicy {
                 "retries are enabled, but its recovery mode is {}; only tools that are read-only, idempotent or reissued may be retried",
                 self.recovery.as_str()
             ));
+        }
+        if self.heartbeat.is_some_and(|silence| silence < Duration::from_millis(1)) {
+            return Some("its heartbeat is less than a millisecond".to_owned());
         }
         if self.parallel && self.recovery != Recovery::ReadOnly {
             return Some(format!(

@@ -239,9 +239,12 @@ pub fn call_event(event: &CallEvent) -> JsonText {
         CallEvent::Failed { attempt, failure, .. } => {
             object([id, ("attempt", number(*attempt)), ("failure", failure_json(failure))])
         }
-        CallEvent::TimedOut { attempt, after_ms, .. } => {
-            object([id, ("attempt", number(*attempt)), ("after_ms", number(*after_ms))])
-        }
+        CallEvent::TimedOut { attempt, after_ms, limit, .. } => object([
+            id,
+            ("attempt", number(*attempt)),
+            ("after_ms", number(*after_ms)),
+            ("limit", text(limit.as_str())),
+        ]),
         CallEvent::Canceled { stage, .. } => object([id, ("stage", text(stage_word(*stage)))]),
         CallEvent::OutcomeUnknown { attempt, why, .. } => {
             object([id, ("attempt", number(*attempt)), ("why", text(why))])
@@ -305,6 +308,7 @@ fn requested(request: &CallRequested) -> JsonText {
         ("recovery", text(request.recovery.as_str())),
         ("recovery_source", text(&request.recovery_source)),
         ("timeout_ms", number(request.timeout_ms)),
+        ("heartbeat_ms", request.heartbeat_ms.map_or_else(JsonText::null, number)),
         ("max_attempts", number(request.max_attempts)),
         ("retry_errors", JsonText::from(Value::from(request.retry_errors))),
         ("window_ms", request.window_ms.map_or_else(JsonText::null, number)),

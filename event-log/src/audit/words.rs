@@ -1,6 +1,6 @@
 //! Parts, results and calls as one line of plain words.
 
-use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, Verdict};
+use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, TimeLimit, Verdict};
 use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
@@ -53,6 +53,9 @@ pub fn status_text(call: &Call) -> String {
     match &call.status {
         CallStatus::Requested => "not sent".to_owned(),
         CallStatus::Dispatched => format!("in flight, attempt {}", call.attempts),
+        CallStatus::TimedOut if call.timed_out == Some(TimeLimit::Heartbeat) => {
+            format!("attempt {} timed out: it reported no progress", call.attempts)
+        }
         CallStatus::TimedOut => format!("attempt {} timed out", call.attempts),
         CallStatus::RetryScheduled(due, why) => {
             format!("attempt {} failed ({why}); the next one is sent at {due}", call.attempts)

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallEvent, Verdict, VerdictBy};
+use proto_events::call::{CallEvent, TimeLimit, Verdict, VerdictBy};
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, Aspect, Revised};
 use proto_events::session::SessionEvent;
@@ -70,6 +70,9 @@ fn outcome(event: &CallEvent) -> String {
         CallEvent::RetryScheduled { attempt, failure, due, .. } => {
             let failed = format!("{}: {}", failure.error_type, failure.message);
             format!("· attempt {attempt} failed ({failed}), the next one is sent at {due}")
+        }
+        CallEvent::TimedOut { attempt, after_ms, limit: TimeLimit::Heartbeat, .. } => {
+            format!("· attempt {attempt} reported no progress for {after_ms} ms")
         }
         CallEvent::TimedOut { attempt, after_ms, .. } => {
             format!("· attempt {attempt} timed out after {after_ms} ms")

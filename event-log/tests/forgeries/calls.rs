@@ -117,6 +117,7 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("a target's failure of a call never sent", ("reading", 1), "failed at its target, but was never sent", |log| *log.event("reading", 1) = failed("q1", 0, FailureClass::AfterEffect)),
     ("an exhausted call that was never sent", ("reading", 1), "failed at its target, but was never sent", |log| *log.event("reading", 1) = failed("q1", 0, FailureClass::Exhausted)),
     ("a timeout of an attempt never sent", ("overdue", 0), "timed out, but was never sent", |log| *log.event("overdue", 0) = timed_out("r1", 2)),
+    ("a silence of a call that need not report progress", ("overdue", 0), "timed out without progress, but need not report any", |log| *log.event("overdue", 0) = silent("r1", 1)),
     ("a timeout of an older attempt", ("late", 0), "timed out after attempt", |log| *log.event("late", 0) = timed_out("d1", 1)),
     ("a timeout of a call never sent", ("reading", 1), "timed out, but it is requested", |log| log.insert("reading", 1, timed_out("q1", 0))),
     ("a timeout after the outcome", ("paid", 1), "timed out after its outcome (succeeded", |log| log.insert("paid", 1, timed_out("c1", 1))),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto_events::call::{
     CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
-    PromptRef, Recovery, Verdict, VerdictBy,
+    PromptRef, Recovery, TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, Revised, RevisedText};
@@ -153,8 +153,18 @@ pub(crate) fn retried(id: &str, attempt: u32, due: Timestamp) -> AnyEvent {
     call(CallEvent::RetryScheduled { call_id: id.to_owned(), attempt, failure, due })
 }
 
+pub(crate) fn silent(id: &str, attempt: u32) -> AnyEvent {
+    let (call_id, limit) = (id.to_owned(), TimeLimit::Heartbeat);
+    call(CallEvent::TimedOut { call_id, attempt, after_ms: 120_000, limit })
+}
+
 pub(crate) fn timed_out(id: &str, attempt: u32) -> AnyEvent {
-    call(CallEvent::TimedOut { call_id: id.to_owned(), attempt, after_ms: 120_000 })
+    call(CallEvent::TimedOut {
+        call_id: id.to_owned(),
+        attempt,
+        after_ms: 120_000,
+        limit: TimeLimit::Attempt,
+    })
 }
 
 pub(crate) fn canceled(id: &str, stage: CancelStage) -> AnyEvent {

@@ -4,7 +4,7 @@ use crate::call::command::{CallCommand, CallRejection};
 use crate::call::event::CallEvent;
 use crate::call::fold::Call;
 use crate::call::index::{CallIndex, INDEXED_FROM};
-use crate::call::outcome::{CancelStage, Verdict, VerdictBy};
+use crate::call::outcome::{CancelStage, TimeLimit, Verdict, VerdictBy};
 use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
@@ -100,10 +100,11 @@ impl CallBook {
                 let is_left = recovery.may_repeat() && attempt < max_attempts;
                 Ok(vec![if is_left && call.takes(attempt, &scheduled) { scheduled } else { late(scheduled) }])
             }
-            CallCommand::TimeOut { call_id, attempt, after_ms } => {
+            CallCommand::TimeOut { call_id, attempt, after_ms, limit } => {
                 let call = self.known(&call_id)?;
-                let timed_out = CallEvent::TimedOut { call_id, attempt, after_ms };
-                Ok(if call.takes(attempt, &timed_out) { vec![timed_out] } else { Vec::new() })
+                let has_limit = limit != TimeLimit::Heartbeat || call.request.heartbeat_ms.is_some();
+                let timed_out = CallEvent::TimedOut { call_id, attempt, after_ms, limit };
+                Ok(if has_limit && call.takes(attempt, &timed_out) { vec![timed_out] } else { Vec::new() })
             }
             CallCommand::MarkUnknown { call_id, why } => {
                 let call = self.known(&call_id)?;
@@ -200,6 +201,7 @@ impl CallBook {
             }
             CallEvent::Succeeded { usage, .. } => call.add_usage(*usage),
             CallEvent::Failed { failure, .. } => call.add_usage(failure.usage),
+            CallEvent::TimedOut { limit, .. } => call.timed_out = Some(*limit),
             CallEvent::RetryScheduled { failure, .. } => {
                 call.failed_at = Some(at);
                 call.add_usage(failure.usage);

@@ -1,6 +1,6 @@
 //! Commands about calls, and the reasons to reject them.
 
-use crate::call::outcome::{CallFailure, TokenUsage, Verdict, VerdictBy};
+use crate::call::outcome::{CallFailure, TimeLimit, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::CallRequested;
 use crate::envelope::{Principal, Timestamp};
 use crate::json::JsonText;
@@ -56,8 +56,10 @@ pub enum CallCommand {
         call_id: String,
         /// The attempt.
         attempt: u32,
-        /// The time limit of the attempt, in milliseconds.
+        /// The time limit that was exceeded, in milliseconds.
         after_ms: u64,
+        /// The kind of this limit.
+        limit: TimeLimit,
     },
     /// Record that the outcome cannot be known.
     MarkUnknown {

@@ -1,6 +1,6 @@
 //! Events of calls: facts, kept in the log.
 
-use crate::call::outcome::{CallFailure, CancelStage, TokenUsage, Verdict, VerdictBy};
+use crate::call::outcome::{CallFailure, CancelStage, TimeLimit, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::CallRequested;
 use crate::envelope::{Principal, Timestamp};
 use crate::json::JsonText;
@@ -58,8 +58,10 @@ pub enum CallEvent {
         call_id: String,
         /// The attempt.
         attempt: u32,
-        /// The time limit of the attempt, in milliseconds.
+        /// The time limit that was exceeded, in milliseconds.
         after_ms: u64,
+        /// The kind of this limit.
+        limit: TimeLimit,
     },
     /// The outcome: the call was given up because its task was canceled.
     Canceled {

@@ -1,7 +1,7 @@
 //! The fold of one call: its status, and what its last attempt came to.
 
 use crate::call::event::CallEvent;
-use crate::call::outcome::TokenUsage;
+use crate::call::outcome::{TimeLimit, TokenUsage};
 use crate::call::request::CallRequested;
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
@@ -24,6 +24,8 @@ pub struct Call {
     pub sent_at: Option<Timestamp>,
     /// The time at which the last attempt failed, where another one is scheduled.
     pub failed_at: Option<Timestamp>,
+    /// The limit that ended the newest attempt that timed out.
+    pub timed_out: Option<TimeLimit>,
     /// The current status.
     pub status: CallStatus,
     /// The tokens that the provider counted for all attempts together.
@@ -40,6 +42,7 @@ impl Call {
             first_sent_at: None,
             sent_at: None,
             failed_at: None,
+            timed_out: None,
             status: CallStatus::Requested,
             usage: None,
         }

@@ -81,6 +81,26 @@ pub struct TokenUsage {
     pub output_tokens: u64,
 }
 
+/// The time limit that ended an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TimeLimit {
+    /// The limit of the whole attempt.
+    #[default]
+    Attempt,
+    /// The limit between two reports of progress.
+    Heartbeat,
+}
+
+impl TimeLimit {
+    /// Returns the limit's name in logs and in printed output.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Attempt => "attempt",
+            Self::Heartbeat => "heartbeat",
+        }
+    }
+}
+
 /// The progress of a call at its cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelStage {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::call::command::CallCommand;
 use crate::call::fold::Call;
-use crate::call::outcome::{CallFailure, FailureClass};
+use crate::call::outcome::{CallFailure, FailureClass, TimeLimit};
 use crate::call::request::{CallKind, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
@@ -83,8 +83,22 @@ fn after_crash(call: &Call, now: Moment) -> Next {
 
 /// Returns the next step after a timeout: the same as after a crash.
 fn after_timeout(call: &Call, now: Moment) -> Next {
-    let bound = call.request.timeout_ms;
-    lost(call, now, &format!("attempt {} did not end within {bound} ms", call.attempts))
+    let (bound, attempt) = (call.request.timeout_ms, call.attempts);
+    match (call.timed_out, call.request.heartbeat_ms) {
+        (Some(TimeLimit::Heartbeat), Some(silent)) => {
+            lost(call, now, &format!("attempt {attempt} reported no progress for {}", time_text(silent)))
+        }
+        _ => lost(call, now, &format!("attempt {attempt} did not end within {bound} ms")),
+    }
+}
+
+/// Returns a time in words: in seconds where it is a whole number of them.
+fn time_text(millis: u64) -> String {
+    if millis > 0 && millis.is_multiple_of(1_000) {
+        format!("{} s", millis / 1_000)
+    } else {
+        format!("{millis} ms")
+    }
 }
 
 /// Returns the next step after the attempt was cut off in this process: the same as after a crash.

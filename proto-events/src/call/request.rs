@@ -104,6 +104,8 @@ pub struct CallRequested {
     pub recovery_source: String,
     /// The time limit of one attempt, in milliseconds.
     pub timeout_ms: u64,
+    /// The longest time between two reports of progress of an attempt, in milliseconds; none if it need not report.
+    pub heartbeat_ms: Option<u64>,
     /// The maximum number of attempts, including those lost to crashes (R9).
     pub max_attempts: u32,
     /// Whether an error of the target itself is retried too, if the recovery mode allows it.
@@ -149,7 +151,7 @@ pub struct NewCall {
 
 impl CallRequested {
     /// Creates an intent. It does not retry the target's own errors,
-    /// has no window, deadline, secret, capability, approval or prompt, and an empty origin; callers set these fields
+    /// has no heartbeat, window, deadline, secret, capability, approval or prompt, and an empty origin; callers set these fields
     /// afterwards.
     pub fn of(call: NewCall) -> Self {
         let NewCall { call_id, kind, target, args, idempotency_key, .. } = call;
@@ -162,6 +164,7 @@ impl CallRequested {
             recovery: call.recovery,
             recovery_source: call.recovery_source,
             timeout_ms: call.timeout_ms,
+            heartbeat_ms: None,
             max_attempts: call.max_attempts,
             retry_errors: false,
             window_ms: None,

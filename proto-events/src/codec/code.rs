@@ -1,6 +1,6 @@
 //! The byte codes of enums without data. A code is never reused for another value.
 
-use crate::call::outcome::{CancelStage, FailureClass};
+use crate::call::outcome::{CancelStage, FailureClass, TimeLimit};
 use crate::call::request::{CallKind, Recovery};
 use crate::codec::error::FieldError;
 use crate::envelope::Basis;
@@ -54,6 +54,7 @@ codes! {
     Recovery { ReadOnly = 0, Idempotent = 1, Reconcile = 2, Manual = 3, Reissue = 4 }
     FailureClass { BeforeEffect = 0, AfterEffect = 1, Rejected = 2, Exhausted = 3 }
     CancelStage { Requested = 0, InFlight = 1 }
+    TimeLimit { Attempt = 0, Heartbeat = 1 }
     Basis { Asserted = 0, Authenticated = 1 }
     BudgetLimit {
         Steps = 0, LlmCalls = 1, ToolCalls = 2, InputTokens = 3, OutputTokens = 4, RuntimeSeconds = 5,

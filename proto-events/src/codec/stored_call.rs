@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::event::CallEvent;
-use crate::call::outcome::{CallFailure, CancelStage, FailureClass, TokenUsage, Verdict, VerdictBy};
+use crate::call::outcome::{
+    CallFailure, CancelStage, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy,
+};
 use crate::call::request::{CallKind, CallOrigin, CallRequested, PromptRef, Recovery};
 use crate::codec::code::Coded;
 use crate::codec::error::{CodecError, FieldError};
@@ -24,6 +26,7 @@ pub(super) struct RequestedV1 {
     recovery: u8,
     recovery_source: String,
     timeout_ms: u64,
+    heartbeat_ms: Option<u64>,
     max_attempts: u32,
     retry_errors: bool,
     window_ms: Option<u64>,
@@ -92,6 +95,7 @@ struct TimedOutV1 {
     call_id: String,
     attempt: u32,
     after_ms: u64,
+    limit: u8,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -169,8 +173,8 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
             let stored = RetryScheduledV1 { call_id, attempt, class, error_type, message, usage, due };
             write(kind::CALL_RETRY_SCHEDULED, &stored)
         }
-        CallEvent::TimedOut { call_id, attempt, after_ms } => {
-            write(kind::CALL_TIMED_OUT, &TimedOutV1 { call_id, attempt, after_ms })
+        CallEvent::TimedOut { call_id, attempt, after_ms, limit } => {
+            write(kind::CALL_TIMED_OUT, &TimedOutV1 { call_id, attempt, after_ms, limit: limit.code() })
         }
         CallEvent::Canceled { call_id, stage } => {
             write(kind::CALL_CANCELED, &CanceledV1 { call_id, stage: stage.code() })
@@ -224,8 +228,9 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             CallEvent::RetryScheduled { call_id, attempt, failure, due: Timestamp(due) }
         }
         kind::CALL_TIMED_OUT => {
-            let TimedOutV1 { call_id, attempt, after_ms } = read(kind, schema, body)?;
-            CallEvent::TimedOut { call_id, attempt, after_ms }
+            let TimedOutV1 { call_id, attempt, after_ms, limit } = read(kind, schema, body)?;
+            let limit = TimeLimit::of_code(limit).map_err(damaged)?;
+            CallEvent::TimedOut { call_id, attempt, after_ms, limit }
         }
         kind::CALL_CANCELED => {
             let CanceledV1 { call_id, stage } = read(kind, schema, body)?;
@@ -294,6 +299,7 @@ impl RequestedV1 {
             recovery: request.recovery.code(),
             recovery_source: request.recovery_source,
             timeout_ms: request.timeout_ms,
+            heartbeat_ms: request.heartbeat_ms,
             max_attempts: request.max_attempts,
             retry_errors: request.retry_errors,
             window_ms: request.window_ms,
@@ -321,6 +327,7 @@ impl RequestedV1 {
             recovery: Recovery::of_code(self.recovery)?,
             recovery_source: self.recovery_source,
             timeout_ms: self.timeout_ms,
+            heartbeat_ms: self.heartbeat_ms,
             max_attempts: self.max_attempts,
             retry_errors: self.retry_errors,
             window_ms: self.window_ms,

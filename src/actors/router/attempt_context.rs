@@ -6,6 +6,7 @@ use std::sync::Arc;
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, FailureClass};
 use taskreel_log::ports::Ports;
+use tokio::sync::Notify;
 
 use crate::actors::shared::messages::AttemptEnd;
 use crate::actors::shared::secrets::CallSecrets;
@@ -21,6 +22,8 @@ pub(crate) struct AttemptContext {
     pub(crate) ports: Ports,
     pub(crate) live: LiveSource,
     pub(crate) cancellation: Cancellation,
+    /// Notified of each report of progress.
+    pub(crate) beats: Arc<Notify>,
     /// A random number from 0 to 1, for the attempt's back-off.
     pub(crate) jitter: f64,
 }

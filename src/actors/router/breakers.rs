@@ -89,6 +89,7 @@ fn is_failure(end: &AttemptEnd) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proto_events::call::TimeLimit;
     use proto_events::id::StreamId;
     use proto_events::json::JsonText;
 
@@ -105,7 +106,7 @@ mod tests {
     }
 
     fn failed() -> AttemptEnd {
-        AttemptEnd::TimedOut { after_ms: 1 }
+        AttemptEnd::TimedOut { after_ms: 1, limit: TimeLimit::Attempt }
     }
 
     fn worked() -> AttemptEnd {

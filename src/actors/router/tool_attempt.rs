@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
+use tokio::sync::Notify;
 
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure, panic_text};
 use crate::actors::shared::messages::{AttemptEnd, Order};
@@ -21,7 +22,7 @@ use crate::tools::tool::{ProgressSink, ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.
 pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
-    let AttemptContext { stores, secrets, ports, live, cancellation, jitter } = context;
+    let AttemptContext { stores, secrets, ports, live, cancellation, beats, jitter } = context;
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
@@ -51,7 +52,7 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         deadline: Some(ports.clock.now().plus_millis(order.request.timeout_ms)),
         clock: ports.clock,
         cancellation,
-        progress: Some(masked(live.progress(), &mask)),
+        progress: Some(watched(masked(live.progress(), &mask), beats)),
         state: state.clone(),
     });
     let called = AssertUnwindSafe(registered.tool().call(context, args)).catch_unwind().await;
@@ -66,6 +67,14 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         }
         Err(panic) => failed(FailureClass::AfterEffect, "panic", &mask.text(&panic_text(panic.as_ref()))),
     }
+}
+
+/// Returns a receiver of progress texts that tells the watch of the attempt of each.
+fn watched(sink: ProgressSink, beats: Arc<Notify>) -> ProgressSink {
+    Arc::new(move |text| {
+        beats.notify_one();
+        sink(text);
+    })
 }
 
 /// Returns a receiver of progress texts that shows no secret value.

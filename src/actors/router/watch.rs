@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actix::{Message, Recipient};
-use proto_events::call::FailureClass;
+use proto_events::call::{FailureClass, TimeLimit};
 use proto_events::id::StreamId;
 use taskreel_log::ports::Clock;
+use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinHandle};
 
 use crate::actors::router::attempt_context::failed;
@@ -45,6 +46,8 @@ pub(crate) struct Watch {
     pub(crate) cancellation: Cancellation,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) bound: Duration,
+    /// The longest time without progress, and the notice of each report of it.
+    pub(crate) heartbeat: Option<(Duration, Arc<Notify>)>,
     /// The grace period after the signal to stop.
     pub(crate) grace: Duration,
     /// Whether the work can be dropped: work on a thread of its own ends only by itself.
@@ -60,7 +63,7 @@ pub(crate) struct Watch {
 /// The first event of those that end the wait for an attempt.
 enum WatchEvent {
     Ended(Result<AttemptEnd, JoinError>),
-    TimeoutReached,
+    TimeoutReached(TimeLimit),
     Canceled,
 }
 
@@ -85,14 +88,16 @@ impl Watch {
         match self.next_event().await {
             WatchEvent::Ended(Ok(end)) => self.report(Some(end), false, true),
             WatchEvent::Ended(Err(error)) => self.report(Some(join_error(&error, &self.began)), false, true),
-            WatchEvent::TimeoutReached => {
-                let after_ms = u64::try_from(self.bound.as_millis()).unwrap_or(u64::MAX);
+            WatchEvent::TimeoutReached(limit) => {
+                let silence = self.heartbeat.as_ref().map(|(silence, _)| *silence);
+                let bound = silence.filter(|_| limit == TimeLimit::Heartbeat).unwrap_or(self.bound);
+                let after_ms = u64::try_from(bound.as_millis()).unwrap_or(u64::MAX);
                 self.cancellation.cancel();
                 let grace = self.end_within_grace().await;
                 // Reported once no work is left that can be stopped: the next attempt must not run at the
                 // same time.
                 let dropped = matches!(grace, GraceEnd::Dropped);
-                self.report(Some(AttemptEnd::TimedOut { after_ms }), false, dropped);
+                self.report(Some(AttemptEnd::TimedOut { after_ms, limit }), false, dropped);
                 match grace {
                     GraceEnd::Ended(end) => self.report(Some(end), true, true),
                     GraceEnd::Dropped => {}
@@ -111,11 +116,13 @@ impl Watch {
 
     async fn next_event(&mut self) -> WatchEvent {
         let time = self.clock.sleep(self.bound);
+        let silence = silence(&self.clock, self.heartbeat.as_ref());
         tokio::select! {
             biased;
             ended = Pin::new(&mut self.work) => WatchEvent::Ended(ended),
             () = self.cancellation.canceled() => WatchEvent::Canceled,
-            () = time => WatchEvent::TimeoutReached,
+            () = time => WatchEvent::TimeoutReached(TimeLimit::Attempt),
+            () = silence => WatchEvent::TimeoutReached(TimeLimit::Heartbeat),
         }
     }
 
@@ -159,6 +166,18 @@ impl Watch {
         let (key, target) = (self.key.clone(), self.target.clone());
         let (attempt, span) = (self.attempt, self.span.clone());
         self.tell.do_send(Watched { key, attempt, target, end, late, over, span });
+    }
+}
+
+/// Waits until an attempt has reported no progress for its longest time; for ever if it need not report any.
+async fn silence(clock: &Arc<dyn Clock>, heartbeat: Option<&(Duration, Arc<Notify>)>) {
+    let Some((silence, beats)) = heartbeat else { return std::future::pending().await };
+    loop {
+        tokio::select! {
+            biased;
+            () = beats.notified() => {}
+            () = clock.sleep(*silence) => return,
+        }
     }
 }
 

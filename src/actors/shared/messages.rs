@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actix::{Message, Recipient};
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{
-    CallCommand, CallFailure, CallRequested, FailureClass, TokenUsage, Verdict, VerdictBy,
+    CallCommand, CallFailure, CallRequested, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
@@ -78,6 +78,7 @@ pub(crate) enum AttemptEnd {
     },
     TimedOut {
         after_ms: u64,
+        limit: TimeLimit,
     },
     /// The attempt was cut off after it had begun, without an answer.
     Lost {

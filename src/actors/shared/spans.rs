@@ -3,7 +3,7 @@
 //! span lasts until its outcome is written, so that it contains the append. An error is recorded once, on its
 //! call.
 
-use proto_events::call::CallKind;
+use proto_events::call::{CallKind, TimeLimit};
 use proto_events::id::StreamId;
 use proto_events::json::JsonText;
 use proto_events::task::Task;
@@ -146,7 +146,10 @@ pub(crate) fn note_end(within: &Within, end: &AttemptEnd) {
             }
         }
         AttemptEnd::Failed { failure, .. } => error(&failure.error_type, &failure.message),
-        AttemptEnd::TimedOut { after_ms } => {
+        AttemptEnd::TimedOut { after_ms, limit: TimeLimit::Heartbeat } => {
+            error("timeout", &format_args!("no progress for {after_ms} ms"));
+        }
+        AttemptEnd::TimedOut { after_ms, .. } => {
             error("timeout", &format_args!("no answer within {after_ms} ms"));
         }
         AttemptEnd::Lost { why } => error("lost", why),

@@ -205,7 +205,9 @@ impl TaskCore {
             AttemptEnd::Succeeded { result, usage, .. } => {
                 CallCommand::Succeed { call_id, attempt, result, usage }
             }
-            AttemptEnd::TimedOut { after_ms } => CallCommand::TimeOut { call_id, attempt, after_ms },
+            AttemptEnd::TimedOut { after_ms, limit } => {
+                CallCommand::TimeOut { call_id, attempt, after_ms, limit }
+            }
             AttemptEnd::Lost { why } => {
                 let call = self.task().calls().get(&call_id);
                 match call.filter(|call| call.status.is_open() && call.attempts == attempt) {

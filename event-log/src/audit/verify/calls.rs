@@ -4,7 +4,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use proto_events::call::{
-    CallEvent, CallKind, CallRequested, CallStatus, CancelStage, FailureClass, Recovery, Verdict, VerdictBy,
+    CallEvent, CallKind, CallRequested, CallStatus, CancelStage, FailureClass, Recovery, TimeLimit, Verdict,
+    VerdictBy,
 };
 use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
@@ -35,6 +36,7 @@ struct Seen {
     target: Box<str>,
     recovery: Recovery,
     max_attempts: u32,
+    has_heartbeat: bool,
     window_ms: Option<u64>,
     deadline: Option<Timestamp>,
     attempts: u32,
@@ -132,6 +134,7 @@ impl CallsCheck {
             target: request.target.as_str().into(),
             recovery: request.recovery,
             max_attempts: request.max_attempts,
+            has_heartbeat: request.heartbeat_ms.is_some(),
             window_ms: request.window_ms,
             deadline: request.deadline,
             attempts: 0,
@@ -239,7 +242,12 @@ fn guarded(
             let unsent = unsent.then(|| format!("call `{id}` failed at its target, but was never sent"));
             of_last(*attempt, "answered").into_iter().chain(unsent).collect()
         }
-        CallEvent::TimedOut { attempt, .. } => of_last(*attempt, "timed out").into_iter().collect(),
+        CallEvent::TimedOut { attempt, limit, .. } => {
+            let silent = *limit == TimeLimit::Heartbeat && !call.has_heartbeat;
+            let silent =
+                silent.then(|| format!("call `{id}` timed out without progress, but need not report any"));
+            of_last(*attempt, "timed out").into_iter().chain(silent).collect()
+        }
         CallEvent::Canceled { stage, .. } => canceled(id, call, *stage),
         CallEvent::OutcomeUnknown { attempt, .. } => {
             of_last(*attempt, "was lost").into_iter().chain(unknown(id, call, after_verdict, now)).collect()
