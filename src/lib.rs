@@ -62,7 +62,7 @@ pub use tools::future::BoxFuture;
 
 /// Models: the trait of a backend, and the backends that are shipped.
 pub mod infer {
-    pub use proto_events::call::TokenUsage;
+    pub use proto_events::call::{Cost, Costs, Price, TokenUsage};
     pub use proto_events::model::{LlmMessage, LlmRole};
 
     pub use crate::models::backend::{

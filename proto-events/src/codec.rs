@@ -11,6 +11,7 @@ pub mod record;
 pub(crate) mod storable;
 mod stored_approval;
 mod stored_call;
+mod stored_intent;
 mod stored_model;
 mod stored_session;
 mod stored_system;

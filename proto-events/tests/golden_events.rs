@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall, Price,
     PromptRef, Recovery, TimeLimit, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
@@ -105,6 +105,11 @@ fn requested() -> CallRequested {
             tokens: Some(1_200),
             renderer: 1,
             tools: Digest([2; 32]),
+        }),
+        price: Some(Price {
+            input_per_million: 3_000_000,
+            output_per_million: 15_000_000,
+            currency: "USD".into(),
         }),
         ..CallRequested::of(NewCall {
             call_id: "call_1".into(),

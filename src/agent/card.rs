@@ -1,8 +1,9 @@
 //! The agent: its name, tools, model, peers, and what it may do.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto_events::call::{CallKind, CallRequested};
+use proto_events::call::{CURRENCY_BYTES_MAX, CallKind, CallRequested, Price};
 use proto_events::id::check_id;
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::BudgetScope;
@@ -36,6 +37,8 @@ pub(crate) struct Agent {
     pub infer_policy: InferPolicy,
     /// The most model calls for one infer part.
     pub infer_steps: u32,
+    /// The prices of models, by the model's name or by backend and model.
+    pub prices: BTreeMap<String, Price>,
     /// The work that one budget covers.
     pub budget_scope: BudgetScope,
     /// The capabilities that the tools may use.
@@ -59,6 +62,11 @@ impl Agent {
         self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some())
     }
 
+    /// Returns the price of a model, as the host stated it: by backend and model, else by the model's name alone.
+    pub(crate) fn price_of(&self, backend: &KnownBackend) -> Option<&Price> {
+        self.prices.get(&backend.target()).or_else(|| self.prices.get(&backend.model))
+    }
+
     /// Checks the settings of a system that is about to start.
     ///
     /// # Errors
@@ -70,6 +78,11 @@ impl Agent {
             if let Some(why) = spec.policy.contradiction() {
                 return Err(format!("tool `{}`: {why}", spec.name));
             }
+        }
+        if let Some((model, _)) = self.prices.iter().find(|(_, price)| !price.is_named()) {
+            return Err(format!(
+                "the price of {model} names no currency of 1 to {CURRENCY_BYTES_MAX} letters and digits"
+            ));
         }
         self.peers.check(&self.name)?;
         match &self.backend {
@@ -92,6 +105,7 @@ impl Agent {
             max_concurrency: None,
             infer_policy: InferPolicy::default(),
             infer_steps: INFER_STEPS_MAX,
+            prices: BTreeMap::new(),
             budget_scope: BudgetScope::default(),
             capability_policy: CapabilityPolicy::default(),
             approvals: Approvals::default(),

@@ -11,7 +11,7 @@ use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
 use taskreel_log::api::{EventReader, StreamInfo};
 use taskreel_log::audit::json::{
-    call_kind, definition_json, number, object, one_line, system_json, text, tool_store_json,
+    call_kind, costs_json, definition_json, number, object, one_line, system_json, text, tool_store_json,
 };
 use taskreel_log::audit::words::{parts, result_text};
 use taskreel_log::read::fold_stream;
@@ -58,6 +58,7 @@ fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
             ("schema", text("taskreel.show/1")),
             ("row", row.to_json()),
             ("version", number(folded.version.0)),
+            ("costs", costs_json(&task.costs())),
             ("task", task.to_json()),
             ("calls", JsonText::of_model(&calls)),
         ]));
@@ -70,6 +71,10 @@ fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
         time::local(row.last_at),
         time::age(row.last_at)
     ))?;
+    let costs = task.costs();
+    if !costs.is_empty() {
+        screen.line(&format!("cost {costs}"))?;
+    }
     if let Some(waits) = waiting_for(task) {
         screen.line(&format!("waits for {waits}"))?;
     }

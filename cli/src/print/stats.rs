@@ -37,6 +37,7 @@ pub(crate) fn stats(reader: &dyn EventReader, screen: &mut Screen) -> Result<Ans
         "p99",
         "tokens in",
         "tokens out",
+        "cost",
     ];
     let mut table = screen.table(&heads);
     for row in &rows {
@@ -58,6 +59,7 @@ pub(crate) fn stats(reader: &dyn EventReader, screen: &mut Screen) -> Result<Ans
             took(99),
             tokens(row.usage.input_tokens),
             tokens(row.usage.output_tokens),
+            if row.costs.is_empty() { "-".to_owned() } else { row.costs.to_string() },
         ];
         cells.extend(figures.into_iter().map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right)));
         table.add_row(cells);

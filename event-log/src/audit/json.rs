@@ -2,8 +2,8 @@
 //! text.
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, PromptRef, TokenUsage, Verdict,
-    VerdictBy,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, Price, PromptRef,
+    TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
@@ -318,7 +318,22 @@ fn requested(request: &CallRequested) -> JsonText {
         ("approval", text_or_null(request.approval.as_deref())),
         ("origin", origin(&request.origin)),
         ("prompt", request.prompt.as_ref().map_or_else(JsonText::null, prompt)),
+        ("price", request.price.as_ref().map_or_else(JsonText::null, price)),
     ])
+}
+
+fn price(price: &Price) -> JsonText {
+    object([
+        ("input_per_million", number(price.input_per_million)),
+        ("output_per_million", number(price.output_per_million)),
+        ("currency", text(&price.currency)),
+    ])
+}
+
+/// Returns sums of money as JSON: a decimal number in a text for each currency.
+pub fn costs_json(costs: &Costs) -> JsonText {
+    let sums = costs.iter().map(|(currency, cost)| (currency.to_owned(), text(&cost.to_string())));
+    sums.collect::<JsonObject>().to_text()
 }
 
 fn origin(origin: &CallOrigin) -> JsonText {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use proto_events::call::recovery::{Moment, Next, resume};
-use proto_events::call::{Call, CallStatus};
+use proto_events::call::{Call, CallStatus, Costs};
 use proto_events::codec::kind;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId};
@@ -15,9 +15,10 @@ use proto_events::task::{Approval, Task};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::scan::Compare;
-use crate::audit::json::{call_kind, number, object, text, text_or_null};
+use crate::audit::json::{call_kind, costs_json, number, object, text, text_or_null};
 use crate::audit::words;
 use crate::read::fold::fold_stream;
+use crate::views::view::costs_of;
 
 /// A call that is not settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub struct CallRow {
     pub attempts: u32,
     /// The maximum number of attempts.
     pub max_attempts: u32,
+    /// The cost of the attempts so far, by currency.
+    pub costs: Costs,
     /// The recovery mode; none before the intent is written.
     pub recovery: Option<&'static str>,
 }
@@ -90,6 +93,7 @@ impl CallRow {
             ("then", text_or_null(self.next_step.as_deref())),
             ("attempts", number(self.attempts)),
             ("max_attempts", number(self.max_attempts)),
+            ("costs", costs_json(&self.costs)),
             ("recovery", text_or_null(self.recovery)),
             ("commands", JsonText::of_model(&self.commands())),
         ])
@@ -165,6 +169,7 @@ fn of_approval(stream: &StreamId, approval: &Approval) -> CallRow {
         next_step: None,
         attempts: 0,
         max_attempts: 0,
+        costs: Costs::default(),
         recovery: None,
     }
 }
@@ -184,6 +189,7 @@ fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallR
         next_step: next_step(task, call, now),
         attempts: call.attempts,
         max_attempts: request.max_attempts,
+        costs: costs_of(call),
         recovery: Some(request.recovery.as_str()),
     }
 }

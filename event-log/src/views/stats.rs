@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use proto_events::call::{CallEvent, CallKind, CallRequested, TokenUsage};
+use proto_events::call::{CallEvent, CallKind, CallRequested, Costs, Price, TokenUsage};
 use proto_events::codec::AnyEvent;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId};
@@ -13,7 +13,7 @@ use proto_events::task::TaskEvent;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
-use crate::audit::json::{number, object, text, text_or_null};
+use crate::audit::json::{costs_json, number, object, text, text_or_null};
 use crate::read::for_each::for_each_record;
 use crate::views::view::{EventRow, event_rows};
 
@@ -72,6 +72,8 @@ pub struct StatsRow {
     pub open: u64,
     /// The tokens of all attempts that report their usage, failed ones too.
     pub usage: TokenUsage,
+    /// The cost of these tokens, as far as the host stated prices.
+    pub costs: Costs,
     /// The number of replies that report their usage.
     pub with_usage: u64,
     /// The durations of the calls, see [`Durations`].
@@ -84,7 +86,8 @@ impl StatsRow {
         self.failed + self.unknown
     }
 
-    fn add_usage(&mut self, usage: Option<TokenUsage>) {
+    fn add_usage(&mut self, price: Option<&Price>, usage: Option<TokenUsage>) {
+        self.costs.add(price, usage);
         let Some(usage) = usage else { return };
         let all = &mut self.usage;
         all.input_tokens = all.input_tokens.saturating_add(usage.input_tokens);
@@ -114,6 +117,7 @@ impl StatsRow {
             ("with_usage", number(self.with_usage)),
             ("input_tokens", number(self.usage.input_tokens)),
             ("output_tokens", number(self.usage.output_tokens)),
+            ("costs", costs_json(&self.costs)),
         ])
     }
 }
@@ -147,6 +151,7 @@ struct OpenCall {
     kind: CallKind,
     target: String,
     session: Option<String>,
+    price: Option<Price>,
     sent: Option<Timestamp>,
 }
 
@@ -220,6 +225,8 @@ impl Stats {
         }
         let Some(open) = self.open.get_mut(&key) else { return };
         let (keys, took) = (keys(open), open.sent.map(|sent| row.at.0.saturating_sub(sent.0)));
+        let price = open.price.clone();
+        let price = price.as_ref();
         let took = took.and_then(|took| u64::try_from(took).ok());
         let mut over = true;
         let count: &dyn Fn(&mut StatsRow) = match event {
@@ -230,7 +237,7 @@ impl Stats {
             }
             CallEvent::RetryScheduled { failure, .. } => {
                 over = false;
-                &move |sums| sums.add_usage(failure.usage)
+                &move |sums| sums.add_usage(price, failure.usage)
             }
             CallEvent::TimedOut { .. } => {
                 over = false;
@@ -240,11 +247,11 @@ impl Stats {
                 sums.succeeded += 1;
                 sums.durations.0.extend(took);
                 sums.with_usage += u64::from(usage.is_some());
-                sums.add_usage(*usage);
+                sums.add_usage(price, *usage);
             },
             CallEvent::Failed { failure, .. } => &move |sums| {
                 sums.failed += 1;
-                sums.add_usage(failure.usage);
+                sums.add_usage(price, failure.usage);
                 sums.durations.0.extend(took);
             },
             CallEvent::Canceled { .. } => &|sums| sums.canceled += 1,
@@ -266,6 +273,7 @@ impl Stats {
             kind: request.kind,
             target: request.target.clone(),
             session: self.sessions.get(&key.0).cloned(),
+            price: request.price.clone(),
             sent: None,
         };
         for key in keys(&open) {
@@ -300,6 +308,7 @@ fn row_of(rows: &mut BTreeMap<Key, StatsRow>, key: Key) -> &mut StatsRow {
         timed_out: 0,
         open: 0,
         usage: TokenUsage::default(),
+        costs: Costs::default(),
         with_usage: 0,
         durations: Durations::default(),
     })

@@ -1,7 +1,7 @@
 //! Rows made from the log: plain data, printed by others. Their JSON form has a `schema` field; fields may be
 //! added, never renamed.
 
-use proto_events::call::{Call, CallStatus, Verdict};
+use proto_events::call::{Call, CallStatus, Costs, Verdict};
 use proto_events::codec::{AnyEvent, kind};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId, Version};
@@ -14,7 +14,7 @@ use proto_events::tool_store::ToolStore;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
-use crate::audit::json::{call_kind, event_json, number, object, text, text_or_null};
+use crate::audit::json::{call_kind, costs_json, event_json, number, object, text, text_or_null};
 use crate::jsonl::line::hex;
 use crate::read::fold::{Folded, fold_stream};
 
@@ -322,6 +322,13 @@ impl ToolRow {
     }
 }
 
+/// Returns what a call cost, by currency; nothing where no price or no usage is known.
+pub(crate) fn costs_of(call: &Call) -> Costs {
+    let mut costs = Costs::default();
+    costs.add(call.request.price.as_ref(), call.usage);
+    costs
+}
+
 /// Returns a call as JSON: its intent and its outcome.
 pub fn call_json(call: &Call) -> JsonText {
     let (result, error) = match &call.status {
@@ -339,6 +346,7 @@ pub fn call_json(call: &Call) -> JsonText {
         ("recovery", text(call.request.recovery.as_str())),
         ("args", call.request.args.clone()),
         ("attempts", number(call.attempts)),
+        ("cost", costs_json(&costs_of(call))),
         ("status", text(call.status.as_str())),
         ("result", result),
         ("error", error),

@@ -2,6 +2,7 @@
 
 use crate::call::event::CallEvent;
 use crate::call::outcome::{TimeLimit, TokenUsage};
+use crate::call::price::Cost;
 use crate::call::request::CallRequested;
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
@@ -46,6 +47,11 @@ impl Call {
             status: CallStatus::Requested,
             usage: None,
         }
+    }
+
+    /// Returns what all attempts together cost; `None` if no price or no usage is known.
+    pub fn cost(&self) -> Option<Cost> {
+        Some(self.request.price.as_ref()?.cost(self.usage?))
     }
 
     /// Adds the tokens of an attempt.

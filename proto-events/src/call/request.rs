@@ -1,5 +1,6 @@
 //! The intent of a call: its target and arguments, its recovery mode, and its limits.
 
+use crate::call::price::Price;
 use crate::envelope::Timestamp;
 use crate::id::{Digest, Version};
 use crate::json::JsonText;
@@ -124,6 +125,8 @@ pub struct CallRequested {
     pub origin: CallOrigin,
     /// The messages shown to the model, for an inference.
     pub prompt: Option<PromptRef>,
+    /// The price of the tokens of all attempts, if the host stated one for the model.
+    pub price: Option<Price>,
 }
 
 /// The fields that each intent must state; [`CallRequested::of`] fills in the others.
@@ -151,7 +154,7 @@ pub struct NewCall {
 
 impl CallRequested {
     /// Creates an intent. It does not retry the target's own errors,
-    /// has no heartbeat, window, deadline, secret, capability, approval or prompt, and an empty origin; callers set these fields
+    /// has no heartbeat, window, deadline, secret, capability, approval, prompt or price, and an empty origin; callers set these fields
     /// afterwards.
     pub fn of(call: NewCall) -> Self {
         let NewCall { call_id, kind, target, args, idempotency_key, .. } = call;
@@ -174,6 +177,7 @@ impl CallRequested {
             approval: None,
             origin: CallOrigin::default(),
             prompt: None,
+            price: None,
         }
     }
 }

@@ -6,52 +6,14 @@ use crate::call::event::CallEvent;
 use crate::call::outcome::{
     CallFailure, CancelStage, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy,
 };
-use crate::call::request::{CallKind, CallOrigin, CallRequested, PromptRef, Recovery};
 use crate::codec::code::Coded;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::Payload;
+use crate::codec::stored_intent::RequestedV1;
 use crate::codec::stored_model::{PrincipalV1, json};
 use crate::codec::upcast::{first_version, read, write};
 use crate::envelope::Timestamp;
-use crate::id::{Digest, Version};
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct RequestedV1 {
-    call_id: String,
-    kind: u8,
-    target: String,
-    args: String,
-    idempotency_key: String,
-    recovery: u8,
-    recovery_source: String,
-    timeout_ms: u64,
-    heartbeat_ms: Option<u64>,
-    max_attempts: u32,
-    retry_errors: bool,
-    window_ms: Option<u64>,
-    deadline: Option<i64>,
-    secrets: Vec<String>,
-    capabilities: Vec<String>,
-    approval: Option<String>,
-    run: u32,
-    part: u32,
-    step: u32,
-    infer_call: Option<String>,
-    part_call_id: Option<String>,
-    prompt: Option<PromptV1>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct PromptV1 {
-    session: Option<String>,
-    read_through: u64,
-    messages: u32,
-    tokens: Option<u64>,
-    digest: [u8; 32],
-    renderer: u16,
-    tools: [u8; 32],
-}
 
 #[derive(Serialize, Deserialize)]
 struct DispatchedV1 {
@@ -138,7 +100,6 @@ struct LateResultV1 {
 }
 
 first_version!(
-    RequestedV1,
     DispatchedV1,
     SucceededV1,
     FailedV1,
@@ -284,81 +245,6 @@ pub(super) fn read_verdict(code: u8, says: String) -> Result<Verdict, FieldError
         1 => Ok(Verdict::DidNotHappen),
         2 => Ok(Verdict::Inconclusive(says)),
         other => Err(FieldError::Code(other)),
-    }
-}
-
-impl RequestedV1 {
-    fn of(request: CallRequested) -> Self {
-        let CallOrigin { run, part, step, infer_call, part_call_id } = request.origin;
-        Self {
-            call_id: request.call_id,
-            kind: request.kind.code(),
-            target: request.target,
-            args: request.args.as_str().to_owned(),
-            idempotency_key: request.idempotency_key,
-            recovery: request.recovery.code(),
-            recovery_source: request.recovery_source,
-            timeout_ms: request.timeout_ms,
-            heartbeat_ms: request.heartbeat_ms,
-            max_attempts: request.max_attempts,
-            retry_errors: request.retry_errors,
-            window_ms: request.window_ms,
-            deadline: request.deadline.map(|deadline| deadline.0),
-            secrets: request.secrets,
-            capabilities: request.capabilities,
-            approval: request.approval,
-            run,
-            part,
-            step,
-            infer_call,
-            part_call_id,
-            prompt: request.prompt.map(PromptV1::of),
-        }
-    }
-
-    fn read(self) -> Result<CallRequested, FieldError> {
-        let Self { run, part, step, infer_call, part_call_id, .. } = self;
-        Ok(CallRequested {
-            call_id: self.call_id,
-            kind: CallKind::of_code(self.kind)?,
-            target: self.target,
-            args: json(&self.args)?,
-            idempotency_key: self.idempotency_key,
-            recovery: Recovery::of_code(self.recovery)?,
-            recovery_source: self.recovery_source,
-            timeout_ms: self.timeout_ms,
-            heartbeat_ms: self.heartbeat_ms,
-            max_attempts: self.max_attempts,
-            retry_errors: self.retry_errors,
-            window_ms: self.window_ms,
-            deadline: self.deadline.map(Timestamp),
-            secrets: self.secrets,
-            capabilities: self.capabilities,
-            approval: self.approval,
-            origin: CallOrigin { run, part, step, infer_call, part_call_id },
-            prompt: self.prompt.map(PromptV1::read),
-        })
-    }
-}
-
-impl PromptV1 {
-    fn of(prompt: PromptRef) -> Self {
-        let PromptRef { session, read_through, messages, tokens, digest, renderer, tools } = prompt;
-        let (read_through, digest, tools) = (read_through.0, digest.0, tools.0);
-        Self { session, read_through, messages, tokens, digest, renderer, tools }
-    }
-
-    fn read(self) -> PromptRef {
-        let Self { session, read_through, messages, tokens, digest, renderer, tools } = self;
-        PromptRef {
-            session,
-            read_through: Version(read_through),
-            messages,
-            tokens,
-            digest: Digest(digest),
-            renderer,
-            tools: Digest(tools),
-        }
     }
 }
 

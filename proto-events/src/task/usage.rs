@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Task;
-use crate::call::Call;
+use crate::call::{Call, Costs};
 use crate::json::JsonObject;
 use crate::model::{ModelError, RunBudget};
 
@@ -20,6 +20,15 @@ impl Task {
     /// Returns the time for which the earlier runs of the task worked.
     pub fn worked(&self) -> Duration {
         self.worked
+    }
+
+    /// Returns what the calls of the task cost, failed ones and failed attempts too.
+    pub fn costs(&self) -> Costs {
+        let mut costs = Costs::default();
+        for call in self.calls().iter() {
+            costs.add(call.request.price.as_ref(), call.usage);
+        }
+        costs
     }
 
     /// Returns the calls that the loop of an infer part made in the current run, oldest first.

@@ -24,6 +24,7 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
     let call_id = question.mint.id("call_");
     let request = CallRequested {
         prompt: Some(prompt_ref(question, at, &args, tokens)),
+        price: question.agent.price_of(backend).cloned(),
         deadline: question.run_until,
         origin: CallOrigin {
             run: question.task.runs(),

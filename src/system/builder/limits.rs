@@ -1,11 +1,21 @@
-//! The settings of a builder that bound an agent's work: calls at once, the model's calls, budgets.
+//! The settings of a builder that bound an agent's work and its cost: calls at once, the model's calls, budgets, prices.
 
+use proto_events::call::Price;
 use proto_events::model::BudgetScope;
 
 use crate::models::policy::InferPolicy;
 use crate::system::builder::Builder;
 
 impl Builder {
+    /// Sets the price of a model: its name, or `backend/model` where the same name has several prices. Each intent of
+    /// an inference holds the price, so that the log alone says what a call cost: the tokens that the provider reports,
+    /// of failed attempts too, at this price. A later change of the price changes no earlier call.
+    #[must_use]
+    pub fn price(mut self, model: impl Into<String>, price: Price) -> Self {
+        self.agent.prices.insert(model.into(), price);
+        self
+    }
+
     /// Sets the maximum number of concurrent calls, of tools and of the model, in the whole system; others
     /// wait with their intent on disk. By default there is no bound; zero counts as one.
     #[must_use]
