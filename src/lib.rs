@@ -115,6 +115,7 @@ pub mod tool {
         servers::{McpServerState, McpServerStatus},
     };
     pub use crate::tools::policy::ToolPolicy;
+    pub use crate::tools::rate::Rate;
     pub use crate::tools::registry::ToolSpec;
     pub use crate::tools::secret::{SecretProvider, SecretRequest};
     pub use crate::tools::state::ToolState;

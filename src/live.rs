@@ -46,6 +46,13 @@ pub enum Live {
         /// The tool's own text.
         text: Arc<str>,
     },
+    /// A call waits for a permit or for a turn at the rate limit of its target.
+    Waiting {
+        /// The call.
+        call_id: Arc<str>,
+        /// The target of the call.
+        target: Arc<str>,
+    },
     /// The listener was too slow and lost pieces; the newest follow.
     Lost {
         /// The number of lost pieces.
@@ -97,6 +104,14 @@ impl LiveHub {
 
     fn is_heard(&self, stream: &StreamId) -> bool {
         self.listeners.load(Ordering::Relaxed) > 0 && self.lock().feeds.contains_key(stream)
+    }
+
+    /// Tells that a call waits before it is sent.
+    pub(crate) fn waiting(&self, stream: &StreamId, call_id: &str, target: &str) {
+        if self.listeners.load(Ordering::Relaxed) > 0 {
+            let (call_id, target) = (Arc::from(call_id), Arc::from(target));
+            self.publish(stream, Live::Waiting { call_id, target });
+        }
     }
 
     fn publish(&self, stream: &StreamId, live: Live) {

@@ -20,6 +20,7 @@ pub(crate) mod into_tool;
 pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod probe;
+pub(crate) mod rate;
 pub(crate) mod registry;
 pub(crate) mod schema;
 pub(crate) mod secret;

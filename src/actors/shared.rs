@@ -9,6 +9,7 @@ pub(crate) mod messages;
 pub(crate) mod observed_runtime;
 pub(crate) mod parts;
 pub(crate) mod permits;
+pub(crate) mod rates;
 pub(crate) mod secrets;
 pub(crate) mod spans;
 pub(crate) mod texts;

@@ -253,7 +253,7 @@ impl Handler<CountLive> for Supervisor {
 
 /// Builds the data shared by the actors of a system.
 fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
-    let permits = Arc::new(CallPermits::of(&parts.agent));
+    let permits = Arc::new(CallPermits::of(&parts.agent, Arc::clone(&parts.ports.clock)));
     Arc::new(Shared {
         agent: parts.agent,
         store: parts.store,
@@ -272,6 +272,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         unresolved: parts.unresolved,
         tool_stores: parts.tool_stores,
         secrets: parts.secrets,
+        live: parts.live,
         crowded: AtomicBool::new(false),
         stopping: parts.stopping,
     })

@@ -14,6 +14,7 @@ use crate::agent::peer::Peers;
 use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::KnownBackend;
 use crate::models::policy::InferPolicy;
+use crate::tools::rate::Rate;
 use crate::tools::registry::Tools;
 
 /// An agent: its name, its tools and model, and the other agents that it may ask.
@@ -56,15 +57,45 @@ impl std::fmt::Debug for Agent {
 }
 
 impl Agent {
-    /// Whether a call may have to wait until other calls have ended.
+    /// Whether a call may have to wait because of other calls: for a permit, or for a turn at a rate limit.
     pub(crate) fn is_limited(&self, request: &CallRequested) -> bool {
         let of_tool = || self.tools.get(&request.target)?.spec().policy.get_concurrency();
-        self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some())
+        let has_permits =
+            self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some());
+        has_permits || self.rate_of(request).is_some()
     }
 
     /// Returns the price of a model, as the host stated it: by backend and model, else by the model's name alone.
     pub(crate) fn price_of(&self, backend: &KnownBackend) -> Option<&Price> {
         self.prices.get(&backend.target()).or_else(|| self.prices.get(&backend.model))
+    }
+
+    /// Returns the rate limit of a call's attempts, and the name under which they are counted.
+    pub(crate) fn rate_of(&self, request: &CallRequested) -> Option<(String, Rate)> {
+        let target = &request.target;
+        let rate = match request.kind {
+            CallKind::Tool => self.tools.get(target)?.spec().policy.get_rate()?.clone(),
+            CallKind::Delegate => self.peers.get(target)?.policy.get_rate()?.clone(),
+            CallKind::Infer => self.infer_policy.get_rate()?,
+        };
+        let name = match (&rate.target, request.kind) {
+            (Some(shared), _) => format!("shared {shared}"),
+            (None, CallKind::Tool) => format!("tool {target}"),
+            (None, CallKind::Delegate) => format!("agent {target}"),
+            (None, CallKind::Infer) => format!("model {target}"),
+        };
+        Some((name, rate))
+    }
+
+    /// Returns a target for which two tools state different rate limits.
+    fn disputed_rate(&self) -> Option<String> {
+        let mut known: BTreeMap<&str, &Rate> = BTreeMap::new();
+        let specs = self.tools.specs();
+        let of_peers = self.peers.iter().filter_map(|peer| peer.policy.get_rate());
+        { specs.iter() }.filter_map(|spec| spec.policy.get_rate()).chain(of_peers).find_map(|rate| {
+            let target = rate.target.as_deref()?;
+            (*known.entry(target).or_insert(rate) != rate).then(|| target.to_owned())
+        })
     }
 
     /// Checks the settings of a system that is about to start.
@@ -83,6 +114,9 @@ impl Agent {
             return Err(format!(
                 "the price of {model} names no currency of 1 to {CURRENCY_BYTES_MAX} letters and digits"
             ));
+        }
+        if let Some(target) = self.disputed_rate() {
+            return Err(format!("two policies state different rate limits for the target `{target}`"));
         }
         self.peers.check(&self.name)?;
         match &self.backend {

@@ -65,6 +65,11 @@ fn policy(policy: &ToolPolicy) -> JsonValue {
         "parallel": policy.is_parallel(),
         "repeatable": policy.is_repeatable(),
         "concurrency": policy.get_concurrency().map_or(JsonValue::Null, |calls| (calls as u64).into()),
+        "rate": policy.get_rate().map_or(JsonValue::Null, |rate| json!({
+            "attempts": rate.attempts,
+            "per_ms": millis(Some(rate.per)),
+            "target": rate.target.clone().map_or(JsonValue::Null, JsonValue::String),
+        })),
         "capabilities": policy.get_capabilities().to_vec(),
         "secret_args": policy.get_secret_args().to_vec(),
     })

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::limits::{CALL_TIMEOUT, INFERENCE_RETRIES};
 use crate::tools::breaker::Breaker;
+use crate::tools::rate::Rate;
 
 /// The policy of an agent's inferences. An inference changes nothing outside, so it may always be repeated;
 /// each attempt has its cost and is in the log.
@@ -13,12 +14,13 @@ use crate::tools::breaker::Breaker;
 pub struct InferPolicy {
     timeout: Duration,
     retries: u32,
+    rate: Option<(u32, Duration)>,
     breaker: Option<Breaker>,
 }
 
 impl Default for InferPolicy {
     fn default() -> Self {
-        Self { timeout: CALL_TIMEOUT, retries: INFERENCE_RETRIES, breaker: None }
+        Self { timeout: CALL_TIMEOUT, retries: INFERENCE_RETRIES, rate: None, breaker: None }
     }
 }
 
@@ -36,6 +38,19 @@ impl InferPolicy {
     pub fn retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
+    }
+
+    /// Limits how many attempts begin within any span of this time; others wait, with their intent on disk, in the
+    /// order of asking. Zero attempts count as one.
+    #[must_use]
+    pub fn rate(mut self, attempts: u32, per: Duration) -> Self {
+        self.rate = Some((attempts, per));
+        self
+    }
+
+    /// Returns the rate limit of the model.
+    pub fn get_rate(&self) -> Option<Rate> {
+        self.rate.map(|(attempts, per)| Rate::new(attempts, per, None))
     }
 
     /// Sets the circuit breaker of the model.

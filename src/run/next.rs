@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proto_events::call::recovery::{Moment, Next, resume, retry};
-use proto_events::call::{Call, CallCommand, CallRequested};
+use proto_events::call::{Call, CallCommand};
 use proto_events::envelope::Timestamp;
 use proto_events::model::{FinalState, LimitUse, Message, Part, final_state};
 use proto_events::task::TaskCommand;
@@ -121,15 +121,19 @@ fn await_retry(
 
 /// Returns the step that records what follows for an open call; `None` if it is already waited for.
 fn continue_call(question: &Question<'_>, call: &Call, command: CallCommand) -> Option<Step> {
-    let CallRequested { call_id, target, .. } = &call.request;
+    let call_id = &call.request.call_id;
     let sends = matches!(command, CallCommand::Dispatch { .. });
     // The prompt is part of the session, so an inference needs the run's turn before it is sent.
     if sends && call.request.prompt.is_some() && question.agent.conversation && question.turn_view.is_none() {
         return Some(Step::AwaitTurn { session_id: session_id(question.task) });
     }
-    if sends && question.agent.is_limited(&call.request) && !question.outside.permits.contains(call_id) {
-        let waits = question.outside.awaiting_permit.contains(call_id);
-        return (!waits).then(|| Step::AwaitPermit { call_id: call_id.clone(), target: target.clone() });
+    let outside = question.outside;
+    if sends && question.agent.is_limited(&call.request) {
+        let has_turn = || outside.turns.contains(call_id) || question.agent.rate_of(&call.request).is_none();
+        if !outside.permits.contains(call_id) || !has_turn() {
+            let waits = outside.awaiting_permit.contains(call_id);
+            return (!waits).then(|| Step::AwaitPermit { call_id: call_id.clone() });
+        }
     }
     Some(Step::Do(vec![Act::Task(TaskCommand::Call(command))]))
 }

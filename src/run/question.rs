@@ -32,12 +32,10 @@ pub(crate) enum Step {
         /// The approval.
         approval_id: String,
     },
-    /// A permit for a concurrent call is needed first.
+    /// A permit for a concurrent call, or a turn at the rate limit of its target, is needed first.
     AwaitPermit {
         /// The call.
         call_id: String,
-        /// The target of the call.
-        target: String,
     },
     /// The back-off of this call must end first.
     AwaitRetry {
@@ -105,7 +103,9 @@ pub(crate) struct OutsideWork {
     pub probing: BTreeSet<String>,
     /// Calls that hold a permit.
     pub permits: BTreeSet<String>,
-    /// Calls that wait for a permit.
+    /// Calls whose next attempt has its turn at the rate limit of its target.
+    pub turns: BTreeSet<String>,
+    /// Calls that wait for a permit or a turn.
     pub awaiting_permit: BTreeSet<String>,
     /// Calls whose back-off is waited for.
     pub awaiting_retry: BTreeSet<String>,

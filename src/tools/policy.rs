@@ -10,6 +10,7 @@ use crate::limits::{CALL_TIMEOUT, REPEATS_AFTER_LOSS};
 use crate::tools::breaker::Breaker;
 use crate::tools::into_tool::IntoToolError;
 use crate::tools::probe::ProbeRef;
+use crate::tools::rate::Rate;
 use crate::tools::tool::ToolContext;
 
 /// The policy of one tool. The default is the most careful: `Manual`, which is never repeated.
@@ -31,6 +32,7 @@ pub struct ToolPolicy {
     parallel: bool,
     repeatable: bool,
     concurrency: Option<usize>,
+    rate: Option<Rate>,
     breaker: Option<Breaker>,
     capabilities: Vec<String>,
     secret_args: Vec<String>,
@@ -89,6 +91,7 @@ impl ToolPolicy {
             parallel: false,
             repeatable: false,
             concurrency: None,
+            rate: None,
             breaker: None,
             capabilities: Vec::new(),
             secret_args: Vec::new(),
@@ -168,6 +171,27 @@ impl ToolPolicy {
     pub fn concurrency(mut self, calls: usize) -> Self {
         self.concurrency = Some(calls.max(1));
         self
+    }
+
+    /// Limits how many attempts of the tool's calls begin within any span of this time; others wait, with their intent
+    /// on disk, in the order of asking. Retries count too. Zero attempts count as one.
+    #[must_use]
+    pub fn rate(mut self, attempts: u32, per: Duration) -> Self {
+        self.rate = Some(Rate::new(attempts, per, None));
+        self
+    }
+
+    /// Sets a rate limit as [`ToolPolicy::rate`] does, which all tools share that name this target, such as one
+    /// service behind several tools. They must state the same limit.
+    #[must_use]
+    pub fn rate_of(mut self, target: impl Into<String>, attempts: u32, per: Duration) -> Self {
+        self.rate = Some(Rate::new(attempts, per, Some(target.into())));
+        self
+    }
+
+    /// Returns the rate limit of the tool.
+    pub fn get_rate(&self) -> Option<&Rate> {
+        self.rate.as_ref()
     }
 
     /// Sets the circuit breaker of the tool.

@@ -84,7 +84,7 @@ pub fn recovery_step(event: &CallEvent, request: &CallRequested) -> String {
     match event {
         CallEvent::Dispatched { attempt, cause, .. } if cause.is_empty() => {
             format!(
-                "it is sent as attempt {attempt} of {most}: its intent was recorded, but it was never sent"
+                "it is sent as attempt {attempt} of {most}, after its turn if calls are limited: its intent was recorded, but it was never sent"
             )
         }
         CallEvent::Dispatched { attempt, cause, .. } => {

@@ -199,7 +199,7 @@ fn waits_for(call: &Call) -> String {
     let attempt = format!("attempt {} of {}", call.attempts, call.request.max_attempts);
     match &call.status {
         CallStatus::Requested => {
-            "a permit, since the number of concurrent calls is limited; it was not sent".to_owned()
+            "a permit or a turn, since the number or the rate of calls is limited; it was not sent".to_owned()
         }
         CallStatus::Dispatched => format!("the result of {attempt}"),
         CallStatus::TimedOut => format!("the next step: {attempt} timed out"),

@@ -130,8 +130,8 @@ pub(crate) enum TaskOp {
     Probed { call_id: String, attempt: u32, verdict: Verdict },
     /// Send the next attempt of a call, whose back-off after this attempt is over.
     RetryDue { call_id: String, attempt: u32 },
-    /// Take a permit for a concurrent call.
-    PermitGranted { call_id: String, permit: CallPermit },
+    /// Take a permit for a concurrent call, if it had none, and a turn at the rate limit of its target.
+    PermitGranted { call_id: String, permit: Option<CallPermit> },
     /// Stop waiting for a permit: the call's deadline has come.
     PermitLate { call_id: String },
     /// Apply a person's decision about a call whose outcome is unknown.

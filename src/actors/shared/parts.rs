@@ -66,6 +66,7 @@ pub(crate) struct Shared {
     pub(crate) unresolved: Arc<UnresolvedAppends>,
     pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) secrets: Arc<Secrets>,
+    pub(crate) live: Arc<LiveHub>,
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,

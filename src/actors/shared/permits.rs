@@ -6,9 +6,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use taskreel_log::ports::Clock;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::actors::shared::rates::Rates;
 use crate::agent::card::Agent;
+use crate::tools::rate::Rate;
 
 /// All permits of an agent.
 pub(crate) struct CallPermits {
@@ -16,6 +19,8 @@ pub(crate) struct CallPermits {
     of_agent: Option<Arc<Limit>>,
     /// The limits of the tools that were called.
     of_tools: Mutex<HashMap<String, Arc<Limit>>>,
+    /// The rate limits of the agent's targets.
+    pub(crate) rates: Rates,
 }
 
 /// A limit of concurrent calls.
@@ -139,9 +144,9 @@ impl AttemptPermit {
 }
 
 impl CallPermits {
-    pub(crate) fn of(agent: &Arc<Agent>) -> Self {
+    pub(crate) fn of(agent: &Arc<Agent>, clock: Arc<dyn Clock>) -> Self {
         let of_agent = agent.max_concurrency.map(Limit::new);
-        Self { agent: Arc::clone(agent), of_agent, of_tools: Mutex::default() }
+        Self { agent: Arc::clone(agent), of_agent, of_tools: Mutex::default(), rates: Rates::new(clock) }
     }
 
     /// Returns a permit for a call of this target, if one is free now.
@@ -165,6 +170,20 @@ impl CallPermits {
         CallPermit::of(places)
     }
 
+    /// Waits for a permit, if one is needed, and then for a turn at a rate limit.
+    pub(crate) async fn acquire_with_turn(
+        &self,
+        target: &str,
+        needs_permit: bool,
+        rate: Option<(String, Rate)>,
+    ) -> Option<CallPermit> {
+        let permit = if needs_permit { Some(self.acquire(target).await) } else { None };
+        if let Some((name, rate)) = rate {
+            self.rates.take(&name, &rate).await;
+        }
+        permit
+    }
+
     /// Returns the limits of a target: the tool's, then the agent's.
     fn limits(&self, target: &str) -> impl Iterator<Item = Arc<Limit>> + use<> {
         let of_tool = self.agent.tools.get(target).and_then(|tool| tool.spec().policy.get_concurrency());
@@ -183,7 +202,7 @@ mod tests {
     fn permits(calls: usize) -> CallPermits {
         let mut agent = Agent::new("agent");
         agent.max_concurrency = Some(calls);
-        CallPermits::of(&Arc::new(agent))
+        CallPermits::of(&Arc::new(agent), Arc::new(taskreel_log::ports::SystemClock))
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A task's actor: accepts operations one at a time, carries them out with its core, replies, and starts the
 //! effects. It contains no rules of its own.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +22,7 @@ use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans::RunSpan;
 use crate::actors::task::approver::RunningApprover;
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::effect::Effect;
+use crate::actors::task::effect::{Effect, PermitWait};
 use crate::actors::task::waiters::Waiters;
 use crate::error::Error;
 
@@ -40,6 +41,8 @@ pub(crate) struct TaskActor {
     stalled: Option<String>,
     /// The timer that wakes the actor at the run's deadline.
     alarm: Option<AbortHandle>,
+    /// The calls that wait for a permit or a turn.
+    waits: HashMap<String, AbortHandle>,
     span: RunSpan,
     /// The request to the approval handler, while it is open.
     approver: Option<RunningApprover>,
@@ -70,6 +73,7 @@ impl TaskActor {
             number,
             stalled: None,
             alarm: None,
+            waits: HashMap::new(),
             span: RunSpan::default(),
             approver: None,
         }
@@ -167,6 +171,10 @@ impl TaskActor {
                 self.shared.dispatch.do_send(*order);
             }
             Effect::Abort { call_id } => {
+                // A call that waits gives up its place.
+                if let Some(wait) = self.waits.remove(&call_id) {
+                    wait.abort();
+                }
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
             Effect::Forget { references } => self.shared.forget.do_send(Forget { references }),
@@ -178,9 +186,7 @@ impl TaskActor {
                 self.approver.take_if(|approver| approver.approval_id() == approval_id);
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
-            Effect::AwaitPermit { call_id, target, deadline } => {
-                self.await_permit(call_id, target, deadline);
-            }
+            Effect::AwaitPermit(wait) => self.await_permit(wait),
             Effect::AwaitRetry { call_id, attempt, wait } => self.await_retry(call_id, attempt, wait),
             Effect::Wake { at, limit, run } => {
                 let alarm = self.wake_at(at, limit, run);
@@ -214,11 +220,14 @@ impl TaskActor {
 impl TaskActor {
     /// Waits for a permit outside the mailbox, at most until the call's deadline. The permit of an actor that is gone
     /// is given back.
-    fn await_permit(&self, call_id: String, target: String, deadline: Option<Timestamp>) {
+    fn await_permit(&mut self, wait: PermitWait) {
+        let PermitWait { call_id, target, needs_permit, rate, deadline } = wait;
+        let waiting = call_id.clone();
+        self.shared.live.waiting(&self.stream, &call_id, &target);
         let (permits, to_task) = (Arc::clone(&self.shared.permits), self.shared.to_task.clone());
         let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         let clock = Arc::clone(&self.shared.ports.clock);
-        actix_rt::spawn(async move {
+        let work = actix_rt::spawn(async move {
             let until = async {
                 match deadline {
                     Some(deadline) => clock.sleep(deadline.since(clock.now())).await,
@@ -227,7 +236,7 @@ impl TaskActor {
             };
             let (op, cause) = tokio::select! {
                 biased;
-                permit = permits.acquire(&target) => {
+                permit = permits.acquire_with_turn(&target, needs_permit, rate) => {
                     let cause = Cause::own(format_args!("place:{call_id}:{epoch}"), &call_id);
                     (TaskOp::PermitGranted { call_id, permit }, cause)
                 }
@@ -238,6 +247,8 @@ impl TaskActor {
             };
             to_task.do_send(ToTask { stream, op, cause, reply: None });
         });
+        self.waits.retain(|_, wait| !wait.is_finished());
+        self.waits.insert(waiting, work.abort_handle());
     }
 
     /// Waits for the end of a back-off outside the mailbox.

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use proto_events::call::CallCommand;
 use proto_events::codec::CodecError;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
@@ -260,8 +261,8 @@ impl TaskCore {
                     self.outbox.push(Effect::AwaitRetry { call_id, attempt, wait });
                     continue;
                 }
-                Step::AwaitPermit { call_id, target } => {
-                    self.acquire_permit(shared, call_id, target);
+                Step::AwaitPermit { call_id } => {
+                    self.acquire_permit(shared, call_id);
                     continue;
                 }
                 Step::Do(acts) => {
@@ -270,6 +271,9 @@ impl TaskCore {
                         // The acts of a step are written together, unless they are the start of many calls.
                         if (at == 0 || is_long) && self.is_full() {
                             self.flush(shared, metadata).await?;
+                        }
+                        if let Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, .. })) = &act {
+                            self.outside.known.turns.remove(call_id);
                         }
                         match act {
                             Act::Task(command) => self.entity.decide(command, metadata)?,

@@ -8,6 +8,16 @@ use proto_events::secret::KeptSecret;
 
 use crate::actors::shared::messages::{Order, ProbeOrder, Recall};
 use crate::agent::approval::ApprovalRequest;
+use crate::tools::rate::Rate;
+
+/// The wait of a call before it is sent.
+pub(crate) struct PermitWait {
+    pub(crate) call_id: String,
+    pub(crate) target: String,
+    pub(crate) needs_permit: bool,
+    pub(crate) rate: Option<(String, Rate)>,
+    pub(crate) deadline: Option<Timestamp>,
+}
 
 /// An effect, performed in this order once the append is durable.
 pub(crate) enum Effect {
@@ -21,8 +31,9 @@ pub(crate) enum Effect {
     Probe(Box<ProbeOrder>),
     /// Wait for the end of a back-off.
     AwaitRetry { call_id: String, attempt: u32, wait: Duration },
-    /// Wait for a permit for a concurrent call, at most until its deadline.
-    AwaitPermit { call_id: String, target: String, deadline: Option<Timestamp> },
+    /// Wait for a permit for a concurrent call, if it has none, and for a turn at its target's rate limit, at most
+    /// until its deadline.
+    AwaitPermit(PermitWait),
     /// Ask the approval handler.
     AskApprover(Box<ApprovalRequest>),
     /// Stop asking: the approval is decided.

@@ -93,7 +93,7 @@ impl TaskCore {
             }
             TaskOp::Probed { call_id, attempt, verdict } => self.probed(call_id, attempt, verdict, metadata),
             TaskOp::PermitGranted { call_id, permit } => {
-                self.hold_permit(call_id, permit);
+                self.hold_permit(shared, &call_id, permit);
                 Ok(())
             }
             TaskOp::RetryDue { call_id, attempt } => {
@@ -214,6 +214,14 @@ impl TaskCore {
                     // Left to the next start, as after a crash.
                     Some(_) if shared.is_stopping() => return Ok(()),
                     Some(call) => match run::after_loss(call, moment(shared, metadata), &why) {
+                        // The next attempt waits for its turn, as any other.
+                        Next::Write(CallCommand::Dispatch { .. })
+                            if shared.agent.rate_of(&call.request).is_some() =>
+                        {
+                            let (class, error_type) = (FailureClass::AfterEffect, "Lost".to_owned());
+                            let failure = CallFailure { class, error_type, message: why, usage: None };
+                            CallCommand::ScheduleRetry { call_id, attempt, failure, due: metadata.at }
+                        }
                         Next::Write(command) => command,
                         Next::Probe { .. } => {
                             self.probe(&call_id);

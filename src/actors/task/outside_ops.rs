@@ -11,10 +11,11 @@ use crate::actors::shared::messages::ProbeOrder;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::permits::CallPermit;
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::effect::Effect;
+use crate::actors::task::effect::{Effect, PermitWait};
 use crate::actors::task::outside_state::Outside;
 use crate::error::Error;
 use crate::run::deadline;
+use crate::tools::rate::Rate;
 
 impl TaskCore {
     /// Notes the run's deadline and requests a wake-up then, once for each run. From then on the wake-up alone
@@ -32,36 +33,56 @@ impl TaskCore {
         self.outbox.extend(until.map(wake));
     }
 
-    /// Takes a permit for a call, or requests a wait for one.
-    pub(crate) fn acquire_permit(&mut self, shared: &Shared, call_id: String, target: String) {
-        if let Some(permit) = shared.permits.try_acquire(&target) {
-            return self.hold_permit(call_id, permit);
+    /// Takes a permit for a call and a turn at its target's rate limit, or requests a wait for them. The permit comes
+    /// first: a turn is lost if nothing is sent with it.
+    pub(crate) fn acquire_permit(&mut self, shared: &Shared, call_id: String) {
+        let Some(request) = self.task().calls().get(&call_id).map(|call| call.request.clone()) else {
+            return;
+        };
+        let rate = shared.agent.rate_of(&request);
+        let mut needs_permit = !self.outside.known.permits.contains(&call_id);
+        if needs_permit && let Some(permit) = shared.permits.try_acquire(&request.target) {
+            self.keep_permit(&call_id, permit);
+            needs_permit = false;
+        }
+        let takes = |(name, rate): &(String, Rate)| shared.permits.rates.try_take(name, rate);
+        if !needs_permit && rate.as_ref().is_none_or(takes) {
+            return self.hold_permit(shared, &call_id, None);
         }
         self.outside.known.awaiting_permit.insert(call_id.clone());
-        let deadline = self.task().calls().get(&call_id).and_then(|call| call.request.deadline);
-        self.outbox.push(Effect::AwaitPermit { call_id, target, deadline });
+        let (target, deadline) = (request.target, request.deadline);
+        self.outbox.push(Effect::AwaitPermit(PermitWait { call_id, target, needs_permit, rate, deadline }));
     }
 
-    /// Accepts a permit. A permit for a call that is closed by now is given back.
-    pub(crate) fn hold_permit(&mut self, call_id: String, permit: CallPermit) {
-        self.outside.known.awaiting_permit.remove(&call_id);
-        let call = self.task().calls().get(&call_id);
-        if call.is_some_and(|call| call.status.is_open()) {
-            self.outside.known.permits.insert(call_id.clone());
-            self.outside.permits.insert(call_id, permit);
+    /// Accepts a permit, if the call had none, and its turn. A permit for a call that is closed by now is given back.
+    pub(crate) fn hold_permit(&mut self, shared: &Shared, call_id: &str, permit: Option<CallPermit>) {
+        self.outside.known.awaiting_permit.remove(call_id);
+        let call = self.task().calls().get(call_id).filter(|call| call.status.is_open());
+        let Some(call) = call else { return };
+        if shared.agent.rate_of(&call.request).is_some() {
+            self.outside.known.turns.insert(call_id.to_owned());
         }
+        if let Some(permit) = permit {
+            self.keep_permit(call_id, permit);
+        }
+    }
+
+    fn keep_permit(&mut self, call_id: &str, permit: CallPermit) {
+        self.outside.known.permits.insert(call_id.to_owned());
+        self.outside.permits.insert(call_id.to_owned(), permit);
     }
 
     /// Gives back the permits of calls that are closed on disk.
     pub(crate) fn release_permits(&mut self) {
         let Outside { known, permits, .. } = &mut self.outside;
-        if permits.is_empty() {
+        if permits.is_empty() && known.turns.is_empty() {
             return;
         }
         let calls = self.entity.state().calls();
         let is_open = |call_id: &str| calls.get(call_id).is_some_and(|call| call.status.is_open());
         permits.retain(|call_id, _| is_open(call_id));
         known.permits.retain(|call_id| is_open(call_id));
+        known.turns.retain(|call_id| is_open(call_id));
     }
 
     /// Requests a probe whether the last attempt took effect, unless one is open.

@@ -300,7 +300,7 @@ impl Fold {
                 (call_id, *attempt)
             }
             // The log reports a new attempt; lost pieces show by the offset of the next one.
-            Live::Began { .. } | Live::Lost { .. } => return LiveOutcome::Done,
+            Live::Began { .. } | Live::Waiting { .. } | Live::Lost { .. } => return LiveOutcome::Done,
         };
         let Some(call) = self.task.calls().get(call_id) else { return LiveOutcome::TooEarly };
         if call.status.is_open() && call.attempts < attempt {
@@ -328,7 +328,7 @@ impl Fold {
                     TaskStreamPayload::Progress { progress: 0, message },
                 );
             }
-            Live::Began { .. } | Live::Lost { .. } => {}
+            Live::Began { .. } | Live::Waiting { .. } | Live::Lost { .. } => {}
         }
         out.append(&mut self.out);
         LiveOutcome::Done
