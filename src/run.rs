@@ -15,7 +15,6 @@ pub(crate) mod model_input;
 pub(crate) mod next;
 pub(crate) mod notes;
 pub(crate) mod permission;
-pub(crate) mod prompt;
 pub(crate) mod question;
 pub(crate) mod resolved;
 pub(crate) mod spent;

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`tool`], [`into_tool`], [`blocking`], [`future`] | the trait, and functions (async or blocking) as tools |
 //! | [`why_not`] | diagnosis of functions that are not tools |
-//! | [`registry`] | the tools of one agent |
+//! | [`registry`], [`revision`] | the tools of one agent; the revision of its definition that is in force |
 //! | [`policy`], [`breaker`], [`probe`], [`error`] | recovery, timeouts, retries; circuit breakers; probes; errors |
 //! | [`schema`] | JSON Schema of arguments and the check against it |
 //! | [`state`] | values that a tool keeps between its calls |
@@ -21,6 +21,7 @@ pub(crate) mod mcp;
 pub(crate) mod policy;
 pub(crate) mod probe;
 pub(crate) mod registry;
+pub(crate) mod revision;
 pub(crate) mod schema;
 pub(crate) mod state;
 pub(crate) mod tool;

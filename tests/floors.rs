@@ -75,10 +75,10 @@ const LOG: Floors = &[
     ("sled", &["api", "engine", "limits", "ports", "sync"]),
     ("read", &["api", "limits", "sync"]),
     ("context", &[]),
-    ("shown", &["context"]),
-    ("audit", &["api", "engine", "jsonl", "limits", "read"]),
-    ("views", &["api", "audit", "jsonl", "limits", "read"]),
-    ("doctor", &["api", "audit", "engine", "sled"]),
+    ("shown", &["api", "context", "read"]),
+    ("audit", &["api", "engine", "jsonl", "limits", "read", "shown"]),
+    ("views", &["api", "audit", "jsonl", "limits", "read", "shown"]),
+    ("doctor", &["api", "audit", "engine", "sled", "views"]),
     // For tests of stores.
     ("testing", &["api", "engine", "limits", "memory", "read"]),
 ];

@@ -12,6 +12,7 @@ pub(crate) mod storable;
 mod stored_approval;
 mod stored_call;
 mod stored_model;
+mod stored_prompt;
 mod stored_session;
 mod stored_system;
 mod stored_task;

@@ -161,7 +161,7 @@ impl SessionActor {
         let metadata = cause.metadata(shared.ports.clock.now());
         let reason = "its task is over".to_owned();
         entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;
-        let (fence, seed) = (shared.store.fence(), Seed(shared.ports.ids.random()));
+        let (fence, seed) = (shared.store.fence(), Seed::draw(&shared.ports));
         let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
         let hash = part.record.hash();
         let append = Append { fence, set_id: seed.set_id(), parts: vec![part] };
@@ -179,10 +179,11 @@ impl SessionActor {
     ) -> AtomicResponse<Self, ()> {
         let known = self.entity.take();
         let (store, stream) = (Arc::clone(&self.shared.store), self.stream.clone());
+        let salts = Seed::draw(&self.shared.ports);
         let recover = async move {
             match known {
                 Some(entity) => Ok(entity),
-                None => Entity::recover(&store, stream).await,
+                None => Entity::recover(&store, stream, salts).await,
             }
         };
         let work = recover.into_actor(self).map(move |recovered, actor: &mut Self, ctx| {
@@ -259,7 +260,7 @@ impl Handler<TurnOwnerReply> for SessionActor {
         let work = async move {
             let mut entity = match known {
                 Some(entity) => entity,
-                None => Entity::recover(&shared.store, session).await?,
+                None => Entity::recover(&shared.store, session, Seed::draw(&shared.ports)).await?,
             };
             let still_open = entity.state().open_turn().is_some_and(|open| open.turn_id == turn_id);
             if !is_running && !reserved && still_open {

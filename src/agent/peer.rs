@@ -248,16 +248,6 @@ impl Peers {
         Ok(())
     }
 
-    /// Returns the descriptions for the system prompt.
-    pub(crate) fn lines(&self) -> Vec<AgentLine> {
-        let line = |peer: &KnownPeer| AgentLine {
-            name: peer.name.clone(),
-            description: peer.description.clone(),
-            skills: peer.skills.clone(),
-        };
-        self.iter().map(line).collect()
-    }
-
     /// Returns names and skills, by which a reply that does not name its target is repaired.
     pub(crate) fn skills(&self) -> Vec<(String, Vec<String>)> {
         self.iter().map(|peer| (peer.name.clone(), peer.skills.clone())).collect()
@@ -305,15 +295,4 @@ mod tests {
         assert_eq!((answer.state, answer.result.as_str()), (TaskState::Completed, "\"ok\""));
         assert_eq!(PeerAnswer::result_in(&answer.to_json()).as_str(), "\"ok\"");
     }
-}
-
-/// The description of another agent in the system prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AgentLine {
-    /// The name by which the agent is called.
-    pub name: String,
-    /// The agent's description.
-    pub description: String,
-    /// The names of the agent's skills, which are its tools.
-    pub skills: Vec<String>,
 }

@@ -12,10 +12,11 @@ pub(crate) mod ask;
 pub(crate) mod reading;
 pub(crate) mod tool_calls;
 
-use proto_events::call::{Call, CallOrigin, CallStatus};
+use proto_events::call::{Call, CallOrigin, CallStatus, FailureClass};
 use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::session::SessionCommand;
 use proto_events::turn::TurnMessage;
+use taskreel_log::shown::for_task;
 
 use crate::grammar::action::{Action, AgentAction};
 use crate::models::message;
@@ -81,10 +82,15 @@ fn first(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
     }
 }
 
-/// Returns the part's inferences, oldest first.
+/// Returns the part's inferences, oldest first, without those that another one replaced.
 fn inferences<'a>(question: &Question<'a>, at: At) -> Vec<&'a Call> {
     let calls = question.task.calls().of_part(question.task.runs(), at);
-    calls.filter(|call| call.request.prompt.is_some()).collect()
+    calls.filter(|call| call.request.prompt.is_some() && !is_superseded(call)).collect()
+}
+
+/// Whether another inference replaced this one, because the definition of the agent had changed.
+fn is_superseded(call: &Call) -> bool {
+    matches!(&call.status, CallStatus::Failed(failure) if failure.class == FailureClass::Superseded)
 }
 
 /// Returns the commands that open the turn and add the prompt to it, as far as they are missing.
@@ -93,7 +99,7 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Result<Opti
     if let Some(turn_view) = question.turn_view {
         let open = turn_view.session.open_turn().is_some_and(|open| open.turn_id == turn_view.turn_id);
         if !open {
-            let text = model_input::system_prompt(question.agent, question.task);
+            let text = for_task(&question.agent.tools.revision().system, question.task);
             acts.push(Act::Session(SessionCommand::StartTurn {
                 session_id: session_id(question.task),
                 turn_id: turn_view.turn_id.to_owned(),

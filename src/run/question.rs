@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proto_events::call::Call;
 use proto_events::envelope::Timestamp;
-use proto_events::id::{Mint, StreamId, Version};
+use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::model::{LimitUse, Part};
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Approval, Task, TaskCommand};
@@ -62,7 +62,7 @@ pub(crate) enum Act {
 }
 
 /// The session's turn that a run holds, and what is known of the session.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct TurnView<'a> {
     /// The turn's id.
     pub turn_id: &'a str,
@@ -70,8 +70,23 @@ pub(crate) struct TurnView<'a> {
     pub stream: &'a StreamId,
     /// The session, including what this run has added.
     pub session: &'a Session,
-    /// The version of the session on disk.
+    /// The session's stream as it was read.
+    pub read: &'a dyn ReadStream,
+}
+
+/// The end of what was read of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadThrough {
+    /// The version of the last event, whether it is on disk or written with the decision.
     pub version: Version,
+    /// The [`read_digest`](proto_events::call::read_digest) up to this event.
+    pub digest: Digest,
+}
+
+/// A stream that is read for a decision.
+pub(crate) trait ReadStream {
+    /// Returns the end of what was read. It costs a hash for each event that is not on disk yet.
+    fn read_through(&self) -> ReadThrough;
 }
 
 /// The input of the planner.
@@ -80,6 +95,8 @@ pub(crate) struct Question<'a> {
     pub agent: &'a Agent,
     /// The task's stream.
     pub stream: &'a StreamId,
+    /// The task's stream as it was read.
+    pub read: &'a dyn ReadStream,
     /// The task.
     pub task: &'a Task,
     /// The session's turn, if the run holds one.

@@ -291,10 +291,7 @@ impl Builder {
         }
     }
 
-    async fn start_on(
-        #[cfg_attr(not(feature = "mcp"), expect(unused_mut, reason = "an MCP server adds tools"))] mut self,
-        calls: tokio::runtime::Handle,
-    ) -> Result<Ready, Error> {
+    async fn start_on(mut self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
         check_id(&self.agent.name)?;
         #[cfg(feature = "mcp")]
         let mcp =
@@ -311,11 +308,12 @@ impl Builder {
             Ok::<_, Error>((store, open, name))
         })
         .await??;
-        record_start(&store, &self.ports, Some(&self.agent), self.build.as_deref()).await?;
+        let revision = record_start(&store, &self.ports, Some(&self.agent), self.build.as_deref()).await?;
+        self.agent.tools.begin(revision);
         let parts = Parts {
             build: self.build.map(Into::into),
             agent: Arc::new(self.agent),
-            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &name)),
+            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &self.ports, &name)),
             store,
             ports: self.ports,
             calls,

@@ -60,7 +60,8 @@ impl System {
         self.end_actors().await?;
         let closed = Arc::clone(&parts.store);
         parts.store = blocking(move || closed.reopen()).await??;
-        parts.tool_stores = Arc::new(ToolStores::new(Arc::clone(&parts.store), &self.inner.agent));
+        parts.tool_stores =
+            Arc::new(ToolStores::new(Arc::clone(&parts.store), &parts.ports, &self.inner.agent));
         // A failure after this point leaves the store that is open now.
         self.inner.put(Running::without_actors(parts.clone()));
         let (store, agent, unresolved) =

@@ -149,11 +149,25 @@ where
     /// # Errors
     /// [`ReadError`] if the record does not follow the one before, or an event cannot be read.
     pub fn take_record(&mut self, stored: &StoredRecord, end: Version) -> Result<(), ReadError> {
+        self.take_record_with(stored, end, |_, _| {})
+    }
+
+    /// Folds one record as [`Folded::take_record`], and shows each event with the state before it.
+    ///
+    /// # Errors
+    /// As for [`Folded::take_record`].
+    pub(crate) fn take_record_with(
+        &mut self,
+        stored: &StoredRecord,
+        end: Version,
+        mut show: impl FnMut(&D, &D::Event),
+    ) -> Result<(), ReadError> {
         self.check_link(stored)?;
         for (position, (version, event)) in (stored.position.0..).zip(decode_events::<D::Event>(stored)?) {
             if version > end {
                 return Ok(());
             }
+            show(&self.state, &event);
             self.state.evolve(&event, &stored.record.metadata);
             (self.version, self.position) = (version, Position(position));
         }

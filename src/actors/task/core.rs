@@ -11,7 +11,7 @@ use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 use taskreel_log::api::AppendError;
 
-use crate::actors::entity::Entity;
+use crate::actors::entity::{Entity, Seed};
 use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp, TurnLease};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::tool_stores::HeldStore;
@@ -69,7 +69,7 @@ fn too_large(error: &Error) -> Option<usize> {
 
 impl TaskCore {
     pub(crate) async fn recover(shared: &Shared, stream: StreamId) -> Result<Self, Error> {
-        let entity = Entity::recover(&shared.store, stream).await?;
+        let entity = Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await?;
         Ok(Self {
             entity,
             turn: None,
@@ -233,6 +233,10 @@ impl TaskCore {
     async fn plan(&mut self, shared: &Shared, metadata: &Metadata) -> Result<Option<Effect>, Error> {
         let mut mint = shared.ports.clone();
         loop {
+            // Before the step is planned: what an intent says that it read is on disk, or is written with it.
+            if self.is_full() {
+                self.flush(shared, metadata).await?;
+            }
             let before = self.decided();
             match self.next_step(shared, metadata, &mut mint) {
                 Step::Wait => return Ok(None),
@@ -258,9 +262,9 @@ impl TaskCore {
                 }
                 Step::Do(acts) => {
                     let is_long = acts.len() > EVENTS_TOGETHER;
-                    for (at, act) in acts.into_iter().enumerate() {
+                    for act in acts {
                         // The acts of a step are written together, unless they are the start of many calls.
-                        if (at == 0 || is_long) && self.is_full() {
+                        if is_long && self.is_full() {
                             self.flush(shared, metadata).await?;
                         }
                         match act {
@@ -300,6 +304,7 @@ impl TaskCore {
         Question {
             agent: &shared.agent,
             stream: self.entity.stream(),
+            read: &self.entity,
             task: self.entity.state(),
             turn_view: self.turn.as_ref().filter(|held| !held.closed).map(HeldTurn::view),
             epoch: shared.store.fence().epoch,
@@ -353,7 +358,7 @@ impl HeldTurn {
             turn_id: &self.turn_id,
             stream: self.session.stream(),
             session: self.session.state(),
-            version: self.session.version(),
+            read: &self.session,
         }
     }
 }

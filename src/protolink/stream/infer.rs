@@ -22,6 +22,8 @@ impl Fold {
             CallEvent::Succeeded { call_id, attempt, result, usage } => {
                 self.answered(call_id, *attempt, result, *usage);
             }
+            // Another inference takes its place.
+            CallEvent::Failed { failure, .. } if failure.class == FailureClass::Superseded => {}
             CallEvent::Failed { call_id, failure, .. } => {
                 let Some(request) = self.request(call_id) else { return };
                 if failure.class == FailureClass::Rejected {

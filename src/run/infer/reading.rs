@@ -70,7 +70,7 @@ pub(crate) struct Reading {
 impl Reading {
     /// Reads the calls as [`Reading::of`] does, with the schema that their own intents name.
     pub(crate) fn of_calls(agent: &Agent, calls: &[&Call]) -> Self {
-        let schema = calls.last().and_then(|call| crate::run::model_input::schema_in(&call.request.args));
+        let schema = calls.last().and_then(|call| taskreel_log::shown::output_schema_of(&call.request.args));
         let schema = schema.map(|schema| OutputSchema::new(schema.tree()));
         Self::of(agent, calls, schema.as_ref())
     }
