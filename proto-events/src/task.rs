@@ -6,6 +6,7 @@ pub(crate) mod command;
 pub(crate) mod decide;
 pub(crate) mod event;
 pub(crate) mod posted_again;
+pub(crate) mod queue;
 pub(crate) mod state;
 pub(crate) mod usage;
 
@@ -14,4 +15,5 @@ pub use approval_rules::approved_args;
 pub use command::{TaskCommand, TaskRejection, fields as command_content};
 pub use event::TaskEvent;
 pub use posted_again::PostedDifference;
+pub use queue::QueuedMessage;
 pub use state::{ItemRef, Run, StateChange, Task};

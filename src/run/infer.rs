@@ -3,12 +3,14 @@
 //!
 //! The progress of the loop is derived from the part's inferences and the turn's messages: an inference is
 //! handled once a message names it. [`ask`] calls the model, [`reading`] interprets the replies,
-//! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages.
+//! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages, [`queue`] those that
+//! arrived meanwhile.
 
 use crate::run::notes;
 pub(crate) mod agent_call;
 pub(crate) mod append_message;
 pub(crate) mod ask;
+pub(crate) mod queue;
 pub(crate) mod reading;
 pub(crate) mod tool_calls;
 
@@ -50,6 +52,8 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
     let recorded = is_reply_recorded(question, at, last);
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded
+        && is_last_word(question, at, last)
+        && !queue::is_waiting(question)
     {
         return Progress::Output(Part::infer_output(output.clone()));
     }
@@ -61,7 +65,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         if reading.steps >= agent.infer_steps {
             return Progress::Fatal(notes::fatal_steps(agent.infer_steps));
         }
-        return ask::model(question, at, part, &calls);
+        return next_inference(question, at, part, &calls);
     }
     let replied = matches!(last.status, CallStatus::Succeeded(_));
     if let Some(end) = over_budget(question, at, About::Reply).filter(|_| replied) {
@@ -78,8 +82,17 @@ fn first(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
     match prompt_first(question, at, part) {
         Err(error) => Progress::Fatal(error),
         Ok(Some(acts)) => Progress::Next(Step::Do(acts)),
-        Ok(None) => ask::model(question, at, part, &[]),
+        Ok(None) => next_inference(question, at, part, &[]),
     }
+}
+
+/// Returns the messages that wait for the next inference, or else that inference.
+fn next_inference(question: &mut Question<'_>, at: At, part: &Part, before: &[&Call]) -> Progress {
+    let waiting = queue::show_waiting(question, at);
+    if waiting.is_empty() {
+        return ask::model(question, at, part, before);
+    }
+    Progress::Next(Step::Do(waiting))
 }
 
 /// Returns the part's inferences, oldest first, without those that another one replaced.
@@ -125,6 +138,12 @@ fn is_reply_recorded(question: &Question<'_>, at: At, inference: &Call) -> bool 
     let id = inference.request.call_id.as_str();
     let mut brought = part_messages(question, at).filter(|message| message.infer_call.as_deref() == Some(id));
     brought.next().is_some_and(|first| brought.count() >= first.asks.len())
+}
+
+/// Whether no message of a user was shown after the reply of this inference.
+fn is_last_word(question: &Question<'_>, at: At, inference: &Call) -> bool {
+    let newest = part_messages(question, at).last();
+    newest.is_some_and(|message| message.infer_call.as_deref() == Some(inference.request.call_id.as_str()))
 }
 
 /// Handles the last inference.

@@ -100,8 +100,9 @@ impl Reading {
                     reading.malformed_in_a_row = 0;
                     reading.unfit += 1;
                 }
-                // Only the last reply can be an answer, since an answer ends the part.
-                ReplyReading::Answer { .. } | ReplyReading::Broken(_) | ReplyReading::Repeated(_) => {}
+                // An answer ends the part, unless a user's message had arrived meanwhile.
+                ReplyReading::Answer { .. } => reading.malformed_in_a_row = 0,
+                ReplyReading::Broken(_) | ReplyReading::Repeated(_) => {}
             }
         }
         reading
