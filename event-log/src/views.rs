@@ -3,6 +3,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod find;
+pub(crate) mod readable;
 pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod view;
@@ -11,6 +12,7 @@ pub(crate) mod view;
 pub use crate::views::calls::shell_word;
 pub use crate::views::calls::{CallRow, unsettled};
 pub use crate::views::find::{FindError, find, find_call, streams};
+pub use crate::views::readable::Readable;
 pub use crate::views::stats::{Durations, Stats, StatsGroup, StatsRow, stats};
 pub use crate::views::summary::Summaries;
 pub use crate::views::view::{
