@@ -156,7 +156,7 @@ fn a_good_export_is_read_with_its_head_and_every_damage_is_told() {
     }
     // A truncated log whose first and last line were adjusted: only HEAD reveals it.
     let mut shorter = Frontier::default();
-    JsonLines::open(&export_file(dir.path(), &text))
+    JsonLines::open(export_file(dir.path(), &text))
         .unwrap()
         .read_all(Position(1), 38)
         .unwrap()

@@ -14,7 +14,6 @@ use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
 use crate::audit::json::{event_json, number, object, one_line, text};
 use crate::engine::head::Head;
-use crate::jsonl::end::ExportEnd;
 use crate::jsonl::line::{ExportHeader, hex};
 use crate::jsonl::schema::DETACHED;
 
@@ -73,7 +72,7 @@ fn end_of(reader: &dyn EventReader) -> Result<Head, ReadError> {
 /// Returns the first and the last line of an export.
 pub(crate) fn outer_lines(id: LogId, durability: &str, head: &Head) -> [String; 2] {
     let header = ExportHeader::of(id, durability, head);
-    [header.to_line(), ExportEnd::of(&header).to_line()]
+    [header.to_line(), header.end().to_line()]
 }
 
 /// Returns the line of a record.

@@ -5,8 +5,6 @@ use proto_events::id::{Digest, Position};
 use proto_events::json::JsonValue;
 use serde::Deserialize;
 
-use crate::jsonl::line::ExportHeader;
-
 /// The beginning of the line, which no record's line has.
 const BEGIN: &str = "{\"end\":";
 
@@ -30,11 +28,6 @@ struct WireEnd {
 }
 
 impl ExportEnd {
-    /// Returns the last line of the export that begins with this line.
-    pub(crate) fn of(header: &ExportHeader) -> Self {
-        Self { head: header.head, records: header.records, root: header.root }
-    }
-
     /// Returns the text of the line.
     pub(crate) fn to_line(self) -> String {
         format!("{BEGIN}{},\"records\":{},\"root\":\"{}\"}}", self.head, self.records, self.root)

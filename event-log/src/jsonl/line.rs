@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::api::durability::Durability;
 use crate::api::record::StoredRecord;
 use crate::engine::head::Head;
+use crate::jsonl::end::ExportEnd;
 use crate::jsonl::error::{DamagedLine, ExportError};
 use crate::jsonl::schema::SCHEMA;
 
@@ -60,6 +61,11 @@ impl ExportHeader {
             root: head.frontier.root(),
             is_exact: true,
         }
+    }
+
+    /// Returns the last line of the export that begins with this line.
+    pub(crate) fn end(&self) -> ExportEnd {
+        ExportEnd { head: self.head, records: self.records, root: self.root }
     }
 
     /// Returns the first line of the log's export.
