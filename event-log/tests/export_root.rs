@@ -77,14 +77,14 @@ fn the_root_stands_in_the_first_and_the_last_line_and_another_one_is_refused() {
         (text.rfind("{\"end\":54").unwrap(), 9, "{\"end\":53", "last"),
     ];
     for (at, length, new, line) in changes {
-        let mut changed = text.clone();
-        changed.replace_range(at..at + length, new);
-        match opened(&changed).unwrap_err() {
+        let mut forged = text.clone();
+        forged.replace_range(at..at + length, new);
+        match opened(&forged).unwrap_err() {
             ExportError::OtherRoot { place, .. } => assert_eq!(place, line, "{new}"),
             other => panic!("{new}: {other}"),
         }
-        assert_eq!(faults(&verified(&changed)), [FindingKind::Root], "{new}");
-        let lines = ExportLines::begin(Cursor::new(changed.as_bytes())).unwrap();
+        assert_eq!(faults(&verified(&forged)), [FindingKind::Root], "{new}");
+        let lines = ExportLines::begin(Cursor::new(forged.as_bytes())).unwrap();
         let imported = audit::import(lines, |_| Ok::<(), Infallible>(()));
         assert!(matches!(imported, Err(ImportError::Export(ExportError::OtherRoot { .. }))), "{new}");
     }

@@ -1,5 +1,4 @@
-//! What the events of a stored log mean stays the same: the states that its streams had after every version are
-//! golden. A changed `evolve` is noticed even where it agrees with itself, as `replay` cannot notice it.
+//! The states that the streams of a stored log had after every version are golden. A changed `evolve` is noticed even where it agrees with itself, as `replay` cannot notice it.
 //!
 //! The logs and their states stand in `golden/draft`. Files that are missing are written with `TASKREEL_WRITE_GOLDEN=1`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]

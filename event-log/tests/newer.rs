@@ -18,6 +18,7 @@ use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::fold_stream;
 use taskreel_log::sled::SledStore;
 use taskreel_log::testing::conformance::{draft, id};
+use taskreel_log::views::stats;
 
 /// Appends a record of one event to a new stream.
 fn write(store: &dyn EventStore, name: &str, set: u64, change: impl FnOnce(&mut RecordDraft)) {
@@ -81,6 +82,17 @@ fn an_event_of_a_kind_or_version_to_come_is_newer_and_a_misplaced_or_damaged_one
         !CodecError::UnknownSchema { kind: 1, found: 0, known: 1 }.is_newer(),
         "no release writes version 0"
     );
+}
+
+#[test]
+fn sums_end_at_a_damaged_event_and_go_on_behind_a_newer_one() {
+    let store = MemoryStore::new();
+    write(&store, "task-a/kind", 1, |draft| draft.events[0].kind = 999);
+    write(&store, "task-a/other", 2, |draft| draft.events[0] = submitted());
+    let sums = stats(&store).unwrap();
+    assert!(matches!(&sums.newer[..], [ReadError::Newer { .. }]), "{:?}", sums.newer);
+    write(&store, "task-a/damaged", 3, |_| {});
+    assert!(matches!(stats(&store), Err(ReadError::Corrupt { version: Some(Version(1)), .. })));
 }
 
 #[test]

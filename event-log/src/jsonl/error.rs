@@ -48,9 +48,9 @@ pub enum ExportError {
     OtherRoot {
         /// The line: `first` or `last`.
         place: &'static str,
-        /// What the line says.
+        /// The contents of the line.
         said: ExportEnd,
-        /// What the records say.
+        /// The line that the records lead to.
         computed: ExportEnd,
     },
     /// The operating system reported an error.
