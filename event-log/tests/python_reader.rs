@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use export_support::{export_of, fill, flipped, swapped, without};
+use proto_events::codec::kind;
 use proto_events::id::Position;
 use taskreel_log::api::EventReader as _;
 use taskreel_log::jsonl::JsonLines;
@@ -39,7 +40,11 @@ fn python() -> bool {
 }
 
 fn reader<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> (Option<i32>, String) {
-    let script = root().join("tests/reader.py");
+    script("tests/reader.py", args)
+}
+
+fn script<A: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = A>) -> (Option<i32>, String) {
+    let script = root().join(name);
     // Warnings are errors; no bytecode is written.
     let ran: Output =
         Command::new("python3").args(["-B", "-W", "error"]).arg(script).args(args).output().unwrap();
@@ -87,6 +92,30 @@ fn the_golden_records_are_read_as_they_were_written() {
     let (code, told) = reader(["record".as_ref(), chunked.as_os_str()]);
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("version 4 is stored outside the record and is missing"), "{told}");
+}
+
+#[test]
+fn the_bodies_of_every_kind_are_decoded_by_the_page_alone_and_agree_with_their_payload() {
+    if !python() {
+        return;
+    }
+    let folder = root().join("tests/golden/draft");
+    let logs = ["every_event.ndjson", "varied.ndjson"].map(|name| folder.join(name));
+    let (code, told) = script("tests/bodies.py", &logs);
+    let kinds: Vec<String> = kind::ALL.iter().map(|(number, _)| number.to_string()).collect();
+    assert_eq!((code, told), (Some(0), format!("kinds {}: 0 faults\n", kinds.join(","))));
+    let dir = tempfile::tempdir().unwrap();
+    for (from, to) in [
+        ("\"kind\":\"delegate\"", "\"kind\":\"tool\""),
+        ("\"due\":\"2030", "\"due\":\"2031"),
+        ("\"payload\":{\"turn_id\"", "\"payload\":{\"id\""),
+    ] {
+        let text = std::fs::read_to_string(&logs[0]).unwrap();
+        assert!(text.contains(from), "{from}");
+        let changed = export_file(dir.path(), &text.replacen(from, to, 1));
+        let (code, told) = script("tests/bodies.py", &[changed]);
+        assert!(code == Some(1) && told.contains("1 faults"), "{told}");
+    }
 }
 
 #[test]
@@ -177,10 +206,12 @@ fn a_good_export_is_read_with_its_head_and_every_damage_is_told() {
 
 #[test]
 fn it_stays_short_and_shares_nothing() {
-    let text = std::fs::read_to_string(root().join("tests/reader.py")).unwrap();
-    assert!(text.lines().count() < 290, "{} lines", text.lines().count());
-    let imports = text.lines().filter_map(|line| line.strip_prefix("import "));
-    for module in imports {
-        assert!(["hashlib", "json", "pathlib", "struct", "sys"].contains(&module), "it imports {module}");
+    let known = ["datetime", "hashlib", "json", "pathlib", "reader", "struct", "sys"];
+    for (script, lines) in [("tests/reader.py", 290), ("tests/bodies.py", 260)] {
+        let text = std::fs::read_to_string(root().join(script)).unwrap();
+        assert!(text.lines().count() < lines, "{} lines", text.lines().count());
+        for module in text.lines().filter_map(|line| line.strip_prefix("import ")) {
+            assert!(known.contains(&module), "{script} imports {module}");
+        }
     }
 }
