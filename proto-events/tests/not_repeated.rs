@@ -1,4 +1,4 @@
-//! What may not be repeated is not decided a second time, whoever asks: neither an intent, nor a dispatch, nor a retry.
+//! Deciders refuse a second intent, dispatch or retry of what may not be repeated, whoever asks.
 
 use proto_events::call::{
     CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, FailureClass,

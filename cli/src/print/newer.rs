@@ -1,4 +1,4 @@
-//! What a newer release wrote: named on stderr, while all else is shown.
+//! The streams that a newer release wrote: named on stderr, while all others are shown.
 
 use taskreel_log::api::ReadError;
 
