@@ -71,7 +71,7 @@ const LOG: Floors = &[
     ("api", &["limits", "sync"]),
     ("engine", &["api", "limits", "sync"]),
     ("memory", &["api", "engine", "limits", "sync"]),
-    ("jsonl", &["api", "limits"]),
+    ("jsonl", &["api", "engine", "limits"]),
     ("sled", &["api", "engine", "limits", "ports", "sync"]),
     ("read", &["api", "limits", "sync"]),
     ("context", &[]),

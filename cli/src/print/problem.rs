@@ -88,7 +88,7 @@ impl Problem {
             ),
             ExportError::NotAnExport { .. } => (EXIT_LOG, "`taskreel export > FILE` writes one"),
             ExportError::OtherFormat { .. } => (EXIT_LOG, "use the release of taskreel that wrote it"),
-            ExportError::Damaged(_) | ExportError::Cut { .. } => {
+            ExportError::Damaged(_) | ExportError::Cut { .. } | ExportError::OtherRoot { .. } => {
                 (EXIT_LOG, "`taskreel verify --file FILE` lists all faults; export the log again")
             }
             _ => (EXIT_LOG, "check that the file can be read, then run the same command again"),
