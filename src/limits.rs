@@ -93,6 +93,12 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 /// Longest error text that is kept, in bytes (4 KiB): it is stored in the call, the output and the task.
 pub const ERROR_TEXT_BYTES: usize = 4 * 1024;
 
+/// Longest text of a panic that is kept, in bytes (1 KiB): what follows it is a backtrace or the values at fault.
+pub const PANIC_TEXT_BYTES: usize = 1024;
+
+/// Commands of one task that may panic one after another before its actor gives up: a fault that passes costs one.
+pub const PANICS_IN_A_ROW: u32 = 3;
+
 /// Interval at which a session's actor checks on a turn that its task holds but has not asked for.
 pub const TURN_OWNER_RECHECK: Duration = Duration::from_millis(500);
 

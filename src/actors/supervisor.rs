@@ -23,6 +23,7 @@ use crate::actors::shared::permits::CallPermits;
 use crate::actors::task::actor::TaskActor;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS_SPARE, MAILBOX_COMMANDS, SUPERVISOR_MAILBOX};
+use crate::tools::panics::caught;
 
 /// The supervisor.
 pub(crate) struct Supervisor {
@@ -217,7 +218,9 @@ impl Handler<Stopped> for Supervisor {
         tracing::error!(stream = %message.stream, "an actor failed; it is restarted from the log");
         self.tasks.forget(&message.stream, message.number);
         self.note_crowd();
-        let cause = Cause::own(format_args!("resume:{}", self.shared.store.fence().epoch), "restart");
+        // A host's store may panic here too.
+        let epoch = caught(|| self.shared.store.fence().epoch).unwrap_or_default();
+        let cause = Cause::own(format_args!("resume:{epoch}"), "restart");
         ctx.notify(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None });
     }
 }
@@ -261,6 +264,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         calls: parts.calls,
         dispatch: router.clone().recipient(),
         abort: router.clone().recipient(),
+        find_lost: router.clone().recipient(),
         recall: router.clone().recipient(),
         probe: router.clone().recipient(),
         permits,

@@ -41,6 +41,8 @@ pub struct Builder {
     durability: Option<Durability>,
     pub(crate) agent: Agent,
     pub(crate) build: Option<String>,
+    /// The panics of what was registered: the start reports the first.
+    faults: Vec<String>,
     ports: Ports,
     calls: Calls,
     passivate_after: Duration,
@@ -65,6 +67,7 @@ impl Builder {
             durability: None,
             agent: Agent::new("agent"),
             build: None,
+            faults: Vec::new(),
             ports: Ports::default(),
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
@@ -122,7 +125,10 @@ impl Builder {
         tool: impl IntoTool<M>,
         policy: ToolPolicy,
     ) -> Self {
-        self.agent.tools.register(RegisteredTool::new(name, description, policy, tool));
+        match RegisteredTool::new(name, description, policy, tool) {
+            Ok(tool) => self.agent.tools.register(tool),
+            Err(fault) => self.faults.push(fault),
+        }
         self
     }
 
@@ -175,7 +181,10 @@ impl Builder {
     /// Sets the model that carries out `infer` parts. Without one they end in an error with code `no_llm`.
     #[must_use]
     pub fn infer(mut self, backend: impl InferBackend) -> Self {
-        self.agent.backend = Some(KnownBackend::of(Arc::new(backend)));
+        match KnownBackend::of(Arc::new(backend)) {
+            Ok(known) => self.agent.backend = Some(known),
+            Err(fault) => self.faults.push(fault),
+        }
         self
     }
 
@@ -183,7 +192,7 @@ impl Builder {
     /// process. The model is shown its name, description and skills. Switches delegation on.
     #[must_use]
     pub fn peer(mut self, peer: impl Peer) -> Self {
-        self.agent.peers.add(Arc::new(peer));
+        self.faults.extend(self.agent.peers.add(Arc::new(peer)).err());
         self
     }
 
@@ -266,7 +275,8 @@ impl Builder {
     /// its process died.
     ///
     /// # Errors
-    /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the settings are invalid.
+    /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the settings are invalid, or if a tool, a
+    /// model or another agent panicked when it was registered.
     pub async fn start(mut self) -> Result<System, Error> {
         let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
         match self.start_on(calls).await {
@@ -295,6 +305,9 @@ impl Builder {
         #[cfg_attr(not(feature = "mcp"), expect(unused_mut, reason = "an MCP server adds tools"))] mut self,
         calls: tokio::runtime::Handle,
     ) -> Result<Ready, Error> {
+        if let Some(fault) = self.faults.into_iter().next() {
+            return Err(Error::Builder(fault));
+        }
         check_id(&self.agent.name)?;
         #[cfg(feature = "mcp")]
         let mcp =

@@ -319,6 +319,15 @@ pub(crate) struct Abort {
     pub(crate) call_id: String,
 }
 
+/// A request to report those of these attempts as lost that are not in flight.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct FindLost {
+    pub(crate) stream: StreamId,
+    /// The calls, each with the number of its attempt.
+    pub(crate) calls: Vec<(String, u32)>,
+}
+
 /// An order to cancel the task that another agent was sent; the call that sent it has its outcome.
 #[derive(Message, Debug)]
 #[rtype(result = "()")]

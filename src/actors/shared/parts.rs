@@ -9,7 +9,7 @@ use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, BecameIdle, Order, ProbeOrder, Recall, Stopped, ToTask,
+    Abort, AcquireTurn, BecameIdle, FindLost, Order, ProbeOrder, Recall, Stopped, ToTask,
 };
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::tool_stores::ToolStores;
@@ -52,6 +52,7 @@ pub(crate) struct Shared {
     /// The addresses of the router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
+    pub(crate) find_lost: Recipient<FindLost>,
     pub(crate) recall: Recipient<Recall>,
     pub(crate) probe: Recipient<ProbeOrder>,
     pub(crate) permits: Arc<CallPermits>,
