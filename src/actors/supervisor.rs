@@ -170,8 +170,8 @@ impl Handler<ToTask> for Supervisor {
             Err(SendError::Full(message)) => {
                 self.tasks.not_sent(&message.stream);
                 let waiting = MAILBOX_COMMANDS;
-                let reply = message.reply;
-                let _ = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting })));
+                let (reply, command_id) = (message.reply, message.cause.command_id);
+                let _ = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting, command_id })));
             }
             Err(SendError::Closed(message)) => {
                 // The actor has just broken, so another is started.
