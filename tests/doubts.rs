@@ -101,8 +101,9 @@ async fn send(system: &System, command: &str, id: Option<&str>, at: &Ready) -> R
     match command {
         "submit a part" => system.submit(Part::text("hello")).await.map(submitted),
         "submit a message" => system.submit(message()).await.map(submitted),
-        "submit a task without an id" => system.submit(at.posted.clone()).await.map(submitted),
-        "submit a task" => system.submit(at.posted.clone()).await.map(submitted),
+        "submit a task without an id" | "submit a task" => {
+            system.submit(at.posted.clone()).await.map(submitted)
+        }
         "send" => system.session("s").send(Part::text("hello")).await.map(submitted),
         "cancel" => task.cancel(Some("enough")).await.map(changed),
         "approve" => task.approve(&at.about, "ada").await.map(changed),
