@@ -17,6 +17,7 @@ pub(crate) mod notes;
 pub(crate) mod permission;
 pub(crate) mod prompt;
 pub(crate) mod question;
+pub(crate) mod reading;
 pub(crate) mod resolved;
 pub(crate) mod spent;
 pub(crate) mod steps;

@@ -25,5 +25,6 @@ pub(crate) mod probe;
 pub(crate) mod registry;
 pub(crate) mod schema;
 pub(crate) mod state;
+pub(crate) mod texts;
 pub(crate) mod tool;
 pub mod why_not;

@@ -11,6 +11,5 @@ pub(crate) mod parts;
 pub(crate) mod permits;
 pub(crate) mod sleep;
 pub(crate) mod spans;
-pub(crate) mod texts;
 pub(crate) mod tool_stores;
 pub(crate) mod unresolved;

@@ -257,7 +257,9 @@ impl Handler<CountLive> for Supervisor {
 /// Builds the data shared by the actors of a system.
 fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
     let permits = Arc::new(CallPermits::of(&parts.agent));
+    let one_thread = parts.is_one_thread();
     Arc::new(Shared {
+        one_thread,
         agent: parts.agent,
         store: parts.store,
         ports: parts.ports,

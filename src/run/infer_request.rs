@@ -11,8 +11,9 @@ use crate::agent::card::Agent;
 use crate::models::backend::{Deltas, InferRequest};
 use crate::models::message::ChatMessage;
 use crate::models::shown_messages::Messages;
-use crate::run::model_input::{schema_in, shown};
+use crate::run::model_input::shown;
 use crate::run::question::TurnView;
+use crate::run::reading::schema_in;
 
 /// Returns the request sent to the backend for an attempt of this inference.
 pub(crate) fn infer_request(

@@ -11,16 +11,12 @@ use crate::agent::card::Agent;
 use crate::run::prompt;
 use crate::run::prompt::PromptParts;
 use crate::run::question::{At, Question, TurnView};
+use crate::run::reading::schema_in;
 use crate::tools::registry::tools_digest;
 
 /// Returns the output schema that a part asks for; `None` where it is null.
 pub(crate) fn output_schema(part: &Part) -> Option<JsonText> {
     part.as_infer().ok().map(|asked| asked.output_schema).filter(|schema| !schema.is_null())
-}
-
-/// Returns the output schema that an intent names.
-pub(crate) fn schema_in(args: &JsonText) -> Option<JsonText> {
-    args.read::<JsonObject>().ok()?.get("output_schema").cloned()
 }
 
 /// Names what the model is shown: a digest extended by each new message, never a copy.

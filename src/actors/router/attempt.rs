@@ -7,11 +7,11 @@ use crate::actors::router::attempt_context::{AttemptContext, failed};
 use crate::actors::router::delegate;
 use crate::actors::router::tool_attempt::tool;
 use crate::actors::shared::messages::{AttemptEnd, Order};
-use crate::actors::shared::texts::short;
 use crate::agent::card::Agent;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::{InferError, InferErrorKind, InferRequest, retry_delay};
 use crate::tools::panics::caught_in;
+use crate::tools::texts::short;
 
 /// Carries out one attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
 pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
@@ -40,6 +40,7 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
     };
     match backend.code.infer(request).await {
         Ok(reply) => {
+            tracing::Span::current().record("response_model", &reply.model);
             AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
         }
         Err(error) => infer_failed(&error, attempt, jitter),

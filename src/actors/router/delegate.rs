@@ -10,10 +10,10 @@ use taskreel_log::ports::{Clock, Ports};
 
 use crate::actors::shared::messages::{AttemptEnd, Recall};
 use crate::actors::shared::sleep::sleep_on;
-use crate::actors::shared::texts::short;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, Peers};
 use crate::limits::{RECALL_RETRY_DELAY, RECALL_TRIES, RECALL_WITHIN};
 use crate::tools::panics::caught_in;
+use crate::tools::texts::short;
 
 /// Carries out one attempt: sends the task that the intent holds, and waits for its end.
 pub(crate) async fn attempt(

@@ -11,11 +11,11 @@ use taskreel_log::ports::Clock;
 use crate::actors::router::Router;
 use crate::actors::shared::messages::{Cause, ProbeOrder, TaskOp, ToTask};
 use crate::actors::shared::sleep::sleep_on;
-use crate::actors::shared::texts::short;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
 use crate::limits::CANCEL_GRACE;
 use crate::tools::panics::caught_in;
+use crate::tools::texts::short;
 use crate::tools::tool::{Cancellation, ToolContext, ToolContextParts};
 
 impl Handler<ProbeOrder> for Router {

@@ -160,6 +160,18 @@ impl TaskOp {
         matches!(self, Self::Look | Self::AwaitEnd)
     }
 
+    /// Returns the text from outside that the operation brings, if it brings one of any length.
+    pub(crate) fn text(&self) -> Option<&JsonText> {
+        match self {
+            Self::Outcome { end: AttemptEnd::Succeeded { result, .. }, .. } => Some(result),
+            Self::Probed { verdict: Verdict::Landed(result), .. }
+            | Self::ResolveCall { resolution: CallResolution::Verdict(Verdict::Landed(result)), .. } => {
+                Some(result)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the content of the caller's request: it distinguishes a repeated command from another one under
     /// the same id.
     pub(crate) fn content(&self) -> Vec<u8> {

@@ -66,6 +66,8 @@ pub(crate) struct Shared {
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Whether calls are on the actors' own thread, under a test.
+    pub(crate) one_thread: bool,
 }
 
 impl Parts {
@@ -85,6 +87,18 @@ impl Parts {
             return Ok(runtime);
         }
         tokio::runtime::Builder::new_current_thread().enable_all().build()
+    }
+
+    /// Whether calls are on the actors' own thread.
+    #[cfg_attr(
+        not(feature = "testing"),
+        allow(clippy::unused_self, reason = "only a test observes the runtime")
+    )]
+    pub(crate) fn is_one_thread(&self) -> bool {
+        #[cfg(feature = "testing")]
+        return self.observed.is_some();
+        #[cfg(not(feature = "testing"))]
+        false
     }
 
     /// Prepares the actors' thread, at its start.

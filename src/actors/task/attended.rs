@@ -2,11 +2,14 @@
 //! reads its task again, has what may have been lost reported, and goes on with the task's open work. If that panics
 //! too, those who wait for the task are told.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use proto_events::call::CallStatus;
 use proto_events::id::StreamId;
+use tracing::Instrument;
 
+use crate::actors::entity::reading_here;
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
@@ -71,7 +74,7 @@ pub(crate) async fn carry_out(
 }
 
 async fn try_once(
-    shared: &Shared,
+    shared: &Arc<Shared>,
     core: Option<TaskCore>,
     stream: &StreamId,
     op: TaskOp,
@@ -87,11 +90,38 @@ async fn try_once(
         Err(error) => return Done::without_core(error, false),
     };
     let calls = if known { Vec::new() } else { in_flight(&core, shared.store.fence().epoch) };
-    let (answer, mut effects) = core.carry_out(shared, op, cause).await;
+    core.note_size(&op, known);
+    let (core, answer, mut effects) = if core.is_large() && !shared.one_thread {
+        elsewhere(shared, core, op, cause).await
+    } else {
+        let (answer, effects) = core.carry_out(shared, op, cause).await;
+        (core, answer, effects)
+    };
     if !calls.is_empty() {
         effects.push(Effect::FindLost { calls });
     }
     Done { core: Some(core).filter(|core| !core.is_broken()), answer, effects, has_panicked: false }
+}
+
+/// Carries out an operation on the runtime for calls, on a thread for work that blocks: reading large texts there keeps
+/// no other task waiting. A panic, and the end of that runtime, are resumed here as panics.
+async fn elsewhere(
+    shared: &Arc<Shared>,
+    mut core: TaskCore,
+    op: TaskOp,
+    cause: &Cause,
+) -> (TaskCore, Result<(), Error>, Vec<Effect>) {
+    let (parts, cause, span) = (Arc::clone(shared), cause.clone(), tracing::Span::current());
+    let work = async move {
+        let (answer, effects) = core.carry_out(&parts, op, &cause).await;
+        (core, answer, effects)
+    };
+    let (calls, work) = (shared.calls.clone(), work.instrument(span));
+    let done = shared.calls.spawn_blocking(move || reading_here(|| calls.block_on(work))).await;
+    done.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(error) => resume_unwind(Box::new(format!("the runtime for calls: {error}"))),
+    })
 }
 
 /// Returns the calls that were sent in this epoch and have no outcome. An actor finds such calls when it reads its task
