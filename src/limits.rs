@@ -1,5 +1,5 @@
 //! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after`,
-//! `live_actors` and `approval_timeout`, policies of tools, models and peers set their timeouts and retries,
+//! `live_actors`, `resumed_at_once` and `approval_timeout`, policies of tools, models and peers set their timeouts and retries,
 //! a model's own description sets its limits; the others are fixed so far. Bounds of the vocabulary are in
 //! `proto_events::limits`, those of the log in `taskreel_log::limits`.
 
@@ -15,6 +15,14 @@ pub const MAILBOX_COMMANDS: usize = 256;
 /// Commands that wait in the supervisor's mailbox, through which all callers come: as many as for sixteen
 /// actors.
 pub const SUPERVISOR_MAILBOX: usize = 16 * MAILBOX_COMMANDS;
+
+/// Tasks that are resumed at once after a start, unless the builder says otherwise: enough to keep a disk and a model
+/// busy, few enough that a new command waits for tens of them and not for thousands.
+pub const RESUMED_AT_ONCE: usize = 64;
+
+/// Longest time for which a task that was resumed keeps the next one waiting: calls may take minutes, and the last of
+/// 10,000 tasks should not wait for hours.
+pub const RESUMED_FOR: Duration = Duration::from_secs(1);
 
 /// Idle time after which an actor is passivated.
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);

@@ -9,6 +9,7 @@ pub(crate) mod messages;
 pub(crate) mod observed_runtime;
 pub(crate) mod parts;
 pub(crate) mod permits;
+pub(crate) mod ramp;
 pub(crate) mod sleep;
 pub(crate) mod spans;
 pub(crate) mod tool_stores;

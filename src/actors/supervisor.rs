@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::prelude::SendError;
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult, WrapFuture};
 use proto_events::id::StreamId;
 use tokio::sync::oneshot;
 
@@ -20,6 +20,7 @@ use crate::actors::shared::messages::{
 };
 use crate::actors::shared::parts::{Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
+use crate::actors::shared::ramp::Ramp;
 use crate::actors::task::actor::TaskActor;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS_SPARE, MAILBOX_COMMANDS, SUPERVISOR_MAILBOX};
@@ -34,6 +35,7 @@ pub(crate) struct Supervisor {
     started: u64,
     passivate_after: Duration,
     live_actors: usize,
+    resumed_at_once: usize,
 }
 
 /// A request to reply when each task's actor has carried out the messages now in its mailbox.
@@ -41,6 +43,14 @@ pub(crate) struct Supervisor {
 #[rtype(result = "()")]
 pub(crate) struct DrainMailboxes {
     pub(crate) reply: oneshot::Sender<()>,
+}
+
+/// An order to resume the open work of these tasks, some at once.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ResumeAll {
+    pub(crate) open: Vec<StreamId>,
+    pub(crate) epoch: u64,
 }
 
 /// A query for the numbers of live actors of tasks and of sessions.
@@ -59,9 +69,10 @@ impl Supervisor {
             let started = Router::new(&parts, ctx.address().recipient()).start();
             router = Some(started.clone());
             let (passivate_after, live_actors) = (parts.passivate_after, parts.live_actors);
+            let resumed_at_once = parts.resumed_at_once;
             let shared = shared(parts, &started, &ctx.address());
             let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
-            Self { shared, tasks, sessions, started: 0, passivate_after, live_actors }
+            Self { shared, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
         });
         let router =
             router.expect("`create` runs its closure before it returns, and the closure sets the router");
@@ -222,6 +233,18 @@ impl Handler<Stopped> for Supervisor {
         let epoch = caught(|| self.shared.store.fence().epoch).unwrap_or_default();
         let cause = Cause::own(format_args!("resume:{epoch}"), "restart");
         ctx.notify(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None });
+    }
+}
+
+impl Handler<ResumeAll> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: ResumeAll, ctx: &mut Self::Context) {
+        let ResumeAll { open, epoch } = message;
+        let (to_task, clock) = (self.shared.to_task.clone(), Arc::clone(&self.shared.ports.clock));
+        let (at_once, stopping) = (self.resumed_at_once, Arc::clone(&self.shared.stopping));
+        let ramp = Ramp { open, at_once, epoch, to_task, clock, stopping };
+        ctx.spawn(ramp.run().into_actor(self));
     }
 }
 

@@ -19,7 +19,7 @@ use crate::agent::capability::CapabilityPolicy;
 use crate::agent::card::Agent;
 use crate::agent::peer::Peer;
 use crate::error::Error;
-use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
+use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER, RESUMED_AT_ONCE};
 use crate::models::backend::{InferBackend, KnownBackend};
 use crate::system::calls_runtime::{Calls, runtime};
 use crate::system::handle::{Inner, Phase, System, blocking};
@@ -47,6 +47,7 @@ pub struct Builder {
     calls: Calls,
     passivate_after: Duration,
     live_actors: usize,
+    pub(crate) resumed_at_once: usize,
     #[cfg(feature = "mcp")]
     mcp: Vec<McpServer>,
     #[cfg(feature = "testing")]
@@ -72,6 +73,7 @@ impl Builder {
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
+            resumed_at_once: RESUMED_AT_ONCE,
             #[cfg(feature = "mcp")]
             mcp: Vec::new(),
             #[cfg(feature = "testing")]
@@ -334,6 +336,7 @@ impl Builder {
             calls,
             passivate_after: self.passivate_after,
             live_actors: self.live_actors,
+            resumed_at_once: self.resumed_at_once,
             unresolved: Arc::default(),
             live: Arc::default(),
             stuck: Arc::default(),

@@ -29,6 +29,8 @@ pub(crate) struct Parts {
     pub(crate) calls: tokio::runtime::Handle,
     pub(crate) passivate_after: Duration,
     pub(crate) live_actors: usize,
+    /// The number of tasks that are resumed at once after a start.
+    pub(crate) resumed_at_once: usize,
     pub(crate) unresolved: Arc<UnresolvedAppends>,
     pub(crate) tool_stores: Arc<ToolStores>,
     /// The listeners of live events.
