@@ -16,6 +16,7 @@ pub(crate) mod next;
 pub(crate) mod notes;
 pub(crate) mod permission;
 pub(crate) mod question;
+pub(crate) mod reading;
 pub(crate) mod resolved;
 pub(crate) mod spent;
 pub(crate) mod steps;

@@ -6,6 +6,7 @@
 //! append fails they are dropped by reading the stream again, so no reader ever sees a state that is not on
 //! disk.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use proto_events::call::read_digest;
@@ -328,13 +329,32 @@ where
     }
 }
 
+thread_local! {
+    /// Whether this thread is for work that blocks.
+    static READS_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work on a thread that may block: it reads streams itself, since waiting there for another such thread could
+/// leave none.
+pub(crate) fn reading_here<T>(work: impl FnOnce() -> T) -> T {
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            READS_HERE.set(false);
+        }
+    }
+    READS_HERE.set(true);
+    let _reset = Reset;
+    work()
+}
+
 /// Reads a stream: on the blocking pool, unless its store is in memory.
 pub(crate) async fn on_blocking_pool<T: Send + 'static>(
     store: &Arc<dyn EventStore>,
     stream: &StreamId,
     read: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
-    if store.is_in_memory() {
+    if store.is_in_memory() || READS_HERE.get() {
         return Ok(read());
     }
     let done = tokio::task::spawn_blocking(read).await;

@@ -2,7 +2,7 @@
 //! to it.
 //!
 //! The progress of the loop is derived from the part's inferences and the turn's messages: an inference is
-//! handled once a message names it. [`ask`] calls the model, [`reading`] interprets the replies,
+//! handled once a message names it. [`ask`] calls the model, [`reading`](crate::run::reading) interprets the replies,
 //! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages, [`queue`] those that
 //! arrived meanwhile.
 
@@ -11,7 +11,6 @@ pub(crate) mod agent_call;
 pub(crate) mod append_message;
 pub(crate) mod ask;
 pub(crate) mod queue;
-pub(crate) mod reading;
 pub(crate) mod tool_calls;
 
 use proto_events::call::{Call, CallOrigin, CallStatus, FailureClass};
@@ -26,11 +25,11 @@ use crate::models::message::NativeCall;
 use crate::models::output_schema::OutputSchema;
 use crate::run::decided::prompt_of;
 use crate::run::infer::append_message::append_message;
-pub(crate) use crate::run::infer::reading::{AskedCall, Reading, ReplyReading};
 use crate::run::infer::tool_calls::AskedCalls;
 use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::reading::{AskedCall, Reading, ReplyReading};
 use crate::run::spent::{About, over_budget};
 use crate::run::steps::{part_messages, session_id};
 
@@ -48,13 +47,14 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
             Err(error) => Progress::Fatal(notes::fatal_schema(&error)),
         };
     };
-    let reading = Reading::of(agent, &calls, schema.as_ref());
+    let reading = Reading::of(agent, &calls, schema.as_ref(), &question.outside.replies);
     let recorded = is_reply_recorded(question, at, last);
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded
         && is_last_word(question, at, last)
         && !queue::is_waiting(question)
     {
+        question.outside.replies.clear();
         return Progress::Output(Part::infer_output(output.clone()));
     }
     // A resumed run needs the turn that it held.

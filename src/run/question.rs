@@ -11,6 +11,7 @@ use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Approval, Task, TaskCommand};
 
 use crate::agent::card::Agent;
+use crate::run::reading::ReadReplies;
 
 /// The answer to the question for the next step.
 #[derive(Debug)]
@@ -132,6 +133,8 @@ pub(crate) struct OutsideWork {
     pub with_handler: BTreeSet<String>,
     /// Approvals that this code passed on to a person.
     pub with_person: BTreeSet<String>,
+    /// The replies of the current part as they were read.
+    pub replies: ReadReplies,
 }
 
 /// The index of a part in the run's item.

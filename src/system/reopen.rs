@@ -37,8 +37,8 @@ impl System {
     /// durable can be read. It may also be called while nothing is wrong.
     ///
     /// Calls in flight are interrupted and treated as after a crash: repeated where that is allowed,
-    /// otherwise their outcome is unknown. Commands without an answer yet get [`Error::Interrupted`]: send
-    /// them again under their ids. All handles remain valid, and callers that wait for a task's end continue
+    /// otherwise their outcome is unknown. Commands without an answer yet get [`Error::InDoubt`]: send
+    /// them again under the ids that it names. All handles remain valid, and callers that wait for a task's end continue
     /// to wait; commands sent during the reopening wait until it is done. Subscriptions and the log returned
     /// by [`System::log`] end: take new ones, from the position after the last one seen.
     ///

@@ -7,9 +7,8 @@ use proto_events::id::StreamId;
 use taskreel_log::api::{AppendError, EventStore};
 
 use crate::actors::router::Router;
-use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
 use crate::actors::shared::parts::Parts;
-use crate::actors::supervisor::Supervisor;
+use crate::actors::supervisor::{ResumeAll, Supervisor};
 use crate::error::Error;
 use crate::system::thread;
 use crate::system::thread::ActorThread;
@@ -32,10 +31,7 @@ impl Running {
     pub(crate) fn start(parts: Parts, open: Vec<StreamId>) -> Result<Self, Error> {
         let (thread, supervisor, router) = thread::start(parts.clone())?;
         let epoch = parts.store.fence().epoch;
-        for stream in open {
-            let cause = Cause::own(format_args!("resume:{epoch}"), "start");
-            supervisor.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
-        }
+        supervisor.do_send(ResumeAll { open, epoch });
         Ok(Self { parts, actors: Some(Actors { supervisor, router, thread }) })
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use proto_events::json::{JsonText, JsonValue as Value};
 
 use crate::tools::into_tool::{IntoTool, ToolParts};
+use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;
 use crate::tools::revision::Revision;
 use crate::tools::schema::{ArgsError, check_args};
@@ -50,21 +51,27 @@ pub(crate) struct RegisteredTool {
 }
 
 impl RegisteredTool {
-    /// Creates a tool with a name.
+    /// Creates a tool with a name. Its code is asked here, once, for what it says of itself.
+    ///
+    /// # Errors
+    /// A text that names the tool, if its code panics.
     pub(crate) fn new<M>(
         name: impl Into<String>,
         description: impl Into<String>,
         policy: ToolPolicy,
         tool: impl IntoTool<M>,
-    ) -> Self {
-        let ToolParts { input_schema, tool } = tool.into_tool();
-        let spec = ToolSpec {
-            name: name.into(),
-            description: description.into(),
-            input_schema: Arc::new(input_schema),
-            policy,
-        };
-        Self { spec, is_blocking: tool.is_blocking(), tool }
+    ) -> Result<Self, String> {
+        let name = name.into();
+        let parts = caught(|| {
+            let parts = tool.into_tool();
+            let is_blocking = parts.tool.is_blocking();
+            (parts, is_blocking)
+        });
+        let (ToolParts { input_schema, tool }, is_blocking) =
+            parts.map_err(|panic| format!("tool `{name}`: it panicked when it was registered: {panic}"))?;
+        let (description, input_schema) = (description.into(), Arc::new(input_schema));
+        let spec = ToolSpec { name, description, input_schema, policy };
+        Ok(Self { spec, tool, is_blocking })
     }
 
     /// Creates a tool from a complete description and its code.
@@ -236,7 +243,7 @@ mod tests {
     }
 
     fn register<M>(tool: impl IntoTool<M>) -> RegisteredTool {
-        RegisteredTool::new("t", "d", ToolPolicy::default(), tool)
+        RegisteredTool::new("t", "d", ToolPolicy::default(), tool).unwrap()
     }
 
     #[tokio::test]
@@ -274,7 +281,9 @@ mod tests {
 
     #[test]
     fn a_registry_keeps_its_order_and_a_later_tool_replaces_one_of_its_name() {
-        let named = |name: &str, text: &str| RegisteredTool::new(name, text, ToolPolicy::default(), forecast);
+        let named = |name: &str, text: &str| {
+            RegisteredTool::new(name, text, ToolPolicy::default(), forecast).unwrap()
+        };
         let mut tools = Tools::new();
         for tool in [named("b", "1"), named("a", "2"), named("b", "3")] {
             tools.register(tool);
@@ -287,7 +296,7 @@ mod tests {
     #[cfg(feature = "mcp")]
     #[test]
     fn tools_of_a_late_server_join_and_an_earlier_list_can_still_be_named() {
-        let named = |name: &str| RegisteredTool::new(name, "", ToolPolicy::default(), forecast);
+        let named = |name: &str| RegisteredTool::new(name, "", ToolPolicy::default(), forecast).unwrap();
         let mut tools = Tools::new();
         tools.register(named("own"));
         tools.reserve(2);

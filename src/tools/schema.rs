@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 
 use crate::python::type_name;
 use crate::tools::schema::check::{Checker, DEPTH_MAX, resolve};
+use crate::tools::texts::short;
 
 /// The reason why arguments do not suit a tool. The text names the path, the expected and the actual type or
 /// value, and is written for the model that has to correct them.
@@ -38,7 +39,7 @@ pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsErr
     };
     let schema = normalize(schema, 0);
     let root = root_of(&schema);
-    Checker::new(&schema, &args).check(&root, &args, ROOT).map_err(ArgsError)
+    Checker::new(&schema, &args).check(&root, &args, ROOT).map_err(|error| ArgsError(short(&error)))
 }
 
 /// Returns the arguments as an object. Absent arguments, and values that are false in Python, become an empty
@@ -61,7 +62,9 @@ fn object_of(args: &Value) -> Result<Value, ArgsError> {
 
 /// Returns the JSON Schema (draft 2020-12) of a Rust type.
 pub(crate) fn schema_of<A: JsonSchema>() -> Value {
-    let mut schema = Value::of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>());
+    let schema = Value::of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>());
+    // A schema that nests deeper than any arguments may allows none.
+    let mut schema = schema.unwrap_or(Value::Bool(false));
     required_first(&mut schema);
     if let Some(fields) = schema.as_object_mut() {
         // The dialect's URL is useless to a model and costs tokens in every prompt.

@@ -205,7 +205,11 @@ impl Problem {
     pub(crate) fn system(error: &Error, id: Option<&str>) -> Self {
         let about = id.map_or_else(String::new, |id| format!(" for task `{id}`"));
         let failed = |hint: &str| Self::new(EXIT_NO, format!("no answer{about}"), error.to_string(), hint);
-        match error {
+        let cause = match error {
+            Error::InDoubt { source, .. } => source,
+            other => other,
+        };
+        match cause {
             Error::Task(rejection) => Self::rejected(id.unwrap_or("(unnamed)"), rejection),
             Error::Read(error) => Self::from(error.clone()),
             Error::Append(AppendError::TooLarge { limit, bytes })

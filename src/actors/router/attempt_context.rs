@@ -7,9 +7,9 @@ use proto_events::call::{CallFailure, FailureClass};
 use taskreel_log::ports::Ports;
 
 use crate::actors::shared::messages::AttemptEnd;
-use crate::actors::shared::texts::short;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::live::LiveSource;
+use crate::tools::texts::short;
 use crate::tools::tool::Cancellation;
 
 /// The input of an attempt besides its order.

@@ -1,21 +1,21 @@
 //! The probe of a tool: whether a lost attempt took effect. A probe only reads, so no intent is recorded for
 //! it.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
-use futures_util::FutureExt;
 use proto_events::call::Verdict;
 use taskreel_log::ports::Clock;
 
 use crate::actors::router::Router;
 use crate::actors::shared::messages::{Cause, ProbeOrder, TaskOp, ToTask};
-use crate::actors::shared::texts::short;
+use crate::actors::shared::sleep::sleep_on;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
 use crate::limits::CANCEL_GRACE;
+use crate::tools::panics::caught_in;
+use crate::tools::texts::short;
 use crate::tools::tool::{Cancellation, ToolContext, ToolContextParts};
 
 impl Handler<ProbeOrder> for Router {
@@ -33,11 +33,14 @@ impl Handler<ProbeOrder> for Router {
         let wait = if order.interrupted { CANCEL_GRACE } else { Duration::ZERO };
         let clock = self.ports.clock.clone();
         let work = self.calls.spawn(async move {
-            clock.sleep(wait).await;
-            let asked = AssertUnwindSafe(run_probe(&agent, &stores, Arc::clone(&clock), order)).catch_unwind();
+            sleep_on(&clock, wait).await;
+            let target = order.request.target.clone();
+            let asked = caught_in(run_probe(&agent, &stores, Arc::clone(&clock), order));
             tokio::select! {
-                answer = asked => answer.unwrap_or_else(|_| Verdict::Inconclusive("the probe panicked".to_owned())),
-                () = clock.sleep(bound) => Verdict::Inconclusive(format!("the probe did not answer within {} ms", bound.as_millis())),
+                answer = asked => answer.unwrap_or_else(|panic| {
+                    Verdict::Inconclusive(format!("the probe of {target} panicked: {panic}"))
+                }),
+                () = sleep_on(&clock, bound) => Verdict::Inconclusive(format!("the probe did not answer within {} ms", bound.as_millis())),
             }
         });
         let tell = work.into_actor(self).map(move |verdict, router: &mut Self, _: &mut Context<Self>| {

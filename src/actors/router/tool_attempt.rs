@@ -7,12 +7,12 @@ use proto_events::call::recovery::RetryWish;
 
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::shared::messages::{AttemptEnd, Order};
-use crate::actors::shared::texts::short;
 use crate::agent::card::Agent;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::retry_delay;
 use crate::run::steps::millis;
 use crate::tools::error::{ToolError, ToolErrorKind, ToolRetry};
+use crate::tools::texts::short;
 use crate::tools::tool::{ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use proto_events::call::{Call, CallStatus};
 use proto_events::codec::CodecError;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
+use proto_events::json::JsonText;
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 use taskreel_log::api::AppendError;
@@ -18,7 +20,7 @@ use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::outside_state::Outside;
 use crate::error::Error;
-use crate::limits::EVENTS_TOGETHER;
+use crate::limits::{EVENTS_TOGETHER, READ_IN_PLACE_BYTES};
 use crate::run::next;
 use crate::run::question::{Act, Question, Step, TurnView};
 
@@ -45,6 +47,8 @@ pub(crate) struct TaskCore {
     pub(crate) content: Option<Vec<u8>>,
     /// Whether the operation is decided and its next steps are being planned.
     planning: bool,
+    /// Whether the task holds a text that is too long for the actors' thread.
+    is_large: bool,
     /// Whether the state may hold events that are not on disk, since the log could not be read again.
     broken: bool,
 }
@@ -56,6 +60,14 @@ pub(crate) struct HeldTurn {
     pub(crate) session: Entity<Session>,
     pub(crate) closed: bool,
     pub(crate) lease: Arc<TurnLease>,
+}
+
+/// Returns the result of a call, if it has one.
+fn result_of(call: &Call) -> Option<&JsonText> {
+    match &call.status {
+        CallStatus::Succeeded(result) => Some(result),
+        _ => None,
+    }
 }
 
 /// Returns the limit in bytes of an event or record, if the error is that it was exceeded.
@@ -79,6 +91,7 @@ impl TaskCore {
             outside: Outside::default(),
             content: None,
             planning: false,
+            is_large: false,
             broken: false,
         })
     }
@@ -98,6 +111,19 @@ impl TaskCore {
     /// Whether the core must be discarded and read again before it is used.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken
+    }
+
+    /// Notes whether the operation, or a task that was just read, brings a text too long for the actors' thread.
+    pub(crate) fn note_size(&mut self, op: &TaskOp, known: bool) {
+        let is_long = |text: &JsonText| text.as_str().len() > READ_IN_PLACE_BYTES;
+        let brings = op.text().is_some_and(is_long);
+        let holds = || self.task().calls().iter().filter_map(result_of).any(is_long);
+        self.is_large |= brings || (!known && holds());
+    }
+
+    /// Whether the task is worked on apart from the actors' thread.
+    pub(crate) fn is_large(&self) -> bool {
+        self.is_large
     }
 
     /// Whether nothing more happens until a command arrives.

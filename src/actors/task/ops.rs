@@ -16,7 +16,6 @@ use proto_events::tool_store::ToolStoreCommand;
 use crate::actors::entity::{Entity, Seed};
 use crate::actors::shared::messages::{AttemptEnd, CallResolution, TaskOp, TurnGrant};
 use crate::actors::shared::parts::Shared;
-use crate::actors::shared::texts::shorten;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
@@ -25,6 +24,7 @@ use crate::run;
 use crate::run::question::Act;
 use crate::run::{resolved, steps};
 use crate::tools::state::state_error;
+use crate::tools::texts::shorten;
 
 /// Returns the time and the epoch of a decision.
 fn moment(shared: &Shared, metadata: &Metadata) -> Moment {

@@ -10,8 +10,8 @@ use crate::grammar::action::{Action, Reply, parse_reply};
 use crate::models::backend::InferReply;
 use crate::protolink::stream::event::{TaskStreamPayload, boolean, event_id, number, object, text_or_null};
 use crate::protolink::stream::fold::{Fold, Pieces};
-use crate::run::infer::reading::{Reading, ReplyReading};
 use crate::run::notes::PARSE_ATTEMPTS_MAX;
+use crate::run::reading::{Reading, ReplyReading};
 
 impl Fold {
     /// Handles an event of an inference.
