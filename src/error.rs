@@ -20,8 +20,8 @@ pub enum Error {
     /// The log could not be opened. Its own text says what to do.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// The append failed: nothing was written, or the outcome is unknown (`Ambiguous`). Repeat the command
-    /// under its id.
+    /// The append failed: nothing was written, or the outcome is unknown (`Ambiguous`). As the answer to a command it
+    /// is the source of [`Error::InDoubt`].
     #[error(transparent)]
     Append(#[from] AppendError),
     /// The log could not be read.
@@ -91,15 +91,28 @@ pub enum Error {
         /// The id.
         command_id: String,
     },
-    /// The actor's mailbox is full. Retry after a moment.
-    #[error("overloaded: {waiting} commands are already queued; retry later")]
+    /// The actor's mailbox is full, and nothing was done. Retry after a moment.
+    #[error("overloaded: {waiting} commands are already queued; retry later{}", under(.command_id))]
     Overloaded {
         /// The mailbox's bound.
         waiting: usize,
+        /// The id under which the command was sent, and may be sent again; empty for a query.
+        command_id: String,
     },
-    /// The actor stopped before it replied. Repeat the command under its id: it then takes effect exactly
-    /// once.
-    #[error("the actor of {stream} stopped before it replied; retry the command under the same id")]
+    /// The command was sent, and whether it took effect is not known: a write failed, or its actor ended. Once the cause
+    /// is removed, send the same command again under this id, with [`once`](crate::System::once): it then takes effect
+    /// exactly once. The id is the caller's own, or the one that the command was given.
+    #[error(
+        "{source}; whether the command took effect is not known: send it again under its id `{command_id}`"
+    )]
+    InDoubt {
+        /// The id under which the command was sent.
+        command_id: String,
+        /// The failure that left the doubt.
+        source: Box<Error>,
+    },
+    /// The actor stopped before it replied.
+    #[error("the actor of {stream} stopped before it replied")]
     Interrupted {
         /// The stream of the actor.
         stream: String,
@@ -132,6 +145,34 @@ impl Error {
     pub(crate) fn is_of_the_store(&self) -> bool {
         matches!(self, Self::Open(_) | Self::Append(_) | Self::Read(_))
     }
+
+    /// Returns the id under which the command may be sent again, if the error leaves it open whether it took effect, or
+    /// says that it did not for a reason that passes.
+    pub fn command_id(&self) -> Option<&str> {
+        match self {
+            Self::InDoubt { command_id, .. } | Self::Overloaded { command_id, .. } => {
+                Some(command_id.as_str()).filter(|id| !id.is_empty())
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the answer to a command of this id that was sent. A command may make several appends, so that after a
+    /// failure of the log, of its actor or of a decision that panicked some of them may be on disk.
+    pub(crate) fn of_sent(self, command_id: &str) -> Self {
+        match self {
+            Self::Append(AppendError::TooLarge { .. } | AppendError::Invalid { .. }) => self,
+            Self::Append(_) | Self::Read(_) | Self::Interrupted { .. } | Self::Internal(_) => {
+                Self::InDoubt { command_id: command_id.to_owned(), source: Box::new(self) }
+            }
+            other => other,
+        }
+    }
+}
+
+/// Returns the words about the id of a command, if it has one.
+fn under(command_id: &str) -> String {
+    if command_id.is_empty() { String::new() } else { format!(", under the command id `{command_id}`") }
 }
 
 impl From<SystemRejection> for Error {

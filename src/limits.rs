@@ -1,5 +1,5 @@
 //! Every bound of the running system, each with its unit and its reason. The builder sets `passivate_after`,
-//! `live_actors` and `approval_timeout`, policies of tools, models and peers set their timeouts and retries,
+//! `live_actors`, `resumed_at_once` and `approval_timeout`, policies of tools, models and peers set their timeouts and retries,
 //! a model's own description sets its limits; the others are fixed so far. Bounds of the vocabulary are in
 //! `proto_events::limits`, those of the log in `taskreel_log::limits`.
 
@@ -15,6 +15,14 @@ pub const MAILBOX_COMMANDS: usize = 256;
 /// Commands that wait in the supervisor's mailbox, through which all callers come: as many as for sixteen
 /// actors.
 pub const SUPERVISOR_MAILBOX: usize = 16 * MAILBOX_COMMANDS;
+
+/// Tasks that are resumed at once after a start, unless the builder says otherwise: enough to keep a disk and a model
+/// busy, few enough that a new command waits for tens of them and not for thousands.
+pub const RESUMED_AT_ONCE: usize = 64;
+
+/// Longest time for which a task that was resumed keeps the next one waiting: calls may take minutes, and the last of
+/// 10,000 tasks should not wait for hours.
+pub const RESUMED_FOR: Duration = Duration::from_secs(1);
 
 /// Idle time after which an actor is passivated.
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
@@ -92,6 +100,16 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 /// Longest error text that is kept, in bytes (4 KiB): it is stored in the call, the output and the task.
 pub const ERROR_TEXT_BYTES: usize = 4 * 1024;
+
+/// Longest text of a panic that is kept, in bytes (1 KiB): what follows it is a backtrace or the values at fault.
+pub const PANIC_TEXT_BYTES: usize = 1024;
+
+/// Longest text of a reply or result that an actor reads on its own thread, in bytes (64 KiB, a millisecond's work). A
+/// task that holds a longer one is worked on by the runtime for calls, since all actors share their thread.
+pub const READ_IN_PLACE_BYTES: usize = 64 * 1024;
+
+/// Commands of one task that may panic one after another before its actor gives up: a fault that passes costs one.
+pub const PANICS_IN_A_ROW: u32 = 3;
 
 /// Interval at which a session's actor checks on a turn that its task holds but has not asked for.
 pub const TURN_OWNER_RECHECK: Duration = Duration::from_millis(500);

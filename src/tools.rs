@@ -5,8 +5,9 @@
 //! |---|---|
 //! | [`tool`], [`into_tool`], [`blocking`], [`future`] | the trait, and functions (async or blocking) as tools |
 //! | [`why_not`] | diagnosis of functions that are not tools |
-//! | [`registry`] | the tools of one agent |
+//! | [`registry`], [`revision`] | the tools of one agent; the revision of its definition that is in force |
 //! | [`policy`], [`breaker`], [`probe`], [`error`] | recovery, timeouts, retries; circuit breakers; probes; errors |
+//! | [`panics`] | panics of a host's code, as errors |
 //! | [`schema`] | JSON Schema of arguments and the check against it |
 //! | [`state`] | values that a tool keeps between its calls |
 //! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
@@ -18,12 +19,15 @@ pub(crate) mod future;
 pub(crate) mod into_tool;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
+pub(crate) mod panics;
 pub(crate) mod policy;
 pub(crate) mod probe;
 pub(crate) mod rate;
 pub(crate) mod registry;
+pub(crate) mod revision;
 pub(crate) mod schema;
 pub(crate) mod secret;
 pub(crate) mod state;
+pub(crate) mod texts;
 pub(crate) mod tool;
 pub mod why_not;

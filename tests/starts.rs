@@ -9,12 +9,15 @@ use proto_events::definition::{AgentHistory, Aspect};
 use proto_events::id::{Position, StreamId};
 use proto_events::system::{Started, SystemEvent, SystemHistory};
 use taskreel::infer::Scripted;
-use taskreel::{Builder, JsonSchema, Part, System};
+use taskreel::tool::ToolPolicy;
+use taskreel::{Builder, JsonSchema, Message, Part, System};
 use taskreel_log::api::{EventReader, EventStore};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
 use taskreel_log::read::{decode_record, fold_stream};
 use taskreel_log::sled::SledStore;
+use taskreel_log::views::changed_tools;
 
 #[derive(serde::Deserialize, JsonSchema)]
 struct Nothing {}
@@ -173,4 +176,49 @@ async fn a_definition_of_any_size_that_an_event_holds_is_written_and_a_larger_on
     // Nothing was written, and the log starts with a smaller one.
     let system = builder(store).start().await.unwrap();
     system.shutdown().await.unwrap();
+}
+
+#[derive(serde::Deserialize, JsonSchema)]
+struct Size {
+    #[allow(dead_code, reason = "the schema names it")]
+    size: u32,
+}
+
+#[tokio::test]
+async fn tasks_in_flight_that_used_a_tool_which_is_gone_or_takes_less_are_listed() {
+    let store = Arc::new(MemoryStore::new());
+    let runs = Arc::new(tokio::sync::Notify::new());
+    let hang = |runs: &Arc<tokio::sync::Notify>| {
+        let runs = Arc::clone(runs);
+        move || {
+            runs.notify_one();
+            std::future::pending::<Result<(), Infallible>>()
+        }
+    };
+    let wait = hang(&runs);
+    let first = builder(store.clone())
+        .tool_with("wait", "Waits", move |_: Nothing| wait(), ToolPolicy::read_only())
+        .tool("stay", "Stays", |_: Nothing| async { Ok::<_, Infallible>(()) });
+    let first = first.start().await.unwrap();
+    let parts = ["look", "stay", "wait"].map(|tool| Part::tool_call(tool, serde_json::json!({})).unwrap());
+    let task = first.submit(Message::new("user", parts.to_vec(), &mut Ports::default())).await.unwrap();
+    runs.notified().await;
+    assert_eq!(changed_tools(store.as_ref()).unwrap(), []);
+    // The program ends here; the next one has no `look`, and its `wait` needs an argument.
+    let store = Arc::new(store.reopened().unwrap());
+    let wait = hang(&runs);
+    let second = System::builder("unused")
+        .store(store.clone())
+        .agent("desk")
+        .tool_with("wait", "Waits", move |_: Size| wait(), ToolPolicy::read_only())
+        .tool("stay", "Stays", |_: Nothing| async { Ok::<_, Infallible>(()) });
+    let second = second.start().await.unwrap();
+    let changed = changed_tools(store.as_ref()).unwrap();
+    let rows: Vec<(&str, &str)> =
+        changed.iter().map(|changed| (changed.tool.as_str(), changed.what.as_str())).collect();
+    assert_eq!(rows, [("look", "it is gone"), ("wait", "the arguments: `size` is required now")]);
+    assert!(changed.iter().all(|changed| changed.task.id() == task.id()));
+    second.cancel(task.id(), None).await.unwrap();
+    assert_eq!(changed_tools(store.as_ref()).unwrap(), [], "the task is over");
+    second.shutdown().await.unwrap();
 }

@@ -127,7 +127,7 @@ async fn a_panic_is_a_failure_and_the_system_goes_on() {
         system().tool("broken", "Panics", broken).tool("shout", "Is loud", shout).start().await.unwrap();
     let (class, kind, words) = failure(&call(&system, "broken", "Oslo").await);
     assert_eq!((class, kind.as_str()), (FailureClass::AfterEffect, "panic"));
-    assert_eq!(words, "the call panicked: no Oslo");
+    assert_eq!(words, "broken panicked: no Oslo");
     assert_eq!(result(&call(&system, "shout", "Oslo").await), "OSLO");
     system.shutdown().await.unwrap();
 }

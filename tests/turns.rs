@@ -22,17 +22,18 @@ use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
 use tokio::sync::Notify;
 
-/// A model that never answers, and signals when it is asked.
+/// A model that never answers, and signals when it is asked. It has the scripted model's name: what it was asked is asked
+/// again of that one.
 #[derive(Clone, Default)]
 struct Silent(Arc<Notify>);
 
 impl InferBackend for Silent {
     fn backend(&self) -> &'static str {
-        "silent"
+        "scripted"
     }
 
     fn model(&self) -> &'static str {
-        "silent"
+        "scripted"
     }
 
     fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {

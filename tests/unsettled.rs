@@ -38,7 +38,7 @@ fn call(tool: &str) -> Part {
 async fn rows(store: &MemoryStore, now: Timestamp, meant: impl Fn(&[CallRow]) -> bool) -> Vec<CallRow> {
     let looked = async {
         loop {
-            let rows = unsettled(store, None, now).unwrap();
+            let rows = unsettled(store, None, now).unwrap().rows;
             if meant(&rows) {
                 return rows;
             }
@@ -87,9 +87,9 @@ async fn an_open_call_says_what_it_waits_for_and_what_a_new_process_would_do() {
     assert!(row.next_step.as_ref().unwrap().contains("its next attempt is sent at"), "{:?}", row.next_step);
     assert_eq!(row.to_json().tree()["schema"], "taskreel.call/1");
     // For one task only; a finished call is settled.
-    assert_eq!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().len(), 1);
+    assert_eq!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().rows.len(), 1);
     retried.cancel(None).await.unwrap();
-    assert!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().is_empty());
+    assert!(unsettled(store.as_ref(), Some(retried.stream()), far).unwrap().rows.is_empty());
     let canceled = retried.snapshot().await.unwrap();
     assert!(store.stream_version(retried.stream()).unwrap() >= canceled.version());
     drop(system);

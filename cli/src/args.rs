@@ -7,6 +7,7 @@ pub(crate) mod source;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use proto_events::id::Digest;
 use taskreel_log::api::Durability;
 
 pub(crate) use crate::args::deciding::{AbandonArgs, ApproveArgs, DenyArgs, ReconcileArgs};
@@ -123,7 +124,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Check the integrity of the log: hashes, versions, lifecycles, calls, index, HEAD; exit 1 on any fault
     ///
-    /// Continues after a part that cannot be read. What could not be checked is listed last.
+    /// Prints the Merkle root of the log. Keep it elsewhere: given back by --root, it proves that nothing up to there
+    /// was rewritten. Continues after a part that cannot be read. What could not be checked is listed last.
     Verify(VerifyArgs),
     /// Show what changed between two versions of a task or session, or between two logs; exit 1 on any
     /// difference
@@ -208,8 +210,17 @@ pub(crate) struct VerifyArgs {
     /// Verify only this task, session or tool: its id, a unique prefix of the id (4 characters or more), the
     /// name of its stream, or @last for the task that changed last
     pub(crate) id: Option<String>,
+    /// Compare with this Merkle root, which an earlier `verify` or `export` printed and which was kept elsewhere
+    ///
+    /// It must be the root of the log as it is, or as it was after some record: what came later is not covered.
+    #[arg(long, value_name = "HEX", conflicts_with = "id", value_parser = parse_digest)]
+    pub(crate) root: Option<Digest>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
+}
+
+fn parse_digest(text: &str) -> Result<Digest, String> {
+    Digest::parse(&text.to_ascii_lowercase()).ok_or_else(|| "it is not 64 hexadecimal digits".to_owned())
 }
 
 #[derive(Debug, Args)]

@@ -26,7 +26,7 @@ use crate::{dirs, print};
 /// A log that is open for one command.
 enum OpenLog {
     Dir { dir: PathBuf, store: Box<SledStore> },
-    File { path: PathBuf, log: JsonLines },
+    File { path: PathBuf, log: Box<JsonLines> },
 }
 
 impl OpenLog {
@@ -36,13 +36,13 @@ impl OpenLog {
             let store = Box::new(dirs::open_existing(&dir)?);
             return Ok(Self::Dir { dir, store });
         };
-        Ok(Self::File { path: path.clone(), log: open_file(path)? })
+        Ok(Self::File { path: path.clone(), log: Box::new(open_file(path)?) })
     }
 
     fn reader(&self) -> &dyn EventReader {
         match self {
             Self::Dir { store, .. } => &**store,
-            Self::File { log, .. } => log,
+            Self::File { log, .. } => &**log,
         }
     }
 
@@ -127,7 +127,7 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
         // Damage is to be listed, not refused.
         let log = JsonLines::open_damaged(path).map_err(|error| Problem::export(&error, path))?;
         let only = args.id.as_deref().map(|id| find(&log, id)).transpose()?;
-        let scope = Scope { only: only.as_ref(), file: Some(&log), ..Scope::default() };
+        let scope = Scope { only: only.as_ref(), root: args.root, file: Some(&log), ..Scope::default() };
         return audit::verify_log(&log, &scope, screen);
     }
     let dir = dirs::to_read(global);
@@ -141,7 +141,7 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
     };
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
     let answer = only.and_then(|only| {
-        let scope = Scope { only: only.as_ref(), head: head.as_ref(), ..Scope::default() };
+        let scope = Scope { only: only.as_ref(), head: head.as_ref(), root: args.root, ..Scope::default() };
         audit::verify_log(log.reader(), &scope, screen)
     });
     log.close(answer)
@@ -159,7 +159,8 @@ fn verify_damaged(
     let Ok(log) = SledDamaged::open(dir) else { return Err(refused) };
     let Ok(only) = args.id.as_deref().map(|id| find(&log, id)).transpose() else { return Err(refused) };
     note(&refused.to_string());
-    let scope = Scope { only: only.as_ref(), head, refused: Some(&refused.why), ..Scope::default() };
+    let (root, refused) = (args.root, Some(refused.why.as_str()));
+    let scope = Scope { only: only.as_ref(), head, root, refused, ..Scope::default() };
     audit::verify_log(&log, &scope, screen)
 }
 

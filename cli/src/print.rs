@@ -11,6 +11,7 @@ pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod list;
+pub(crate) mod newer;
 pub(crate) mod plain;
 pub(crate) mod problem;
 pub(crate) mod progress;

@@ -110,9 +110,12 @@ fn export_carries_every_event_and_the_bytes_whose_hash_it_names() {
     let lines = place.run("export").ended(0).json();
     assert_eq!(lines[0]["schema"], "taskreel.export/2");
     assert_eq!(lines[0]["durability"], "strict");
-    let events: usize = lines[1..].iter().map(|line| line["events"].as_array().unwrap().len()).sum();
+    let (end, records) = lines[1..].split_last().unwrap();
+    let said = (&lines[0]["head"], &lines[0]["records"], &lines[0]["root"]);
+    assert_eq!((&end["end"], &end["records"], &end["root"]), said);
+    let events: usize = records.iter().map(|line| line["events"].as_array().unwrap().len()).sum();
     assert_eq!(lines[0]["head"], json!(events));
-    for line in &lines[1..] {
+    for line in records {
         let hex = line["bytes"].as_str().unwrap();
         let bytes: Vec<u8> =
             (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect();

@@ -46,6 +46,15 @@ fn the_other_tasks_are_listed_and_the_newer_one_is_named_with_exit_code_7() {
     let shown = place.run("show later-0001").ended(7);
     assert!(shown.err().contains("newer release"), "{}", shown.err());
     place.run("show sum-0001").ended(0);
+    for line in ["calls", "stats", "replay --all"] {
+        let told = place.run(line).ended(7);
+        assert!(told.err().contains("task-taskreel/later-0001"), "{line}: {}", told.err());
+        place.run(&format!("{line} --json")).ended(7);
+    }
+    assert!(place.run("stats").out().contains("tool"), "the other tasks are counted");
+    assert!(place.run("replay --all").out().contains("0 mismatches"), "the other tasks are replayed");
+    place.run("calls later-0001").ended(7);
+    place.run("replay later-0001").ended(7);
     add_to(&place.path().join("later"), "later-0003", 999, 1);
     let verified = place.run("verify --data-dir later").ended(7);
     assert!(verified.out().contains("newer"), "{}", verified.out());

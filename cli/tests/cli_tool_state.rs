@@ -70,7 +70,13 @@ async fn a_log_with_tools_state_is_replayed_verified_exported_and_imported() {
     let place = orders().await;
     let replayed = place.run("replay --all --data-dir log --json").ended(0).json();
     assert_eq!((&replayed[0]["tools"], &replayed[0]["mismatches"]), (&1.into(), &0.into()));
-    assert!(place.run("replay --all --data-dir log").ended(0).out().contains("1 tool, 0 mismatches"));
+    assert!(
+        place
+            .run("replay --all --data-dir log")
+            .ended(0)
+            .out()
+            .contains("1 tool, 2 streams of systems and agents, 0 mismatches")
+    );
     place.run("verify --data-dir log").ended(0);
     let exported = place.run("export --data-dir log").ended(0).out();
     std::fs::write(place.path().join("log.ndjson"), exported).unwrap();

@@ -1,5 +1,5 @@
-//! The examination of a log's directory, with advice about each finding. Above [`audit`](crate::audit) and
-//! [`sled`](crate::sled).
+//! The examination of a log's directory, with advice about each finding. Above [`audit`](crate::audit),
+//! [`views`](crate::views) and [`sled`](crate::sled).
 
 pub(crate) mod disk;
 pub(crate) mod kept_secrets;
@@ -23,6 +23,7 @@ use crate::sled::index::REQUESTED;
 use crate::sled::options::SledOptions;
 use crate::sled::sizes::TreeSize;
 use crate::sled::store::SledStore;
+use crate::views::changed_tools;
 
 /// A finding: what is wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -242,6 +243,15 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
     found.verified = Some(verified);
     for (what, advice) in kept_secrets::faults(&found.dir, store) {
         found.find("secrets", what, advice);
+    }
+    match changed_tools(store) {
+        Ok(changed) => found.notes.extend(changed.iter().map(|changed| {
+            format!(
+                "{} in flight used the tool `{}`, which has changed since: {}; it goes on with the newest definition",
+                changed.task, changed.tool, changed.what
+            )
+        })),
+        Err(error) => found.unchecked.push(format!("changed tools of tasks in flight: {error}")),
     }
     match store.trees() {
         Ok(trees) => found.trees = trees,

@@ -6,6 +6,7 @@
 //! position, version, chain, whole appends. A file with any damage is refused, and the error names the line;
 //! only [`JsonLines::open_damaged`] accepts it, for `verify`.
 
+pub(crate) mod end;
 pub(crate) mod error;
 pub(crate) mod line;
 pub(crate) mod lines;
@@ -24,6 +25,7 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, Page};
 use crate::api::record::{StoredRecord, StreamInfo};
+pub use crate::jsonl::end::ExportEnd;
 pub use crate::jsonl::error::{DamagedLine, ExportError};
 pub use crate::jsonl::line::{ExportHeader, LineRecord, hex};
 pub use crate::jsonl::lines::{ExportLine, ExportLines};
@@ -46,6 +48,7 @@ struct IndexedLine {
 pub struct JsonLines {
     file: Mutex<File>,
     header: ExportHeader,
+    end: Option<ExportEnd>,
     /// The lines in order of their positions.
     lines_by_position: Vec<IndexedLine>,
     /// Numbers of each stream's `lines_by_position`.
@@ -67,7 +70,7 @@ impl JsonLines {
             });
             read.map(Some).map_err(ExportError::Damaged)
         })?;
-        sequence.finish(opened.header.head)?;
+        sequence.finish(&opened.header, opened.end)?;
         Ok(opened)
     }
 
@@ -102,6 +105,7 @@ impl JsonLines {
         let mut opened = Self {
             file: Mutex::new(file),
             header: lines.header().clone(),
+            end: None,
             lines_by_position: Vec::new(),
             streams: BTreeMap::new(),
         };
@@ -111,6 +115,7 @@ impl JsonLines {
                 opened.add_line(number, offset, bytes, &read.stored);
             }
         }
+        opened.end = lines.end();
         Ok(opened)
     }
 
@@ -130,6 +135,11 @@ impl JsonLines {
     /// Returns the contents of the file's first line.
     pub fn header(&self) -> &ExportHeader {
         &self.header
+    }
+
+    /// Returns the contents of the file's last line; `None` if it is missing.
+    pub fn end(&self) -> Option<ExportEnd> {
+        self.end
     }
 
     /// Returns the text of the line that holds the record at this position, for comparing it with the record.

@@ -1,84 +1,15 @@
-//! The messages that a model is shown for one inference, stated once: the intent's digest, the budget's estimate
-//! and the request to the backend are made from the same value. Pure, and below the readers that check prompts.
+//! The messages that a model is shown for one inference, stated once: the count in the intent, the budget's estimate
+//! and the request to the backend are made from the same value, and a reader makes it again from the log. Pure, and
+//! below the readers that check prompts.
 
-use proto_events::id::Digest;
-use proto_events::model::{LlmMessage, LlmRole};
-use proto_events::session::Session;
-use proto_events::task::Task;
-use proto_events::turn::chain;
+pub(crate) mod messages;
+pub(crate) mod offer;
+pub(crate) mod prompts;
+pub(crate) mod system_prompt;
 
-use crate::context::tokens::MessagesEstimate;
-
-/// The version of the texts that are rendered for a model, recorded with every inference.
-pub const RENDERER_VERSION: u16 = 1;
-
-/// The messages of one inference: a system message, the committed history without its own, and the messages of
-/// the turn.
-#[derive(Debug, Clone)]
-pub struct Shown<'a> {
-    /// The leading system message as it is sent.
-    pub system: String,
-    /// The committed history without a leading system message.
-    pub history: &'a [LlmMessage],
-    /// The messages of the turn, oldest first.
-    pub turn: Vec<&'a LlmMessage>,
-}
-
-impl<'a> Shown<'a> {
-    /// Returns the messages of an inference within a session's turn: its history and all messages of its open
-    /// turn.
-    pub fn in_session(session: &'a Session, system: String) -> Self {
-        let turn = session.open_turn().map_or(&[][..], |open| open.turn.messages());
-        let turn = turn.iter().map(|message| &message.message).collect();
-        Self { system, history: without_system(session.history().as_slice()), turn }
-    }
-
-    /// Returns the messages of an inference of a task without conversation: those of this part alone.
-    pub fn in_task(task: &'a Task, part: u32, system: String) -> Self {
-        let of_part = task.turn().messages().iter().filter(|message| message.part == part);
-        Self { system, history: &[], turn: of_part.map(|message| &message.message).collect() }
-    }
-
-    /// Returns the number of messages, the system message included.
-    pub fn count(&self) -> usize {
-        1 + self.history.len() + self.turn.len()
-    }
-
-    /// Returns the digest that the intent records. It covers the renderer's version, the digest of the tool list,
-    /// the parameters, the system message, the digest of the committed history and each message of the turn.
-    pub fn digest(&self, tools: Digest, parameters: &str, history: Digest) -> Digest {
-        let start = Digest::of_parts(&[
-            &RENDERER_VERSION.to_be_bytes(),
-            &tools.0,
-            parameters.as_bytes(),
-            self.system.as_bytes(),
-            &history.0,
-        ]);
-        self.turn.iter().fold(start, |digest, message| chain(digest, message))
-    }
-
-    /// Returns the estimated tokens of all messages.
-    pub fn tokens(&self) -> u64 {
-        let mut estimate = MessagesEstimate::default();
-        estimate.add(LlmRole::System.as_str(), &self.system, None);
-        for message in self.history.iter().chain(self.turn.iter().copied()) {
-            estimate.add(message.role.as_str(), &message.content, message.name.as_deref());
-        }
-        estimate.tokens()
-    }
-}
-
-/// Returns the system message that a session keeps: the open turn's own, else the leading one of its history.
-pub fn system_of(session: &Session) -> Option<&LlmMessage> {
-    let fresh = session.open_turn().and_then(|open| open.system_prompt.as_ref());
-    let leading = session.history().as_slice().first();
-    fresh.or_else(|| leading.filter(|first| first.role == LlmRole::System))
-}
-
-/// Returns a history without its leading system message.
-pub fn without_system(history: &[LlmMessage]) -> &[LlmMessage] {
-    match history {
-        [first, rest @ ..] if first.role == LlmRole::System => rest,
-        all => all,
-    }
-}
+pub use crate::shown::messages::{Shown, system_of, without_system};
+pub use crate::shown::offer::{Offer, OfferedAgent, OfferedTool, UnreadableOffer};
+pub use crate::shown::prompts::{
+    Prompt, PromptError, PromptReader, PromptedEvent, output_schema_of, prompt_of,
+};
+pub use crate::shown::system_prompt::{RENDERER_VERSION, for_task, system_prompt, with_output_schema};

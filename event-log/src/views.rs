@@ -2,7 +2,10 @@
 //! takes an [`EventReader`](crate::api::EventReader) and knows no actor.
 
 pub(crate) mod calls;
+pub(crate) mod changed_tools;
 pub(crate) mod find;
+pub(crate) mod narrowed;
+pub(crate) mod readable;
 pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod view;
@@ -10,7 +13,10 @@ pub(crate) mod view;
 #[doc(hidden)]
 pub use crate::views::calls::shell_word;
 pub use crate::views::calls::{CallRow, unsettled};
+pub use crate::views::changed_tools::{ChangedTool, changed_tools};
 pub use crate::views::find::{FindError, find, find_call, streams};
+pub use crate::views::narrowed::narrowed;
+pub use crate::views::readable::Readable;
 pub use crate::views::stats::{Durations, Stats, StatsGroup, StatsRow, stats};
 pub use crate::views::summary::Summaries;
 pub use crate::views::view::{

@@ -71,7 +71,7 @@ fn an_import_is_the_same_log_byte_for_byte_and_is_gone_on_with_under_a_higher_ep
     let author = fill(&from);
     let text = export_of(&from);
     let done = import(&text, &to).unwrap();
-    assert_eq!(done.records, text.lines().count() as u64 - 1);
+    assert_eq!(done.records, text.lines().count() as u64 - 2);
     assert!(export_of(&to) == text, "the export of the import is another");
     assert_eq!(Head::read(&to).unwrap().unwrap(), Head::read(&from).unwrap().unwrap());
     assert!(blob_files(&to).unwrap().is_empty());
@@ -136,10 +136,13 @@ fn refused(text: &str, line: u64) {
 #[test]
 fn a_line_that_is_missing_changed_or_in_another_place_is_named_and_nothing_is_imported() {
     let text = sample();
-    let last = text.lines().count();
+    // The last record's line; the line of the end follows.
+    let last = text.lines().count() - 1;
     refused(&without(&text, 2), 2);
     refused(&without(&text, 8), 8);
     refused(&without(&text, last), last as u64);
+    refused(&without(&without(&text, last + 1), last), last as u64);
+    refused(&without(&text, last + 1), last as u64 + 1);
     refused(&swapped(&text, 5, 6), 5);
     for line in [2, 6, last] {
         refused(&flipped(&text, line, "\"hash\""), line as u64);
@@ -174,7 +177,7 @@ fn a_record_that_was_exchanged_for_another_is_told_by_the_one_behind_it() {
     let exchanged = ours.replacen(ours.lines().nth(2).unwrap(), theirs.lines().nth(2).unwrap(), 1);
     assert_ne!(exchanged, ours);
     refused(&exchanged, 4);
-    assert_eq!(faults(&verified(&exchanged)), [FindingKind::Chain]);
+    assert_eq!(faults(&verified(&exchanged)), [FindingKind::Chain, FindingKind::Root, FindingKind::Root]);
 }
 
 #[test]
@@ -188,7 +191,7 @@ fn a_file_cut_anywhere_is_never_taken_for_a_shorter_log() {
             Err(ExportError::Damaged(damaged)) => {
                 assert_eq!(damaged.line, cut.lines().count() as u64, "cut at {end}");
             }
-            Err(ExportError::Cut { .. }) => assert!(cut.ends_with(['\n', '}'])),
+            Err(ExportError::Cut { .. }) => assert!(cut.ends_with(['\n', '}']), "cut at {end}"),
             other => panic!("cut at {end}: {other:?}"),
         }
     }
@@ -352,6 +355,10 @@ proptest! {
             }
             Err(ExportError::Cut { .. } | ExportError::NotAnExport { .. } | ExportError::OtherFormat { .. }) => {
                 prop_assert!(header || at + 2 > text.len() || text.as_bytes()[at] == b'\n', "byte {at}");
+            }
+            Err(ExportError::OtherRoot { .. }) => {
+                let last = text.trim_end().rfind('\n').unwrap();
+                prop_assert!(header || at > last, "byte {at}");
             }
             Err(other) => prop_assert!(false, "byte {}: {}", at, other),
             Ok(log) => {

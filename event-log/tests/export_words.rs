@@ -8,6 +8,8 @@ mod events;
 #[path = "forgeries/log.rs"]
 #[allow(dead_code, reason = "the forgeries use all of it")]
 mod log;
+#[path = "forgeries/sealing.rs"]
+mod sealing;
 #[path = "forgeries/sound.rs"]
 #[allow(dead_code, reason = "the forgeries use all of it")]
 mod sound;
@@ -136,9 +138,11 @@ fn whatever_is_changed_in_a_line_is_found_in_that_line() {
     let text = export();
     assert!(verified(&text).is_sound(), "{:?}", verified(&text).findings);
     let lines: Vec<&str> = text.lines().collect();
-    let mutations: Vec<_> = lines[1..].iter().map(|line| mutations(line)).collect();
+    // The first and the last line have a test of their own.
+    let (last, records) = lines[1..].split_last().unwrap();
+    let mutations: Vec<_> = records.iter().map(|line| mutations(line)).collect();
     let most = mutations.iter().map(Vec::len).max().unwrap();
-    let positions: Vec<u64> = lines[1..]
+    let positions: Vec<u64> = records
         .iter()
         .map(|line| line.strip_prefix("{\"position\":").unwrap().split(',').next().unwrap().parse().unwrap())
         .collect();
@@ -146,9 +150,8 @@ fn whatever_is_changed_in_a_line_is_found_in_that_line() {
     // One change in each line at once: verification goes on after each.
     for round in 0..most {
         let changed: Vec<Option<&(String, String)>> = mutations.iter().map(|all| all.get(round)).collect();
-        let texts =
-            changed.iter().zip(&lines[1..]).map(|(change, line)| change.map_or(*line, |(_, new)| new));
-        let file = std::iter::once(lines[0]).chain(texts).collect::<Vec<_>>().join("\n");
+        let texts = changed.iter().zip(records).map(|(change, line)| change.map_or(*line, |(_, new)| new));
+        let file = std::iter::once(lines[0]).chain(texts).chain([*last]).collect::<Vec<_>>().join("\n");
         let found = verified(&file);
         let at: BTreeSet<u64> = found.findings.iter().filter_map(|found| Some(found.position?.0)).collect();
         let named =
@@ -184,13 +187,16 @@ fn whatever_is_changed_in_a_line_is_refused_by_an_import() {
 }
 
 #[test]
-fn a_first_line_with_other_words_is_a_finding() {
+fn a_first_or_last_line_with_other_words_is_a_finding() {
     let text = export();
-    let first = text.lines().next().unwrap();
+    let (first, last) = (text.lines().next().unwrap(), text.lines().next_back().unwrap());
     let mut tried = 0;
-    for (what, changed) in mutations(first) {
+    let of_last = mutations(last).into_iter().map(|(what, changed)| (what, text.replacen(last, &changed, 1)));
+    let of_first =
+        mutations(first).into_iter().map(|(what, changed)| (what, text.replacen(first, &changed, 1)));
+    for (what, changed) in of_first.chain(of_last) {
         let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text.replacen(first, &changed, 1)).unwrap();
+        std::fs::write(file.path(), changed).unwrap();
         // A first line that describes no log is refused as a whole.
         let Ok(log) = JsonLines::open_damaged(file.path()) else { continue };
         tried += 1;

@@ -13,11 +13,12 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{PostedTask, TaskState};
 use proto_events::task::{Task, TaskEvent};
 use taskreel_log::api::{Append, AppendPart, EventStore, ReadError};
-use taskreel_log::audit::{FindingKind, replay_all, verify};
+use taskreel_log::audit::{FindingKind, replay_all, replay_stream, verify};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::fold_stream;
 use taskreel_log::sled::SledStore;
 use taskreel_log::testing::conformance::{draft, id};
+use taskreel_log::views::stats;
 
 /// Appends a record of one event to a new stream.
 fn write(store: &dyn EventStore, name: &str, set: u64, change: impl FnOnce(&mut RecordDraft)) {
@@ -72,7 +73,7 @@ fn an_event_of_a_kind_or_version_to_come_is_newer_and_a_misplaced_or_damaged_one
     }
     let text = fold_stream::<Task>(&store, &stream("task-a/kind"), None).unwrap_err().to_string();
     assert!(text.contains("newer release") && !text.contains("restore"), "{text}");
-    assert!(matches!(replay_all(&store), Err(ReadError::Newer { .. } | ReadError::Corrupt { .. })));
+    assert!(matches!(replay_all(&store), Err(ReadError::Corrupt { .. })));
     let kinds: Vec<_> = verify(&store).findings.into_iter().map(|found| found.kind).collect();
     let (newer, event) = (FindingKind::Newer, FindingKind::Event);
     assert_eq!(kinds, [newer, newer, event, event, newer]);
@@ -84,6 +85,17 @@ fn an_event_of_a_kind_or_version_to_come_is_newer_and_a_misplaced_or_damaged_one
 }
 
 #[test]
+fn sums_end_at_a_damaged_event_and_go_on_behind_a_newer_one() {
+    let store = MemoryStore::new();
+    write(&store, "task-a/kind", 1, |draft| draft.events[0].kind = 999);
+    write(&store, "task-a/other", 2, |draft| draft.events[0] = submitted());
+    let sums = stats(&store).unwrap();
+    assert!(matches!(&sums.newer[..], [ReadError::Newer { .. }]), "{:?}", sums.newer);
+    write(&store, "task-a/damaged", 3, |_| {});
+    assert!(matches!(stats(&store), Err(ReadError::Corrupt { version: Some(Version(1)), .. })));
+}
+
+#[test]
 fn a_log_of_which_a_part_is_newer_is_verified_as_that_and_its_other_streams_are_read() {
     let dir = tempfile::tempdir().unwrap();
     let store = SledStore::open(dir.path()).unwrap();
@@ -91,8 +103,11 @@ fn a_log_of_which_a_part_is_newer_is_verified_as_that_and_its_other_streams_are_
     write(&store, "task-a/other", 2, |draft| draft.events[0] = submitted());
     store.close().unwrap();
     let store = SledStore::open(dir.path()).unwrap();
-    let first = replay_all(&store).unwrap_err();
-    assert!(matches!(first, ReadError::Newer { .. }), "the first that cannot be read: {first}");
+    let replayed = replay_all(&store).unwrap();
+    assert!(matches!(&replayed.newer[..], [ReadError::Newer { .. }]), "{:?}", replayed.newer);
+    assert_eq!((replayed.tasks, replayed.events), (1, 1), "the other task is replayed");
+    let newer = replay_stream(&store, &stream("task-a/kind")).unwrap_err();
+    assert!(matches!(newer, ReadError::Newer { .. }), "{newer}");
     let other = fold_stream::<Task>(&store, &stream("task-a/other"), None).unwrap();
     assert_eq!(other.state.state(), TaskState::Working);
     store.close().unwrap();

@@ -14,6 +14,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use export_support::{export_of, fill, flipped, swapped, without};
+use proto_events::codec::kind;
+use proto_events::id::Position;
+use taskreel_log::api::EventReader as _;
+use taskreel_log::jsonl::JsonLines;
+use taskreel_log::sled::{Frontier, Head};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -35,7 +40,11 @@ fn python() -> bool {
 }
 
 fn reader<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> (Option<i32>, String) {
-    let script = root().join("tests/reader.py");
+    script("tests/reader.py", args)
+}
+
+fn script<A: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = A>) -> (Option<i32>, String) {
+    let script = root().join(name);
     // Warnings are errors; no bytecode is written.
     let ran: Output =
         Command::new("python3").args(["-B", "-W", "error"]).arg(script).args(args).output().unwrap();
@@ -46,6 +55,13 @@ fn reader<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> (Option<i32>, S
 
 fn golden(name: &str) -> PathBuf {
     root().join("../proto-events/tests/golden/draft").join(name)
+}
+
+/// Writes the text of an export into a file.
+fn export_file(dir: &Path, text: &str) -> PathBuf {
+    let file = dir.join("whole");
+    std::fs::write(&file, text).unwrap();
+    file
 }
 
 #[test]
@@ -76,6 +92,30 @@ fn the_golden_records_are_read_as_they_were_written() {
     let (code, told) = reader(["record".as_ref(), chunked.as_os_str()]);
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("version 4 is stored outside the record and is missing"), "{told}");
+}
+
+#[test]
+fn the_bodies_of_every_kind_are_decoded_by_the_page_alone_and_agree_with_their_payload() {
+    if !python() {
+        return;
+    }
+    let folder = root().join("tests/golden/draft");
+    let logs = ["every_event.ndjson", "varied.ndjson"].map(|name| folder.join(name));
+    let (code, told) = script("tests/bodies.py", &logs);
+    let kinds: Vec<String> = kind::ALL.iter().map(|(number, _)| number.to_string()).collect();
+    assert_eq!((code, told), (Some(0), format!("kinds {}: 0 faults\n", kinds.join(","))));
+    let dir = tempfile::tempdir().unwrap();
+    for (from, to) in [
+        ("\"kind\":\"delegate\"", "\"kind\":\"tool\""),
+        ("\"due\":\"2030", "\"due\":\"2031"),
+        ("\"payload\":{\"turn_id\"", "\"payload\":{\"id\""),
+    ] {
+        let text = std::fs::read_to_string(&logs[0]).unwrap();
+        assert!(text.contains(from), "{from}");
+        let changed = export_file(dir.path(), &text.replacen(from, to, 1));
+        let (code, told) = script("tests/bodies.py", &[changed]);
+        assert!(code == Some(1) && told.contains("1 faults"), "{told}");
+    }
 }
 
 #[test]
@@ -112,10 +152,15 @@ fn a_good_export_is_read_with_its_head_and_every_damage_is_told() {
         reader(["export".as_ref(), file.as_os_str()].into_iter().chain(head))
     };
     let (code, told) = read(&text, Some(&head));
-    assert_eq!((code, told.as_str()), (Some(0), "39 records, 54 events, 4 streams, 0 faults\n"));
+    // The store computes the root from the frontier that it extends, the reader from all leaves.
+    let root = Head::read(&log).unwrap().unwrap().frontier.root();
+    let whole = format!("root {root}\n39 records, 54 events, 4 streams, 0 faults\n");
+    assert_eq!((code, told), (Some(0), whole));
 
     let large = 1 + text.lines().position(|line| line.contains("\"detached\":[{")).unwrap();
-    let last = text.lines().count();
+    // The line of the last record; the one with the root follows.
+    let last = text.lines().count() - 1;
+    let other = "0".repeat(64);
     for (damaged, word) in [
         (flipped(&text, 5, "\"hash\""), "line 5: its hash"),
         (flipped(&text, large, "\"body\""), "does not have its digest"),
@@ -124,18 +169,32 @@ fn a_good_export_is_read_with_its_head_and_every_damage_is_told() {
         (flipped(&text, 7, "\"command_digest\""), "line 7: its command_digest"),
         (flipped(&text, 7, "\"digest\""), "line 7: what it says of event 0"),
         (without(&text, 6), "line 6: position"),
-        (without(&text, last), "its first line says 54"),
+        (without(&text, last), "its first line says (54, 39,"),
+        (without(&text, last + 1), "its last line is missing"),
+        (text.replacen(&root.to_string(), &other, 1), "its first line says (54, 39, '000"),
+        (text.replace(&root.to_string(), &other), "its last line says (54, 39, '000"),
+        (text.clone() + text.lines().nth(3).unwrap(), &*format!("line {}: it stands after", last + 2)),
         (swapped(&text, 5, 6), "line 5: position"),
         (text.replacen("\"detached\":[{", "\"other\":[{", 1), "is stored outside the record and is missing"),
-        (text[..text.len() - 500].to_owned(), &*format!("line {last}: it cannot be read")),
+        (text[..text.len() - 700].to_owned(), &*format!("line {last}: it cannot be read")),
         (text.replacen("{\"position\":1,", "{\"position\":7,", 1), "line 2: position 7 follows position 0"),
     ] {
         let (code, told) = read(&damaged, None);
         assert_eq!(code, Some(1), "{told}");
         assert!(told.contains(word), "`{word}` is not in {told}");
     }
-    // A truncated log whose first line was adjusted: only HEAD reveals it.
-    let cut = without(&text, last).replacen("\"head\":54", "\"head\":52", 1);
+    // A truncated log whose first and last line were adjusted: only HEAD reveals it.
+    let mut shorter = Frontier::default();
+    JsonLines::open(export_file(dir.path(), &text))
+        .unwrap()
+        .read_all(Position(1), 38)
+        .unwrap()
+        .iter()
+        .for_each(|stored| shorter.push(stored.hash));
+    let cut = without(&text, last)
+        .replacen("\"head\":54,\"records\":39", "\"head\":52,\"records\":38", 1)
+        .replacen("\"end\":54,\"records\":39", "\"end\":52,\"records\":38", 1)
+        .replace(&root.to_string(), &shorter.root().to_string());
     assert_eq!(read(&cut, None).0, Some(0));
     let (code, told) = read(&cut, Some(&head));
     assert_eq!(code, Some(1));
@@ -147,10 +206,12 @@ fn a_good_export_is_read_with_its_head_and_every_damage_is_told() {
 
 #[test]
 fn it_stays_short_and_shares_nothing() {
-    let text = std::fs::read_to_string(root().join("tests/reader.py")).unwrap();
-    assert!(text.lines().count() < 270, "{} lines", text.lines().count());
-    let imports = text.lines().filter_map(|line| line.strip_prefix("import "));
-    for module in imports {
-        assert!(["hashlib", "json", "pathlib", "struct", "sys"].contains(&module), "it imports {module}");
+    let known = ["datetime", "hashlib", "json", "pathlib", "reader", "struct", "sys"];
+    for (script, lines) in [("tests/reader.py", 290), ("tests/bodies.py", 260)] {
+        let text = std::fs::read_to_string(root().join(script)).unwrap();
+        assert!(text.lines().count() < lines, "{} lines", text.lines().count());
+        for module in text.lines().filter_map(|line| line.strip_prefix("import ")) {
+            assert!(known.contains(&module), "{script} imports {module}");
+        }
     }
 }

@@ -194,6 +194,15 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
+def root(leaves):
+    """RFC 6962's tree hash: the full subtrees joined from the right; SHA-256 of nothing for no leaves."""
+    nodes = frontier(leaves) or [sha()]
+    joined = nodes.pop()
+    while nodes:
+        joined = sha(b"\1", nodes.pop(), joined)
+    return joined.hex()
+
+
 def head_faults(text, log):
     """Holds the records against a HEAD file, at the record up to which it was written."""
     body, found, checksum = text.rpartition("checksum ")
@@ -218,18 +227,28 @@ def read_export(path, head=None):
         try:
             header = json.loads(file.readline())
             known = (header["schema"], header["format"], header["head"] >= 0) == ("taskreel.export/2", 2, True)
+            ends = [(header["head"], header["records"], header["root"])]
         except (ValueError, KeyError, TypeError):
             known = False
         if not known:
             print("it is no export of taskreel's format 2")
             return 2
         for number, line in enumerate(file, 2):
+            if len(ends) == 2:
+                faults.append(f"line {number}: it stands after the last line")
+            elif line.startswith(b'{"end":'):
+                end = json.loads(line)
+                ends.append((end["end"], end["records"], end["root"]))
+                continue
             faults += [f"line {number}: {fault}" for fault in line_faults(line, log)]
-    if log.position != header["head"] or log.open:
-        faults.append(f"it ends at position {log.position}, but its first line says {header['head']}")
+    if len(ends) < 2 or log.open:
+        faults.append("its last line is missing")
+    is_end = (log.position, len(log.leaves), root(log.leaves))
+    faults += [f"its {place} line says {said}, but it ends with {is_end}"
+               for place, said in zip(("first", "last"), ends) if said != is_end]
     if head:
         faults += head_faults(pathlib.Path(head).read_text("utf-8"), log)
-    print(*faults, f"{len(log.leaves)} records, {log.position} events, {len(log.ends)} streams, "
+    print(*faults, f"root {is_end[2]}", f"{len(log.leaves)} records, {log.position} events, {len(log.ends)} streams, "
           f"{len(faults)} faults", sep="\n")
     return 1 if faults else 0
 

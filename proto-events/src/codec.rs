@@ -13,6 +13,7 @@ mod stored_approval;
 mod stored_call;
 mod stored_intent;
 mod stored_model;
+mod stored_prompt;
 mod stored_session;
 mod stored_system;
 mod stored_task;

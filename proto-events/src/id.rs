@@ -110,6 +110,18 @@ impl Digest {
     }
 }
 
+impl Digest {
+    /// Parses the printed form: 64 hexadecimal digits, lower case.
+    pub fn parse(text: &str) -> Option<Self> {
+        let canonical = text.len() == 64 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        let mut bytes = [0; 32];
+        for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
+            *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+        }
+        canonical.then_some(Self(bytes))
+    }
+}
+
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -125,6 +137,17 @@ impl fmt::Debug for Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_digest_is_read_back_from_its_printed_form_and_from_no_other() {
+        let digest = Digest::of(b"abc");
+        let printed = digest.to_string();
+        assert_eq!(Digest::parse(&printed), Some(digest));
+        let signed = printed.replacen('b', "+", 1);
+        for wrong in ["", "ff", &printed[1..], &printed.to_uppercase(), &signed, &"é".repeat(32)] {
+            assert_eq!(Digest::parse(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn a_log_id_is_read_back_from_its_printed_form_and_from_no_other() {

@@ -5,13 +5,16 @@
 //! are shared by a whole program and would change what the host's own code prints.
 
 pub(crate) mod convert;
+pub(crate) mod error;
 mod finite;
 pub(crate) mod literal;
 pub(crate) mod number;
 pub(crate) mod parse;
 pub(crate) mod text;
 pub(crate) mod tree;
+mod write;
 
+pub use error::JsonError;
 pub use number::{JsonNumber, NotANumber};
-pub use text::{JsonError, JsonObject, JsonText};
+pub use text::{JsonObject, JsonText};
 pub use tree::{JsonMap, JsonValue};

@@ -8,6 +8,9 @@ pub const ID_BYTES_MAX: usize = 200;
 /// The deepest nesting of free-form JSON, in levels: a deeper text overflows the stacks of readers.
 pub const JSON_DEPTH_MAX: usize = 128;
 
+/// The most bytes of a text from outside that an error quotes (1 KiB): errors are kept, shown and sent on.
+pub const QUOTED_BYTES_MAX: usize = 1024;
+
 /// The largest body of one event, in bytes (16 MiB): the most that a decoder must hold at once.
 pub const PAYLOAD_BYTES_MAX: usize = 16 * 1024 * 1024;
 

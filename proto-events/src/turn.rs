@@ -1,7 +1,6 @@
 //! A turn: the messages of one run that are not (yet) part of a conversation's history. A session folds them
 //! into its history when the turn is committed; a task without conversation keeps them for its part only.
 
-use crate::id::Digest;
 use crate::model::llm_message::LlmMessage;
 
 /// A message of a turn, and the calls that it belongs to.
@@ -79,19 +78,4 @@ pub enum IllFormed {
     /// A message would answer this call, which is not asked for or has its answer.
     #[error("the call `{0}` waits for no answer")]
     NotAsked(String),
-}
-
-/// Advances the running digest by one message: role, content and name as the provider sees them, each after
-/// its length; then, where the message asks for calls through the provider's own interface, tool and arguments of each.
-/// The ids of the calls are left out: the same conversation on another log has other ones.
-pub fn chain(before: Digest, message: &LlmMessage) -> Digest {
-    let texts = [message.role.as_str(), &message.content, message.name.as_deref().unwrap_or_default()];
-    let asked = message.asked_calls();
-    let texts: Vec<&str> = texts.into_iter().chain(asked.iter().map(String::as_str)).collect();
-    let lengths: Vec<[u8; 8]> = texts.iter().map(|text| (text.len() as u64).to_be_bytes()).collect();
-    let mut parts: Vec<&[u8]> = vec![&before.0];
-    for (length, text) in lengths.iter().zip(&texts) {
-        parts.extend([&length[..], text.as_bytes()]);
-    }
-    Digest::of_parts(&parts)
 }

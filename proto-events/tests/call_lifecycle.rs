@@ -58,6 +58,7 @@ fn events() -> Vec<(String, CallEvent)> {
         FailureClass::AfterEffect,
         FailureClass::Rejected,
         FailureClass::Exhausted,
+        FailureClass::Superseded,
     ];
     all.extend(classes.map(|class| {
         let failed = CallEvent::Failed { call_id: call_id(), attempt: 1, failure: failure(class) };
@@ -116,7 +117,7 @@ fn every_pair_of_status_and_event_is_in_the_golden_table() {
             ours.push(format!("{} + {event}: {after}", status.as_str()));
         }
     }
-    assert_eq!(ours.len(), 12 * 16);
+    assert_eq!(ours.len(), 12 * 17);
     assert_eq!(ours, golden, "the table as it is now:\n{}", ours.join("\n"));
 }
 
@@ -177,6 +178,7 @@ fn commands() -> Vec<CallCommand> {
             FailureClass::AfterEffect,
             FailureClass::Rejected,
             FailureClass::Exhausted,
+            FailureClass::Superseded,
         ] {
             all.push(CallCommand::Fail { call_id: call_id(), attempt, failure: failure(class) });
         }

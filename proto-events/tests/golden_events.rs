@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall, Price,
-    PromptRef, Recovery, TimeLimit, TokenUsage, Verdict, VerdictBy,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Cut, CutRule, FailureClass,
+    KeptRange, NewCall, Price, PromptRef, Recovery, Selection, TimeLimit, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
 use proto_events::definition::{AgentEvent, Revised, RevisedText};
@@ -103,8 +103,13 @@ fn requested() -> CallRequested {
             messages: 5,
             digest: Digest([1; 32]),
             tokens: Some(1_200),
+            revision: 7,
+            selection: Some(Selection {
+                strategy: "fit-window".into(),
+                kept: vec![KeptRange { first: 0, count: 1 }, KeptRange { first: 2, count: 2 }],
+                cuts: vec![Cut { message: 3, rule: CutRule::Head, characters: 4_000 }],
+            }),
             renderer: 1,
-            tools: Digest([2; 32]),
         }),
         price: Some(Price {
             input_per_million: 3_000_000,

@@ -6,8 +6,10 @@
 //! append fails they are dropped by reading the stream again, so no reader ever sees a state that is not on
 //! disk.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
+use proto_events::call::read_digest;
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
@@ -15,9 +17,11 @@ use proto_events::envelope::{CommandDigest, Committed, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 use taskreel_log::api::{AppendPart, EventReader, EventStore, Fence, Page, ReadError};
 use taskreel_log::limits::RECORD_BYTES_MAX;
+use taskreel_log::ports::Ports;
 use taskreel_log::read::{Folded, fold_stream};
 
 use crate::error::Error;
+use crate::run::question::{ReadStream, ReadThrough};
 
 /// The state of one stream, and the decisions that are not written yet.
 pub(crate) struct Entity<D: Decider> {
@@ -29,22 +33,29 @@ pub(crate) struct Entity<D: Decider> {
     payloads: Vec<Payload>,
     /// The digest of the command whose record was encoded last.
     command_digest: Option<CommandDigest>,
+    /// The source of the salts of the events decided here.
+    salts: Seed,
 }
 
-/// A random value drawn for a whole append. It is never stored, and neither a set id nor a salt leads back to
+/// A random value drawn for an append or an entity. It is never stored, and neither a set id nor a salt leads back to
 /// it, so an erased salt stays erased.
 #[derive(Clone, Copy)]
 pub(crate) struct Seed(pub(crate) [u8; 16]);
 
 impl Seed {
+    /// Draws a seed.
+    pub(crate) fn draw(ports: &Ports) -> Self {
+        Self(ports.ids.random())
+    }
+
     /// Returns the id of the append.
     pub(crate) fn set_id(self) -> [u8; 16] {
         self.derive(&[b"taskreel.set"])
     }
 
-    /// Returns the salt of one event.
-    fn salt(self, stream: &StreamId, at: usize) -> [u8; 16] {
-        self.derive(&[b"taskreel.salt", stream.as_str().as_bytes(), b"\0", &(at as u64).to_be_bytes()])
+    /// Returns the salt of the event of this version.
+    fn salt(self, version: u64) -> [u8; 16] {
+        self.derive(&[b"taskreel.salt", &version.to_be_bytes()])
     }
 
     fn derive(self, what: &[&[u8]]) -> [u8; 16] {
@@ -69,10 +80,15 @@ where
     D::Event: Storable + Send + 'static,
 {
     /// Step 4: reads the stream on the blocking pool and folds it. A new stream is not read.
-    pub(crate) async fn recover(store: &Arc<dyn EventStore>, stream: StreamId) -> Result<Self, Error> {
+    /// `salts` is drawn for this entity alone.
+    pub(crate) async fn recover(
+        store: &Arc<dyn EventStore>,
+        stream: StreamId,
+        salts: Seed,
+    ) -> Result<Self, Error> {
         if store.stream_version(&stream)? == Version(0) {
             let (state, nowhere) = (D::default(), Digest::default());
-            return Ok(Self::from_parts(stream, state, Version(0), Position(0), nowhere));
+            return Ok(Self::from_parts(stream, state, Version(0), Position(0), nowhere, salts));
         }
         let reader = Arc::clone(store);
         let name = stream.clone();
@@ -84,6 +100,7 @@ where
             pending: Vec::new(),
             payloads: Vec::new(),
             command_digest: None,
+            salts,
         })
     }
 
@@ -94,11 +111,12 @@ where
         version: Version,
         position: Position,
         last_hash: Digest,
+        salts: Seed,
     ) -> Self {
         let (answered, correlation_id, forgotten) = (Vec::new(), String::new(), false);
         let state = Arc::new(state);
         let folded = Folded { state, version, position, last_hash, answered, correlation_id, forgotten };
-        Self { stream, folded, pending: Vec::new(), payloads: Vec::new(), command_digest: None }
+        Self { stream, folded, pending: Vec::new(), payloads: Vec::new(), command_digest: None, salts }
     }
 
     pub(crate) fn last_hash(&self) -> Digest {
@@ -251,11 +269,12 @@ where
         metadata: &Metadata,
         content: Option<&[u8]>,
     ) -> Result<AppendPart, Error> {
-        let events = std::mem::take(&mut self.payloads).into_iter().enumerate();
+        let first_version = Version(self.folded.version.0 + 1);
+        let events = (0..).zip(std::mem::take(&mut self.payloads));
         let events = events.map(|(at, Payload { kind, schema, body })| EventBody {
             kind,
             schema,
-            salt: set.seed.salt(&self.stream, at),
+            salt: self.salts.salt(first_version.0 + at),
             body,
         });
         let events: Vec<EventBody> = events.collect();
@@ -263,7 +282,7 @@ where
         self.command_digest = content.map(digest);
         let draft = RecordDraft {
             stream: self.stream.clone(),
-            first_version: Version(self.folded.version.0 + 1),
+            first_version,
             set_id: set.seed.set_id(),
             part: set.part,
             parts: set.parts,
@@ -295,13 +314,47 @@ where
     }
 }
 
+impl<D> ReadStream for Entity<D>
+where
+    D: Decider + Default + Clone + Send + Sync + 'static,
+    D::Event: Storable + Send + 'static,
+{
+    fn read_through(&self) -> ReadThrough {
+        let digest = |(version, payload): (u64, &Payload)| {
+            Digest::of_parts(&[&self.salts.salt(version), &payload.body])
+        };
+        let pending = (self.folded.version.0 + 1..).zip(&self.payloads).map(digest);
+        let digest = read_digest(self.folded.last_hash, pending);
+        ReadThrough { version: Version(self.decided()), digest }
+    }
+}
+
+thread_local! {
+    /// Whether this thread is for work that blocks.
+    static READS_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Does work on a thread that may block: it reads streams itself, since waiting there for another such thread could
+/// leave none.
+pub(crate) fn reading_here<T>(work: impl FnOnce() -> T) -> T {
+    struct Reset;
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            READS_HERE.set(false);
+        }
+    }
+    READS_HERE.set(true);
+    let _reset = Reset;
+    work()
+}
+
 /// Reads a stream: on the blocking pool, unless its store is in memory.
 pub(crate) async fn on_blocking_pool<T: Send + 'static>(
     store: &Arc<dyn EventStore>,
     stream: &StreamId,
     read: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
-    if store.is_in_memory() {
+    if store.is_in_memory() || READS_HERE.get() {
         return Ok(read());
     }
     let done = tokio::task::spawn_blocking(read).await;

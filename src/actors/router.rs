@@ -4,12 +4,13 @@
 //!
 //! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call and [`delegate`] a request to
 //! another agent; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
-//! refuses targets that keep failing.
+//! refuses targets that keep failing, [`guard`] keeps the router alive when code panics.
 
 pub(crate) mod attempt;
 pub(crate) mod attempt_context;
 pub(crate) mod breakers;
 pub(crate) mod delegate;
+pub(crate) mod guard;
 pub(crate) mod probe;
 pub(crate) mod tool_attempt;
 pub(crate) mod watch;
@@ -41,6 +42,7 @@ use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
 use crate::limits::{CANCEL_GRACE, SUPERVISOR_MAILBOX};
 use crate::live::LiveHub;
+use crate::tools::panics::caught;
 use crate::tools::tool::Cancellation;
 
 /// A request to reply when no call is in flight any more.
@@ -257,13 +259,18 @@ impl Handler<Order> for Router {
         if self.halted {
             return;
         }
-        order.within = spans::route(&order);
         let key = (order.stream.clone(), order.request.call_id.clone());
-        let attempt = order.attempt;
+        let (attempt, target) = (order.attempt, order.request.target.clone());
         let cancellation = Cancellation::new();
         let entry = InFlight { attempt, cancellation: cancellation.clone(), work: None };
         self.in_flight.insert(key.clone(), entry);
-        self.begin(&key, order, cancellation, ctx);
+        let begun = caught(|| {
+            order.within = spans::route(&order);
+            self.begin(&key, order, cancellation, ctx);
+        });
+        if let Err(panic) = begun {
+            self.lose(&key, attempt, &target, &panic);
+        }
     }
 }
 
@@ -349,17 +356,22 @@ impl Handler<Watched> for Router {
 
     fn handle(&mut self, watched: Watched, _: &mut Context<Self>) {
         let Watched { key, attempt, target, end, late, over, span } = watched;
-        if late {
-            self.breakers.abandon_trial(&target, &(key.clone(), attempt));
-        }
-        if let Some(end) = end {
-            if !late {
-                self.note_end(&target, &end);
-                spans::note_end(&span, &end);
+        let taken = caught(|| {
+            if late {
+                self.breakers.abandon_trial(&target, &(key.clone(), attempt));
             }
-            self.finish(&key, attempt, end, late, span);
-        } else {
-            self.reply_drained();
+            if let Some(end) = end {
+                if !late {
+                    self.note_end(&target, &end);
+                    spans::note_end(&span, &end);
+                }
+                self.finish(&key, attempt, end, late, span);
+            } else {
+                self.reply_drained();
+            }
+        });
+        if let Err(panic) = taken {
+            self.lose(&key, attempt, &target, &panic);
         }
         if over {
             self.ended();

@@ -22,8 +22,10 @@ use crate::actors::shared::messages::{
     TurnLease,
 };
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::sleep::sleep_on;
 use crate::error::Error;
 use crate::limits::{MAILBOX_COMMANDS, TURN_OWNER_RECHECK};
+use crate::tools::panics::caught_in;
 
 /// A task's request for the turn.
 struct TurnRequest {
@@ -128,7 +130,8 @@ impl SessionActor {
 
     /// Calls `grant_next` after a delay.
     fn grant_later(&self, ctx: &mut Context<Self>) {
-        let later = self.shared.ports.clock.sleep(TURN_OWNER_RECHECK).into_actor(self);
+        let clock = Arc::clone(&self.shared.ports.clock);
+        let later = async move { sleep_on(&clock, TURN_OWNER_RECHECK).await }.into_actor(self);
         ctx.spawn(later.map(|(), actor: &mut Self, ctx| actor.grant_next(ctx)));
     }
 
@@ -161,7 +164,7 @@ impl SessionActor {
         let metadata = cause.metadata(shared.ports.clock.now());
         let reason = "its task is over".to_owned();
         entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;
-        let (fence, seed) = (shared.store.fence(), Seed(shared.ports.ids.random()));
+        let (fence, seed) = (shared.store.fence(), Seed::draw(&shared.ports));
         let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
         let hash = part.record.hash();
         let append = Append { fence, set_id: seed.set_id(), parts: vec![part] };
@@ -179,13 +182,14 @@ impl SessionActor {
     ) -> AtomicResponse<Self, ()> {
         let known = self.entity.take();
         let (store, stream) = (Arc::clone(&self.shared.store), self.stream.clone());
+        let salts = Seed::draw(&self.shared.ports);
         let recover = async move {
             match known {
                 Some(entity) => Ok(entity),
-                None => Entity::recover(&store, stream).await,
+                None => Entity::recover(&store, stream, salts).await,
             }
         };
-        let work = recover.into_actor(self).map(move |recovered, actor: &mut Self, ctx| {
+        let work = answered(recover).into_actor(self).map(move |recovered, actor: &mut Self, ctx| {
             match recovered {
                 Ok(entity) => {
                     actor.entity = Some(entity);
@@ -197,6 +201,12 @@ impl SessionActor {
         });
         AtomicResponse::new(Box::pin(work))
     }
+}
+
+/// Returns the answer of work that may panic, as a host's store or clock does. The actor then reads its session again.
+async fn answered<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let panicked = |panic| Err(Error::Internal(format!("work on a session panicked: {panic}")));
+    caught_in(work).await.unwrap_or_else(panicked)
 }
 
 impl Actor for SessionActor {
@@ -259,7 +269,7 @@ impl Handler<TurnOwnerReply> for SessionActor {
         let work = async move {
             let mut entity = match known {
                 Some(entity) => entity,
-                None => Entity::recover(&shared.store, session).await?,
+                None => Entity::recover(&shared.store, session, Seed::draw(&shared.ports)).await?,
             };
             let still_open = entity.state().open_turn().is_some_and(|open| open.turn_id == turn_id);
             if !is_running && !reserved && still_open {
@@ -267,7 +277,7 @@ impl Handler<TurnOwnerReply> for SessionActor {
             }
             Ok::<_, Error>(entity)
         };
-        let work = work.into_actor(self).map(move |ended, actor: &mut Self, ctx| {
+        let work = answered(work).into_actor(self).map(move |ended, actor: &mut Self, ctx| {
             match ended {
                 Ok(entity) => {
                     actor.entity = Some(entity);

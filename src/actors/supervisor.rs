@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::prelude::SendError;
-use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult};
+use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult, WrapFuture};
 use proto_events::id::StreamId;
 use tokio::sync::oneshot;
 
@@ -20,9 +20,11 @@ use crate::actors::shared::messages::{
 };
 use crate::actors::shared::parts::{Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
+use crate::actors::shared::ramp::Ramp;
 use crate::actors::task::actor::TaskActor;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS_SPARE, MAILBOX_COMMANDS, SUPERVISOR_MAILBOX};
+use crate::tools::panics::caught;
 
 /// The supervisor.
 pub(crate) struct Supervisor {
@@ -33,6 +35,7 @@ pub(crate) struct Supervisor {
     started: u64,
     passivate_after: Duration,
     live_actors: usize,
+    resumed_at_once: usize,
 }
 
 /// A request to reply when each task's actor has carried out the messages now in its mailbox.
@@ -40,6 +43,14 @@ pub(crate) struct Supervisor {
 #[rtype(result = "()")]
 pub(crate) struct DrainMailboxes {
     pub(crate) reply: oneshot::Sender<()>,
+}
+
+/// An order to resume the open work of these tasks, some at once.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct ResumeAll {
+    pub(crate) open: Vec<StreamId>,
+    pub(crate) epoch: u64,
 }
 
 /// A query for the numbers of live actors of tasks and of sessions.
@@ -58,9 +69,10 @@ impl Supervisor {
             let started = Router::new(&parts, ctx.address().recipient()).start();
             router = Some(started.clone());
             let (passivate_after, live_actors) = (parts.passivate_after, parts.live_actors);
+            let resumed_at_once = parts.resumed_at_once;
             let shared = shared(parts, &started, &ctx.address());
             let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
-            Self { shared, tasks, sessions, started: 0, passivate_after, live_actors }
+            Self { shared, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
         });
         let router =
             router.expect("`create` runs its closure before it returns, and the closure sets the router");
@@ -169,8 +181,8 @@ impl Handler<ToTask> for Supervisor {
             Err(SendError::Full(message)) => {
                 self.tasks.not_sent(&message.stream);
                 let waiting = MAILBOX_COMMANDS;
-                let reply = message.reply;
-                let _ = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting })));
+                let (reply, command_id) = (message.reply, message.cause.command_id);
+                let _ = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting, command_id })));
             }
             Err(SendError::Closed(message)) => {
                 // The actor has just broken, so another is started.
@@ -217,8 +229,22 @@ impl Handler<Stopped> for Supervisor {
         tracing::error!(stream = %message.stream, "an actor failed; it is restarted from the log");
         self.tasks.forget(&message.stream, message.number);
         self.note_crowd();
-        let cause = Cause::own(format_args!("resume:{}", self.shared.store.fence().epoch), "restart");
+        // A host's store may panic here too.
+        let epoch = caught(|| self.shared.store.fence().epoch).unwrap_or_default();
+        let cause = Cause::own(format_args!("resume:{epoch}"), "restart");
         ctx.notify(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None });
+    }
+}
+
+impl Handler<ResumeAll> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, message: ResumeAll, ctx: &mut Self::Context) {
+        let ResumeAll { open, epoch } = message;
+        let (to_task, clock) = (self.shared.to_task.clone(), Arc::clone(&self.shared.ports.clock));
+        let (at_once, stopping) = (self.resumed_at_once, Arc::clone(&self.shared.stopping));
+        let ramp = Ramp { open, at_once, epoch, to_task, clock, stopping };
+        ctx.spawn(ramp.run().into_actor(self));
     }
 }
 
@@ -254,13 +280,16 @@ impl Handler<CountLive> for Supervisor {
 /// Builds the data shared by the actors of a system.
 fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
     let permits = Arc::new(CallPermits::of(&parts.agent, Arc::clone(&parts.ports.clock)));
+    let one_thread = parts.is_one_thread();
     Arc::new(Shared {
+        one_thread,
         agent: parts.agent,
         store: parts.store,
         ports: parts.ports,
         calls: parts.calls,
         dispatch: router.clone().recipient(),
         abort: router.clone().recipient(),
+        find_lost: router.clone().recipient(),
         recall: router.clone().recipient(),
         probe: router.clone().recipient(),
         forget: router.clone().recipient(),

@@ -6,6 +6,7 @@
 pub(crate) mod actor;
 pub(crate) mod approver;
 pub(crate) mod approving;
+pub(crate) mod attended;
 pub(crate) mod core;
 pub(crate) mod effect;
 pub(crate) mod flush;

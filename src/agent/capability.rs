@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use proto_events::json::{JsonMap, JsonObject, JsonText, JsonValue as Value};
 
 use crate::python::repr;
+use crate::tools::texts::short;
 
 /// The effect of a rule on an action that needs a capability; later variants are stronger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,12 +186,12 @@ impl RunPermissions {
         let context = metadata.get("run_context").map(JsonText::tree).unwrap_or_default();
         let canceled = (context.get("canceled") == Some(&Value::Bool(true))).then(|| {
             let reason = context.get("cancel_reason").and_then(Value::as_str).filter(|why| !why.is_empty());
-            reason.unwrap_or("Run was canceled").to_owned()
+            short(reason.unwrap_or("Run was canceled"))
         });
         let mut permissions = match context.get("permissions") {
             None | Some(Value::Null) => JsonMap::new(),
             Some(Value::Object(permissions)) => permissions.clone(),
-            Some(other) => return Err(PolicyEffectError(repr(other))),
+            Some(other) => return Err(PolicyEffectError(short(&repr(other)))),
         };
         let default = permissions.remove("default").filter(|default| !default.is_null());
         let rules = match permissions.remove("capabilities") {
@@ -225,7 +226,7 @@ fn longest<'a, T>(rules: impl Iterator<Item = (&'a str, T)>, capability: &str) -
 
 /// Reads an effect in any of the forms that Protolink accepts.
 fn effect_of(value: &Value) -> Result<PolicyEffect, PolicyEffectError> {
-    let unsupported = || PolicyEffectError(repr(value));
+    let unsupported = || PolicyEffectError(short(&repr(value)));
     match value {
         Value::Bool(true) => Ok(PolicyEffect::Allow),
         Value::Bool(false) => Ok(PolicyEffect::Deny),

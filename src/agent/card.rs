@@ -14,6 +14,7 @@ use crate::agent::peer::Peers;
 use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::KnownBackend;
 use crate::models::policy::InferPolicy;
+use crate::tools::panics::caught;
 use crate::tools::rate::Rate;
 use crate::tools::registry::Tools;
 
@@ -121,7 +122,9 @@ impl Agent {
         self.peers.check(&self.name)?;
         match &self.backend {
             Some(backend) => {
-                backend.code.check().map_err(|why| format!("the model {}: {why}", backend.target()))
+                let checked = caught(|| backend.code.check())
+                    .unwrap_or_else(|panic| Err(format!("its check panicked: {panic}")));
+                checked.map_err(|why| format!("the model {}: {why}", backend.target()))
             }
             None => Ok(()),
         }

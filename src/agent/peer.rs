@@ -16,6 +16,7 @@ use proto_events::model::{
 };
 
 use crate::tools::future::BoxFuture;
+use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;
 
 /// Another agent, which this agent's model may ask.
@@ -203,15 +204,18 @@ impl Peers {
     }
 
     /// Adds a peer, and switches delegation on.
-    pub(crate) fn add(&mut self, code: Arc<dyn Peer>) {
+    ///
+    /// # Errors
+    /// A text that names the peer, as far as it said its name, if its code panics.
+    pub(crate) fn add(&mut self, code: Arc<dyn Peer>) -> Result<(), String> {
         self.on = true;
-        self.known.push(KnownPeer {
-            name: code.name().to_owned(),
-            description: code.description().to_owned(),
-            skills: code.skills(),
-            policy: code.policy(),
-            code,
-        });
+        let name = caught(|| code.name().to_owned())
+            .map_err(|panic| format!("a peer panicked when it was asked for its name: {panic}"))?;
+        let rest = caught(|| (code.description().to_owned(), code.skills(), code.policy()));
+        let (description, skills, policy) =
+            rest.map_err(|panic| format!("peer `{name}`: it panicked when it was registered: {panic}"))?;
+        self.known.push(KnownPeer { code, name, description, skills, policy });
+        Ok(())
     }
 
     /// Whether a model may ask other agents.
@@ -246,16 +250,6 @@ impl Peers {
             }
         }
         Ok(())
-    }
-
-    /// Returns the descriptions for the system prompt.
-    pub(crate) fn lines(&self) -> Vec<AgentLine> {
-        let line = |peer: &KnownPeer| AgentLine {
-            name: peer.name.clone(),
-            description: peer.description.clone(),
-            skills: peer.skills.clone(),
-        };
-        self.iter().map(line).collect()
     }
 
     /// Returns names and skills, by which a reply that does not name its target is repaired.
@@ -305,15 +299,4 @@ mod tests {
         assert_eq!((answer.state, answer.result.as_str()), (TaskState::Completed, "\"ok\""));
         assert_eq!(PeerAnswer::result_in(&answer.to_json()).as_str(), "\"ok\"");
     }
-}
-
-/// The description of another agent in the system prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AgentLine {
-    /// The name by which the agent is called.
-    pub name: String,
-    /// The agent's description.
-    pub description: String,
-    /// The names of the agent's skills, which are its tools.
-    pub skills: Vec<String>,
 }

@@ -14,6 +14,9 @@ use crate::python::{python_json_sorted, repr};
 /// The length of the prompt prefix in the signature of a question to an agent, in characters.
 const SIGNATURE_PROMPT_CHARS: usize = 50;
 
+/// Unknown fields that an error lists: what a model sent by the thousand it does not correct one by one.
+const FIELD_ERRORS_MAX: usize = 20;
+
 /// The action that a model asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
@@ -259,8 +262,13 @@ impl<'a> Form<'a> {
     fn only(&mut self, known: &[&str]) {
         let extra =
             |key: &&String| !matches!(key.as_str(), "type" | "thought") && !known.contains(&key.as_str());
-        for key in self.fields.keys().filter(extra) {
+        let mut extra = self.fields.keys().filter(extra);
+        for key in extra.by_ref().take(FIELD_ERRORS_MAX) {
             self.errors.push(format!("Field '{}': Extra inputs are not permitted", cut(key)));
+        }
+        let more = extra.count();
+        if more > 0 {
+            self.errors.push(format!("… and {more} more fields"));
         }
     }
 

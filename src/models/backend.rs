@@ -10,6 +10,7 @@ use proto_events::json::{JsonObject, JsonText};
 
 use crate::models::shown_messages::Messages;
 use crate::tools::future::BoxFuture;
+use crate::tools::panics::caught;
 use crate::tools::registry::ToolSpec;
 
 /// A request to a model.
@@ -312,9 +313,18 @@ pub(crate) struct KnownBackend {
 }
 
 impl KnownBackend {
-    pub(crate) fn of(code: Arc<dyn InferBackend>) -> Self {
-        let (name, model) = (code.backend().to_owned(), code.model().to_owned());
-        Self { name, model, parameters: code.parameters(), code }
+    /// Asks a model for what it says of itself.
+    ///
+    /// # Errors
+    /// A text that names the model, as far as it said its name, if its code panics.
+    pub(crate) fn of(code: Arc<dyn InferBackend>) -> Result<Self, String> {
+        let names = caught(|| (code.backend().to_owned(), code.model().to_owned()));
+        let (name, model) =
+            names.map_err(|panic| format!("the model panicked when it was asked for its name: {panic}"))?;
+        let parameters = caught(|| code.parameters()).map_err(|panic| {
+            format!("the model {name}/{model}: it panicked when it was registered: {panic}")
+        })?;
+        Ok(Self { code, name, model, parameters })
     }
 
     /// Returns the name under which calls record it.

@@ -1,21 +1,21 @@
 //! A model that replays the answers of a log and refuses requests that are not in it.
 
+mod content;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto_events::call::{CallEvent, CallFailure, CallKind, CallRequested, FailureClass, TokenUsage};
 use proto_events::envelope::Timestamp;
-use proto_events::id::{Category, Digest, Position};
+use proto_events::id::{Digest, Position};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::task::TaskEvent;
-use taskreel_log::api::{EventReader, Page, ReadError, StoredRecord};
-use taskreel_log::read::decode_record;
-use taskreel_log::shown::RENDERER_VERSION;
+use taskreel_log::api::{EventReader, Page, ReadError};
+use taskreel_log::shown::{PromptError, PromptReader, RENDERER_VERSION};
 
 use crate::models::backend::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest};
+use crate::models::recorded::content::Content;
 use crate::tools::future::BoxFuture;
-use crate::tools::registry::tools_digest;
 
 /// The reason why a log cannot be played back.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +53,8 @@ enum End {
 #[derive(Debug)]
 struct RecordedInference {
     request: CallRequested,
+    /// The content of the prompt; `None` where this release renders other texts than the recording had.
+    shown: Option<Content>,
     /// The ends of the attempts that got an answer or an error, in order.
     ends: Vec<End>,
 }
@@ -61,18 +63,18 @@ struct RecordedInference {
 #[derive(Debug, Default)]
 struct Tape {
     asked: Vec<RecordedInference>,
-    by_prompt: HashMap<Digest, Vec<usize>>,
-    /// The number of recorded inferences already used, by the digest of their prompt.
-    given: HashMap<Digest, usize>,
+    by_prompt: HashMap<(Digest, Digest), Vec<usize>>,
+    /// The number of recorded inferences already used, by their content.
+    given: HashMap<(Digest, Digest), usize>,
     /// The recorded inference that answers each call of the present process, by call id.
     answering: HashMap<String, usize>,
 }
 
-/// A model that gives the answers of a log. An answer is found by the digest of all that the model was shown,
-/// in the order of the requests. A failed attempt fails again, after the same wait. A request that is not in
+/// A model that gives the answers of a log. An answer is found by all that the model was shown, rendered again from
+/// the log, in the order of the requests. A failed attempt fails again, after the same wait. A request that is not in
 /// the log is refused with an error that names the difference.
 ///
-/// The name and the parameters are those of the recorded model, since they are part of the digest: the same
+/// The name and the parameters are those of the recorded model, since they are recorded with each request: the same
 /// tasks on a new log produce the same events, except for ids and times. Clones share their progress; a
 /// restarted process begins at the first answer.
 #[derive(Clone)]
@@ -124,14 +126,15 @@ impl Recorded {
     }
 
     fn of(asked: Vec<RecordedInference>) -> Option<Self> {
-        let mut parameters: JsonObject = asked.last()?.request.args.read().unwrap_or_default();
+        let mut parameters = parameters_of(&asked.last()?.request);
         let mut named = |key: &str| parameters.remove(key).and_then(|text| text.to_str()).unwrap_or_default();
         let (backend, model) = (named("backend"), named("model"));
-        parameters.remove("output_schema");
         let mut tape = Tape { asked, ..Tape::default() };
+        let newest = tape.asked.last().map(|asked| parameters_of(&asked.request).to_text());
         for (at, asked) in tape.asked.iter().enumerate() {
-            if let Some(prompt) = &asked.request.prompt {
-                tape.by_prompt.entry(prompt.digest).or_default().push(at);
+            let is_same = Some(parameters_of(&asked.request).to_text()) == newest;
+            if let Some(shown) = asked.shown.filter(|_| is_same) {
+                tape.by_prompt.entry(shown.key()).or_default().push(at);
             }
         }
         Some(Self {
@@ -197,8 +200,9 @@ impl InferBackend for Recorded {
 impl Tape {
     /// Returns the recorded inference that matches the request, or a description of the difference.
     fn next(&mut self, request: &InferRequest) -> Result<usize, String> {
-        let given = self.given.entry(request.prompt_digest).or_default();
-        let recorded = self.by_prompt.get(&request.prompt_digest).map_or(&[][..], Vec::as_slice);
+        let content = Content::of_request(request);
+        let given = self.given.entry(content.key()).or_default();
+        let recorded = self.by_prompt.get(&content.key()).map_or(&[][..], Vec::as_slice);
         if let Some(at) = recorded.get(*given).copied() {
             *given += 1;
             self.answering.insert(request.call_id.clone(), at);
@@ -211,19 +215,26 @@ impl Tape {
             ));
         }
         let prompts = || self.asked.iter().filter_map(|asked| asked.request.prompt.as_ref());
-        if !prompts().any(|prompt| prompt.tools == tools_digest(&request.tools)) {
-            return Err("the tools offered to the model differ from those of the recording".to_owned());
-        }
         if !prompts().any(|prompt| prompt.renderer == RENDERER_VERSION) {
             return Err("the recording was made with another version of the system prompt".to_owned());
         }
-        let count = u32::try_from(request.messages.len()).unwrap_or(u32::MAX);
-        let same = prompts().filter(|prompt| prompt.messages == count).count();
+        let shown = || self.asked.iter().filter_map(|asked| asked.shown.as_ref());
+        if !shown().any(|shown| shown.tools == content.tools) {
+            return Err("the tools offered to the model differ from those of the recording".to_owned());
+        }
+        let same = shown().filter(|shown| shown.count == content.count).count();
         Err(format!(
             "the recording holds {} inferences, {same} of them with the same number of messages, and none with the same prompt",
             self.asked.len()
         ))
     }
+}
+
+/// Returns the backend, the model and the parameters of an inference.
+fn parameters_of(request: &CallRequested) -> JsonObject {
+    let mut parameters: JsonObject = request.args.read().unwrap_or_default();
+    parameters.remove("output_schema");
+    parameters
 }
 
 fn refused(backend: &str, model: &str, request: &InferRequest, why: &str) -> InferError {
@@ -242,19 +253,26 @@ fn inferences(reader: &dyn EventReader) -> Result<BTreeMap<String, Vec<RecordedI
     let mut models: BTreeMap<String, Vec<RecordedInference>> = BTreeMap::new();
     // Maps a stream and a call id to a model and the index of its inference.
     let mut places: HashMap<(String, String), (String, usize)> = HashMap::new();
-    let mut next = Position(1);
+    let (mut prompts, mut next) = (PromptReader::default(), Position(1));
     loop {
         let page = reader.page_all(next, Page::default())?;
         let Some(last) = page.last() else { return Ok(models) };
         next = Position(last.last_position().0.saturating_add(1));
-        for stored in page.iter().filter(|stored| stored.record.stream.category() == Some(Category::Task)) {
-            for (event, time) in call_events(stored)? {
+        for stored in &page {
+            let time = stored.record.metadata.at;
+            for prompted in prompts.take(stored)? {
+                let event = prompted.event;
                 let place = (stored.record.stream.as_str().to_owned(), event.call_id().to_owned());
                 if let CallEvent::Requested(request) = event {
                     if request.kind == CallKind::Infer {
+                        let shown = match prompted.prompt.transpose() {
+                            Ok(prompt) => prompt.map(|prompt| Content::of_prompt(&prompt)),
+                            Err(PromptError::Read(error)) => return Err(error),
+                            Err(_) => None,
+                        };
                         let known = models.entry(request.target.clone()).or_default();
                         places.insert(place, (request.target.clone(), known.len()));
-                        known.push(RecordedInference { request: *request, ends: Vec::new() });
+                        known.push(RecordedInference { request: *request, shown, ends: Vec::new() });
                     }
                 } else if let Some((model, at)) = places.get(&place)
                     && let Some(asked) = models.get_mut(model).and_then(|asked| asked.get_mut(*at))
@@ -266,15 +284,6 @@ fn inferences(reader: &dyn EventReader) -> Result<BTreeMap<String, Vec<RecordedI
     }
 }
 
-fn call_events(stored: &StoredRecord) -> Result<Vec<(CallEvent, Timestamp)>, ReadError> {
-    let events = decode_record::<TaskEvent>(stored)?;
-    let calls = events.into_iter().filter_map(|recorded| match recorded.event {
-        TaskEvent::Call(event) => Some((event, recorded.metadata.at)),
-        _ => None,
-    });
-    Ok(calls.collect())
-}
-
 impl RecordedInference {
     fn take(&mut self, event: CallEvent, at: Timestamp) {
         match event {
@@ -283,6 +292,10 @@ impl RecordedInference {
                 self.ends.push(End::Error(InferError::new(kind, failure.error_type, failure.message)));
             }
             CallEvent::Succeeded { result, usage, .. } => self.ends.push(reply(&result, usage)),
+            // Another inference took its place, and has the answer.
+            CallEvent::Failed { failure, .. } if failure.class == FailureClass::Superseded => {
+                self.shown = None;
+            }
             CallEvent::Failed { failure, .. } => self.ends.push(End::Error(error(failure))),
             CallEvent::Canceled { .. } => self.ends.push(End::Nothing("the recorded inference was canceled")),
             CallEvent::OutcomeUnknown { .. } | CallEvent::Abandoned { .. } => {

@@ -44,7 +44,7 @@ pub enum Entry {
 impl Entry {
     /// Creates an answer that is this JSON object.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Self {
-        Self::Text(python_json(&Value::of(value)))
+        Self::Text(python_json(&Value::of(value).unwrap_or_default()))
     }
 
     /// Reads an entry of a script: a text is an answer, returned unchanged; `{"raise", "message"}` is a

@@ -2,20 +2,22 @@
 //! to it.
 //!
 //! The progress of the loop is derived from the part's inferences and the turn's messages: an inference is
-//! handled once a message names it. [`ask`] calls the model, [`reading`] interprets the replies,
-//! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages.
+//! handled once a message names it. [`ask`] calls the model, [`reading`](crate::run::reading) interprets the replies,
+//! [`tool_calls`] and [`agent_call`] carry out actions, [`mod@append_message`] adds messages, [`queue`] those that
+//! arrived meanwhile.
 
 use crate::run::notes;
 pub(crate) mod agent_call;
 pub(crate) mod append_message;
 pub(crate) mod ask;
-pub(crate) mod reading;
+pub(crate) mod queue;
 pub(crate) mod tool_calls;
 
-use proto_events::call::{Call, CallOrigin, CallStatus};
+use proto_events::call::{Call, CallOrigin, CallStatus, FailureClass};
 use proto_events::model::{LlmMessage, LlmRole, Part};
 use proto_events::session::SessionCommand;
 use proto_events::turn::TurnMessage;
+use taskreel_log::shown::for_task;
 
 use crate::grammar::action::{Action, AgentAction};
 use crate::models::message;
@@ -23,11 +25,11 @@ use crate::models::message::NativeCall;
 use crate::models::output_schema::OutputSchema;
 use crate::run::decided::prompt_of;
 use crate::run::infer::append_message::append_message;
-pub(crate) use crate::run::infer::reading::{AskedCall, Reading, ReplyReading};
 use crate::run::infer::tool_calls::AskedCalls;
 use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
+use crate::run::reading::{AskedCall, Reading, ReplyReading};
 use crate::run::spent::{About, over_budget};
 use crate::run::steps::{part_messages, session_id};
 
@@ -45,11 +47,14 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
             Err(error) => Progress::Fatal(notes::fatal_schema(&error)),
         };
     };
-    let reading = Reading::of(agent, &calls, schema.as_ref());
+    let reading = Reading::of(agent, &calls, schema.as_ref(), &question.outside.replies);
     let recorded = is_reply_recorded(question, at, last);
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded
+        && is_last_word(question, at, last)
+        && !queue::is_waiting(question)
     {
+        question.outside.replies.clear();
         return Progress::Output(Part::infer_output(output.clone()));
     }
     // A resumed run needs the turn that it held.
@@ -60,7 +65,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         if reading.steps >= agent.infer_steps {
             return Progress::Fatal(notes::fatal_steps(agent.infer_steps));
         }
-        return ask::model(question, at, part, &calls);
+        return next_inference(question, at, part, &calls);
     }
     let replied = matches!(last.status, CallStatus::Succeeded(_));
     if let Some(end) = over_budget(question, at, About::Reply).filter(|_| replied) {
@@ -77,14 +82,28 @@ fn first(question: &mut Question<'_>, at: At, part: &Part) -> Progress {
     match prompt_first(question, at, part) {
         Err(error) => Progress::Fatal(error),
         Ok(Some(acts)) => Progress::Next(Step::Do(acts)),
-        Ok(None) => ask::model(question, at, part, &[]),
+        Ok(None) => next_inference(question, at, part, &[]),
     }
 }
 
-/// Returns the part's inferences, oldest first.
+/// Returns the messages that wait for the next inference, or else that inference.
+fn next_inference(question: &mut Question<'_>, at: At, part: &Part, before: &[&Call]) -> Progress {
+    let waiting = queue::show_waiting(question, at);
+    if waiting.is_empty() {
+        return ask::model(question, at, part, before);
+    }
+    Progress::Next(Step::Do(waiting))
+}
+
+/// Returns the part's inferences, oldest first, without those that another one replaced.
 fn inferences<'a>(question: &Question<'a>, at: At) -> Vec<&'a Call> {
     let calls = question.task.calls().of_part(question.task.runs(), at);
-    calls.filter(|call| call.request.prompt.is_some()).collect()
+    calls.filter(|call| call.request.prompt.is_some() && !is_superseded(call)).collect()
+}
+
+/// Whether another inference replaced this one, because the definition of the agent had changed.
+fn is_superseded(call: &Call) -> bool {
+    matches!(&call.status, CallStatus::Failed(failure) if failure.class == FailureClass::Superseded)
 }
 
 /// Returns the commands that open the turn and add the prompt to it, as far as they are missing.
@@ -93,7 +112,7 @@ fn prompt_first(question: &mut Question<'_>, at: At, part: &Part) -> Result<Opti
     if let Some(turn_view) = question.turn_view {
         let open = turn_view.session.open_turn().is_some_and(|open| open.turn_id == turn_view.turn_id);
         if !open {
-            let text = model_input::system_prompt(question.agent, question.task);
+            let text = for_task(&question.agent.tools.revision().system, question.task);
             acts.push(Act::Session(SessionCommand::StartTurn {
                 session_id: session_id(question.task),
                 turn_id: turn_view.turn_id.to_owned(),
@@ -119,6 +138,12 @@ fn is_reply_recorded(question: &Question<'_>, at: At, inference: &Call) -> bool 
     let id = inference.request.call_id.as_str();
     let mut brought = part_messages(question, at).filter(|message| message.infer_call.as_deref() == Some(id));
     brought.next().is_some_and(|first| brought.count() >= first.asks.len())
+}
+
+/// Whether no message of a user was shown after the reply of this inference.
+fn is_last_word(question: &Question<'_>, at: At, inference: &Call) -> bool {
+    let newest = part_messages(question, at).last();
+    newest.is_some_and(|message| message.infer_call.as_deref() == Some(inference.request.call_id.as_str()))
 }
 
 /// Handles the last inference.

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use proto_events::call::recovery::{Moment, Next, resume, retry};
-use proto_events::call::{Call, CallCommand};
+use proto_events::call::{Call, CallCommand, CallFailure, FailureClass};
 use proto_events::envelope::Timestamp;
 use proto_events::model::{FinalState, LimitUse, Message, Part, final_state};
 use proto_events::task::TaskCommand;
 
+use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, end_turn, executable, session_id};
 use crate::run::{deadline, infer, permission, tool};
@@ -127,6 +128,9 @@ fn continue_call(question: &Question<'_>, call: &Call, command: CallCommand) -> 
     if sends && call.request.prompt.is_some() && question.agent.conversation && question.turn_view.is_none() {
         return Some(Step::AwaitTurn { session_id: session_id(question.task) });
     }
+    if sends && !is_still_shown(question, &call.request) {
+        return Some(Step::Do(vec![Act::Task(TaskCommand::Call(superseded(call)))]));
+    }
     let outside = question.outside;
     if sends && question.agent.is_limited(&call.request) {
         let has_turn = || outside.turns.contains(call_id) || question.agent.rate_of(&call.request).is_none();
@@ -136,6 +140,18 @@ fn continue_call(question: &Question<'_>, call: &Call, command: CallCommand) -> 
         }
     }
     Some(Step::Do(vec![Act::Task(TaskCommand::Call(command))]))
+}
+
+/// Ends an inference whose prompt cannot be sent again as it was intended. Another one follows.
+fn superseded(call: &Call) -> CallCommand {
+    let failure = CallFailure {
+        class: FailureClass::Superseded,
+        error_type: "AgentChanged".to_owned(),
+        message: "the agent's definition has changed since this inference was intended; another one takes its place"
+            .to_owned(),
+        usage: None,
+    };
+    CallCommand::Fail { call_id: call.request.call_id.clone(), attempt: call.attempts, failure }
 }
 
 /// Ends a run whose parts all have their output: the last output, the end of the turn and the final state are one

@@ -6,6 +6,7 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::task::ApprovalRequested;
 
 use crate::python::{list_repr, python_json};
+use crate::tools::texts::short;
 
 /// The most of a call's arguments that the question to a person contains, in characters.
 const ARGS_SHOWN: usize = 400;
@@ -49,6 +50,7 @@ pub(crate) fn tool_result(tool: &str, result: &JsonText) -> String {
 
 /// Returns the note that the model named an unknown tool.
 pub(crate) fn unknown_tool(tool: &str, available: &[&str]) -> String {
+    let tool = short(tool);
     format!("Unknown tool: '{tool}'. Available tools: {}", list_repr(available))
 }
 
@@ -96,7 +98,7 @@ pub fn fatal_output(error: &str) -> String {
 
 /// Returns the error of a run whose output schema is unusable; the model is not asked.
 pub(crate) fn fatal_schema(error: &str) -> String {
-    format!("The output schema cannot be used: {error}")
+    format!("The output schema cannot be used: {}", short(error))
 }
 
 /// Returns the note that the model called another agent although delegation is off.
@@ -117,7 +119,7 @@ pub(crate) fn agent_failed(error: &str) -> String {
 
 /// Returns the note that the model called an unknown agent.
 pub(crate) fn agent_not_found(agent: &str) -> String {
-    format!("Agent '{agent}' not found in registry.")
+    format!("Agent '{}' not found in registry.", short(agent))
 }
 
 /// Returns the note that the model called its own agent.
@@ -178,7 +180,7 @@ pub(crate) fn fatal_steps(steps: u32) -> String {
 /// Returns the error of an explicit `tool_call` part whose tool is unknown.
 ///
 pub(crate) fn tool_not_found(tool: &str) -> String {
-    format!("Tool '{tool}' not found")
+    format!("Tool '{}' not found", short(tool))
 }
 
 /// Returns Protolink's text for a denied action.

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use proto_events::call::Call;
 use proto_events::envelope::Timestamp;
-use proto_events::id::{Mint, StreamId, Version};
+use proto_events::id::{Digest, Mint, StreamId, Version};
 use proto_events::model::{LimitUse, Part};
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Approval, Task, TaskCommand};
 
 use crate::agent::card::Agent;
+use crate::run::reading::ReadReplies;
 
 /// The answer to the question for the next step.
 #[derive(Debug)]
@@ -60,7 +61,7 @@ pub(crate) enum Act {
 }
 
 /// The session's turn that a run holds, and what is known of the session.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub(crate) struct TurnView<'a> {
     /// The turn's id.
     pub turn_id: &'a str,
@@ -68,8 +69,23 @@ pub(crate) struct TurnView<'a> {
     pub stream: &'a StreamId,
     /// The session, including what this run has added.
     pub session: &'a Session,
-    /// The version of the session on disk.
+    /// The session's stream as it was read.
+    pub read: &'a dyn ReadStream,
+}
+
+/// The end of what was read of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ReadThrough {
+    /// The version of the last event, whether it is on disk or written with the decision.
     pub version: Version,
+    /// The [`read_digest`](proto_events::call::read_digest) up to this event.
+    pub digest: Digest,
+}
+
+/// A stream that is read for a decision.
+pub(crate) trait ReadStream {
+    /// Returns the end of what was read. It costs a hash for each event that is not on disk yet.
+    fn read_through(&self) -> ReadThrough;
 }
 
 /// The input of the planner.
@@ -78,6 +94,8 @@ pub(crate) struct Question<'a> {
     pub agent: &'a Agent,
     /// The task's stream.
     pub stream: &'a StreamId,
+    /// The task's stream as it was read.
+    pub read: &'a dyn ReadStream,
     /// The task.
     pub task: &'a Task,
     /// The session's turn, if the run holds one.
@@ -115,6 +133,8 @@ pub(crate) struct OutsideWork {
     pub with_handler: BTreeSet<String>,
     /// Approvals that this code passed on to a person.
     pub with_person: BTreeSet<String>,
+    /// The replies of the current part as they were read.
+    pub replies: ReadReplies,
 }
 
 /// The index of a part in the run's item.

@@ -120,7 +120,8 @@ pub(crate) fn shown_tokens(question: &Question<'_>, at: At, part: &Part) -> Opti
     }
     question.task.run_budget()?.ok()?.max_input_tokens?;
     let schema = output_schema(part);
-    Some(shown(question.agent, question.task, question.turn_view, at, schema.as_ref()).tokens())
+    let revision = question.agent.tools.revision();
+    Some(shown(revision, question.task, question.turn_view, at, schema.as_ref()).tokens())
 }
 
 /// Whether the text sets a limit anywhere whose key begins like this. This is a cheap check: it is made for each run and

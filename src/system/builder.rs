@@ -20,7 +20,7 @@ use crate::agent::capability::CapabilityPolicy;
 use crate::agent::card::Agent;
 use crate::agent::peer::Peer;
 use crate::error::Error;
-use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
+use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER, RESUMED_AT_ONCE};
 use crate::models::backend::{InferBackend, KnownBackend};
 use crate::system::calls_runtime::{Calls, runtime};
 use crate::system::handle::{Inner, Phase, System, blocking};
@@ -44,10 +44,13 @@ pub struct Builder {
     durability: Option<Durability>,
     pub(crate) agent: Agent,
     pub(crate) build: Option<String>,
+    /// The panics of what was registered: the start reports the first.
+    faults: Vec<String>,
     ports: Ports,
     calls: Calls,
     passivate_after: Duration,
     live_actors: usize,
+    pub(crate) resumed_at_once: usize,
     #[cfg(feature = "mcp")]
     mcp: Vec<McpServer>,
     #[cfg(feature = "testing")]
@@ -69,10 +72,12 @@ impl Builder {
             durability: None,
             agent: Agent::new("agent"),
             build: None,
+            faults: Vec::new(),
             ports: Ports::default(),
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
+            resumed_at_once: RESUMED_AT_ONCE,
             #[cfg(feature = "mcp")]
             mcp: Vec::new(),
             #[cfg(feature = "testing")]
@@ -126,7 +131,10 @@ impl Builder {
         tool: impl IntoTool<M>,
         policy: ToolPolicy,
     ) -> Self {
-        self.agent.tools.register(RegisteredTool::new(name, description, policy, tool));
+        match RegisteredTool::new(name, description, policy, tool) {
+            Ok(tool) => self.agent.tools.register(tool),
+            Err(fault) => self.faults.push(fault),
+        }
         self
     }
 
@@ -179,7 +187,10 @@ impl Builder {
     /// Sets the model that carries out `infer` parts. Without one they end in an error with code `no_llm`.
     #[must_use]
     pub fn infer(mut self, backend: impl InferBackend) -> Self {
-        self.agent.backend = Some(KnownBackend::of(Arc::new(backend)));
+        match KnownBackend::of(Arc::new(backend)) {
+            Ok(known) => self.agent.backend = Some(known),
+            Err(fault) => self.faults.push(fault),
+        }
         self
     }
 
@@ -187,7 +198,7 @@ impl Builder {
     /// process. The model is shown its name, description and skills. Switches delegation on.
     #[must_use]
     pub fn peer(mut self, peer: impl Peer) -> Self {
-        self.agent.peers.add(Arc::new(peer));
+        self.faults.extend(self.agent.peers.add(Arc::new(peer)).err());
         self
     }
 
@@ -278,7 +289,8 @@ impl Builder {
     /// its process died.
     ///
     /// # Errors
-    /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the settings are invalid.
+    /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the settings are invalid, or if a tool, a
+    /// model or another agent panicked when it was registered.
     pub async fn start(mut self) -> Result<System, Error> {
         let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
         match self.start_on(calls).await {
@@ -303,10 +315,10 @@ impl Builder {
         }
     }
 
-    async fn start_on(
-        #[cfg_attr(not(feature = "mcp"), expect(unused_mut, reason = "an MCP server adds tools"))] mut self,
-        calls: tokio::runtime::Handle,
-    ) -> Result<Ready, Error> {
+    async fn start_on(mut self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
+        if let Some(fault) = self.faults.into_iter().next() {
+            return Err(Error::Builder(fault));
+        }
         check_id(&self.agent.name)?;
         #[cfg(feature = "mcp")]
         let mcp =
@@ -327,17 +339,19 @@ impl Builder {
             Ok::<_, Error>((store, open, name, Arc::new(secrets)))
         })
         .await??;
-        record_start(&store, &self.ports, Some(&self.agent), self.build.as_deref()).await?;
+        let revision = record_start(&store, &self.ports, Some(&self.agent), self.build.as_deref()).await?;
+        self.agent.tools.begin(revision);
         let parts = Parts {
             build: self.build.map(Into::into),
             agent: Arc::new(self.agent),
-            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &name)),
+            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &self.ports, &name)),
             store,
             secrets,
             ports: self.ports,
             calls,
             passivate_after: self.passivate_after,
             live_actors: self.live_actors,
+            resumed_at_once: self.resumed_at_once,
             unresolved: Arc::default(),
             live: Arc::default(),
             stuck: Arc::default(),

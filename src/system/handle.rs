@@ -220,14 +220,15 @@ impl System {
         mut cause: Cause,
     ) -> Result<TaskView, Error> {
         let mut mint = self.inner.ports.clone();
-        if cause.command_id.is_empty() {
+        let is_query = op.is_query();
+        if cause.command_id.is_empty() && !is_query {
             cause.command_id = mint.uuid();
         }
+        let command_id = cause.command_id.clone();
         if cause.correlation_id.is_empty() {
             cause.correlation_id.clone_from(&cause.command_id);
         }
         cause.caller = Within(tracing::Span::current());
-        let is_query = op.is_query();
         let mut kept = Some((op, cause));
         let send = |actors: &Actors, reply| {
             let said = if is_query { kept.clone() } else { kept.take() };
@@ -236,11 +237,13 @@ impl System {
             })?;
             let message = ToTask { stream: stream.clone(), op, cause, reply: Some(reply) };
             actors.supervisor.try_send(message).map_err(|refused| match refused {
-                SendError::Full(_) => Error::Overloaded { waiting: SUPERVISOR_MAILBOX },
+                SendError::Full(_) => {
+                    Error::Overloaded { waiting: SUPERVISOR_MAILBOX, command_id: command_id.clone() }
+                }
                 SendError::Closed(_) => Error::Stopped,
             })
         };
-        self.exchange(&stream, is_query, send).await
+        self.exchange(&stream, (!is_query).then_some(command_id.as_str()), send).await
     }
 
     pub(crate) async fn look_at_session(&self, id: &str) -> Result<Session, Error> {
@@ -249,18 +252,22 @@ impl System {
             actors.supervisor.do_send(LookAtSession { stream: stream.clone(), reply });
             Ok(())
         };
-        let (session, _) = self.exchange(&stream, true, send).await?;
+        let (session, _) = self.exchange(&stream, None, send).await?;
         Ok(session)
     }
 
-    /// Sends a message to the current actors and waits for the reply. A query is sent again if the log was
-    /// reopened before the reply.
+    /// Sends a message to the current actors and waits for the reply: a command of this id, or a query, which is sent
+    /// again if the log was reopened before the reply.
     async fn exchange<T>(
         &self,
         stream: &StreamId,
-        is_query: bool,
+        command_id: Option<&str>,
         mut send: impl FnMut(&Actors, oneshot::Sender<Result<T, Error>>) -> Result<(), Error>,
     ) -> Result<T, Error> {
+        let of_sent = |error: Error| match command_id {
+            Some(command_id) => error.of_sent(command_id),
+            None => error,
+        };
         loop {
             let (reply, answer) = oneshot::channel();
             let asked = {
@@ -272,11 +279,11 @@ impl System {
                 running
             };
             if let Ok(answer) = answer.await {
-                return answer;
+                return answer.map_err(of_sent);
             }
             let _gate = self.inner.gate.read().await;
-            if !is_query || Arc::ptr_eq(&asked, &self.inner.running()) {
-                return Err(Error::Interrupted { stream: stream.to_string() });
+            if command_id.is_some() || Arc::ptr_eq(&asked, &self.inner.running()) {
+                return Err(of_sent(Error::Interrupted { stream: stream.to_string() }));
             }
         }
     }

@@ -81,8 +81,8 @@ async fn join(
     if !tools.is_empty() {
         let next = Agent { tools: agent.tools.with(&tools), ..Agent::clone(agent) };
         let recorded = record_revision(&parts.store, &parts.ports, &next).await;
-        recorded.map_err(|error: Error| format!("its tools cannot be recorded: {error}"))?;
-        agent.tools.join(tools);
+        let revision = recorded.map_err(|error: Error| format!("its tools cannot be recorded: {error}"))?;
+        agent.tools.join(tools, revision);
     }
     tracing::info!(
         server = entry.status().name,

@@ -167,7 +167,8 @@ impl Operator {
         about: &str,
         after: After,
     ) -> Result<Decided, Error> {
-        let mut entity = Entity::<Task>::recover(&self.store, stream.clone()).await?;
+        let mut entity =
+            Entity::<Task>::recover(&self.store, stream.clone(), Seed::draw(&self.ports)).await?;
         if !entity.state().exists() {
             return Err(Error::TaskNotFound(stream.id()));
         }
@@ -208,6 +209,7 @@ impl Operator {
         let mut question = Question {
             agent: &agent,
             stream: entity.stream(),
+            read: entity,
             task,
             turn_view: None,
             epoch: self.store.fence().epoch,
@@ -222,7 +224,7 @@ impl Operator {
 
     async fn append(&self, entity: &mut Entity<Task>, metadata: &Metadata) -> Result<(), Error> {
         let fence = self.store.fence();
-        let seed = Seed(self.ports.ids.random());
+        let seed = Seed::draw(&self.ports);
         let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, metadata, None)?;
         let hash = part.record.hash();
         let appended = self.store.append(Append { fence, set_id: seed.set_id(), parts: vec![part] }).await?;

@@ -37,8 +37,8 @@ impl System {
     /// durable can be read. It may also be called while nothing is wrong.
     ///
     /// Calls in flight are interrupted and treated as after a crash: repeated where that is allowed,
-    /// otherwise their outcome is unknown. Commands without an answer yet get [`Error::Interrupted`]: send
-    /// them again under their ids. All handles remain valid, and callers that wait for a task's end continue
+    /// otherwise their outcome is unknown. Commands without an answer yet get [`Error::InDoubt`]: send
+    /// them again under the ids that it names. All handles remain valid, and callers that wait for a task's end continue
     /// to wait; commands sent during the reopening wait until it is done. Subscriptions and the log returned
     /// by [`System::log`] end: take new ones, from the position after the last one seen.
     ///
@@ -60,7 +60,8 @@ impl System {
         self.end_actors().await?;
         let closed = Arc::clone(&parts.store);
         parts.store = blocking(move || closed.reopen()).await??;
-        parts.tool_stores = Arc::new(ToolStores::new(Arc::clone(&parts.store), &self.inner.agent));
+        parts.tool_stores =
+            Arc::new(ToolStores::new(Arc::clone(&parts.store), &parts.ports, &self.inner.agent));
         // A failure after this point leaves the store that is open now.
         self.inner.put(Running::without_actors(parts.clone()));
         let (store, agent, unresolved) =

@@ -7,9 +7,8 @@ use proto_events::id::StreamId;
 use taskreel_log::api::{AppendError, EventStore};
 
 use crate::actors::router::Router;
-use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
 use crate::actors::shared::parts::Parts;
-use crate::actors::supervisor::Supervisor;
+use crate::actors::supervisor::{ResumeAll, Supervisor};
 use crate::error::Error;
 use crate::system::thread;
 use crate::system::thread::ActorThread;
@@ -35,10 +34,8 @@ impl Running {
         // A task that is at rest may have been the last to need a value.
         let secrets = parts.secrets.streams().into_iter().filter(|stream| stream.agent() == parts.agent.name);
         let secrets: Vec<_> = secrets.filter(|stream| !open.contains(stream)).collect();
-        for stream in open.into_iter().chain(secrets) {
-            let cause = Cause::own(format_args!("resume:{epoch}"), "start");
-            supervisor.do_send(ToTask { stream, op: TaskOp::Resume, cause, reply: None });
-        }
+        let open = open.into_iter().chain(secrets).collect();
+        supervisor.do_send(ResumeAll { open, epoch });
         Ok(Self { parts, actors: Some(Actors { supervisor, router, thread }) })
     }
 

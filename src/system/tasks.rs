@@ -53,7 +53,8 @@ impl System {
 
     /// Returns a handle for one command under an id of the caller's own: the same id with the same command
     /// gets the first answer again, also after a crash; with another command it is refused
-    /// ([`Error::CommandIdReused`]). A command whose answer was lost is sent again in this way.
+    /// ([`Error::CommandIdReused`]). A command whose answer was lost is sent again in this way, under the id that the
+    /// error names ([`Error::command_id`]). A caller that may give up waiting chooses the id itself, before it sends.
     #[must_use]
     pub fn once(&self, command_id: &str) -> Self {
         let caller = Caller { command_id: Some(command_id.to_owned()), ..Caller::clone(&self.caller) };
@@ -100,7 +101,12 @@ impl System {
         }
         for _ in 0..ID_TRIES {
             let posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
-            match self.submit_as(posted, self.cause()?).await {
+            let mut cause = self.cause()?;
+            if (ours || !posted.names_id()) && is_ours(&posted.id) {
+                // Sent again under the id that an error names, it is the same task.
+                cause.command_id.clone_from(&posted.id);
+            }
+            match self.submit_as(posted, cause).await {
                 Err(Error::Task(TaskRejection::Differs { .. } | TaskRejection::AlreadyRunning(_)))
                     if ours => {}
                 answer => return answer,
@@ -194,8 +200,20 @@ impl System {
     }
 }
 
-/// Returns the id of a task whose text names none: the same for the same command id.
+/// Whether an id has the form of those that we make for tasks: `task_<14 digits>_<8 hex digits>`.
+fn is_ours(id: &str) -> bool {
+    let parts = id.strip_prefix("task_").and_then(|rest| rest.split_once('_'));
+    let is_stamp = |text: &str| text.len() == 14 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_random = |text: &str| text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    parts.is_some_and(|(stamp, random)| is_stamp(stamp) && is_random(random))
+}
+
+/// Returns the id of a task whose text names none: the same for the same command id. A command that was sent without an
+/// id of the caller's has the id that was made for its task.
 fn id_for(command_id: &str) -> String {
+    if is_ours(command_id) {
+        return command_id.to_owned();
+    }
     let digest = Digest::of_parts(&[b"taskreel.task\0", command_id.as_bytes()]).to_string();
     format!("task_{}", digest.get(..32).unwrap_or_default())
 }

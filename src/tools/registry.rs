@@ -3,13 +3,15 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use proto_events::id::Digest;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::secret::references;
 
 use crate::tools::into_tool::{IntoTool, ToolParts};
+use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;
-use crate::tools::schema::{ArgsError, check_args, check_args_but};
+use crate::tools::revision::Revision;
+use crate::tools::schema::{ArgsError, check_args_but};
+use crate::tools::texts::short;
 use crate::tools::tool::Tool;
 
 /// The description of a tool, for the model and the runtime.
@@ -39,25 +41,17 @@ impl ToolSpec {
     pub(crate) fn check(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
         let referred = references(args, self.policy.get_secret_args());
         let is_referred = |name: &str| referred.iter().any(|(argument, _)| argument == name);
-        check_args_but(self.schema(), &args.tree(), is_referred).map(JsonText::from)
+        let checked = check_args_but(self.schema(), &args.tree(), is_referred);
+        checked.map(JsonText::from).map_err(|error| ArgsError(short(&error.0)))
     }
 
     /// Returns the arguments as the tool gets them, with the values of its secret arguments in place.
     ///
     /// # Errors
-    /// `ArgsError`; its text may repeat a value.
+    /// `ArgsError`; its text may repeat a value, and is not cut before it is masked.
     pub(crate) fn check_in_clear(&self, args: &JsonText) -> Result<JsonText, ArgsError> {
-        check_args(self.schema(), &args.tree()).map(JsonText::from)
+        check_args_but(self.schema(), &args.tree(), |_| false).map(JsonText::from)
     }
-}
-
-/// Returns the digest of a list of tools, over everything that a model is shown of them.
-pub(crate) fn tools_digest<'a>(specs: impl IntoIterator<Item = &'a ToolSpec>) -> Digest {
-    specs.into_iter().fold(Digest::default(), |digest, spec| {
-        let schema = spec.input_schema.to_string();
-        let (name, description) = (spec.name.as_bytes(), spec.description.as_bytes());
-        Digest::of_parts(&[&digest.0, name, b"\0", description, b"\0", schema.as_bytes()])
-    })
 }
 
 /// A tool and its description.
@@ -70,21 +64,27 @@ pub(crate) struct RegisteredTool {
 }
 
 impl RegisteredTool {
-    /// Creates a tool with a name.
+    /// Creates a tool with a name. Its code is asked here, once, for what it says of itself.
+    ///
+    /// # Errors
+    /// A text that names the tool, if its code panics.
     pub(crate) fn new<M>(
         name: impl Into<String>,
         description: impl Into<String>,
         policy: ToolPolicy,
         tool: impl IntoTool<M>,
-    ) -> Self {
-        let ToolParts { input_schema, tool } = tool.into_tool();
-        let spec = ToolSpec {
-            name: name.into(),
-            description: description.into(),
-            input_schema: Arc::new(input_schema),
-            policy,
-        };
-        Self { spec, is_blocking: tool.is_blocking(), tool }
+    ) -> Result<Self, String> {
+        let name = name.into();
+        let parts = caught(|| {
+            let parts = tool.into_tool();
+            let is_blocking = parts.tool.is_blocking();
+            (parts, is_blocking)
+        });
+        let (ToolParts { input_schema, tool }, is_blocking) =
+            parts.map_err(|panic| format!("tool `{name}`: it panicked when it was registered: {panic}"))?;
+        let (description, input_schema) = (description.into(), Arc::new(input_schema));
+        let spec = ToolSpec { name, description, input_schema, policy };
+        Ok(Self { spec, tool, is_blocking })
     }
 
     /// Creates a tool from a complete description and its code.
@@ -120,8 +120,17 @@ impl fmt::Debug for RegisteredTool {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tools {
     own: Vec<RegisteredTool>,
+    /// The revision of the agent's definition at the start.
+    began: Revision,
     /// A place for each server that was late, filled in the order in which they answered.
-    late: Vec<Arc<OnceLock<Vec<RegisteredTool>>>>,
+    late: Vec<Arc<OnceLock<Joined>>>,
+}
+
+/// The tools of a server that was late, and the revision of the agent's definition with which they joined.
+#[derive(Debug)]
+struct Joined {
+    tools: Vec<RegisteredTool>,
+    revision: Revision,
 }
 
 impl Tools {
@@ -144,39 +153,51 @@ impl Tools {
         self.late.extend((0..servers).map(|_| Arc::default()));
     }
 
-    /// Adds the tools of a server that was late, whose place was reserved. Their names must be new. One caller at a
-    /// time.
+    /// Adds the tools of a server that was late, whose place was reserved, with the revision that names them. Their
+    /// names must be new. One caller at a time.
     #[cfg(feature = "mcp")]
-    pub(crate) fn join(&self, tools: Vec<RegisteredTool>) {
+    pub(crate) fn join(&self, tools: Vec<RegisteredTool>, revision: Revision) {
         if let Some(free) = self.late.iter().find(|place| place.get().is_none()) {
             // The place is free: no one else fills it meanwhile.
-            let _ = free.set(tools);
+            let _ = free.set(Joined { tools, revision });
         }
     }
 
     /// Returns these tools and more.
     #[cfg(feature = "mcp")]
     pub(crate) fn with(&self, more: &[RegisteredTool]) -> Self {
-        Self { own: self.all().chain(more).cloned().collect(), late: Vec::new() }
+        let own = self.all().chain(more).cloned().collect();
+        Self { own, began: self.revision().clone(), late: Vec::new() }
     }
 
-    /// Returns the tools that there were when their list had this digest, if there are more by now.
-    pub(crate) fn as_of(&self, digest: Digest) -> Option<Self> {
-        if self.late.iter().all(|place| place.get().is_none()) || tools_digest(self.specs()) == digest {
-            return None;
-        }
-        let mut own = self.own.clone();
-        let mut late = self.late.iter().map_while(|place| place.get());
-        loop {
-            if tools_digest(own.iter().map(RegisteredTool::spec)) == digest {
-                return Some(Self { own, late: Vec::new() });
-            }
-            own.extend(late.next()?.iter().cloned());
-        }
+    /// Notes the revision of the agent's definition that the tools registered so far are part of.
+    pub(crate) fn begin(&mut self, revision: Revision) {
+        self.began = revision;
+    }
+
+    /// Returns the newest revision of the agent's definition.
+    pub(crate) fn revision(&self) -> &Revision {
+        self.joined().last().map_or(&self.began, |joined| &joined.revision)
+    }
+
+    /// Returns a revision by its number, if it has been in force since the start.
+    pub(crate) fn revision_of(&self, number: u32) -> Option<&Revision> {
+        let mut all = std::iter::once(&self.began).chain(self.joined().map(|joined| &joined.revision));
+        all.find(|revision| revision.number == number)
+    }
+
+    /// Returns the tools of a revision.
+    pub(crate) fn as_of(&self, revision: u32) -> Vec<&ToolSpec> {
+        let joined = self.joined().filter(|joined| joined.revision.number <= revision);
+        self.own.iter().chain(joined.flat_map(|joined| &joined.tools)).map(RegisteredTool::spec).collect()
+    }
+
+    fn joined(&self) -> impl Iterator<Item = &Joined> {
+        self.late.iter().map_while(|place| place.get())
     }
 
     fn all(&self) -> impl Iterator<Item = &RegisteredTool> {
-        self.own.iter().chain(self.late.iter().map_while(|place| place.get()).flatten())
+        self.own.iter().chain(self.joined().flat_map(|joined| &joined.tools))
     }
 
     /// Wraps the code of each tool.
@@ -240,7 +261,7 @@ mod tests {
     }
 
     fn register<M>(tool: impl IntoTool<M>) -> RegisteredTool {
-        RegisteredTool::new("t", "d", ToolPolicy::default(), tool)
+        RegisteredTool::new("t", "d", ToolPolicy::default(), tool).unwrap()
     }
 
     #[tokio::test]
@@ -278,7 +299,9 @@ mod tests {
 
     #[test]
     fn a_registry_keeps_its_order_and_a_later_tool_replaces_one_of_its_name() {
-        let named = |name: &str, text: &str| RegisteredTool::new(name, text, ToolPolicy::default(), forecast);
+        let named = |name: &str, text: &str| {
+            RegisteredTool::new(name, text, ToolPolicy::default(), forecast).unwrap()
+        };
         let mut tools = Tools::new();
         for tool in [named("b", "1"), named("a", "2"), named("b", "3")] {
             tools.register(tool);
@@ -291,22 +314,26 @@ mod tests {
     #[cfg(feature = "mcp")]
     #[test]
     fn tools_of_a_late_server_join_and_an_earlier_list_can_still_be_named() {
-        let named = |name: &str| RegisteredTool::new(name, "", ToolPolicy::default(), forecast);
+        let named = |name: &str| RegisteredTool::new(name, "", ToolPolicy::default(), forecast).unwrap();
         let mut tools = Tools::new();
         tools.register(named("own"));
         tools.reserve(2);
-        let before = tools_digest(tools.specs());
-        assert!(tools.as_of(before).is_none(), "nothing has joined");
+        let revision = |number| Revision { number, ..Revision::default() };
+        tools.begin(revision(3));
         let clone = tools.clone();
-        tools.join(vec![named("b")]);
-        let between = tools_digest(tools.specs());
-        tools.join(vec![named("a"), named("c")]);
+        assert_eq!(clone.revision().number, 3);
+        tools.join(vec![named("b")], revision(4));
+        tools.join(vec![named("a"), named("c")], revision(6));
         assert_eq!(clone.names(), ["own", "b", "a", "c"], "clones see them too, in the order of joining");
         assert_eq!(tools.get("c").unwrap().spec().name, "c");
-        assert_eq!(tools.as_of(before).unwrap().names(), ["own"]);
-        assert_eq!(tools.as_of(between).unwrap().names(), ["own", "b"]);
-        assert!(tools.as_of(tools_digest(tools.specs())).is_none());
-        assert!(tools.as_of(Digest::of(b"other")).is_none());
+        assert_eq!(clone.revision().number, 6);
+        let as_of =
+            |number| tools.as_of(number).into_iter().map(|spec| spec.name.as_str()).collect::<Vec<_>>();
+        assert_eq!(as_of(3), ["own"]);
+        assert_eq!(as_of(4), ["own", "b"]);
+        assert_eq!(as_of(6), ["own", "b", "a", "c"]);
+        let known: Vec<u32> = (0..9).filter(|number| tools.revision_of(*number).is_some()).collect();
+        assert_eq!(known, [3, 4, 6]);
     }
 
     #[test]

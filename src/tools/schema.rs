@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 
 use crate::python::type_name;
 use crate::tools::schema::check::{Checker, DEPTH_MAX, resolve};
+use crate::tools::texts::short;
 
 /// The reason why arguments do not suit a tool. The text names the path, the expected and the actual type or
 /// value, and is written for the model that has to correct them.
@@ -32,13 +33,13 @@ const ROOT: &str = "tool args";
 /// # Errors
 /// `ArgsError` with Protolink's words for the first error.
 pub fn check_args(schema: Option<&Value>, args: &Value) -> Result<Value, ArgsError> {
-    check_args_but(schema, args, |_| false)
+    check_args_but(schema, args, |_| false).map_err(|error| ArgsError(short(&error.0)))
 }
 
 /// Returns the arguments as [`check_args`] does, without a check of those that are left out by name.
 ///
 /// # Errors
-/// `ArgsError`, as of [`check_args`].
+/// `ArgsError`, as of [`check_args`], but not cut: a secret value in it can still be masked as a whole.
 pub(crate) fn check_args_but(
     schema: Option<&Value>,
     args: &Value,
@@ -79,7 +80,9 @@ fn object_of(args: &Value) -> Result<Value, ArgsError> {
 
 /// Returns the JSON Schema (draft 2020-12) of a Rust type.
 pub(crate) fn schema_of<A: JsonSchema>() -> Value {
-    let mut schema = Value::of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>());
+    let schema = Value::of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>());
+    // A schema that nests deeper than any arguments may allows none.
+    let mut schema = schema.unwrap_or(Value::Bool(false));
     required_first(&mut schema);
     if let Some(fields) = schema.as_object_mut() {
         // The dialect's URL is useless to a model and costs tokens in every prompt.

@@ -10,7 +10,7 @@ use proto_events::id::{Digest, Mint, Position};
 use proto_events::json;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
-use proto_events::task::TaskCommand;
+use proto_events::task::{TaskCommand, TaskRejection};
 use serde::Deserialize;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{ToolContext, ToolPolicy};
@@ -215,8 +215,12 @@ async fn one_task(system: &System, id: &str, dice: &mut Dice) -> Result<(), Erro
     if fate < 3 {
         let mut mint = taskreel_log::ports::Ports::default();
         let note = Message::user(&mint.uuid(), &mut mint);
-        let noted = task.command(TaskCommand::AppendMessage(note)).await?;
-        tell(&format!("ack {} {}", task.stream(), noted.version()));
+        match task.command(TaskCommand::AppendMessage(note)).await {
+            Ok(noted) => tell(&format!("ack {} {}", task.stream(), noted.version())),
+            // It came while the last part was being carried out.
+            Err(Error::Task(TaskRejection::NoInferenceFollows(_))) => {}
+            Err(error) => return Err(error),
+        }
     }
     let end = task.finished().await?;
     tell(&format!("end {} {} {}", task.stream(), end.version(), end.state()));

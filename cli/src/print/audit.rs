@@ -8,6 +8,7 @@ use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::audit::{Finding, Mismatch, Replayed, Scope, Verified};
 
 use crate::print::answer::Answer;
+use crate::print::newer::name_left_out;
 use crate::print::problem::Problem;
 use crate::print::progress::{Bar, Speed};
 use crate::print::screen::{Screen, count, note};
@@ -37,21 +38,19 @@ fn print_replayed(report: &Replayed, screen: &mut Screen) -> Result<Answer, Prob
             ("tasks", number(report.tasks)),
             ("sessions", number(report.sessions)),
             ("tools", number(report.tools)),
+            ("others", number(report.others)),
             ("mismatches", number(mismatches)),
             ("first", report.mismatch.as_ref().map_or_else(JsonText::null, mismatch_json)),
         ]))?;
     } else {
         screen.line(&format!(
-            "{}, {}, {}{}, {}",
+            "{}, {}, {}{}{}, {}",
             count(report.events, "event", "events"),
             count(report.tasks, "task", "tasks"),
             count(report.sessions, "session", "sessions"),
-            // Few agents have tools with state.
-            if report.tools == 0 {
-                String::new()
-            } else {
-                format!(", {}", count(report.tools, "tool", "tools"))
-            },
+            // Few agents have tools with state, and a single task has no other streams.
+            unless_none(report.tools, "tool", "tools"),
+            unless_none(report.others, "stream of a system or an agent", "streams of systems and agents"),
             count(mismatches, "mismatch", "mismatches")
         ))?;
         if let Some(mismatch) = &report.mismatch {
@@ -61,7 +60,12 @@ fn print_replayed(report: &Replayed, screen: &mut Screen) -> Result<Answer, Prob
         }
     }
     screen.flush()?;
-    Ok(if mismatches == 0 { Answer::Yes } else { Answer::No })
+    let read = name_left_out(&report.newer, "not replayed");
+    Ok(if mismatches == 0 { read } else { Answer::No })
+}
+
+fn unless_none(number: u64, one: &str, many: &str) -> String {
+    if number == 0 { String::new() } else { format!(", {}", count(number, one, many)) }
 }
 
 fn mismatch_json(mismatch: &Mismatch) -> JsonText {
@@ -126,6 +130,12 @@ fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), 
         count(found.streams, "stream", "streams"),
         count(found.faults(), "fault", "faults")
     ))?;
+    if let Some(root) = found.root {
+        screen.line(&format!("Merkle root {root} up to position {}", found.end))?;
+    }
+    if let Some(covered) = found.covered {
+        screen.line(&format!("the given root covers the log up to position {covered}"))?;
+    }
     for what in &found.unchecked {
         screen.line(&format!("not checked: {what}"))?;
     }
@@ -151,6 +161,9 @@ fn report_json(found: &Verified, speed: &Speed) -> JsonText {
         ("records", number(found.records)),
         ("streams", number(found.streams)),
         ("faults", number(found.faults())),
+        ("root", text_or_null(found.root.map(|root| root.to_string()).as_deref())),
+        ("end", number(found.end.0)),
+        ("covered", found.covered.map_or_else(JsonText::null, |covered| number(covered.0))),
         ("bytes", number(found.bytes)),
         ("seconds", JsonText::of_model(&speed.seconds)),
         ("mb_per_s", JsonText::of_model(&speed.mb_per_s())),

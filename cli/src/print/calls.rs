@@ -4,9 +4,10 @@ use proto_events::id::StreamId;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
 use taskreel_log::ports::{Clock as _, SystemClock};
-use taskreel_log::views::{CallRow, unsettled};
+use taskreel_log::views::{CallRow, Readable, unsettled};
 
 use crate::print::answer::Answer;
+use crate::print::newer::name_left_out;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, count, note};
 use crate::print::time;
@@ -22,7 +23,8 @@ pub(crate) fn calls(
     typed: &dyn Fn(&str) -> String,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let rows = unsettled(reader, only, SystemClock.now())?;
+    let Readable { rows, newer, .. } = unsettled(reader, only, SystemClock.now())?;
+    let read = name_left_out(&newer, "not shown");
     for row in &rows {
         if screen.json {
             screen.json_line(&row.to_json())?;
@@ -40,7 +42,7 @@ pub(crate) fn calls(
             }
         });
     }
-    Ok(Answer::Yes)
+    Ok(read)
 }
 
 fn block(row: &CallRow, typed: &dyn Fn(&str) -> String, screen: &mut Screen) -> Result<(), Problem> {

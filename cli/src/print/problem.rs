@@ -88,7 +88,7 @@ impl Problem {
             ),
             ExportError::NotAnExport { .. } => (EXIT_LOG, "`taskreel export > FILE` writes one"),
             ExportError::OtherFormat { .. } => (EXIT_LOG, "use the release of taskreel that wrote it"),
-            ExportError::Damaged(_) | ExportError::Cut { .. } => {
+            ExportError::Damaged(_) | ExportError::Cut { .. } | ExportError::OtherRoot { .. } => {
                 (EXIT_LOG, "`taskreel verify --file FILE` lists all faults; export the log again")
             }
             _ => (EXIT_LOG, "check that the file can be read, then run the same command again"),
@@ -205,7 +205,11 @@ impl Problem {
     pub(crate) fn system(error: &Error, id: Option<&str>) -> Self {
         let about = id.map_or_else(String::new, |id| format!(" for task `{id}`"));
         let failed = |hint: &str| Self::new(EXIT_NO, format!("no answer{about}"), error.to_string(), hint);
-        match error {
+        let cause = match error {
+            Error::InDoubt { source, .. } => source,
+            other => other,
+        };
+        match cause {
             Error::Task(rejection) => Self::rejected(id.unwrap_or("(unnamed)"), rejection),
             Error::Read(error) => Self::from(error.clone()),
             Error::Append(AppendError::TooLarge { limit, bytes })

@@ -2,9 +2,10 @@
 
 use comfy_table::{Cell, CellAlignment};
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{StatsGroup, stats as sums};
+use taskreel_log::views::{Readable, StatsGroup, StatsRow, stats as sums};
 
 use crate::print::answer::Answer;
+use crate::print::newer::name_left_out;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
 
@@ -13,18 +14,27 @@ use crate::print::screen::{Screen, note};
 /// # Errors
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
 pub(crate) fn stats(reader: &dyn EventReader, screen: &mut Screen) -> Result<Answer, Problem> {
-    let rows = sums(reader)?;
+    let Readable { rows, newer, .. } = sums(reader)?;
+    let read = name_left_out(&newer, "not counted from this event on");
     if screen.json {
         for row in &rows {
             screen.json_line(&row.to_json())?;
         }
         screen.flush()?;
-        return Ok(Answer::Yes);
+        return Ok(read);
     }
     if rows.is_empty() {
         note("no calls");
-        return Ok(Answer::Yes);
+        return Ok(read);
     }
+    table(&rows, screen)?;
+    note(
+        "times in milliseconds: from the dispatch of the last attempt to its outcome, by the times of the log's records",
+    );
+    Ok(read)
+}
+
+fn table(rows: &[StatsRow], screen: &mut Screen) -> Result<(), Problem> {
     let heads = [
         "group",
         "name",
@@ -40,7 +50,7 @@ pub(crate) fn stats(reader: &dyn EventReader, screen: &mut Screen) -> Result<Ans
         "cost",
     ];
     let mut table = screen.table(&heads);
-    for row in &rows {
+    for row in rows {
         let name = match (row.group, &row.name) {
             (StatsGroup::All, _) => String::new(),
             (_, Some(name)) => screen.plain(name),
@@ -65,11 +75,7 @@ pub(crate) fn stats(reader: &dyn EventReader, screen: &mut Screen) -> Result<Ans
         table.add_row(cells);
     }
     screen.print(&table)?;
-    screen.flush()?;
-    note(
-        "times in milliseconds: from the dispatch of the last attempt to its outcome, by the times of the log's records",
-    );
-    Ok(Answer::Yes)
+    screen.flush()
 }
 
 /// Formats microseconds as milliseconds with three decimal digits.

@@ -1,18 +1,21 @@
 //! The log as NDJSON: one line for each record, in order of position, with its events in words and the stored
 //! bytes, so that a reader of the file can check every hash without this program.
 
+use std::ops::ControlFlow;
+
 use proto_events::codec::record::{Body, StoredEvent};
 use proto_events::codec::{AnyEvent, kind};
 use proto_events::id::{LogId, Position};
 use proto_events::json::JsonText;
 
 use crate::api::error::ReadError;
-use crate::api::reader::EventReader;
+use crate::api::reader::{EventReader, for_each_page};
 use crate::api::record::StoredRecord;
+use crate::api::scan::Compare;
 use crate::audit::json::{event_json, number, object, one_line, text};
+use crate::engine::head::Head;
 use crate::jsonl::line::{ExportHeader, hex};
 use crate::jsonl::schema::DETACHED;
-use crate::read::for_each::for_each_record;
 
 /// The amount exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -25,7 +28,8 @@ pub struct Exported {
 }
 
 /// Passes the whole log to `write`, line by line, without line ends. `id` and `durability` are the log's own,
-/// as its header names them.
+/// as its header names them. The log is read twice, since the first line has the Merkle root; what is appended
+/// meanwhile is left out.
 ///
 /// # Errors
 /// The error of `write`, or a converted [`ReadError`] at the first record that cannot be read.
@@ -35,20 +39,40 @@ pub fn export<E: From<ReadError>>(
     durability: &str,
     mut write: impl FnMut(&str) -> Result<(), E>,
 ) -> Result<Exported, E> {
-    write(&header_line(id, durability, reader.head()?))?;
+    let head = end_of(reader)?;
+    let [first, last] = outer_lines(id, durability, &head);
+    write(&first)?;
     let mut done = Exported::default();
-    for_each_record(reader, Position(1), |stored| {
-        write(&record_line(stored))?;
-        done.records += 1;
-        done.events += stored.record.events.len() as u64;
-        Ok::<(), E>(())
+    for_each_page(reader, Position(1), |page| {
+        for stored in page {
+            if stored.position > head.position {
+                return Ok(ControlFlow::Break(()));
+            }
+            write(&record_line(&stored))?;
+            done.records += 1;
+            done.events += stored.record.events.len() as u64;
+        }
+        Ok::<_, E>(ControlFlow::Continue(()))
     })?;
+    write(&last)?;
     Ok(done)
 }
 
-/// Returns the first line of an export.
-pub(crate) fn header_line(id: LogId, durability: &str, head: Position) -> String {
-    ExportHeader::of(id, durability, head).to_line()
+/// Returns the end of the log as it is now, and the tree over its records.
+fn end_of(reader: &dyn EventReader) -> Result<Head, ReadError> {
+    let mut head = Head::default();
+    reader.scan(Position(1), Compare::Checksums, &mut |scanned| {
+        head.frontier.push(scanned.hash);
+        head.position = scanned.last_position();
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(head)
+}
+
+/// Returns the first and the last line of an export.
+pub(crate) fn outer_lines(id: LogId, durability: &str, head: &Head) -> [String; 2] {
+    let header = ExportHeader::of(id, durability, head);
+    [header.to_line(), header.end().to_line()]
 }
 
 /// Returns the line of a record.

@@ -50,7 +50,6 @@ pub fn import<R: BufRead, E>(
     mut lines: ExportLines<R>,
     mut take: impl FnMut(Vec<EncodedRecord>) -> Result<(), E>,
 ) -> Result<Imported, ImportError<E>> {
-    let head = lines.header().head;
     if let Some(what) = header_contradiction(lines.header()) {
         let (stream, version, position) = (None, None, None);
         return Err(ExportError::Damaged(DamagedLine { line: 1, stream, version, position, what }).into());
@@ -73,7 +72,7 @@ pub fn import<R: BufRead, E>(
             take(whole).map_err(|error| ImportError::Refused { line: number, error })?;
         }
     }
-    sequence.finish(head)?;
+    sequence.finish(lines.header(), lines.end())?;
     let found = auditor.found();
     Ok(Imported { records: found.records, events: found.events, faults: found.faults() })
 }

@@ -1,9 +1,12 @@
 //! Events as complete JSON, as `export` writes them and readers show them. Free-form values keep their own
 //! text.
 
+mod prompt;
+mod values;
+
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, Price, PromptRef,
-    TokenUsage, Verdict, VerdictBy,
+    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, Price, TokenUsage,
+    Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
@@ -15,44 +18,8 @@ use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::{ToolEntry, ToolStore, ToolStoreEvent};
 use proto_events::turn::TurnMessage;
 
-/// Returns an object with these fields, in this order.
-pub fn object<const N: usize>(fields: [(&str, JsonText); N]) -> JsonText {
-    let fields = fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect::<JsonObject>();
-    // Depth is not limited: whatever the log holds must be printable.
-    JsonText::of_model(&fields)
-}
-
-/// Returns a JSON string.
-pub fn text(value: &str) -> JsonText {
-    JsonText::string(value)
-}
-
-/// Returns a whole number.
-pub fn number(value: impl Into<u64>) -> JsonText {
-    JsonText::from(Value::from(value.into()))
-}
-
-/// Returns a JSON string, or null.
-pub fn text_or_null(value: Option<&str>) -> JsonText {
-    value.map_or_else(JsonText::null, text)
-}
-
-/// Returns the text of a JSON value on one line, without line breaks and blanks between tokens; tokens are
-/// unchanged.
-pub fn one_line(json: &JsonText) -> String {
-    let (mut in_string, mut escaped) = (false, false);
-    let keep = |letter: &char| {
-        let keep = in_string || !letter.is_ascii_whitespace();
-        match letter {
-            _ if escaped => escaped = false,
-            '\\' if in_string => escaped = true,
-            '"' => in_string = !in_string,
-            _ => {}
-        }
-        keep
-    };
-    json.as_str().chars().filter(keep).collect()
-}
+use crate::audit::json::prompt::prompt;
+pub use crate::audit::json::values::{number, object, one_line, text, text_or_null};
 
 /// Returns the fields of an event, without its kind.
 pub fn event_json(event: &AnyEvent) -> JsonText {
@@ -343,18 +310,6 @@ fn origin(origin: &CallOrigin) -> JsonText {
         ("step", number(origin.step)),
         ("infer_call", text_or_null(origin.infer_call.as_deref())),
         ("part_call_id", text_or_null(origin.part_call_id.as_deref())),
-    ])
-}
-
-fn prompt(prompt: &PromptRef) -> JsonText {
-    object([
-        ("session", text_or_null(prompt.session.as_deref())),
-        ("read_to", number(prompt.read_through.0)),
-        ("messages", number(prompt.messages)),
-        ("tokens", prompt.tokens.map_or_else(JsonText::null, number)),
-        ("digest", text(&prompt.digest.to_string())),
-        ("renderer", number(prompt.renderer)),
-        ("tools", text(&prompt.tools.to_string())),
     ])
 }
 

@@ -21,7 +21,7 @@ use crate::api::scan::Compare;
 use crate::audit::difference::{Difference, first_difference};
 use crate::audit::json::{definition_json, system_json, tool_store_json};
 use crate::limits::REPLAY_PASS_BYTES;
-use crate::read::fold::fold_stream;
+use crate::read::fold::{decode_event, fold_stream};
 use crate::read::for_each::for_each_record;
 
 /// The amount replayed, and the first difference if there is one.
@@ -40,6 +40,8 @@ pub struct Replayed {
     pub others: u64,
     /// The first difference.
     pub mismatch: Option<Mismatch>,
+    /// The error of each stream that is left out because a newer release wrote an event of it: [`ReadError::Newer`].
+    pub newer: Vec<ReadError>,
 }
 
 /// A stream whose rebuilt state differs from the live one.
@@ -69,9 +71,10 @@ enum Rebuilt {
 struct Building {
     state: Rebuilt,
     version: Version,
+    events: u64,
 }
 
-/// Replays the whole log.
+/// Replays the whole log. Streams that a newer release wrote are left out and named.
 ///
 /// # Errors
 /// [`ReadError`] if an event cannot be read.
@@ -89,7 +92,10 @@ pub fn replay_stream(reader: &dyn EventReader, stream: &StreamId) -> Result<Repl
 
 fn replay(reader: &dyn EventReader, only: Option<&StreamId>) -> Result<Replayed, ReadError> {
     match only {
-        Some(only) => replay_streams(reader, &HashSet::from([only.clone()])),
+        Some(only) => {
+            let mut report = replay_streams(reader, &HashSet::from([only.clone()]))?;
+            report.newer.pop().map_or(Ok(report), Err)
+        }
         None => replay_in_passes(reader, REPLAY_PASS_BYTES),
     }
 }
@@ -105,6 +111,7 @@ fn replay_in_passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Replaye
         report.tools += more.tools;
         report.others += more.others;
         report.mismatch = more.mismatch;
+        report.newer.extend(more.newer);
         if report.mismatch.is_some() {
             break;
         }
@@ -143,13 +150,24 @@ fn passes(reader: &dyn EventReader, pass_bytes: u64) -> Result<Vec<HashSet<Strea
 fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Result<Replayed, ReadError> {
     let mut built: BTreeMap<StreamId, Building> = BTreeMap::new();
     let mut report = Replayed::default();
+    let mut left_out = HashSet::new();
     for_each_record(reader, Position(1), |stored| {
-        if streams.contains(&stored.record.stream) {
-            report.events += take(&mut built, stored)?;
+        let stream = &stored.record.stream;
+        if !streams.contains(stream) || left_out.contains(stream) {
+            return Ok(());
         }
-        Ok::<(), ReadError>(())
+        match take(&mut built, stored) {
+            Err(error @ ReadError::Newer { .. }) => {
+                report.newer.push(error);
+                built.remove(stream);
+                left_out.insert(stream.clone());
+                Ok(())
+            }
+            other => other,
+        }
     })?;
     for (stream, building) in built {
+        report.events += building.events;
         match building.state {
             Rebuilt::Task(_) => report.tasks += 1,
             Rebuilt::Session(_) => report.sessions += 1,
@@ -164,8 +182,8 @@ fn replay_streams(reader: &dyn EventReader, streams: &HashSet<StreamId>) -> Resu
     Ok(report)
 }
 
-/// Folds a record's events into the state of its stream and returns their number.
-fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Result<u64, ReadError> {
+/// Folds a record's events into the state of its stream.
+fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Result<(), ReadError> {
     let record = &stored.record;
     let category = record.stream.category();
     let building = built.entry(record.stream.clone()).or_insert_with(|| Building {
@@ -177,30 +195,28 @@ fn take(built: &mut BTreeMap<StreamId, Building>, stored: &StoredRecord) -> Resu
             Some(Category::Task) | None => Rebuilt::Task(Box::default()),
         },
         version: Version(0),
+        events: 0,
     });
-    let mut events = 0;
-    for (event, version) in record.events.iter().zip(record.first_version.0..) {
-        let wrong = |what: String| ReadError::Corrupt {
-            what,
-            stream: Some(record.stream.clone()),
-            version: Some(Version(version)),
-            position: Some(stored.position),
-        };
-        let body = event.body().ok_or_else(|| wrong("its body is missing from the log".to_owned()))?;
-        let decoded = AnyEvent::decode(category, event.kind, event.schema, body)
-            .map_err(|error| wrong(error.to_string()).newer_if(error.is_newer()))?;
-        match (&mut building.state, &decoded) {
+    for (_, version) in record.events.iter().zip(record.first_version.0..) {
+        match (&mut building.state, &decode_event(stored, Version(version))?) {
             (Rebuilt::Task(task), AnyEvent::Task(event)) => task.evolve(event, &record.metadata),
             (Rebuilt::Session(session), AnyEvent::Session(event)) => session.evolve(event, &record.metadata),
             (Rebuilt::Tool(store), AnyEvent::Tool(event)) => store.evolve(event, &record.metadata),
             (Rebuilt::System(system), AnyEvent::System(event)) => system.evolve(event, &record.metadata),
             (Rebuilt::Agent(agent), AnyEvent::Agent(event)) => agent.evolve(event, &record.metadata),
-            _ => return Err(wrong("the event is not one of this stream's category".to_owned())),
+            _ => {
+                return Err(ReadError::Corrupt {
+                    what: "the event is not one of this stream's category".to_owned(),
+                    stream: Some(record.stream.clone()),
+                    version: Some(Version(version)),
+                    position: Some(stored.position),
+                });
+            }
         }
         building.version = Version(version);
-        events += 1;
+        building.events += 1;
     }
-    Ok(events)
+    Ok(())
 }
 
 fn compare(

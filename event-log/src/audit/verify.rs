@@ -3,8 +3,8 @@
 //!
 //! [`verifier`] makes the pass. [`stream`] checks a stream's chain and hands its events to the rules of its
 //! category: [`task`] (with [`calls`], [`approvals`] and [`commands`]), [`session`], [`tool`] and [`definitions`].
-//! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another, [`head`] and
-//! [`ends`] the whole log; [`finding`] and [`report`] are the result.
+//! [`writer`] checks what a record says of its writer, [`links`] what streams say of one another (with [`prompt_links`]
+//! and [`prompts`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
 
 pub(crate) mod approvals;
 pub(crate) mod call_words;
@@ -15,7 +15,10 @@ pub(crate) mod ends;
 pub(crate) mod finding;
 pub(crate) mod head;
 pub(crate) mod links;
+pub(crate) mod prompt_links;
+pub(crate) mod prompts;
 pub(crate) mod report;
+pub(crate) mod root;
 pub(crate) mod session;
 pub(crate) mod stream;
 pub(crate) mod task;

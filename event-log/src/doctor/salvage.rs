@@ -8,7 +8,7 @@ use proto_events::id::Position;
 
 use crate::api::error::OpenError;
 use crate::api::record::StoredRecord;
-use crate::audit::export::{header_line, record_line};
+use crate::audit::export::{outer_lines, record_line};
 use crate::engine::head::Head;
 use crate::sled::dir::log_header;
 use crate::sled::remains::SledRemains;
@@ -80,13 +80,18 @@ pub fn salvage(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<SalvageRe
     let header = log_header(dir)?;
     let remains = SledRemains::search(dir)?;
     let failed = |source| SalvageError::Write { path: out.to_owned(), source };
-    let mut end = Position(0);
-    remains.survey(&mut |read| end = read.map_or(end, |stored| stored.last_position()));
+    let mut head = Head::default();
+    remains.survey(&mut |read| {
+        let Ok(stored) = read else { return };
+        head.position = stored.last_position();
+        head.frontier.push(stored.hash);
+    });
     // A HEAD that cannot be read names no end.
     let proven = Head::read(dir).ok().flatten().map_or(Position(0), |head| head.position);
-    let head = end.max(proven);
+    head.position = head.position.max(proven);
+    let [first, last] = outer_lines(header.id, header.durability.name(), &head);
     let mut file = BufWriter::new(File::create_new(out).map_err(failed)?);
-    writeln!(file, "{}", header_line(header.id, header.durability.name(), head)).map_err(failed)?;
+    writeln!(file, "{first}").map_err(failed)?;
     let mut report = SalvageReport { unreadable_bytes: remains.unreadable(), ..SalvageReport::default() };
     let (mut next, mut written) = (1, Ok(()));
     remains.survey(&mut |read| {
@@ -99,8 +104,12 @@ pub fn salvage(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<SalvageRe
             written = writeln!(file, "{}", record_line(&stored));
         }
     });
-    report.miss(next, head.0 + 1);
-    written.and_then(|()| file.flush()).and_then(|()| file.get_ref().sync_all()).map_err(failed)?;
+    report.miss(next, head.position.0 + 1);
+    written
+        .and_then(|()| writeln!(file, "{last}"))
+        .and_then(|()| file.flush())
+        .and_then(|()| file.get_ref().sync_all())
+        .map_err(failed)?;
     Ok(report)
 }
 

@@ -28,9 +28,10 @@ use crate::engine::slot::BlockRecord;
 /// Largest sorted block, in bytes: like a value of the log it must stay inline in its leaf.
 const BLOCK_BYTES_MAX: usize = 56 * 1024;
 
-/// Size from which a sorted block is ended with its group, in bytes, so that most are nearly full, and none
-/// is cut in a group.
-const BLOCK_BYTES_FULL: usize = 40 * 1024;
+/// Size from which a sorted block is ended with its group, in bytes. A full group of appends of one record each adds
+/// less than the difference to the largest block (1,024 × 21 bytes), so that each of its blocks ends with a group and
+/// the watermark follows; a group of more or of longer names may cut a block, and the watermark waits for the next.
+const BLOCK_BYTES_FULL: usize = 32 * 1024;
 
 pub(crate) const CRC_BYTES: usize = 4;
 

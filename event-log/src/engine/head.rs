@@ -109,7 +109,7 @@ impl Head {
         let position = Position(lines.next()?.strip_prefix("position ")?.parse().ok()?);
         let size: u64 = lines.next()?.strip_prefix("records ")?.parse().ok()?;
         let nodes: Vec<Digest> =
-            lines.map(|line| line.strip_prefix("node ").and_then(digest)).collect::<Option<_>>()?;
+            lines.map(|line| line.strip_prefix("node ").and_then(Digest::parse)).collect::<Option<_>>()?;
         let whole = nodes.len() == usize::try_from(size.count_ones()).ok()?;
         whole.then_some(Self { position, frontier: Frontier { size, nodes } })
     }
@@ -118,17 +118,6 @@ impl Head {
 /// Returns the last line of a text with this checksum.
 pub(crate) fn checksum_line(crc: u32) -> String {
     format!("checksum {crc:08x}\n")
-}
-
-fn digest(hex: &str) -> Option<Digest> {
-    let mut bytes = [0; 32];
-    if hex.len() != 64 || !hex.is_ascii() {
-        return None;
-    }
-    for (byte, at) in bytes.iter_mut().zip((0..64).step_by(2)) {
-        *byte = u8::from_str_radix(hex.get(at..at + 2)?, 16).ok()?;
-    }
-    Some(Digest(bytes))
 }
 
 #[cfg(test)]

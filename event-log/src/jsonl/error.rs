@@ -6,6 +6,7 @@ use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
 use crate::api::record::StoredRecord;
+use crate::jsonl::end::ExportEnd;
 use crate::jsonl::schema::SCHEMA;
 
 /// The reasons why a file is not accepted as an exported log.
@@ -29,15 +30,28 @@ pub enum ExportError {
     Damaged(DamagedLine),
     /// Lines are missing at the end.
     #[error(
-        "it ends at line {line} with position {ends}, but its first line says that the log ends at position {head}: the end is missing; export the log again, or use a complete copy"
+        "lines are missing at its end: its last record is in line {line} and ends at position {ends}, but the log ends at position {head}, and a line with the Merkle root follows; export the log again, or use a complete copy"
     )]
     Cut {
-        /// The number of the last line.
+        /// The number of the last record's line.
         line: u64,
         /// The last position in the last line.
         ends: Position,
         /// The last position of the log.
         head: Position,
+    },
+    /// The Merkle root of the records is not the one that the first or the last line names.
+    #[error(
+        "its {place} line says {} records up to position {} with the Merkle root {}, but it has {} up to {} with {}; export the log again, or use an undamaged copy",
+        .said.records, .said.head, .said.root, .computed.records, .computed.head, .computed.root
+    )]
+    OtherRoot {
+        /// The line: `first` or `last`.
+        place: &'static str,
+        /// The contents of the line.
+        said: ExportEnd,
+        /// The line that the records lead to.
+        computed: ExportEnd,
     },
     /// The operating system reported an error.
     #[error("it could not be read: {why}")]

@@ -3,13 +3,15 @@
 use std::borrow::Cow;
 
 use proto_events::codec::record::{EncodedRecord, FORMAT};
-use proto_events::id::{LogId, Position, StreamId, Version};
-use proto_events::json::{JsonObject, JsonText, JsonValue};
+use proto_events::id::{Digest, LogId, Position, StreamId, Version};
+use proto_events::json::{JsonError, JsonObject, JsonText, JsonValue};
 use proto_events::model::TaskState;
 use serde::Deserialize;
 
 use crate::api::durability::Durability;
 use crate::api::record::StoredRecord;
+use crate::engine::head::Head;
+use crate::jsonl::end::ExportEnd;
 use crate::jsonl::error::{DamagedLine, ExportError};
 use crate::jsonl::schema::SCHEMA;
 
@@ -23,24 +25,47 @@ pub struct ExportHeader {
     pub durability: String,
     /// Position of the log's last event.
     pub head: Position,
+    /// The number of records in the file.
+    pub records: u64,
+    /// The root of the Merkle tree over these records.
+    pub root: Digest,
     /// Whether the line is what an export of such a log begins with, character by character.
     pub is_exact: bool,
 }
 
 #[derive(Deserialize)]
 struct WireHeader {
-    schema: String,
-    format: u64,
     #[serde(rename = "log")]
     id: String,
     durability: String,
     head: u64,
+    records: u64,
+    root: String,
+}
+
+/// The fields that every format has.
+#[derive(Deserialize)]
+struct WireFormat {
+    schema: String,
+    format: u64,
 }
 
 impl ExportHeader {
     /// Describes a log.
-    pub(crate) fn of(id: LogId, durability: &str, head: Position) -> Self {
-        Self { id, durability: durability.to_owned(), head, is_exact: true }
+    pub(crate) fn of(id: LogId, durability: &str, head: &Head) -> Self {
+        Self {
+            id,
+            durability: durability.to_owned(),
+            head: head.position,
+            records: head.frontier.size(),
+            root: head.frontier.root(),
+            is_exact: true,
+        }
+    }
+
+    /// Returns the last line of the export that begins with this line.
+    pub(crate) fn end(&self) -> ExportEnd {
+        ExportEnd { head: self.head, records: self.records, root: self.root }
     }
 
     /// Returns the first line of the log's export.
@@ -52,6 +77,8 @@ impl ExportHeader {
             ("log", JsonText::string(&self.id.to_string())),
             ("durability", JsonText::string(&self.durability)),
             ("head", JsonText::from(JsonValue::from(self.head.0))),
+            ("records", JsonText::from(JsonValue::from(self.records))),
+            ("root", JsonText::string(&self.root.to_string())),
             // For readers of the file.
             ("states", JsonText::of_model(&states)),
         ];
@@ -71,15 +98,25 @@ impl ExportHeader {
             }
             return Err(not_an_export("its first line does not name the format of an export"));
         }
-        let header: WireHeader =
-            read.read().map_err(|error| not_an_export(&format!("its first line: {error}")))?;
-        if header.format != u64::from(FORMAT) {
-            let found = format!("{} of format {}", header.schema, header.format);
+        let wrong = |error: JsonError| not_an_export(&format!("its first line: {error}"));
+        let WireFormat { schema, format } = read.read().map_err(wrong)?;
+        if format != u64::from(FORMAT) {
+            let found = format!("{schema} of format {format}");
             return Err(ExportError::OtherFormat { found });
         }
+        let header: WireHeader = read.read().map_err(wrong)?;
         let id = LogId::parse(&header.id);
         let id = id.ok_or_else(|| not_an_export("its first line: `log` is not the id of a log"))?;
-        let mut parsed = Self::of(id, &header.durability, Position(header.head));
+        let root = Digest::parse(&header.root);
+        let root = root.ok_or_else(|| not_an_export("its first line: `root` is not a digest"))?;
+        let mut parsed = Self {
+            id,
+            durability: header.durability,
+            head: Position(header.head),
+            records: header.records,
+            root,
+            is_exact: false,
+        };
         let known = Durability::of_name(&parsed.durability).is_some();
         parsed.is_exact = known && parsed.to_line().as_bytes() == line;
         Ok(parsed)

@@ -1,12 +1,16 @@
 //! The conditions between consecutive lines: positions and versions have no gap, each record names the one
-//! before it in its stream, appends are whole. A store checks the same when it is opened.
+//! before it in its stream, appends are whole. A store checks the same when it is opened. The Merkle root over all
+//! of them must be the one that the first and the last line name.
 
 use std::collections::HashMap;
 
 use proto_events::id::{Digest, Position, StreamId, Version};
 
 use crate::api::record::StoredRecord;
+use crate::engine::head::Frontier;
+use crate::jsonl::end::ExportEnd;
 use crate::jsonl::error::ExportError;
+use crate::jsonl::line::ExportHeader;
 
 /// A check over the records of a log, in order.
 #[derive(Debug, Default)]
@@ -14,7 +18,7 @@ pub struct Sequence {
     ends: HashMap<StreamId, (Version, Digest)>,
     last: Position,
     epoch: u64,
-    lines: u64,
+    frontier: Frontier,
     /// Set id, next part and number of parts of an append that is not whole yet.
     open: Option<([u8; 16], u16, u16)>,
 }
@@ -47,7 +51,7 @@ impl Sequence {
         self.ends.insert(record.stream.clone(), (record.last_version(), stored.hash));
         self.last = stored.last_position();
         self.epoch = record.epoch;
-        self.lines += 1;
+        self.frontier.push(stored.hash);
         Ok(())
     }
 
@@ -61,14 +65,20 @@ impl Sequence {
         self.epoch
     }
 
-    /// Ends the check: all lines were taken, and the log must end where its export says.
+    /// Ends the check: all lines were taken, and the log must be the one that the first and the last line describe.
     ///
     /// # Errors
-    /// [`ExportError::Cut`] if it does not.
-    pub fn finish(&self, head: Position) -> Result<(), ExportError> {
-        if self.last == head && self.is_whole() {
-            return Ok(());
+    /// [`ExportError::Cut`] if lines are missing at the end, [`ExportError::OtherRoot`] if the records are others.
+    pub fn finish(&self, header: &ExportHeader, end: Option<ExportEnd>) -> Result<(), ExportError> {
+        let records = self.frontier.size();
+        let cut = || ExportError::Cut { line: records + 1, ends: self.last, head: header.head };
+        let end = end.filter(|_| self.last == header.head && self.is_whole()).ok_or_else(cut)?;
+        let computed = ExportEnd { head: self.last, records, root: self.frontier.root() };
+        for (place, said) in [("first", header.end()), ("last", end)] {
+            if said != computed {
+                return Err(ExportError::OtherRoot { place, said, computed });
+            }
         }
-        Err(ExportError::Cut { line: self.lines + 1, ends: self.last, head })
+        Ok(())
     }
 }

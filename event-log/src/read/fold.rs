@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use proto_events::codec::{CodecError, Storable};
+use proto_events::codec::{AnyEvent, CodecError, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{CommandDigest, Committed, Metadata, RecordedEvent};
 use proto_events::id::{Digest, Position, StreamId, Version};
@@ -74,6 +74,20 @@ fn decode_events<E: Storable>(stored: &StoredRecord) -> Result<Vec<(Version, E)>
             Ok((version, decoded.map_err(wrong)?))
         })
         .collect()
+}
+
+/// Decodes the event of a record at this version, whatever the category of its stream.
+///
+/// # Errors
+/// [`ReadError::Newer`] for an event of a newer release, [`ReadError::Corrupt`] for any other that is none.
+pub(crate) fn decode_event(stored: &StoredRecord, version: Version) -> Result<AnyEvent, ReadError> {
+    let record = &stored.record;
+    let number = version.0.checked_sub(record.first_version.0).and_then(|at| usize::try_from(at).ok());
+    let event = number.and_then(|number| record.events.get(number));
+    let event = event.ok_or_else(|| damage(stored, version, "the record has no such event"))?;
+    let body = event.body().ok_or_else(|| damage(stored, version, "its body is missing from the log"))?;
+    AnyEvent::decode(record.stream.category(), event.kind, event.schema, body)
+        .map_err(|error| damage(stored, version, &error.to_string()).newer_if(error.is_newer()))
 }
 
 /// Folds a stream, up to a version if one is given. Checks that versions have no gap and that every record
@@ -149,11 +163,25 @@ where
     /// # Errors
     /// [`ReadError`] if the record does not follow the one before, or an event cannot be read.
     pub fn take_record(&mut self, stored: &StoredRecord, end: Version) -> Result<(), ReadError> {
+        self.take_record_with(stored, end, |_, _| {})
+    }
+
+    /// Folds one record as [`Folded::take_record`], and shows each event with the state before it.
+    ///
+    /// # Errors
+    /// As for [`Folded::take_record`].
+    pub(crate) fn take_record_with(
+        &mut self,
+        stored: &StoredRecord,
+        end: Version,
+        mut show: impl FnMut(&D, &D::Event),
+    ) -> Result<(), ReadError> {
         self.check_link(stored)?;
         for (position, (version, event)) in (stored.position.0..).zip(decode_events::<D::Event>(stored)?) {
             if version > end {
                 return Ok(());
             }
+            show(&self.state, &event);
             self.state.evolve(&event, &stored.record.metadata);
             (self.version, self.position) = (version, Position(position));
         }

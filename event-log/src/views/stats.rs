@@ -2,7 +2,7 @@
 //! in one pass over the log. Figures are exact: every measured duration is kept (8 bytes for each call and
 //! row) until the percentiles are computed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proto_events::call::{CallEvent, CallKind, CallRequested, Costs, Price, TokenUsage};
 use proto_events::codec::AnyEvent;
@@ -14,7 +14,9 @@ use proto_events::task::TaskEvent;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::audit::json::{costs_json, number, object, text, text_or_null};
+use crate::read::fold::decode_event;
 use crate::read::for_each::for_each_record;
+use crate::views::readable::Readable;
 use crate::views::view::{EventRow, event_rows};
 
 /// The calls that a row sums.
@@ -172,19 +174,33 @@ impl std::fmt::Debug for Stats {
     }
 }
 
-/// Returns the sums over a whole log: all calls first, then tools, models, agents, sessions, by name.
+/// Returns the sums over a whole log: all calls first, then tools, models, agents, sessions, by name. What follows in
+/// a stream from an event of a newer release is left out, and the event is named.
 ///
 /// # Errors
-/// [`ReadError`] if a record cannot be read.
-pub fn stats(reader: &dyn EventReader) -> Result<Vec<StatsRow>, ReadError> {
-    let mut stats = Stats::default();
+/// [`ReadError`] if a record or an event cannot be read.
+pub fn stats(reader: &dyn EventReader) -> Result<Readable<StatsRow>, ReadError> {
+    let (mut stats, mut newer) = (Stats::default(), Vec::new());
+    let mut left_out = HashSet::new();
     for_each_record(reader, Position(1), |stored| {
-        for row in event_rows(stored) {
-            stats.take(&row);
+        if left_out.contains(&stored.record.stream) {
+            return Ok::<_, ReadError>(());
         }
-        Ok::<_, ReadError>(())
+        for row in event_rows(stored) {
+            if row.event.is_ok() {
+                stats.take(&row);
+                continue;
+            }
+            match decode_event(stored, row.version) {
+                Err(error @ ReadError::Newer { .. }) => newer.push(error),
+                other => drop(other?),
+            }
+            left_out.insert(row.stream);
+            break;
+        }
+        Ok(())
     })?;
-    Ok(stats.rows())
+    Ok(Readable { rows: stats.rows(), newer })
 }
 
 impl Stats {

@@ -112,16 +112,18 @@ pub(crate) fn requested(call: CallRequested) -> AnyEvent {
     AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(Box::new(call))))
 }
 
-/// The prompt of an inference that was shown a session.
+/// The prompt of an inference that was shown a session. Version and digest, left open here, are filled in when the log
+/// is encoded.
 pub(crate) fn prompt(session: Option<&StreamId>) -> PromptRef {
     PromptRef {
         session: session.map(ToString::to_string),
-        read_through: Version(1),
-        messages: 1,
+        read_through: Version(0),
+        revision: 1,
+        messages: 2,
         tokens: None,
+        selection: None,
         digest: Digest::default(),
         renderer: 1,
-        tools: Digest::default(),
     }
 }
 

@@ -3,12 +3,16 @@
 
 use std::collections::HashMap;
 
+use proto_events::call::{CallEvent, PromptRef};
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{AnyEvent, Payload, Storable};
 use proto_events::envelope::{CommandDigest, Metadata, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
+use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventReader, ReadError, StoredRecord, StreamInfo};
 use taskreel_log::limits::RECORD_BYTES_MAX;
+
+use super::sealing::Sealing;
 
 /// The time of the first record.
 const BEGAN: i64 = 1_795_000_000_000_000;
@@ -110,14 +114,17 @@ impl Log {
     pub(crate) fn seal(&self) -> Sealed {
         let mut sealed = Sealed::default();
         let mut ends: HashMap<StreamId, (u64, Digest)> = HashMap::new();
-        let mut position = 1;
+        let (mut sealing, mut position) = (Sealing::default(), 1);
         for draft in &self.drafts {
             let (version, previous) = ends.get(&draft.stream).copied().unwrap_or_default();
+            let events = sealing.fill(draft, (version + 1, previous));
+            let draft = &Draft { events, ..draft.clone() };
             let encoded = draft.record(version + 1, previous).encode_within(RECORD_BYTES_MAX).unwrap();
             let stored = StoredRecord::new(&encoded, Position(position));
             position += draft.events.len() as u64;
             ends.insert(draft.stream.clone(), (stored.record.last_version().0, stored.hash));
             sealed.labels.push((draft.label, draft.stream.clone(), Version(version + 1)));
+            sealing.note(&stored);
             sealed.records.push(stored);
         }
         sealed
@@ -149,7 +156,7 @@ impl Draft {
     }
 }
 
-fn body(event: &AnyEvent) -> EventBody {
+pub(crate) fn body(event: &AnyEvent) -> EventBody {
     let encoded = match event {
         AnyEvent::Task(event) => event.encode(),
         AnyEvent::Session(event) => event.encode(),
@@ -169,6 +176,20 @@ pub(crate) struct Sealed {
 }
 
 impl Sealed {
+    /// Returns what the intent that begins the record with this label was shown.
+    pub(crate) fn prompt(&self, label: &str) -> PromptRef {
+        let (stream, version) = self.place((label, 0));
+        let found = self
+            .records
+            .iter()
+            .find(|stored| stored.record.stream == stream && stored.record.first_version == version);
+        let event = &found.expect("the record of the label").record.events[0];
+        match TaskEvent::decode(event.kind, event.schema, event.body().unwrap()).unwrap() {
+            TaskEvent::Call(CallEvent::Requested(request)) => request.prompt.expect("an inference"),
+            other => panic!("no intent: {other:?}"),
+        }
+    }
+
     /// Returns the stream and version of an event of the record with this label.
     pub(crate) fn place(&self, (label, at): (&str, u64)) -> (StreamId, Version) {
         let found = self.labels.iter().find(|(known, _, _)| *known == label);

@@ -23,7 +23,7 @@ pub(crate) fn sound() -> Log {
     log.epoch(1);
     let desk = StreamId::of_agent("desk").unwrap();
     let programs = StreamId::of_system(0);
-    let first = revised(1, [1; 5], [Some("a"), Some("b"), Some("c"), Some("d"), Some("e")]);
+    let first = revised(1, [1; 5], [Some("a"), Some("b"), Some("[]"), Some("[]"), Some("{}")]);
     log.append(vec![("revised", &desk, vec![first]), ("started", &programs, vec![started(1, 1)])]);
     conversation(&mut log);
     recovery(&mut log);

@@ -112,7 +112,7 @@ pub(crate) const STREAMS: &[Forgery] = &[
     ("a revision that names none", ("revised again", 0), "its model names revision", |log| *log.event("revised again", 0) = revised(2, [0, 2, 1, 1, 1], [None, Some("B"), None, None, None])),
     ("a revision without its own text", ("revised again", 0), "its system_prompt names revision", |log| *log.event("revised again", 0) = revised(2, [1, 2, 1, 1, 1], [None; 5])),
     ("a revision with a text of another", ("revised again", 0), "its model names revision", |log| *log.event("revised again", 0) = revised(2, [1, 2, 1, 1, 1], [Some("A"), Some("B"), None, None, None])),
-    ("a revision that holds a text again", ("revised again", 0), "its tools is held by revision", |log| *log.event("revised again", 0) = revised(2, [1, 2, 2, 1, 1], [None, Some("B"), Some("c"), None, None])),
+    ("a revision that holds a text again", ("revised again", 0), "its tools is held by revision", |log| *log.event("revised again", 0) = revised(2, [1, 2, 2, 1, 1], [None, Some("B"), Some("[]"), None, None])),
     ("a revision that changes nothing", ("revised again", 0), "changes nothing", |log| *log.event("revised again", 0) = revised(2, [1; 5], [None; 5])),
     ("a revision that names one that only names another", ("third", 0), "its model names revision", |log| {
         log.add_after("revised again", "third", vec![revised(3, [2, 3, 1, 1, 1], [None, Some("x"), None, None, None])]);

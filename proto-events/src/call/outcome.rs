@@ -14,6 +14,9 @@ pub enum FailureClass {
     Rejected,
     /// No further attempt is possible: all are used, or the deadline has passed.
     Exhausted,
+    /// The inference cannot be sent again as it was intended: the definition of its agent has changed since. Another
+    /// intent follows.
+    Superseded,
 }
 
 impl FailureClass {
@@ -24,6 +27,7 @@ impl FailureClass {
             Self::AfterEffect => "after-effect",
             Self::Rejected => "rejected",
             Self::Exhausted => "exhausted",
+            Self::Superseded => "superseded",
         }
     }
 }

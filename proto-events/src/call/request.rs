@@ -1,8 +1,8 @@
 //! The intent of a call: its target and arguments, its recovery mode, and its limits.
 
 use crate::call::price::Price;
+use crate::call::prompt::PromptRef;
 use crate::envelope::Timestamp;
-use crate::id::{Digest, Version};
 use crate::json::JsonText;
 
 /// The kind of work that a call does.
@@ -63,25 +63,6 @@ pub struct CallOrigin {
     pub infer_call: Option<String>,
     /// The id in the `tool_call` part, repeated in its output.
     pub part_call_id: Option<String>,
-}
-
-/// A reference to the messages shown to a model; the messages themselves are not copied (R13).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PromptRef {
-    /// The session stream whose history was read; `None` if the agent keeps no conversation.
-    pub session: Option<String>,
-    /// The version up to which the stream was read.
-    pub read_through: Version,
-    /// The number of messages sent.
-    pub messages: u32,
-    /// The estimated tokens of these messages, where the task's budget limits them.
-    pub tokens: Option<u64>,
-    /// The running digest over the messages sent.
-    pub digest: Digest,
-    /// The version of the code that renders prompts.
-    pub renderer: u16,
-    /// The digest of the tool list that was offered.
-    pub tools: Digest,
 }
 
 /// The intent: authorises exactly one logical call.

@@ -90,10 +90,13 @@ impl CallStatus {
             | (S::Dispatched | S::TimedOut, E::Succeeded { .. })
             | (S::Dispatched, E::Failed { .. } | E::RetryScheduled { .. } | E::TimedOut { .. })
             | (S::Unknown(_), E::Abandoned { .. }) => Self::named_by(event),
-            // No attempt is in flight: the call fails before any effect, or because no further attempt is
-            // possible.
+            // No attempt is in flight: the call fails before any effect, or because no further attempt of this
+            // intent is possible.
             (S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent, E::Failed { failure, .. }) => {
-                let given_up = matches!(failure.class, FailureClass::BeforeEffect | FailureClass::Exhausted);
+                let given_up = matches!(
+                    failure.class,
+                    FailureClass::BeforeEffect | FailureClass::Exhausted | FailureClass::Superseded
+                );
                 Self::named_by(event).filter(|_| given_up)
             }
             (S::Dispatched | S::TimedOut, E::Reconciled { verdict: Verdict::DidNotHappen, .. }) => {

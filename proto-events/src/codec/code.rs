@@ -1,6 +1,7 @@
 //! The byte codes of enums without data. A code is never reused for another value.
 
 use crate::call::outcome::{CancelStage, FailureClass, TimeLimit};
+use crate::call::prompt::CutRule;
 use crate::call::request::{CallKind, Recovery};
 use crate::codec::error::FieldError;
 use crate::envelope::Basis;
@@ -52,7 +53,8 @@ codes! {
     LlmRole { System = 0, User = 1, Assistant = 2, Tool = 3 }
     CallKind { Tool = 0, Infer = 1, Delegate = 2 }
     Recovery { ReadOnly = 0, Idempotent = 1, Reconcile = 2, Manual = 3, Reissue = 4 }
-    FailureClass { BeforeEffect = 0, AfterEffect = 1, Rejected = 2, Exhausted = 3 }
+    FailureClass { BeforeEffect = 0, AfterEffect = 1, Rejected = 2, Exhausted = 3, Superseded = 4 }
+    CutRule { Head = 0 }
     CancelStage { Requested = 0, InFlight = 1 }
     TimeLimit { Attempt = 0, Heartbeat = 1 }
     Basis { Asserted = 0, Authenticated = 1 }
@@ -83,6 +85,7 @@ mod tests {
         round_trips::<CallKind>();
         round_trips::<Recovery>();
         round_trips::<FailureClass>();
+        round_trips::<CutRule>();
         round_trips::<CancelStage>();
         round_trips::<Basis>();
         round_trips::<BudgetLimit>();

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::price::Price;
-use crate::call::request::{CallKind, CallOrigin, CallRequested, PromptRef, Recovery};
+use crate::call::request::{CallKind, CallOrigin, CallRequested, Recovery};
 use crate::codec::code::Coded;
 use crate::codec::error::FieldError;
 use crate::codec::stored_model::json;
+use crate::codec::stored_prompt::PromptV1;
 use crate::codec::upcast::first_version;
 use crate::envelope::Timestamp;
-use crate::id::{Digest, Version};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct RequestedV1 {
@@ -36,17 +36,6 @@ pub(super) struct RequestedV1 {
     part_call_id: Option<String>,
     prompt: Option<PromptV1>,
     price: Option<PriceV1>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct PromptV1 {
-    session: Option<String>,
-    read_through: u64,
-    messages: u32,
-    tokens: Option<u64>,
-    digest: [u8; 32],
-    renderer: u16,
-    tools: [u8; 32],
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,30 +97,9 @@ impl RequestedV1 {
             capabilities: self.capabilities,
             approval: self.approval,
             origin: CallOrigin { run, part, step, infer_call, part_call_id },
-            prompt: self.prompt.map(PromptV1::read),
+            prompt: self.prompt.map(PromptV1::read).transpose()?,
             price: self.price.map(PriceV1::read),
         })
-    }
-}
-
-impl PromptV1 {
-    fn of(prompt: PromptRef) -> Self {
-        let PromptRef { session, read_through, messages, tokens, digest, renderer, tools } = prompt;
-        let (read_through, digest, tools) = (read_through.0, digest.0, tools.0);
-        Self { session, read_through, messages, tokens, digest, renderer, tools }
-    }
-
-    fn read(self) -> PromptRef {
-        let Self { session, read_through, messages, tokens, digest, renderer, tools } = self;
-        PromptRef {
-            session,
-            read_through: Version(read_through),
-            messages,
-            tokens,
-            digest: Digest(digest),
-            renderer,
-            tools: Digest(tools),
-        }
     }
 }
 

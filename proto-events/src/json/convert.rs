@@ -6,10 +6,13 @@ use std::fmt;
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::json::error::JsonError;
 use crate::json::number::JsonNumber;
 use crate::json::parse::parse_valid;
-use crate::json::text::{JsonError, JsonText};
+use crate::json::text::JsonText;
 use crate::json::tree::{JsonMap, JsonValue};
+use crate::json::write::to_raw;
+use crate::limits::JSON_DEPTH_MAX;
 
 impl JsonValue {
     /// Parses a text that must be one JSON value.
@@ -20,10 +23,19 @@ impl JsonValue {
         JsonText::parse(text).map(|text| text.tree())
     }
 
-    /// Converts a value that can be serialised; `null` if it has no JSON form (a map whose keys are not
-    /// strings).
-    pub fn of<T: Serialize + ?Sized>(value: &T) -> Self {
-        serde_json::value::to_raw_value(value).map_or(Self::Null, |raw| parse_valid(raw.get()))
+    /// Converts a value that can be serialised.
+    ///
+    /// # Errors
+    /// [`JsonError`] if it has no JSON form (a map whose keys are not strings) or nests too deep.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
+        to_raw(value, JSON_DEPTH_MAX).map(|raw| parse_valid(raw.get()))
+    }
+
+    /// Converts a piece of a literal of the macro [`json!`](crate::json!), whose own pieces may be trees of any text that
+    /// is stored.
+    #[doc(hidden)]
+    pub fn of_literal<T: Serialize + ?Sized>(value: &T) -> Self {
+        to_raw(value, 4 * JSON_DEPTH_MAX).map_or(Self::Null, |raw| parse_valid(raw.get()))
     }
 
     /// Deserialises the value as `T`.
@@ -115,8 +127,9 @@ impl<T: Into<Self>> FromIterator<T> for JsonValue {
 }
 
 impl From<serde_json::Value> for JsonValue {
+    /// Converts a value that `serde_json` has read. One that was built and nests deeper than a text may becomes `null`.
     fn from(value: serde_json::Value) -> Self {
-        Self::of(&value)
+        Self::of(&value).unwrap_or_default()
     }
 }
 

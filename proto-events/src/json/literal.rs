@@ -52,5 +52,5 @@ macro_rules! json {
         $crate::json!(@members $to $($($rest)*)?);
     };
 
-    ($value:expr) => { $crate::json::JsonValue::of(&$value) };
+    ($value:expr) => { $crate::json::JsonValue::of_literal(&$value) };
 }

@@ -9,27 +9,12 @@ use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::json::error::JsonError;
 use crate::json::finite::holds_no_number;
 use crate::json::parse::parse_valid;
 use crate::json::tree::JsonValue;
+use crate::json::write::{syntax, to_raw};
 use crate::limits::JSON_DEPTH_MAX;
-
-/// The reason why a text is not accepted as JSON.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum JsonError {
-    /// The text does not parse.
-    #[error("{0}")]
-    Syntax(String),
-    /// The JSON nests too deep.
-    #[error("the JSON nests {depth} levels deep; the limit is {JSON_DEPTH_MAX}")]
-    TooDeep {
-        /// The level at which reading stopped.
-        depth: usize,
-    },
-    /// A number is NaN or infinite.
-    #[error("a number is NaN or infinite, which JSON does not have; give a finite number, a text or null")]
-    NotFinite,
-}
 
 /// A JSON value as text. Cheap to clone; parsed only on demand.
 #[derive(Clone)]
@@ -55,8 +40,7 @@ impl JsonText {
 
     fn within(text: &str, depth_max: usize) -> Result<Self, JsonError> {
         check(text, depth_max)?;
-        let raw: Box<RawValue> =
-            serde_json::from_str(text).map_err(|error| JsonError::Syntax(error.to_string()))?;
+        let raw: Box<RawValue> = serde_json::from_str(text).map_err(|error| syntax(&error))?;
         Ok(Self(raw.into()))
     }
 
@@ -66,8 +50,7 @@ impl JsonText {
     /// [`JsonError`] if the value has no JSON form (a map whose keys are not strings, NaN or infinity) or nests
     /// too deep.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, JsonError> {
-        let raw =
-            serde_json::value::to_raw_value(value).map_err(|error| JsonError::Syntax(error.to_string()))?;
+        let raw = to_raw(value, JSON_DEPTH_MAX)?;
         check(raw.get(), JSON_DEPTH_MAX)?;
         // Written as `null`, which few values hold: only those are walked again.
         if raw.get().contains("null") && holds_no_number(value) {
@@ -128,7 +111,7 @@ impl JsonText {
     /// # Errors
     /// [`JsonError::Syntax`] with the expectation that failed.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
-        serde_json::from_str(self.as_str()).map_err(|error| JsonError::Syntax(error.to_string()))
+        serde_json::from_str(self.as_str()).map_err(|error| syntax(&error))
     }
 
     /// Serialises one of our own models, whose free-form pieces were each checked when they were accepted.

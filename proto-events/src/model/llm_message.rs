@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Serialize, Serializer};
 
 use crate::id::Mint;
-use crate::json::{JsonObject, JsonText, JsonValue};
+use crate::json::{JsonObject, JsonText};
 use crate::model::error::ModelError;
 use crate::model::fields::{Fields, expected, string};
 use crate::model::{iso, python};
@@ -127,22 +127,6 @@ impl LlmMessage {
         let role = LlmRole::from_json(fields.required("role")?)?;
         let content = fields.text_or("content", String::new)?;
         Ok(Self { tool_calls: tool_calls(&fields), ..Self::new(role, content, mint) })
-    }
-
-    /// Returns the calls that the message asks for through a provider's own interface: the tool and the arguments of each,
-    /// one after the other.
-    pub fn asked_calls(&self) -> Vec<String> {
-        if !self.tool_calls.as_str().starts_with('[') {
-            return Vec::new();
-        }
-        let text = |call: &JsonValue, key| {
-            let text =
-                call.get("function").and_then(|function| function.get(key)).and_then(JsonValue::as_str);
-            text.unwrap_or_default().to_owned()
-        };
-        let calls = self.tool_calls.tree();
-        let calls = calls.as_array().into_iter().flatten();
-        calls.flat_map(|call| [text(call, "name"), text(call, "arguments")]).collect()
     }
 
     /// Returns the message as Protolink writes it.

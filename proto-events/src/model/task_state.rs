@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use crate::json::JsonText;
+use crate::json::error::cut;
 use crate::model::python;
 
 /// The lifecycle state of a task.
@@ -86,7 +87,7 @@ impl TaskState {
     pub fn from_json(json: &JsonText) -> Result<Self, UnknownTaskState> {
         json.to_str()
             .and_then(|text| Self::named(&text))
-            .ok_or_else(|| UnknownTaskState(python::repr_of(json)))
+            .ok_or_else(|| UnknownTaskState(cut(&python::repr_of(json))))
     }
 
     fn named(text: &str) -> Option<Self> {
@@ -104,7 +105,7 @@ impl FromStr for TaskState {
     type Err = UnknownTaskState;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::named(text).ok_or_else(|| UnknownTaskState(python::repr_str(text)))
+        Self::named(text).ok_or_else(|| UnknownTaskState(cut(&python::repr_str(text))))
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::id::Digest;
 use crate::model::history::ConversationHistory;
 use crate::model::llm_message::{LlmMessage, LlmRole};
 use crate::session::event::SessionEvent;
-use crate::turn::{Turn, chain};
+use crate::turn::Turn;
 
 /// The open turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +25,6 @@ pub struct OpenTurn {
 pub struct Session {
     pub(crate) id: String,
     pub(crate) history: Arc<ConversationHistory>,
-    pub(crate) digest: Digest,
     pub(crate) open: Option<OpenTurn>,
     pub(crate) commits: u64,
 }
@@ -45,11 +43,6 @@ impl Session {
     /// Returns the committed history, shared and not copied: a turn reads it while it runs.
     pub fn history(&self) -> &Arc<ConversationHistory> {
         &self.history
-    }
-
-    /// Returns the running digest over the committed messages, without the leading system message.
-    pub fn digest(&self) -> Digest {
-        self.digest
     }
 
     /// Returns the open turn, if any.
@@ -101,7 +94,6 @@ impl Session {
             history.put_system(prompt);
         }
         for message in open.turn.take() {
-            self.digest = chain(self.digest, &message.message);
             history.push(message.message);
         }
         self.commits += 1;

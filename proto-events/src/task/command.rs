@@ -140,6 +140,19 @@ pub enum TaskRejection {
         /// The most parts, [`PARTS_MAX`](crate::limits::PARTS_MAX).
         limit: usize,
     },
+    /// A user's message came while the task was working, and no inference follows that could show it to the model.
+    #[error(
+        "task `{0}` is working, and no inference follows that could show the message to a model; send it when the task is over or waits"
+    )]
+    NoInferenceFollows(String),
+    /// A message to a running task holds a part that only a run of its own would carry out.
+    #[error(
+        "the task is working: a part `{kind}` of a message to it would not be carried out; send it when the task is over or waits"
+    )]
+    NotCarriedOut {
+        /// The kind of the part.
+        kind: String,
+    },
     /// A call is requested outside a run.
     #[error("call `{call_id}` cannot be requested: the task is {state}, and only a run makes calls")]
     NotRunning {

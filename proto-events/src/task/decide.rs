@@ -31,7 +31,10 @@ impl Decider for Task {
             TaskCommand::ExceedBudget(over) => self.fail(&over.to_string(), Some(over)),
             TaskCommand::RequireInput(message) => self.require_input(message),
             TaskCommand::Cancel { reason, metadata } => self.cancel(reason, metadata),
-            TaskCommand::AppendMessage(message) => Ok(vec![TaskEvent::MessageAppended(message)]),
+            TaskCommand::AppendMessage(message) => {
+                self.may_queue(&message)?;
+                Ok(vec![TaskEvent::MessageAppended(message)])
+            }
             TaskCommand::AppendArtifact { artifact, part } => {
                 // The work ends with the task; artifacts posted with a finished task are part of its
                 // submission.

@@ -71,6 +71,8 @@ pub struct Task {
     pub(crate) runs: u32,
     /// The time for which the earlier runs worked.
     pub(crate) worked: Duration,
+    /// The indices of the user's messages that wait for the next inference.
+    pub(crate) queued: Vec<usize>,
     /// The indices of the artifacts that are outputs of the current run.
     pub(crate) outputs: Vec<usize>,
 }
@@ -235,6 +237,7 @@ impl Task {
             TaskEvent::MessageAppended(message) => {
                 self.last = Some(ItemRef::Message(self.messages.len()));
                 self.messages.push(message.clone());
+                self.queue(message);
             }
             TaskEvent::ArtifactAppended { artifact, part } => {
                 self.last = Some(ItemRef::Artifact(self.artifacts.len()));
@@ -248,7 +251,12 @@ impl Task {
             TaskEvent::CancelRequested { .. } => {}
             TaskEvent::ApprovalRequested(asked) => self.approvals.requested(asked, metadata.at),
             TaskEvent::ApprovalDecided(decided) => self.approvals.decided(decided, metadata.at),
-            TaskEvent::InferMessageAppended(message) => self.turn.push(message.clone()),
+            TaskEvent::InferMessageAppended(message) => {
+                if !self.queued.is_empty() {
+                    self.show(&message.message.id);
+                }
+                self.turn.push(message.clone());
+            }
             TaskEvent::Call(event) => self.calls.evolve(event, metadata.at),
         }
     }

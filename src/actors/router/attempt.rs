@@ -1,23 +1,21 @@
 //! An attempt of a call: runs the tool, the model or the request to another agent and reports its end.
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt as _;
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, CallKind, FailureClass};
 
-use crate::actors::router::attempt_context::{AttemptContext, failed, panic_text};
+use crate::actors::router::attempt_context::{AttemptContext, failed};
 use crate::actors::router::delegate;
 use crate::actors::router::tool_attempt::tool;
 use crate::actors::shared::messages::{AttemptEnd, Order};
-use crate::actors::shared::texts::short;
 use crate::agent::card::Agent;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::{InferError, InferErrorKind, InferRequest, retry_delay};
+use crate::tools::panics::caught_in;
+use crate::tools::texts::short;
 
 /// Carries out one attempt, from the first byte sent to the last one read. A panic is a failure, not a crash.
 pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
-    let number = order.attempt;
+    let (number, target) = (order.attempt, order.request.target.clone());
     let work = async {
         match order.infer {
             Some(request) => {
@@ -30,10 +28,9 @@ pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext
             None => tool(agent, order, context).await,
         }
     };
-    match AssertUnwindSafe(work).catch_unwind().await {
-        Ok(end) => end,
-        Err(panic) => failed(FailureClass::AfterEffect, "panic", &panic_text(panic.as_ref())),
-    }
+    caught_in(work).await.unwrap_or_else(|panic| {
+        failed(FailureClass::AfterEffect, "panic", &format!("{target} panicked: {panic}"))
+    })
 }
 
 async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) -> AttemptEnd {
@@ -43,6 +40,7 @@ async fn infer(agent: &Agent, request: InferRequest, attempt: u32, jitter: f64) 
     };
     match backend.code.infer(request).await {
         Ok(reply) => {
+            tracing::Span::current().record("response_model", &reply.model);
             AttemptEnd::Succeeded { result: reply.to_json(), usage: reply.usage, writes: Vec::new() }
         }
         Err(error) => infer_failed(&error, attempt, jitter),

@@ -1,6 +1,5 @@
 //! The context of an attempt, and the failures that the router reports itself.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use proto_events::call::recovery::RetryWish;
@@ -10,9 +9,9 @@ use tokio::sync::Notify;
 
 use crate::actors::shared::messages::AttemptEnd;
 use crate::actors::shared::secrets::CallSecrets;
-use crate::actors::shared::texts::short;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::live::LiveSource;
+use crate::tools::texts::short;
 use crate::tools::tool::Cancellation;
 
 /// The input of an attempt besides its order.
@@ -34,11 +33,4 @@ pub(crate) fn failed(class: FailureClass, error_type: &str, message: &str) -> At
 
 pub(crate) fn failure(class: FailureClass, error_type: &str, message: &str) -> CallFailure {
     CallFailure { class, error_type: short(error_type), message: short(message), usage: None }
-}
-
-/// Returns the text of a failure by panic.
-pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    format!("the call panicked: {text}")
 }

@@ -9,8 +9,11 @@ use proto_events::model::PostedTask;
 use taskreel_log::ports::{Clock, Ports};
 
 use crate::actors::shared::messages::{AttemptEnd, Recall};
+use crate::actors::shared::sleep::sleep_on;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind, Peers};
 use crate::limits::{RECALL_RETRY_DELAY, RECALL_TRIES, RECALL_WITHIN};
+use crate::tools::panics::caught_in;
+use crate::tools::texts::short;
 
 /// Carries out one attempt: sends the task that the intent holds, and waits for its end.
 pub(crate) async fn attempt(
@@ -66,13 +69,13 @@ pub(crate) fn recall_of(request: &CallRequested, reason: &str) -> Option<Recall>
 /// Cancels the task sent to another agent. This is best effort: our own outcome is on disk already, so the
 /// result changes nothing here.
 pub(crate) async fn recall(peer: Arc<dyn Peer>, recall: Recall, clock: Arc<dyn Clock>) {
-    let Recall { task_id, reason, .. } = recall;
+    let Recall { peer: name, task_id, reason } = recall;
     let asked = async {
         for again in 1..=RECALL_TRIES {
             match peer.cancel(&task_id, &reason).await {
                 // The task we sent may not have arrived there yet.
                 Err(error) if error.kind() == PeerErrorKind::NotFound && again < RECALL_TRIES => {
-                    clock.sleep(RECALL_RETRY_DELAY).await;
+                    sleep_on(&clock, RECALL_RETRY_DELAY).await;
                 }
                 done => return done,
             }
@@ -80,11 +83,12 @@ pub(crate) async fn recall(peer: Arc<dyn Peer>, recall: Recall, clock: Arc<dyn C
         Ok(())
     };
     let failed = tokio::select! {
-        done = asked => match done {
-            Ok(()) => return,
-            Err(error) => error.to_string(),
+        done = caught_in(asked) => match done {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => short(&error.to_string()),
+            Err(panic) => format!("it panicked: {panic}"),
         },
-        () = clock.sleep(RECALL_WITHIN) => "no answer in time".to_owned(),
+        () = sleep_on(&clock, RECALL_WITHIN) => "no answer in time".to_owned(),
     };
-    tracing::warn!(peer = peer.name(), task = %task_id, error = %failed, "a delegated task could not be canceled");
+    tracing::warn!(peer = name, task = %task_id, error = %failed, "a delegated task could not be canceled");
 }

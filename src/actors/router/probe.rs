@@ -1,22 +1,22 @@
 //! The probe of a tool: whether a lost attempt took effect. A probe only reads, so no intent is recorded for
 //! it.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
-use futures_util::FutureExt;
 use proto_events::call::Verdict;
 use taskreel_log::ports::Clock;
 
 use crate::actors::router::Router;
 use crate::actors::shared::messages::{Cause, ProbeOrder, TaskOp, ToTask};
 use crate::actors::shared::secrets::CallSecrets;
-use crate::actors::shared::texts::short;
+use crate::actors::shared::sleep::sleep_on;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::card::Agent;
 use crate::limits::CANCEL_GRACE;
+use crate::tools::panics::{caught_in, caught_masked};
+use crate::tools::texts::short;
 use crate::tools::tool::{Cancellation, ToolContext, ToolContextParts};
 
 impl Handler<ProbeOrder> for Router {
@@ -36,11 +36,14 @@ impl Handler<ProbeOrder> for Router {
         // Taken now: once the call is settled, they are removed.
         let secrets = self.secrets.of_call(&order.stream, &order.request);
         let work = self.calls.spawn(async move {
-            clock.sleep(wait).await;
-            let asked = run_probe(&agent, &stores, secrets, Arc::clone(&clock), order);
+            sleep_on(&clock, wait).await;
+            let target = order.request.target.clone();
+            let asked = caught_in(run_probe(&agent, &stores, secrets, Arc::clone(&clock), order));
             tokio::select! {
-                verdict = asked => verdict,
-                () = clock.sleep(bound) => Verdict::Inconclusive(format!("the probe did not answer within {} ms", bound.as_millis())),
+                answer = asked => answer.unwrap_or_else(|panic| {
+                    Verdict::Inconclusive(format!("the probe of {target} panicked: {panic}"))
+                }),
+                () = sleep_on(&clock, bound) => Verdict::Inconclusive(format!("the probe did not answer within {} ms", bound.as_millis())),
             }
         });
         let tell = work.into_actor(self).map(move |verdict, router: &mut Self, _: &mut Context<Self>| {
@@ -90,12 +93,13 @@ async fn run_probe(
         state,
         ..ToolContextParts::default()
     });
-    let asked = AssertUnwindSafe(probe.get().ask(context, args)).catch_unwind().await;
+    let target = &order.request.target;
+    let asked = caught_masked(async { probe.get().ask(context, args).await }, |text| mask.text(text)).await;
     match asked {
         Ok(Ok(Verdict::Landed(result))) => Verdict::Landed(mask.json(result)),
         Ok(Ok(Verdict::Inconclusive(why))) => Verdict::Inconclusive(mask.text(&why)),
         Ok(Ok(Verdict::DidNotHappen)) => Verdict::DidNotHappen,
         Ok(Err(error)) => Verdict::Inconclusive(short(&mask.text(&format!("the probe failed: {error}")))),
-        Err(_panic) => Verdict::Inconclusive("the probe panicked".to_owned()),
+        Err(panic) => Verdict::Inconclusive(short(&format!("the probe of {target} panicked: {panic}"))),
     }
 }

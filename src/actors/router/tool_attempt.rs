@@ -1,23 +1,22 @@
 //! An attempt of a tool: its context and its outcome.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
 use tokio::sync::Notify;
 
-use crate::actors::router::attempt_context::{AttemptContext, failed, failure, panic_text};
+use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::shared::messages::{AttemptEnd, Order};
-use crate::actors::shared::texts::short;
 use crate::agent::card::Agent;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::retry_delay;
 use crate::run::steps::millis;
 use crate::tools::error::{ToolError, ToolErrorKind, ToolRetry};
+use crate::tools::panics::caught_masked;
 use crate::tools::secret::Mask;
+use crate::tools::texts::short;
 use crate::tools::tool::{ProgressSink, ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.
@@ -55,7 +54,8 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         progress: Some(watched(masked(live.progress(), &mask), beats)),
         state: state.clone(),
     });
-    let called = AssertUnwindSafe(registered.tool().call(context, args)).catch_unwind().await;
+    // The code runs only when the attempt is polled, within the catch.
+    let called = caught_masked(async { registered.tool().call(context, args).await }, |text| mask.text(text)).await;
     match called {
         Ok(Ok(result)) => {
             let writes = state.close().into_iter().map(|write| mask.write(write)).collect();
@@ -65,7 +65,10 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
             let error = if mask.is_empty() { error } else { error.masked(|text| mask.text(text)) };
             tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter))
         }
-        Err(panic) => failed(FailureClass::AfterEffect, "panic", &mask.text(&panic_text(panic.as_ref()))),
+        Err(panic) => {
+            let text = format!("{} panicked: {panic}", order.request.target);
+            failed(FailureClass::AfterEffect, "panic", &text)
+        }
     }
 }
 

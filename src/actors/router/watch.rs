@@ -17,7 +17,9 @@ use tokio::task::{JoinError, JoinHandle};
 use crate::actors::router::attempt_context::failed;
 use crate::actors::shared::messages::{AttemptEnd, Within};
 use crate::actors::shared::permits::AttemptPermit;
+use crate::actors::shared::sleep::sleep_on;
 use crate::limits::DROP_WITHIN;
+use crate::tools::panics::caught_in;
 use crate::tools::tool::Cancellation;
 
 /// A report about an attempt that was sent.
@@ -83,8 +85,19 @@ impl GraceEnd {
 }
 
 impl Watch {
-    /// Watches until the work is over.
-    pub(crate) async fn run(mut self) {
+    /// Watches until the work is over. If the watch itself panics, the attempt is interrupted and its outcome is lost.
+    pub(crate) async fn run(self) {
+        let (tell, work) = (self.tell.clone(), self.work.abort_handle());
+        let (key, attempt, target) = (self.key.clone(), self.attempt, self.target.clone());
+        if let Err(panic) = caught_in(self.watch()).await {
+            work.abort();
+            let end = Some(AttemptEnd::Lost { why: format!("the watch over the call panicked: {panic}") });
+            let (late, over, span) = (false, true, Within::default());
+            tell.do_send(Watched { key, attempt, target, end, late, over, span });
+        }
+    }
+
+    async fn watch(mut self) {
         match self.next_event().await {
             WatchEvent::Ended(Ok(end)) => self.report(Some(end), false, true),
             WatchEvent::Ended(Err(error)) => self.report(Some(join_error(&error, &self.began)), false, true),
@@ -115,8 +128,9 @@ impl Watch {
     }
 
     async fn next_event(&mut self) -> WatchEvent {
-        let time = self.clock.sleep(self.bound);
-        let silence = silence(&self.clock, self.heartbeat.as_ref());
+        let clock = Arc::clone(&self.clock);
+        let time = sleep_on(&clock, self.bound);
+        let silence = silence(&clock, self.heartbeat.as_ref());
         tokio::select! {
             biased;
             ended = Pin::new(&mut self.work) => WatchEvent::Ended(ended),
@@ -129,7 +143,8 @@ impl Watch {
     /// Waits for the grace period, then drops the work, if it can be dropped.
     async fn end_within_grace(&mut self) -> GraceEnd {
         if !self.grace.is_zero() {
-            let time = self.clock.sleep(self.grace);
+            let clock = Arc::clone(&self.clock);
+            let time = sleep_on(&clock, self.grace);
             tokio::select! {
                 biased;
                 ended = Pin::new(&mut self.work) => return GraceEnd::of(ended),
@@ -139,7 +154,8 @@ impl Watch {
         if self.can_be_dropped {
             self.work.abort();
             // Work that blocks its thread never reaches the point at which it is dropped.
-            let time = self.clock.sleep(DROP_WITHIN);
+            let clock = Arc::clone(&self.clock);
+            let time = sleep_on(&clock, DROP_WITHIN);
             tokio::select! {
                 biased;
                 ended = Pin::new(&mut self.work) => return GraceEnd::of(ended),

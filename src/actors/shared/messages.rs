@@ -162,6 +162,18 @@ impl TaskOp {
         matches!(self, Self::Look | Self::AwaitEnd)
     }
 
+    /// Returns the text from outside that the operation brings, if it brings one of any length.
+    pub(crate) fn text(&self) -> Option<&JsonText> {
+        match self {
+            Self::Outcome { end: AttemptEnd::Succeeded { result, .. }, .. } => Some(result),
+            Self::Probed { verdict: Verdict::Landed(result), .. }
+            | Self::ResolveCall { resolution: CallResolution::Verdict(Verdict::Landed(result)), .. } => {
+                Some(result)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the content of the caller's request: it distinguishes a repeated command from another one under
     /// the same id.
     pub(crate) fn content(&self) -> Vec<u8> {
@@ -319,6 +331,15 @@ pub(crate) struct ProbeOrder {
 pub(crate) struct Abort {
     pub(crate) stream: StreamId,
     pub(crate) call_id: String,
+}
+
+/// A request to report those of these attempts as lost that are not in flight.
+#[derive(Message, Debug)]
+#[rtype(result = "()")]
+pub(crate) struct FindLost {
+    pub(crate) stream: StreamId,
+    /// The calls, each with the number of its attempt.
+    pub(crate) calls: Vec<(String, u32)>,
 }
 
 /// An order to cancel the task that another agent was sent; the call that sent it has its outcome.

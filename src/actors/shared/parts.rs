@@ -9,7 +9,7 @@ use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, BecameIdle, Forget, Order, ProbeOrder, Recall, Stopped, ToTask,
+    Abort, AcquireTurn, BecameIdle, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask,
 };
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::secrets::Secrets;
@@ -30,6 +30,8 @@ pub(crate) struct Parts {
     pub(crate) calls: tokio::runtime::Handle,
     pub(crate) passivate_after: Duration,
     pub(crate) live_actors: usize,
+    /// The number of tasks that are resumed at once after a start.
+    pub(crate) resumed_at_once: usize,
     pub(crate) unresolved: Arc<UnresolvedAppends>,
     pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) secrets: Arc<Secrets>,
@@ -54,6 +56,7 @@ pub(crate) struct Shared {
     /// The addresses of the router.
     pub(crate) dispatch: Recipient<Order>,
     pub(crate) abort: Recipient<Abort>,
+    pub(crate) find_lost: Recipient<FindLost>,
     pub(crate) recall: Recipient<Recall>,
     pub(crate) probe: Recipient<ProbeOrder>,
     pub(crate) forget: Recipient<Forget>,
@@ -70,6 +73,8 @@ pub(crate) struct Shared {
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
+    /// Whether calls are on the actors' own thread, under a test.
+    pub(crate) one_thread: bool,
 }
 
 impl Parts {
@@ -89,6 +94,18 @@ impl Parts {
             return Ok(runtime);
         }
         tokio::runtime::Builder::new_current_thread().enable_all().build()
+    }
+
+    /// Whether calls are on the actors' own thread.
+    #[cfg_attr(
+        not(feature = "testing"),
+        allow(clippy::unused_self, reason = "only a test observes the runtime")
+    )]
+    pub(crate) fn is_one_thread(&self) -> bool {
+        #[cfg(feature = "testing")]
+        return self.observed.is_some();
+        #[cfg(not(feature = "testing"))]
+        false
     }
 
     /// Prepares the actors' thread, at its start.

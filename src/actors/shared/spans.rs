@@ -5,14 +5,12 @@
 
 use proto_events::call::{CallKind, TimeLimit};
 use proto_events::id::StreamId;
-use proto_events::json::JsonText;
 use proto_events::task::Task;
 use taskreel_log::api::{Append, Appended};
 use tracing::Span;
 use tracing::field::{Empty, display};
 
 use crate::actors::shared::messages::{AttemptEnd, Order, Within};
-use crate::models::backend::InferReply;
 use crate::run::steps::session_id;
 
 /// The span of one run of a task, from the first command until the task stops.
@@ -133,16 +131,10 @@ pub(crate) fn note_end(within: &Within, end: &AttemptEnd) {
         span.record("error", display(message));
     };
     match end {
-        AttemptEnd::Succeeded { result, usage, .. } => {
+        AttemptEnd::Succeeded { usage, .. } => {
             if let Some(usage) = usage {
                 span.record("input_tokens", usage.input_tokens);
                 span.record("output_tokens", usage.output_tokens);
-            }
-            // The results of tools are not recorded.
-            if span.has_field("response_model")
-                && let Some(model) = answering_model(result)
-            {
-                span.record("response_model", model);
             }
         }
         AttemptEnd::Failed { failure, .. } => error(&failure.error_type, &failure.message),
@@ -154,10 +146,6 @@ pub(crate) fn note_end(within: &Within, end: &AttemptEnd) {
         }
         AttemptEnd::Lost { why } => error("lost", why),
     }
-}
-
-fn answering_model(result: &JsonText) -> Option<String> {
-    InferReply::from_json(result).ok().map(|reply| reply.model)
 }
 
 /// Returns the span of one append.

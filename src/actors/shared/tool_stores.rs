@@ -11,15 +11,17 @@ use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Digest, StreamId};
 use proto_events::tool_store::{ToolStore, ToolStoreCommand};
 use taskreel_log::api::EventStore;
+use taskreel_log::ports::Ports;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::actors::entity::Entity;
+use crate::actors::entity::{Entity, Seed};
 use crate::error::Error;
 use crate::tools::state::ToolState;
 
 /// The stores of all tools of one agent that were used.
 pub(crate) struct ToolStores {
     log: Arc<dyn EventStore>,
+    ports: Ports,
     agent: String,
     entries: Mutex<HashMap<StreamId, Arc<StoreEntry>>>,
 }
@@ -42,8 +44,8 @@ pub(crate) struct HeldStore {
 }
 
 impl ToolStores {
-    pub(crate) fn new(log: Arc<dyn EventStore>, agent: &str) -> Self {
-        Self { log, agent: agent.to_owned(), entries: Mutex::default() }
+    pub(crate) fn new(log: Arc<dyn EventStore>, ports: &Ports, agent: &str) -> Self {
+        Self { log, ports: ports.clone(), agent: agent.to_owned(), entries: Mutex::default() }
     }
 
     /// Returns a tool's state for a call that begins now. Nothing is read for a tool that never kept
@@ -73,7 +75,7 @@ impl ToolStores {
         // Drops the decisions of an actor that ended before its append.
         guard.take_if(|entity| !entity.pending().is_empty());
         if guard.is_none() {
-            let entity = Entity::recover(&self.log, stream).await?;
+            let entity = Entity::recover(&self.log, stream, Seed::draw(&self.ports)).await?;
             entry.show(|seen| *seen = ToolStore::clone(entity.state()));
             *guard = Some(entity);
         }

@@ -16,15 +16,19 @@ use tracing::Instrument;
 
 use crate::actors::shared::live_actors::{IdleState, Passivate};
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, BecameIdle, Cause, Forget, Stopped, TaskOp, TaskView, ToTask, Within,
+    Abort, AcquireTurn, BecameIdle, Cause, FindLost, Forget, Stopped, TaskOp, TaskView, ToTask, Within,
 };
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::sleep::sleep_on;
 use crate::actors::shared::spans::RunSpan;
 use crate::actors::task::approver::RunningApprover;
+use crate::actors::task::attended::{self, Done, Operation};
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::{Effect, PermitWait};
 use crate::actors::task::waiters::Waiters;
 use crate::error::Error;
+use crate::limits::PANICS_IN_A_ROW;
+use crate::tools::panics::caught;
 
 type Answer = Result<TaskView, Error>;
 
@@ -46,6 +50,8 @@ pub(crate) struct TaskActor {
     span: RunSpan,
     /// The request to the approval handler, while it is open.
     approver: Option<RunningApprover>,
+    /// The number of commands that panicked since one was carried out.
+    panics: u32,
 }
 
 /// The event that an operation's sender waits for.
@@ -76,6 +82,7 @@ impl TaskActor {
             waits: HashMap::new(),
             span: RunSpan::default(),
             approver: None,
+            panics: 0,
         }
     }
 
@@ -186,6 +193,9 @@ impl TaskActor {
                 self.approver.take_if(|approver| approver.approval_id() == approval_id);
             }
             Effect::Probe(order) => self.shared.probe.do_send(*order),
+            Effect::FindLost { calls } => {
+                self.shared.find_lost.do_send(FindLost { stream: self.stream.clone(), calls });
+            }
             Effect::AwaitPermit(wait) => self.await_permit(wait),
             Effect::AwaitRetry { call_id, attempt, wait } => self.await_retry(call_id, attempt, wait),
             Effect::Wake { at, limit, run } => {
@@ -227,10 +237,11 @@ impl TaskActor {
         let (permits, to_task) = (Arc::clone(&self.shared.permits), self.shared.to_task.clone());
         let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         let clock = Arc::clone(&self.shared.ports.clock);
+        let wait = deadline.map(|deadline| deadline.since(clock.now()));
         let work = actix_rt::spawn(async move {
             let until = async {
-                match deadline {
-                    Some(deadline) => clock.sleep(deadline.since(clock.now())).await,
+                match wait {
+                    Some(wait) => sleep_on(&clock, wait).await,
                     None => std::future::pending().await,
                 }
             };
@@ -256,9 +267,7 @@ impl TaskActor {
         let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
         let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         actix_rt::spawn(async move {
-            if !wait.is_zero() {
-                clock.sleep(wait).await;
-            }
+            sleep_on(&clock, wait).await;
             let cause = Cause::own(format_args!("retry:{call_id}:{attempt}:{epoch}"), &call_id);
             to_task.do_send(ToTask { stream, op: TaskOp::RetryDue { call_id, attempt }, cause, reply: None });
         });
@@ -272,7 +281,7 @@ impl TaskActor {
         // One millisecond later: the deadline itself is still within the limit.
         let wait = at.since(clock.now()).min(limit).saturating_add(Duration::from_millis(1));
         actix_rt::spawn(async move {
-            clock.sleep(wait).await;
+            sleep_on(&clock, wait).await;
             let cause = Cause::own(format_args!("run-until:{run}"), "deadline");
             to_task.do_send(ToTask { stream, op: TaskOp::TimeUp { run }, cause, reply: None });
         })
@@ -310,8 +319,7 @@ impl Handler<ToTask> for TaskActor {
     type Result = AtomicResponse<Self, ()>;
 
     fn handle(&mut self, message: ToTask, _: &mut Self::Context) -> Self::Result {
-        let core = self.core.take();
-        let shared = Arc::clone(&self.shared);
+        let (core, shared) = (self.core.take(), Arc::clone(&self.shared));
         let ToTask { stream, op, cause, reply } = message;
         let when = match op {
             TaskOp::Look => ReplyWhen::Queried,
@@ -324,24 +332,22 @@ impl Handler<ToTask> for TaskActor {
             ReplyWhen::Decided => self.span.enter(&self.stream, &cause.caller),
             ReplyWhen::Queried | ReplyWhen::RunEnded => Within::default(),
         };
-        let work = async move {
-            let recovered = match core {
-                Some(core) => Ok(core),
-                None => TaskCore::recover(&shared, stream).await,
-            };
-            match recovered {
-                Err(error) => (None, Err(error), Vec::new()),
-                Ok(mut core) => {
-                    let (done, effects) = core.carry_out(&shared, op, &cause).await;
-                    (Some(core).filter(|core| !core.is_broken()), done, effects)
-                }
-            }
-        };
         let asked = PendingReply { when, reply };
-        let work = work.instrument(within.0).into_actor(self).map(|(core, done, effects), actor, _| {
-            actor.after(core, asked, done);
+        let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
+        let operation = Operation { op, cause, is_awaited, goes_on };
+        let work = attended::carry_out(shared, core, stream, operation);
+        let work = work.instrument(within.0).into_actor(self).map(|done, actor: &mut Self, _| {
+            let Done { core, answer, effects, has_panicked } = done;
+            if has_panicked {
+                actor.panics += 1;
+            } else if matches!(asked.when, ReplyWhen::Decided) && answer.is_ok() {
+                actor.panics = 0;
+            }
+            actor.after(core, asked, answer);
             for effect in effects {
-                actor.perform(effect);
+                if let Err(panic) = caught(|| actor.perform(effect)) {
+                    actor.stall_for(&Error::Internal(format!("an effect could not be started: {panic}")));
+                }
             }
         });
         AtomicResponse::new(Box::pin(work))

@@ -2,15 +2,14 @@
 //! handler works. The request is on disk before it is made, and the reply is an ordinary command. Where a
 //! handler takes too long or panics, a person is asked.
 
-use std::panic::AssertUnwindSafe;
-
-use futures_util::FutureExt;
 use proto_events::id::StreamId;
 use tokio::task::AbortHandle;
 
 use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::sleep::sleep_on;
 use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, Approvals};
+use crate::tools::panics::caught_in;
 
 /// A request to a handler; dropping it interrupts the handler.
 pub(crate) struct RunningApprover {
@@ -31,7 +30,7 @@ impl RunningApprover {
                     Approvals::Nobody | Approvals::Person => ApprovalVerdict::AskPerson,
                 }
             };
-            AssertUnwindSafe(ask).catch_unwind().await
+            caught_in(ask).await
         });
         let (clock, bound) = (shared.ports.clock.clone(), shared.agent.approval_timeout);
         let (to_task, id) = (shared.to_task.clone(), approval_id.clone());
@@ -41,10 +40,10 @@ impl RunningApprover {
             let verdict = tokio::select! {
                 answer = asked => match answer {
                     Ok(Ok(verdict)) => verdict,
-                    Ok(Err(_)) => left_to_person(&id, "panicked"),
+                    Ok(Err(panic)) => left_to_person(&id, &format!("panicked: {panic}")),
                     Err(error) => left_to_person(&id, &error.to_string()),
                 },
-                () = clock.sleep(bound) => {
+                () = sleep_on(&clock, bound) => {
                     stop.abort();
                     left_to_person(&id, "timed out")
                 }

@@ -4,22 +4,23 @@
 
 use std::sync::Arc;
 
-use proto_events::call::CallCommand;
+use proto_events::call::{Call, CallCommand, CallStatus};
 use proto_events::codec::CodecError;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
+use proto_events::json::JsonText;
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 use taskreel_log::api::AppendError;
 
-use crate::actors::entity::Entity;
+use crate::actors::entity::{Entity, Seed};
 use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp, TurnLease};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::outside_state::Outside;
 use crate::error::Error;
-use crate::limits::EVENTS_TOGETHER;
+use crate::limits::{EVENTS_TOGETHER, READ_IN_PLACE_BYTES};
 use crate::run::next;
 use crate::run::question::{Act, Question, Step, TurnView};
 
@@ -46,6 +47,8 @@ pub(crate) struct TaskCore {
     pub(crate) content: Option<Vec<u8>>,
     /// Whether the operation is decided and its next steps are being planned.
     planning: bool,
+    /// Whether the task holds a text that is too long for the actors' thread.
+    is_large: bool,
     /// Whether the state may hold events that are not on disk, since the log could not be read again.
     broken: bool,
 }
@@ -59,6 +62,14 @@ pub(crate) struct HeldTurn {
     pub(crate) lease: Arc<TurnLease>,
 }
 
+/// Returns the result of a call, if it has one.
+fn result_of(call: &Call) -> Option<&JsonText> {
+    match &call.status {
+        CallStatus::Succeeded(result) => Some(result),
+        _ => None,
+    }
+}
+
 /// Returns the limit in bytes of an event or record, if the error is that it was exceeded.
 fn too_large(error: &Error) -> Option<usize> {
     match error {
@@ -70,7 +81,7 @@ fn too_large(error: &Error) -> Option<usize> {
 
 impl TaskCore {
     pub(crate) async fn recover(shared: &Shared, stream: StreamId) -> Result<Self, Error> {
-        let entity = Entity::recover(&shared.store, stream).await?;
+        let entity = Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await?;
         Ok(Self {
             entity,
             turn: None,
@@ -80,6 +91,7 @@ impl TaskCore {
             outside: Outside::default(),
             content: None,
             planning: false,
+            is_large: false,
             broken: false,
         })
     }
@@ -99,6 +111,19 @@ impl TaskCore {
     /// Whether the core must be discarded and read again before it is used.
     pub(crate) fn is_broken(&self) -> bool {
         self.broken
+    }
+
+    /// Notes whether the operation, or a task that was just read, brings a text too long for the actors' thread.
+    pub(crate) fn note_size(&mut self, op: &TaskOp, known: bool) {
+        let is_long = |text: &JsonText| text.as_str().len() > READ_IN_PLACE_BYTES;
+        let brings = op.text().is_some_and(is_long);
+        let holds = || self.task().calls().iter().filter_map(result_of).any(is_long);
+        self.is_large |= brings || (!known && holds());
+    }
+
+    /// Whether the task is worked on apart from the actors' thread.
+    pub(crate) fn is_large(&self) -> bool {
+        self.is_large
     }
 
     /// Whether nothing more happens until a command arrives.
@@ -242,6 +267,10 @@ impl TaskCore {
     async fn plan(&mut self, shared: &Shared, metadata: &Metadata) -> Result<Option<Effect>, Error> {
         let mut mint = shared.ports.clone();
         loop {
+            // Before the step is planned: what an intent says that it read is on disk, or is written with it.
+            if self.is_full() {
+                self.flush(shared, metadata).await?;
+            }
             let before = self.decided();
             match self.next_step(shared, metadata, &mut mint) {
                 Step::Wait => return Ok(None),
@@ -267,9 +296,9 @@ impl TaskCore {
                 }
                 Step::Do(acts) => {
                     let is_long = acts.len() > EVENTS_TOGETHER;
-                    for (at, act) in acts.into_iter().enumerate() {
+                    for act in acts {
                         // The acts of a step are written together, unless they are the start of many calls.
-                        if (at == 0 || is_long) && self.is_full() {
+                        if is_long && self.is_full() {
                             self.flush(shared, metadata).await?;
                         }
                         if let Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, .. })) = &act {
@@ -312,6 +341,7 @@ impl TaskCore {
         Question {
             agent: &shared.agent,
             stream: self.entity.stream(),
+            read: &self.entity,
             task: self.entity.state(),
             turn_view: self.turn.as_ref().filter(|held| !held.closed).map(HeldTurn::view),
             epoch: shared.store.fence().epoch,
@@ -365,7 +395,7 @@ impl HeldTurn {
             turn_id: &self.turn_id,
             stream: self.session.stream(),
             session: self.session.state(),
-            version: self.session.version(),
+            read: &self.session,
         }
     }
 }

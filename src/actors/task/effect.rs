@@ -29,6 +29,8 @@ pub(crate) enum Effect {
     Recall(Recall),
     /// Ask a tool whether an attempt took effect.
     Probe(Box<ProbeOrder>),
+    /// Report those of these attempts as lost that nobody carries out any more.
+    FindLost { calls: Vec<(String, u32)> },
     /// Wait for the end of a back-off.
     AwaitRetry { call_id: String, attempt: u32, wait: Duration },
     /// Wait for a permit for a concurrent call, if it has none, and for a turn at its target's rate limit, at most

@@ -93,7 +93,7 @@ impl TaskCore {
     /// part comes first: an inference's intent then has a later position than the answers that it reads.
     async fn append(&mut self, shared: &Shared, metadata: &Metadata) -> Result<(), Error> {
         let fence = shared.store.fence();
-        let seed = Seed(shared.ports.ids.random());
+        let seed = Seed::draw(&shared.ports);
         let set_id = seed.set_id();
         let session = self.turn.as_mut().filter(|held| !held.session.pending().is_empty());
         let own = !self.entity.pending().is_empty();
@@ -164,11 +164,11 @@ impl TaskCore {
         }
         if !self.entity.pending().is_empty() {
             let stream = self.entity.stream().clone();
-            self.entity = Entity::recover(&shared.store, stream).await?;
+            self.entity = Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await?;
         }
         if let Some(held) = self.turn.as_mut().filter(|held| !held.session.pending().is_empty()) {
             let stream = held.session.stream().clone();
-            held.session = Entity::recover(&shared.store, stream).await?;
+            held.session = Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await?;
             held.closed = false;
         }
         Ok(())

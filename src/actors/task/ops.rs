@@ -13,10 +13,9 @@ use proto_events::session::SessionCommand;
 use proto_events::task::{TaskCommand, TaskRejection};
 use proto_events::tool_store::ToolStoreCommand;
 
-use crate::actors::entity::Entity;
+use crate::actors::entity::{Entity, Seed};
 use crate::actors::shared::messages::{AttemptEnd, CallResolution, TaskOp, TurnGrant};
 use crate::actors::shared::parts::Shared;
-use crate::actors::shared::texts::shorten;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
@@ -25,6 +24,7 @@ use crate::run;
 use crate::run::question::Act;
 use crate::run::{resolved, steps};
 use crate::tools::state::state_error;
+use crate::tools::texts::shorten;
 
 /// Returns the time and the epoch of a decision.
 fn moment(shared: &Shared, metadata: &Metadata) -> Moment {
@@ -112,7 +112,7 @@ impl TaskCore {
             TaskOp::Answered { approval_id, verdict } => self.answered(approval_id, verdict, metadata),
             TaskOp::Decide(decided) => self.decide_approval(shared, decided, metadata),
             TaskOp::TurnGranted { asked, grant } => {
-                self.accept_turn(&asked, *grant);
+                self.accept_turn(shared, &asked, *grant);
                 Ok(())
             }
             TaskOp::TurnRefused { asked, why } => self.turn_refused(&asked, why, metadata),
@@ -243,7 +243,7 @@ impl TaskCore {
         self.entity.decide(TaskCommand::Call(command), metadata)
     }
 
-    fn accept_turn(&mut self, asked: &str, grant: TurnGrant) {
+    fn accept_turn(&mut self, shared: &Shared, asked: &str, grant: TurnGrant) {
         if self.requested_turn.as_deref() != Some(asked) {
             return; // Not requested by this actor: dropping the grant gives the turn back.
         }
@@ -252,7 +252,8 @@ impl TaskCore {
             return;
         }
         let TurnGrant { stream, turn_id, session, version, position, last_hash, lease } = grant;
-        let session = Entity::from_parts(stream, session, version, position, last_hash);
+        let session =
+            Entity::from_parts(stream, session, version, position, last_hash, Seed::draw(&shared.ports));
         self.turn = Some(HeldTurn { turn_id, session, closed: false, lease });
     }
 

@@ -10,8 +10,8 @@ use crate::grammar::action::{Action, Reply, parse_reply};
 use crate::models::backend::InferReply;
 use crate::protolink::stream::event::{TaskStreamPayload, boolean, event_id, number, object, text_or_null};
 use crate::protolink::stream::fold::{Fold, Pieces};
-use crate::run::infer::reading::{Reading, ReplyReading};
 use crate::run::notes::PARSE_ATTEMPTS_MAX;
+use crate::run::reading::{Reading, ReplyReading};
 
 impl Fold {
     /// Handles an event of an inference.
@@ -22,6 +22,8 @@ impl Fold {
             CallEvent::Succeeded { call_id, attempt, result, usage } => {
                 self.answered(call_id, *attempt, result, *usage);
             }
+            // Another inference takes its place.
+            CallEvent::Failed { failure, .. } if failure.class == FailureClass::Superseded => {}
             CallEvent::Failed { call_id, failure, .. } => {
                 let Some(request) = self.request(call_id) else { return };
                 if failure.class == FailureClass::Rejected {

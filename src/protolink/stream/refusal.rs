@@ -10,8 +10,8 @@ use crate::protolink::stream::actions::action;
 use crate::protolink::stream::event::{event_id, object};
 use crate::protolink::stream::fold::Fold;
 use crate::run::infer::agent_call::CAPABILITY;
-use crate::run::infer::reading::{Reading, ReplyReading};
 use crate::run::notes;
+use crate::run::reading::{Reading, ReplyReading};
 
 /// An action without an intent, as policies see it.
 struct Wish {

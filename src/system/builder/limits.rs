@@ -24,6 +24,15 @@ impl Builder {
         self
     }
 
+    /// Sets the number of tasks with open work that are resumed at once after a start, by default 64; zero counts as
+    /// one. The next one is resumed when one of them has come to rest, or a second later: commands are answered in the
+    /// meantime, and a command about a task resumes it at once.
+    #[must_use]
+    pub fn resumed_at_once(mut self, tasks: usize) -> Self {
+        self.resumed_at_once = tasks.max(1);
+        self
+    }
+
     /// Sets how the model is called: time limit, retries, circuit breaker.
     #[must_use]
     pub fn infer_policy(mut self, policy: InferPolicy) -> Self {

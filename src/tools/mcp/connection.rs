@@ -20,6 +20,7 @@ use crate::tools::future::BoxFuture;
 use crate::tools::mcp::call::{Listener, Live, call};
 use crate::tools::mcp::server::McpServer;
 use crate::tools::mcp::transport::Transport;
+use crate::tools::texts::short;
 use crate::tools::tool::{Tool, ToolContext};
 
 /// The variables of this process's environment that a program needs to run.
@@ -60,7 +61,9 @@ impl Connection {
         if listed.is_err() {
             self.drop_connection(&live).await;
         }
-        listed.map_err(|error| self.server.transport.redact(&format!("listing its tools failed: {error}")))
+        listed.map_err(|error| {
+            short(&self.server.transport.redact(&format!("listing its tools failed: {error}")))
+        })
     }
 
     /// Returns the server's description.
@@ -119,7 +122,7 @@ impl Connection {
     }
 
     fn describe(&self, what: &str, error: &dyn std::error::Error) -> String {
-        self.server.transport.redact(&format!("{} {what}: {error}", self.server.transport.shown()))
+        short(&self.server.transport.redact(&format!("{} {what}: {error}", self.server.transport.shown())))
     }
 
     async fn call(&self, tool: &str, cx: ToolContext, args: &JsonText) -> Result<JsonText, ToolError> {

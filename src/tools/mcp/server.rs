@@ -152,7 +152,9 @@ impl McpServer {
         ToolSpec {
             name: format!("{prefix}{}", tool.name),
             description: described.to_owned(),
-            input_schema: Arc::new(JsonValue::of(tool.input_schema.as_ref())),
+            input_schema: Arc::new(
+                JsonValue::of(tool.input_schema.as_ref()).unwrap_or(JsonValue::Bool(false)),
+            ),
             policy: self.policy_of(tool),
         }
     }

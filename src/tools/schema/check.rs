@@ -4,6 +4,7 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::python::{equal, repr};
 use crate::tools::schema::coerce::{boolean, integer, number, wrong_type};
+use crate::tools::texts::short;
 
 /// The deepest nesting of schema steps: enough for the deepest JSON that is read, and few enough for a small
 /// stack. A schema that refers to itself without descending into the value fails at this depth.
@@ -214,12 +215,15 @@ impl<'s> Checker<'s> {
         others.sort_by(|left, right| left.0.cmp(right.0));
         let rule = schema.get("additionalProperties");
         if rule == Some(&Value::Bool(false)) && !others.is_empty() {
-            let names: Vec<&str> = others.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(format!("{path} received unexpected field(s): {}", names.join(", ")));
+            let names: Vec<String> = others.iter().take(NAMES_MAX).map(|(name, _)| short(name)).collect();
+            let more = others.len().saturating_sub(NAMES_MAX);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            return Err(format!("{path} received unexpected field(s): {}{more}", names.join(", ")));
         }
         for (name, value) in others {
             let value = match rule {
-                Some(rule) => self.check(rule, value, &format!("{path}.{name}"))?,
+                // The name is the model's own, and part of the path of all that it holds.
+                Some(rule) => self.check(rule, value, &format!("{path}.{}", short(name)))?,
                 None => value.clone(),
             };
             checked.insert(name.clone(), value);
@@ -227,6 +231,9 @@ impl<'s> Checker<'s> {
         Ok(())
     }
 }
+
+/// The most unexpected fields that an error names.
+const NAMES_MAX: usize = 20;
 
 /// The longest list of errors in one error text, in bytes: the alternatives of a schema multiply, and more
 /// would not help a model.

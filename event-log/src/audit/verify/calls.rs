@@ -238,7 +238,8 @@ fn guarded(
             of_last(*attempt, "answered").into_iter().chain(late).collect()
         }
         CallEvent::Failed { attempt, failure, .. } => {
-            let unsent = *attempt == 0 && failure.class != FailureClass::BeforeEffect;
+            let unsent = *attempt == 0
+                && !matches!(failure.class, FailureClass::BeforeEffect | FailureClass::Superseded);
             let unsent = unsent.then(|| format!("call `{id}` failed at its target, but was never sent"));
             of_last(*attempt, "answered").into_iter().chain(unsent).collect()
         }

@@ -2,10 +2,12 @@
 //! revisions that number themselves and name the revision that holds each of their texts.
 
 use proto_events::decider::Decider as _;
-use proto_events::definition::{AgentEvent, Aspect};
+use proto_events::definition::{AgentEvent, AgentHistory, Aspect};
 use proto_events::envelope::Metadata;
 use proto_events::id::{Digest, StreamId};
 use proto_events::system::{SystemEvent, SystemHistory};
+
+use crate::shown::Offer;
 
 /// The programs that wrote to a partition, as read so far.
 #[derive(Default)]
@@ -52,19 +54,29 @@ type HeldText = (u32, Option<Digest>);
 
 /// The definitions of an agent, as read so far.
 #[derive(Default)]
-pub(crate) struct AgentCheck(Vec<[HeldText; Aspect::ALL.len()]>);
+pub(crate) struct AgentCheck {
+    revisions: Vec<[HeldText; Aspect::ALL.len()]>,
+    history: AgentHistory,
+    /// The leaf hash of the record of each revision.
+    records: Vec<Digest>,
+}
 
 impl AgentCheck {
     /// Returns the number of the newest revision.
     pub(crate) fn number(&self) -> u32 {
-        u32::try_from(self.0.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.revisions.len()).unwrap_or(u32::MAX)
     }
 
-    /// Takes the agent's next event.
+    /// Returns the leaf hash of the record that holds a revision.
+    pub(crate) fn record(&self, number: u32) -> Option<Digest> {
+        self.records.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
+    }
+
+    /// Takes the agent's next event, of the record with this leaf hash.
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(&mut self, event: &AgentEvent) -> Result<(), String> {
+    pub(crate) fn take(&mut self, event: &AgentEvent, record: Digest) -> Result<(), String> {
         let AgentEvent::Revised(revised) = event;
         let expected = self.number().saturating_add(1);
         let held = revised
@@ -72,7 +84,11 @@ impl AgentCheck {
             .clone()
             .map(|text| (text.since, text.text.as_ref().map(|text| Digest::of(text.as_bytes()))));
         let fault = self.fault(revised.number, expected, &held);
-        self.0.push(held);
+        self.revisions.push(held);
+        self.records.push(record);
+        self.history.evolve(event, &Metadata::default());
+        let newest = self.history.newest().cloned().unwrap_or_default();
+        let fault = fault.or_else(|| Offer::of(&newest).err().map(|error| error.to_string()));
         fault.map_or(Ok(()), Err)
     }
 
@@ -82,7 +98,8 @@ impl AgentCheck {
         }
         for (place, (aspect, (since, text))) in Aspect::ALL.iter().zip(held).enumerate() {
             let aspect = aspect.as_str();
-            let of = |earlier: u32| self.0.get(usize::try_from(earlier).ok()?.checked_sub(1)?)?.get(place);
+            let of =
+                |earlier: u32| self.revisions.get(usize::try_from(earlier).ok()?.checked_sub(1)?)?.get(place);
             let is_own = *since == number;
             let holds =
                 if is_own { text.is_some() } else { of(*since).is_some_and(|(_, text)| text.is_some()) };
@@ -96,7 +113,7 @@ impl AgentCheck {
             }
         }
         let since = |texts: &[HeldText; Aspect::ALL.len()]| texts.each_ref().map(|(since, _)| *since);
-        let is_same = self.0.last().is_some_and(|last| since(last) == since(held));
+        let is_same = self.revisions.last().is_some_and(|last| since(last) == since(held));
         is_same.then(|| format!("revision {number} changes nothing"))
     }
 }

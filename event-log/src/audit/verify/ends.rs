@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto_events::id::StreamId;
+use proto_events::id::{Position, StreamId};
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
@@ -57,10 +57,11 @@ impl Verifier<'_> {
         }
         // Unreadable records are missing from the tree, so only an undamaged log can be compared.
         if self.unreadable == 0
-            && let Some(what) = self.head.ended()
+            && let Some(what) = self.head.ended(&self.root.frontier)
         {
             self.of_log(FindingKind::Head, what);
         }
+        self.root_of_log();
         let head = reader.head().unwrap_or_default();
         // What is left of a log that cannot be opened does not record where it ends.
         let has_end = self.scope.refused.is_none();
@@ -73,6 +74,23 @@ impl Verifier<'_> {
         }
         if self.scope.has_index() {
             self.streams_of_index(reader);
+        }
+    }
+
+    /// Reports the root, and compares it with the ones that were named.
+    fn root_of_log(&mut self) {
+        self.found.covered = self.root.covered;
+        if self.unreadable > 0 {
+            return;
+        }
+        self.found.root = Some(self.root.frontier.root());
+        self.found.end = Position(self.next);
+        if let Some((at, what)) = self.root.ended() {
+            let (stream, version, position) = (None, None, Some(at));
+            self.found.add(Finding { kind: FindingKind::Root, stream, version, position, what });
+        }
+        for what in self.scope.file.map(|file| self.root.of_file(file)).unwrap_or_default() {
+            self.of_log(FindingKind::Root, what);
         }
     }
 
@@ -171,10 +189,24 @@ impl Verifier<'_> {
             let what = "what follows in a stream from an event of a newer release, and what streams say of one another after the first such event";
             unchecked.push(what.to_owned());
         }
+        unchecked.push(self.rewritten());
         if self.unreadable > 0 {
+            if self.scope.root.is_some() && self.root.covered.is_none() {
+                unchecked.push("the given root: some records cannot be read".to_owned());
+            }
             unchecked.push("the contents of the pieces that could not be read".to_owned());
         }
         unchecked.extend(UNCHECKED.map(str::to_owned));
         unchecked
+    }
+
+    /// Describes what no hash inside the log can prove.
+    fn rewritten(&self) -> String {
+        match self.root.covered {
+            Some(covered) => format!(
+                "whether the log was rewritten, hashes included, after position {covered}: the given root covers no more"
+            ),
+            None => "whether the whole log was rewritten, hashes included: only a Merkle root that was kept elsewhere proves otherwise".to_owned(),
+        }
     }
 }

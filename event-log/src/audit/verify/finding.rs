@@ -47,6 +47,8 @@ pub enum FindingKind {
     Index,
     /// `HEAD` and the log disagree.
     Head,
+    /// The Merkle root is not the one that was given, or that an export names.
+    Root,
     /// The words of an exported line disagree with its bytes.
     Words,
 }
@@ -72,6 +74,7 @@ impl FindingKind {
             Self::State => "state",
             Self::Index => "index",
             Self::Head => "head",
+            Self::Root => "root",
             Self::Words => "words",
         }
     }

@@ -7,7 +7,6 @@ use crate::engine::head::{Frontier, Head};
 #[derive(Default)]
 pub(crate) struct HeadCheck<'a> {
     head: Option<&'a Head>,
-    frontier: Frontier,
     /// The fault, once it is known.
     fault: Option<String>,
 }
@@ -17,38 +16,38 @@ impl<'a> HeadCheck<'a> {
         Self { head, ..Self::default() }
     }
 
-    pub(crate) fn take(&mut self, stored: &StoredRecord) {
+    /// Takes the next record, which is the last one of the tree.
+    pub(crate) fn take(&mut self, stored: &StoredRecord, frontier: &Frontier) {
         let Some(head) = self.head else { return };
-        self.frontier.push(stored.hash);
-        if self.frontier.size() != head.frontier.size() {
+        if frontier.size() != head.frontier.size() {
             return;
         }
         if stored.last_position() != head.position {
             self.fault = Some(format!(
                 "its {} records end at position {}, but HEAD was written for position {}",
-                self.frontier.size(),
+                frontier.size(),
                 stored.last_position(),
                 head.position
             ));
-        } else if self.frontier != head.frontier {
+        } else if *frontier != head.frontier {
             self.fault = Some(format!(
                 "its first {} records are not those that HEAD was written for (Merkle root {}, not {})",
-                self.frontier.size(),
-                self.frontier.root(),
+                frontier.size(),
+                frontier.root(),
                 head.frontier.root()
             ));
         }
     }
 
     /// Returns the fault once all records were taken.
-    pub(crate) fn ended(&self) -> Option<String> {
+    pub(crate) fn ended(&self, frontier: &Frontier) -> Option<String> {
         let head = self.head?;
-        if self.frontier.size() >= head.frontier.size() {
+        if frontier.size() >= head.frontier.size() {
             return self.fault.clone();
         }
         Some(format!(
             "the log has {} records, but HEAD proves that {} records, up to position {}, were durable",
-            self.frontier.size(),
+            frontier.size(),
             head.frontier.size(),
             head.position
         ))

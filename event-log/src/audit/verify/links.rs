@@ -1,21 +1,19 @@
-//! Checks what events of one stream say of others: the session of a prompt, the task of a turn, the revisions that a
+//! Checks what events of one stream say of others: what a prompt was read from, the task of a turn, the revisions that a
 //! program starts with, the keys of calls, and the calls behind the writes to a tool's state.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::codec::AnyEvent;
-use proto_events::id::{Category, Digest, Position, StreamId};
+use proto_events::id::{Digest, Position, StreamId};
 use proto_events::session::SessionEvent;
 use proto_events::system::SystemEvent;
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::{Finding, FindingKind, position_of};
-use crate::audit::verify::stream::{ReadEvent, StreamCheck};
-
-/// The streams read so far.
-pub(crate) type Streams = BTreeMap<StreamId, StreamCheck>;
+use crate::audit::verify::prompt_links::prompt_fault;
+use crate::audit::verify::stream::{ReadEvent, StreamCheck, Streams};
 
 /// A write to a tool's state whose call's success has not been read yet.
 struct UnconfirmedWrite {
@@ -60,7 +58,7 @@ impl LinksCheck {
             match event {
                 AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => {
                     findings.extend(self.key(stored, read.version, request));
-                    let prompt = unknown_prompt(request, &record.stream, streams);
+                    let prompt = prompt_fault(request, stored, read.version, streams);
                     findings.extend(prompt.map(|(kind, what)| finding(kind, what)));
                 }
                 AnyEvent::Task(TaskEvent::Call(CallEvent::Succeeded { call_id, .. })) => {
@@ -147,25 +145,4 @@ impl LinksCheck {
             !(of_call && by_tool)
         });
     }
-}
-
-/// Returns the fault of the session that an inference names.
-fn unknown_prompt(
-    request: &CallRequested,
-    task: &StreamId,
-    streams: &Streams,
-) -> Option<(FindingKind, String)> {
-    let (id, named) = (&request.call_id, request.prompt.as_ref()?.session.as_ref()?);
-    let session = StreamId::parse(named).ok();
-    let of_its_agent = session.as_ref().is_some_and(|session| {
-        session.category() == Some(Category::Session) && session.agent() == task.agent()
-    });
-    let Some(check) = session.as_ref().filter(|_| of_its_agent).and_then(|session| streams.get(session))
-    else {
-        let what = format!("call `{id}` was shown the session {named}, which its agent does not have");
-        return Some((FindingKind::Call, what));
-    };
-    let open = check.unanswered()?;
-    let what = format!("call `{id}` was intended while the tool call `{open}` of {named} has no answer");
-    Some((FindingKind::Turn, what))
 }

@@ -1,6 +1,6 @@
 //! The report of a verification, the scope it is asked for, and its progress.
 
-use proto_events::id::StreamId;
+use proto_events::id::{Digest, Position, StreamId};
 
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::engine::head::Head;
@@ -24,6 +24,12 @@ pub struct Verified {
     pub events: u64,
     /// The number of bytes of records and bodies that were hashed.
     pub bytes: u64,
+    /// The root of the Merkle tree over all records; `None` if not all were read.
+    pub root: Option<Digest>,
+    /// Position of the log's last event, to which `root` belongs.
+    pub end: Position,
+    /// Position of the last event that the root in [`Scope::root`] covers.
+    pub covered: Option<Position>,
     /// The first 1,000 faults, in the order of the log.
     pub findings: Vec<Finding>,
     /// The number of faults found but not kept.
@@ -53,10 +59,10 @@ impl Verified {
     }
 
     pub(crate) fn add(&mut self, finding: Finding) {
-        // Those of `HEAD` (one at most) and of the index are made last: many others must not hide them.
+        // Those of `HEAD` and of the root (a few at most) and of the index are made last: many others must not hide them.
         let is_kept = match finding.kind {
             _ if self.findings.len() < FINDINGS_MAX => true,
-            FindingKind::Head => true,
+            FindingKind::Head | FindingKind::Root => true,
             FindingKind::Index => {
                 self.index_findings += 1;
                 self.index_findings <= INDEX_FINDINGS_MAX
@@ -78,6 +84,8 @@ pub struct Scope<'a> {
     pub only: Option<&'a StreamId>,
     /// The contents of `HEAD` before the log was opened.
     pub head: Option<&'a Head>,
+    /// A Merkle root from another source. It must be the root of the log, or of its beginning up to some record.
+    pub root: Option<Digest>,
     /// The file, if it is an exported log: its words are compared with its bytes. It has no index to check.
     pub file: Option<&'a JsonLines>,
     /// The reason why the log cannot be opened, if it cannot: a fault in itself. There is no index to check

@@ -1,6 +1,6 @@
 //! Checks a session: opened once under its own id, one turn at a time, each tool call with one answer.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use proto_events::id::{Digest, StreamId};
 use proto_events::model::LlmRole;
@@ -9,12 +9,24 @@ use proto_events::turn::{IllFormed, TurnMessage};
 
 /// The messages of a turn read so far: the calls that are asked for and have no answer yet, in the order of the asks.
 #[derive(Default)]
-pub(crate) struct TurnCheck(VecDeque<String>);
+pub(crate) struct TurnCheck {
+    asked: VecDeque<String>,
+    /// The number of messages of each part.
+    messages: BTreeMap<u32, u32>,
+}
 
 impl TurnCheck {
     /// Returns the first call that has no answer yet.
     pub(crate) fn unanswered(&self) -> Option<&str> {
-        self.0.front().map(String::as_str)
+        self.asked.front().map(String::as_str)
+    }
+
+    /// Returns the number of messages of a part, or of all parts.
+    pub(crate) fn messages(&self, part: Option<u32>) -> u32 {
+        match part {
+            Some(part) => self.messages.get(&part).copied().unwrap_or_default(),
+            None => self.messages.values().sum(),
+        }
     }
 
     /// Takes the next message.
@@ -22,10 +34,11 @@ impl TurnCheck {
     /// # Errors
     /// [`IllFormed`], as [`Turn::check_next`](proto_events::turn::Turn::check_next).
     pub(crate) fn take(&mut self, message: &TurnMessage) -> Result<(), IllFormed> {
-        let TurnMessage { asks, answers, .. } = message;
-        let checked = match (self.0.front(), answers) {
+        let TurnMessage { asks, answers, part, .. } = message;
+        *self.messages.entry(*part).or_default() += 1;
+        let checked = match (self.asked.front(), answers) {
             (Some(open), Some(answered)) if open == answered && asks.is_empty() => {
-                self.0.pop_front();
+                self.asked.pop_front();
                 return Ok(());
             }
             (Some(open), _) => Err(IllFormed::Unanswered(open.clone())),
@@ -33,7 +46,7 @@ impl TurnCheck {
             (None, None) => Ok(()),
         };
         if !asks.is_empty() {
-            self.0 = asks.iter().cloned().collect();
+            self.asked = asks.iter().cloned().collect();
         }
         checked
     }
@@ -48,12 +61,19 @@ pub(crate) struct SessionCheck {
     turns: HashSet<[u8; 8]>,
     /// Whether the event before was the beginning of the open turn.
     just_begun: bool,
+    /// The number of messages in the history, without the system message.
+    history: u32,
 }
 
 impl SessionCheck {
     /// Returns the tool call of the open turn that has no answer.
     pub(crate) fn unanswered(&self) -> Option<&str> {
         self.turn.as_ref().and_then(|(_, turn)| turn.unanswered())
+    }
+
+    /// Returns the number of messages that an inference of the open turn is shown, without the system message.
+    pub(crate) fn messages(&self) -> u32 {
+        self.history + self.turn.as_ref().map_or(0, |(_, turn)| turn.messages(None))
     }
 
     /// Takes the session's next event.
@@ -87,6 +107,7 @@ impl SessionCheck {
             }
             SessionEvent::TurnCommitted { turn_id } => {
                 let turn = self.end_turn(turn_id)?;
+                self.history += turn.messages(None);
                 if let Some(call) = turn.unanswered() {
                     return Err(format!(
                         "turn `{turn_id}` was committed while the tool call `{call}` has no answer"

@@ -1,5 +1,7 @@
 //! The verification of one stream: its chain, and the rules of its category.
 
+use std::collections::BTreeMap;
+
 use proto_events::call::CallKind;
 use proto_events::codec::{AnyEvent, CodecError};
 use proto_events::id::{Digest, StreamId, Version};
@@ -8,6 +10,7 @@ use proto_events::model::TaskState;
 use crate::api::record::StoredRecord;
 use crate::audit::verify::definitions::{AgentCheck, SystemCheck};
 use crate::audit::verify::finding::{Finding, FindingKind};
+use crate::audit::verify::prompts::Tail;
 use crate::audit::verify::session::SessionCheck;
 use crate::audit::verify::task::{EventPlace, FaultAt, TaskCheck};
 use crate::audit::verify::tool::ToolCheck;
@@ -39,11 +42,16 @@ enum Rules {
     Agent(Box<AgentCheck>),
 }
 
+/// The streams read so far.
+pub(crate) type Streams = BTreeMap<StreamId, StreamCheck>;
+
 /// A stream as read so far.
 #[derive(Default)]
 pub(crate) struct StreamCheck {
     version: u64,
     last_hash: Digest,
+    /// The newest record of a session.
+    tail: Tail,
     /// The rules; `None` until the first event that could be decoded.
     rules: Option<Rules>,
     /// Whether a newer release wrote an event: what follows from it is not known, so that no rule is asked from then
@@ -86,6 +94,27 @@ impl StreamCheck {
         }
     }
 
+    /// Returns the number of messages that an inference of a session's open turn is shown, without the system message.
+    pub(crate) fn messages(&self) -> u32 {
+        match &self.rules {
+            Some(Rules::Session(session)) => session.messages(),
+            _ => 0,
+        }
+    }
+
+    /// Returns the newest record of a session.
+    pub(crate) fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// Returns the leaf hash of the record that holds a revision of an agent's definition.
+    pub(crate) fn revision(&self, number: u32) -> Option<Digest> {
+        match &self.rules {
+            Some(Rules::Agent(agent)) => agent.record(number),
+            _ => None,
+        }
+    }
+
     /// Returns the number of an agent's revisions.
     pub(crate) fn revisions(&self) -> u32 {
         match &self.rules {
@@ -123,6 +152,9 @@ impl StreamCheck {
         }
         self.version = record.last_version().0;
         self.last_hash = stored.hash;
+        if matches!(self.rules, Some(Rules::Session(_))) {
+            self.tail = Tail::of(stored);
+        }
         faults.into_iter().map(|(version, kind, what)| Finding::at(stored, version, kind, what)).collect()
     }
 
@@ -147,7 +179,9 @@ impl StreamCheck {
             (Rules::System(system), AnyEvent::System(event)) => {
                 (FindingKind::State, system.take(stream, (record.partition, epoch), event))
             }
-            (Rules::Agent(agent), AnyEvent::Agent(event)) => (FindingKind::State, agent.take(event)),
+            (Rules::Agent(agent), AnyEvent::Agent(event)) => {
+                (FindingKind::State, agent.take(event, stored.hash))
+            }
             // A stream's name tells its category, and the category how its events are decoded.
             _ => (FindingKind::Event, Err("the event is not one of this stream's category".to_owned())),
         };

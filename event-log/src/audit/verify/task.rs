@@ -12,6 +12,7 @@ use crate::audit::verify::approvals::{ApprovalMoment, ApprovalsCheck};
 use crate::audit::verify::calls::{CallMoment, CallsCheck};
 use crate::audit::verify::commands::CommandsCheck;
 use crate::audit::verify::finding::FindingKind;
+use crate::audit::verify::prompts::count_fault;
 use crate::audit::verify::session::TurnCheck;
 
 /// A fault: its version, its kind and its words.
@@ -200,6 +201,10 @@ impl TaskCheck {
             let what = format!("an inference was intended while the tool call `{call}` has no answer");
             (FindingKind::Turn, what)
         }));
+        let alone = request.prompt.as_ref().filter(|prompt| prompt.session.is_none());
+        let count =
+            alone.and_then(|prompt| count_fault(prompt, self.turn.messages(Some(request.origin.part))));
+        faults.extend(count.map(|what| (FindingKind::Call, format!("call `{}` {what}", request.call_id))));
         faults
     }
 

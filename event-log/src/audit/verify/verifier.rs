@@ -13,12 +13,12 @@ use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::head::HeadCheck;
 use crate::audit::verify::links::LinksCheck;
 use crate::audit::verify::report::{Progress, Scope, Verified};
+use crate::audit::verify::root::RootCheck;
 use crate::audit::verify::stream::{StreamCheck, read_events};
 use crate::audit::verify::writer::WriterCheck;
 
 /// The checks that no log can make about itself.
-pub(crate) const UNCHECKED: [&str; 3] = [
-    "whether the whole log was rewritten, hashes included: nothing outside the directory proves otherwise",
+pub(crate) const UNCHECKED: [&str; 2] = [
     "whether tools and models really did what the log records of them",
     "what posted texts and commands were whose digests the log holds: the texts themselves are not kept",
 ];
@@ -37,7 +37,8 @@ pub fn verify_within(
     scope: &Scope<'_>,
     progress: &mut dyn FnMut(Progress),
 ) -> Verified {
-    let mut verifier = Verifier { scope: *scope, head: HeadCheck::new(scope.head), ..Verifier::default() };
+    let (head, root) = (HeadCheck::new(scope.head), RootCheck::new(scope.root));
+    let mut verifier = Verifier { scope: *scope, head, root, ..Verifier::default() };
     if let Some(why) = scope.refused {
         verifier.of_log(FindingKind::Open, why.to_owned());
     }
@@ -87,6 +88,7 @@ pub(crate) struct Verifier<'a> {
     pub(crate) next: u64,
     pub(crate) writer: WriterCheck,
     pub(crate) head: HeadCheck<'a>,
+    pub(crate) root: RootCheck,
     pub(crate) links: LinksCheck,
     /// Whether a newer release wrote an event.
     pub(crate) is_newer: bool,
@@ -107,7 +109,8 @@ impl Verifier<'_> {
             self.report(kind, stored, what);
         }
         if !alone {
-            self.head.take(stored);
+            self.root.take(stored);
+            self.head.take(stored, &self.root.frontier);
         }
         self.check_words(stored);
         self.after_damage = false;

@@ -122,6 +122,18 @@ fn after_a_failed_sync_the_group_is_ambiguous_and_nothing_of_it_is_shown() {
 }
 
 #[test]
+fn of_two_appends_at_one_version_in_one_group_the_second_is_a_conflict() {
+    let first = Author::new(FENCE).one(&stream("a"), b"first");
+    let second = Author::new(FENCE).with_sets_from(50).one(&stream("a"), b"second");
+    let (answers, shared) = group(FailingSink::default(), vec![first, second]);
+    match &answers[..] {
+        [Ok(_), Err(AppendError::Conflict { actual, .. })] => assert_eq!(actual.0, 1),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(shared.index.read().unwrap().head().0, 1);
+}
+
+#[test]
 fn after_a_failed_value_later_appends_are_known_not_to_be_written() {
     let sink = FailingSink { fail_put_at: Some(1), ..FailingSink::default() };
     // Two of them fit a value: the third and fourth are in the value that fails.

@@ -1,9 +1,11 @@
 //! Interpretation of a part's inferences, from their outcomes alone.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
 
 use proto_events::call::{Call, CallStatus, FailureClass};
 use proto_events::json::{JsonText, JsonValue as Value};
+use taskreel_log::shown::output_schema_of;
 
 use crate::agent::card::Agent;
 use crate::grammar::action::{Action, ActionError, parse_action, signature};
@@ -11,12 +13,13 @@ use crate::grammar::decode::decode;
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::models::backend::{InferReply, ToolAsk};
 use crate::models::output_schema::OutputSchema;
+use crate::tools::texts::short;
 
 /// The number of newest actions that an action is compared with, as in Protolink.
 const REMEMBERED_ACTIONS: usize = 5;
 
 /// The action that one reply asks for, or why it is none.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum ReplyReading {
     /// The model could not be reached, or failed.
     Broken(String),
@@ -70,18 +73,25 @@ pub(crate) struct Reading {
 impl Reading {
     /// Reads the calls as [`Reading::of`] does, with the schema that their own intents name.
     pub(crate) fn of_calls(agent: &Agent, calls: &[&Call]) -> Self {
-        let schema = calls.last().and_then(|call| crate::run::model_input::schema_in(&call.request.args));
+        let schema = calls.last().and_then(|call| output_schema_of(&call.request.args));
         let schema = schema.map(|schema| OutputSchema::new(schema.tree()));
-        Self::of(agent, calls, schema.as_ref())
+        Self::of(agent, calls, schema.as_ref(), &ReadReplies::default())
     }
 
-    pub(crate) fn of(agent: &Agent, calls: &[&Call], schema: Option<&OutputSchema>) -> Self {
+    /// Reads the calls. Replies that were read before are taken as they were.
+    pub(crate) fn of(
+        agent: &Agent,
+        calls: &[&Call],
+        schema: Option<&OutputSchema>,
+        known: &ReadReplies,
+    ) -> Self {
+        known.keep(calls);
         let last = ReplyReading::Broken("no inference yet".to_owned());
         let mut reading = Self { last, malformed_in_a_row: 0, unfit: 0, steps: 0 };
         let mut done = DoneActions::default();
         for call in calls {
             reading.steps += 1;
-            reading.last = read_outcome(agent, call, schema);
+            reading.last = known.read(call, || read_outcome(agent, call, schema));
             match &reading.last {
                 ReplyReading::Malformed(_) => reading.malformed_in_a_row += 1,
                 ReplyReading::Action { action, .. } => {
@@ -100,11 +110,40 @@ impl Reading {
                     reading.malformed_in_a_row = 0;
                     reading.unfit += 1;
                 }
-                // Only the last reply can be an answer, since an answer ends the part.
-                ReplyReading::Answer { .. } | ReplyReading::Broken(_) | ReplyReading::Repeated(_) => {}
+                // An answer ends the part, unless a user's message had arrived meanwhile.
+                ReplyReading::Answer { .. } => reading.malformed_in_a_row = 0,
+                ReplyReading::Broken(_) | ReplyReading::Repeated(_) => {}
             }
         }
         reading
+    }
+}
+
+/// The replies of a part as they were read, by the ids of their calls: a long text is parsed once, however often the
+/// planner looks at it.
+#[derive(Debug, Default)]
+pub(crate) struct ReadReplies(Mutex<HashMap<String, ReplyReading>>);
+
+impl ReadReplies {
+    fn read(&self, call: &Call, read: impl FnOnce() -> ReplyReading) -> ReplyReading {
+        if !matches!(call.status, CallStatus::Succeeded(_)) {
+            return read();
+        }
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(call.request.call_id.clone()).or_insert_with(read).clone()
+    }
+
+    /// Forgets the replies of other calls than these.
+    fn keep(&self, calls: &[&Call]) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > calls.len() {
+            known.retain(|id, _| calls.iter().any(|call| call.request.call_id == *id));
+        }
+    }
+
+    /// Forgets all replies: their part has ended.
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
@@ -192,10 +231,10 @@ fn read_reply(agent: &Agent, raw: String, schema: Option<&OutputSchema>) -> Repl
         }
         (Ok(Action::Final { content }), Some(schema)) => match text_fits(schema, &content) {
             Ok(()) => ReplyReading::Answer { output: JsonText::string(&content), raw },
-            Err(error) => ReplyReading::Unfit(error),
+            Err(error) => ReplyReading::Unfit(short(&error)),
         },
         (Ok(action), _) => ReplyReading::Action { action, raw },
-        (Err(error), None) => ReplyReading::Malformed(error.to_string()),
+        (Err(error), None) => ReplyReading::Malformed(short(&error.to_string())),
         (Err(error), Some(schema)) => bare_answer(schema, raw, &error),
     }
 }
@@ -213,7 +252,7 @@ fn text_fits(schema: &OutputSchema, content: &str) -> Result<(), String> {
 /// action, or alone, as a server writes it that was given the schema.
 fn bare_answer(schema: &OutputSchema, raw: String, no_action: &ActionError) -> ReplyReading {
     let Ok(value) = decode(&raw) else {
-        return ReplyReading::Malformed(no_action.to_string());
+        return ReplyReading::Malformed(short(&no_action.to_string()));
     };
     let tag = value.get("type").and_then(Value::as_str);
     let content = value.get("content").filter(|content| tag == Some("final") && !content.is_string());
@@ -224,8 +263,8 @@ fn bare_answer(schema: &OutputSchema, raw: String, no_action: &ActionError) -> R
     match checked {
         Ok(output) => ReplyReading::Answer { output: JsonText::from(output), raw },
         Err(_) if content.is_none() && matches!(tag, Some("final" | "tool_call" | "agent_call")) => {
-            ReplyReading::Malformed(no_action.to_string())
+            ReplyReading::Malformed(short(&no_action.to_string()))
         }
-        Err(error) => ReplyReading::Unfit(error),
+        Err(error) => ReplyReading::Unfit(short(&error)),
     }
 }

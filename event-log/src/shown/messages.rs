@@ -1,0 +1,91 @@
+//! The messages of one inference, as they stand in the states of a session or a task.
+
+use std::borrow::Cow;
+
+use proto_events::call::Selection;
+use proto_events::model::{LlmMessage, LlmRole};
+use proto_events::session::Session;
+use proto_events::task::Task;
+
+use crate::context::tokens::MessagesEstimate;
+
+/// The messages of one inference: a system message, the committed history without its own, and the messages of
+/// the turn.
+#[derive(Debug, Clone)]
+pub struct Shown<'a> {
+    /// The leading system message as it is sent.
+    pub system: String,
+    /// The committed history without a leading system message.
+    pub history: &'a [LlmMessage],
+    /// The messages of the turn, oldest first.
+    pub turn: Vec<&'a LlmMessage>,
+}
+
+impl<'a> Shown<'a> {
+    /// Returns the messages of an inference within a session's turn: its history and all messages of its open
+    /// turn.
+    pub fn in_session(session: &'a Session, system: String) -> Self {
+        let turn = session.open_turn().map_or(&[][..], |open| open.turn.messages());
+        let turn = turn.iter().map(|message| &message.message).collect();
+        Self { system, history: without_system(session.history().as_slice()), turn }
+    }
+
+    /// Returns the messages of an inference of a task without conversation: those of this part alone.
+    pub fn in_task(task: &'a Task, part: u32, system: String) -> Self {
+        let of_part = task.turn().messages().iter().filter(|message| message.part == part);
+        Self { system, history: &[], turn: of_part.map(|message| &message.message).collect() }
+    }
+
+    /// Returns the number of messages, the system message included.
+    pub fn count(&self) -> usize {
+        1 + self.history.len() + self.turn.len()
+    }
+
+    /// Returns the messages behind the system message: all of them, or those that a selection kept, cut as it says.
+    pub fn messages<'b>(
+        &'b self,
+        selection: Option<&'b Selection>,
+    ) -> impl Iterator<Item = Cow<'a, LlmMessage>> + use<'a, 'b> {
+        let all = (0_u32..).zip(self.history.iter().chain(self.turn.iter().copied()));
+        all.filter_map(move |(number, message)| selected(selection, number, message))
+    }
+
+    /// Returns the estimated tokens of all messages.
+    pub fn tokens(&self) -> u64 {
+        let mut estimate = MessagesEstimate::default();
+        estimate.add(LlmRole::System.as_str(), &self.system, None);
+        for message in self.history.iter().chain(self.turn.iter().copied()) {
+            estimate.add(message.role.as_str(), &message.content, message.name.as_deref());
+        }
+        estimate.tokens()
+    }
+}
+
+fn selected<'a>(
+    selection: Option<&Selection>,
+    number: u32,
+    message: &'a LlmMessage,
+) -> Option<Cow<'a, LlmMessage>> {
+    let Some(selection) = selection else { return Some(Cow::Borrowed(message)) };
+    if !selection.keeps(number) {
+        return None;
+    }
+    let Some(cut) = selection.cut_of(number) else { return Some(Cow::Borrowed(message)) };
+    let content = cut.rule.apply(&message.content, cut.characters).to_owned();
+    Some(Cow::Owned(LlmMessage { content, ..message.clone() }))
+}
+
+/// Returns the system message that a session keeps: the open turn's own, else the leading one of its history.
+pub fn system_of(session: &Session) -> Option<&LlmMessage> {
+    let fresh = session.open_turn().and_then(|open| open.system_prompt.as_ref());
+    let leading = session.history().as_slice().first();
+    fresh.or_else(|| leading.filter(|first| first.role == LlmRole::System))
+}
+
+/// Returns a history without its leading system message.
+pub fn without_system(history: &[LlmMessage]) -> &[LlmMessage] {
+    match history {
+        [first, rest @ ..] if first.role == LlmRole::System => rest,
+        all => all,
+    }
+}

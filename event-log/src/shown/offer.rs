@@ -1,0 +1,93 @@
+//! The offer of an agent's definition to a model: its instructions, its tools, and the agents that it may ask.
+
+use proto_events::definition::{Aspect, Definition};
+use proto_events::json::{JsonText, JsonValue};
+
+/// A tool as a model is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OfferedTool {
+    /// The tool's name.
+    pub name: String,
+    /// The description of the tool.
+    pub description: String,
+    /// The JSON Schema of the arguments; null if any object will do.
+    pub input_schema: JsonValue,
+}
+
+/// Another agent as a model is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OfferedAgent {
+    /// The name by which the agent is called.
+    pub name: String,
+    /// The description of the agent.
+    pub description: String,
+    /// The names of the agent's skills, which are its tools.
+    pub skills: Vec<String>,
+}
+
+/// The offer of a definition to a model.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Offer {
+    /// The embedder's own instructions; empty without any.
+    pub instructions: String,
+    /// The tools, in the order of the definition.
+    pub tools: Vec<OfferedTool>,
+    /// The other agents, in the order of the definition.
+    pub agents: Vec<OfferedAgent>,
+}
+
+/// A text of a definition that is not what its aspect says.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("its {} is not a list of what a model can be shown", aspect.as_str())]
+#[non_exhaustive]
+pub struct UnreadableOffer {
+    /// The aspect of the definition.
+    pub aspect: Aspect,
+}
+
+impl Offer {
+    /// Reads what a definition offers.
+    ///
+    /// # Errors
+    /// [`UnreadableOffer`] if the text of tools or agents is not the JSON that a definition holds.
+    pub fn of(definition: &Definition) -> Result<Self, UnreadableOffer> {
+        Ok(Self {
+            instructions: definition.text(Aspect::SystemPrompt).to_owned(),
+            tools: list(definition, Aspect::Tools, OfferedTool::of)?,
+            agents: list(definition, Aspect::Agents, OfferedAgent::of)?,
+        })
+    }
+}
+
+impl OfferedTool {
+    fn of(tool: &JsonValue) -> Option<Self> {
+        let input_schema = tool.get("input_schema")?.clone();
+        Some(Self { name: text(tool, "name")?, description: text(tool, "description")?, input_schema })
+    }
+}
+
+impl OfferedAgent {
+    fn of(agent: &JsonValue) -> Option<Self> {
+        let skills = agent.get("skills")?.as_array()?;
+        let skills = skills.iter().map(|skill| skill.as_str().map(str::to_owned)).collect::<Option<_>>()?;
+        Some(Self { name: text(agent, "name")?, description: text(agent, "description")?, skills })
+    }
+}
+
+fn text(object: &JsonValue, key: &str) -> Option<String> {
+    object.get(key).and_then(JsonValue::as_str).map(str::to_owned)
+}
+
+fn list<T>(
+    definition: &Definition,
+    aspect: Aspect,
+    read: impl Fn(&JsonValue) -> Option<T>,
+) -> Result<Vec<T>, UnreadableOffer> {
+    let unreadable = || UnreadableOffer { aspect };
+    let all = JsonText::parse(definition.text(aspect)).map_err(|_| unreadable())?.tree();
+    let all = all.as_array().ok_or_else(unreadable)?;
+    all.iter().map(|item| read(item).ok_or_else(unreadable)).collect()
+}

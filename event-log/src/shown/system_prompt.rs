@@ -1,0 +1,135 @@
+//! The leading system message of a model: our rules, and what the agent's definition offers.
+//!
+//! Every text is a pure function of its arguments, so that an auditor can render a prompt again. A change of any text
+//! here raises [`RENDERER_VERSION`].
+
+use proto_events::json;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::task::Task;
+
+use crate::shown::offer::{Offer, OfferedAgent, OfferedTool};
+
+/// The version of the texts that are rendered for a model, recorded with every inference.
+pub const RENDERER_VERSION: u16 = 1;
+
+const RULES: &str =
+    "You are an agent that works in steps. In each step you reply with exactly one JSON object and \
+nothing around it: no prose, no code fence.
+
+Reply with one of these:
+{\"type\":\"final\",\"content\":\"...\"}
+  ends the work; content is your answer and is not empty.";
+
+const RULE_TOOL: &str = "{\"type\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{}}
+  calls one of the tools below; args is an object that fits the tool's input_schema.";
+
+const RULE_AGENT: &str =
+    "{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"infer\",\"prompt\":\"...\"}
+  asks one of the agents below.
+{\"type\":\"agent_call\",\"agent\":\"agent_name\",\"action\":\"tool_call\",\"tool\":\"tool_name\",\"args\":{}}
+  has one of those agents call one of its skills.";
+
+const RULES_END: &str = "An object may also have \"thought\", a short text that nobody else reads. Other keys are not \
+allowed. Results come back as system messages; read them before you go on, and do not repeat an action whose \
+result you have.";
+
+/// Returns the system prompt of an agent, without what a task adds. Equal offers give equal texts.
+pub fn system_prompt(offer: &Offer) -> String {
+    let mut sections = vec![RULES.to_owned()];
+    if !offer.tools.is_empty() {
+        sections.push(RULE_TOOL.to_owned());
+    }
+    if !offer.agents.is_empty() {
+        sections.push(RULE_AGENT.to_owned());
+    }
+    let rules = sections.join("\n");
+    let mut sections = vec![rules, RULES_END.to_owned()];
+    if !offer.tools.is_empty() {
+        let lines: Vec<String> = offer.tools.iter().map(tool_line).collect();
+        sections.push(format!("Tools, one a line:\n{}", lines.join("\n")));
+    }
+    if !offer.agents.is_empty() {
+        let lines: Vec<String> = offer.agents.iter().map(agent_line).collect();
+        sections.push(format!("Agents, one a line:\n{}", lines.join("\n")));
+    }
+    if !offer.instructions.trim().is_empty() {
+        sections.push(offer.instructions.clone());
+    }
+    sections.join("\n\n")
+}
+
+/// Returns the system prompt of a task: that of its agent, and the hint of the task's flow about the next step.
+pub fn for_task(system: &str, task: &Task) -> String {
+    let hint = task.flow_state().read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
+    let hint = hint.filter(|hint| !hint.trim().is_empty());
+    hint.map_or_else(|| system.to_owned(), |hint| format!("{system}\n\n{hint}"))
+}
+
+/// Returns the leading system message of a part that asks for structured output. The intent names the schema
+/// separately, so the text of a part without one is unchanged.
+pub fn with_output_schema(system: &str, schema: &JsonText) -> String {
+    format!(
+        "{system}\n\nThis time the content of your final answer is JSON that fits this JSON Schema, and nothing else:\n{}",
+        schema.as_str()
+    )
+}
+
+fn tool_line(tool: &OfferedTool) -> String {
+    let schema = &tool.input_schema;
+    let schema = if schema.is_null() { json!({"type": "object"}) } else { schema.clone() };
+    json!({"name": tool.name, "description": tool.description, "input_schema": schema}).to_string()
+}
+
+fn agent_line(agent: &OfferedAgent) -> String {
+    json!({"name": agent.name, "description": agent.description, "skills": agent.skills}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use proto_events::definition::Definition;
+
+    use super::*;
+
+    #[test]
+    fn the_prompt_names_what_is_there_and_nothing_else() {
+        let bare = system_prompt(&Offer::default());
+        assert!(
+            bare.contains("\"type\":\"final\"")
+                && !bare.contains("tool_call")
+                && !bare.contains("agent_call")
+        );
+        let texts = [
+            "scripted/demo",
+            "Be brief.",
+            r#"[{"name":"add","description":"Adds \"two\" numbers","input_schema":{"type":"object","properties":{"a":{"maximum":1.50}}},"policy":{}},
+                {"name":"any","description":"","input_schema":null}]"#,
+            r#"[{"name":"w","description":"weather","skills":["get_weather"],"policy":{}}]"#,
+            "{}",
+        ];
+        let definition = Definition(texts.map(Into::into));
+        let full = system_prompt(&Offer::of(&definition).unwrap());
+        for text in [
+            r#"{"name":"add","description":"Adds \"two\" numbers","input_schema":{"type":"object","properties":{"a":{"maximum":1.50}}}}"#,
+            r#"{"name":"any","description":"","input_schema":{"type":"object"}}"#,
+            r#"{"name":"w","description":"weather","skills":["get_weather"]}"#,
+            "agent_call",
+        ] {
+            assert!(full.contains(text), "{full}");
+        }
+        assert!(full.ends_with("\n\nBe brief."));
+        assert_eq!(for_task(&full, &Task::default()), full);
+    }
+
+    #[test]
+    fn a_definition_whose_lists_are_no_lists_of_tools_or_agents_offers_nothing() {
+        for (tools, agents, aspect) in [
+            ("", "[]", "tools"),
+            ("{}", "[]", "tools"),
+            (r#"[{"name":"t"}]"#, "[]", "tools"),
+            ("[]", r#"[{"name":"a","description":"","skills":[1]}]"#, "agents"),
+        ] {
+            let definition = Definition(["", "", tools, agents, "{}"].map(Into::into));
+            assert_eq!(Offer::of(&definition).unwrap_err().aspect.as_str(), aspect, "{tools}");
+        }
+    }
+}

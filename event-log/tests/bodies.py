@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Decodes the bodies of an export's events by docs/format.md alone, and compares each with its `payload`.
+
+    bodies.py FILE ...   exports (NDJSON); prints each fault and the kinds that were read, ends with 1 if there was a fault
+"""
+import datetime
+import json
+import struct
+import sys
+
+import reader
+
+STATE = "submitted working input-required completed failed canceled unknown".split()
+ROLE = "system user assistant tool".split()
+CALL = "tool infer delegate".split()
+RECOVERY = "read-only idempotent reconcile manual reissue".split()
+CLASS = "before-effect after-effect rejected exhausted".split()
+VERDICT = "landed did-not-happen inconclusive".split()
+LIMIT = "max_steps max_llm_calls max_tool_calls max_input_tokens max_output_tokens max_runtime_seconds".split()
+STAGE = "requested in-flight".split()
+BASIS = "asserted authenticated".split()
+
+
+class Body:
+    """Takes values off the front of a body."""
+
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def raw(self, count):
+        piece = self.data[self.at:self.at + count]
+        if len(piece) < count:
+            raise ValueError("the body ends within a value")
+        self.at += count
+        return piece
+
+    def u8(self):
+        return self.raw(1)[0]
+
+    def uint(self):
+        first = self.u8()
+        if first < 251:
+            return first
+        return int.from_bytes(self.raw({251: 2, 252: 4, 253: 8}[first]), "little")
+
+    def i64(self):
+        coded = self.uint()
+        return coded >> 1 if coded % 2 == 0 else -(coded >> 1) - 1
+
+    def f64(self):
+        return struct.unpack("<d", self.raw(8))[0]
+
+    def bool(self):
+        return (False, True)[self.u8()]
+
+    def text(self):
+        return self.raw(self.uint()).decode()
+
+    def json(self):
+        return json.loads(self.text())
+
+    def digest(self):
+        return self.raw(32).hex()
+
+    def time(self):
+        at = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(microseconds=self.i64())
+        return at.isoformat()
+
+    def option(self, take):
+        return take() if (False, True)[self.u8()] else None
+
+    def list(self, take):
+        return [take() for _ in range(self.uint())]
+
+    def object(self):
+        return dict(self.list(lambda: (self.text(), self.json())))
+
+    def word(self, words):
+        return words[self.u8()]
+
+    def fields(self, **takes):
+        return {name: take() for name, take in takes.items()}
+
+    def maybe_text(self):
+        return self.option(self.text)
+
+    def maybe_uint(self):
+        return self.option(self.uint)
+
+    def part(self):
+        return self.fields(type=self.text, content=self.json)
+
+    def message(self):
+        return self.fields(id=self.maybe_text, role=self.maybe_text, parts=lambda: self.list(self.part),
+                           timestamp=self.maybe_text)
+
+    def artifact(self):
+        text = self.maybe_text
+        return self.fields(id=text, parts=lambda: self.list(self.part), metadata=self.object, timestamp=text,
+                           kind=self.text, name=text, uri=text, media_type=text, action_id=text)
+
+    def model_message(self):
+        return self.fields(role=lambda: self.word(ROLE), content=self.text, name=self.maybe_text,
+                           metadata=self.object, id=self.text, created_at=self.text, tool_calls=self.json,
+                           tool_name=self.maybe_text)
+
+    def turn_message(self):
+        said = self.fields(message=self.model_message, part=self.uint, infer_call=self.maybe_text,
+                           asks=lambda: self.list(self.text), answers=self.maybe_text)
+        del said["part"]
+        return said
+
+    def usage(self):
+        return self.option(lambda: self.fields(input_tokens=self.uint, output_tokens=self.uint))
+
+    def failure(self):
+        return {"class": self.word(CLASS)} | self.fields(type=self.text, message=self.text, usage=self.usage)
+
+    def person(self, name):
+        return {name: self.text(), "basis": self.word(BASIS)}
+
+    def origin(self):
+        return self.fields(run=self.uint, part=self.uint, step=self.uint, infer_call=self.maybe_text,
+                           part_call_id=self.maybe_text)
+
+    def prompt(self):
+        return self.fields(session=self.maybe_text, read_to=self.uint, messages=self.uint, tokens=self.maybe_uint,
+                           digest=self.digest, renderer=self.uint, tools=self.digest)
+
+    def submitted(self):
+        task = self.fields(id=self.text, state=lambda: self.word(STATE), messages=lambda: self.list(self.message),
+                           artifacts=lambda: self.list(self.artifact), metadata=self.object, flow_state=self.json,
+                           created_at=self.maybe_text)
+        self.option(self.digest)
+        return {"task": task}
+
+    def state_changed(self):
+        said = {"from": self.word(STATE), "to": self.word(STATE)}
+        budget = self.option(lambda: self.fields(limit=lambda: self.word(LIMIT), used=self.f64, allowed=self.f64))
+        return said | ({"budget": budget} if budget else {})
+
+    def requested(self):
+        return self.fields(
+            call_id=self.text, kind=lambda: self.word(CALL), target=self.text, args=self.json,
+            idempotency_key=self.text, recovery=lambda: self.word(RECOVERY), recovery_source=self.text,
+            timeout_ms=self.uint, max_attempts=self.uint, retry_errors=self.bool, window_ms=self.maybe_uint,
+            deadline=lambda: self.option(self.time), capabilities=lambda: self.list(self.text),
+            approval=self.maybe_text, origin=self.origin, prompt=lambda: self.option(self.prompt))
+
+    def reconciled(self):
+        said = self.fields(call_id=self.text, attempt=self.uint, verdict=lambda: self.word(VERDICT))
+        says, person = self.text(), self.option(lambda: self.person("operator"))
+        said["result"] = json.loads(says) if said["verdict"] == "landed" else None
+        said["why"] = says if said["verdict"] == "inconclusive" else None
+        return said | {"by": person or "probe"}
+
+    def revised(self):
+        names = ["model", "system_prompt", "tools", "agents", "parameters"]
+        return {"number": self.uint()} | {
+            name: self.fields(since=self.uint, text=self.maybe_text) for name in names}
+
+
+def call(**more):
+    """A body that begins with a call's id."""
+    return lambda b: b.fields(call_id=b.text, **{name: getattr(b, take) for name, take in more.items()})
+
+
+KINDS = {
+    1: Body.submitted, 2: Body.state_changed, 3: lambda b: {"message": b.message()},
+    4: lambda b: b.fields(artifact=b.artifact, part=b.maybe_uint), 6: lambda b: {"metadata": b.object()},
+    8: lambda b: {"reason": b.maybe_text()},
+    9: lambda b: b.fields(approval_id=b.text, call_id=b.text, tool=b.text, args=b.json,
+                          capabilities=lambda: b.list(b.text), origin=b.origin),
+    10: lambda b: b.fields(approval_id=b.text, approved=b.bool, reason=b.maybe_text) | b.person("decided_by"),
+    11: Body.turn_message, 12: lambda b: {"source": b.digest()}, 100: lambda b: {"session_id": b.text()},
+    101: lambda b: {"message": b.model_message()}, 102: lambda b: b.fields(turn_id=b.text, task=b.text),
+    103: Body.turn_message, 104: lambda b: {"turn_id": b.text()},
+    105: lambda b: b.fields(turn_id=b.text, reason=b.text), 200: Body.requested,
+    201: call(attempt="uint", epoch="uint", cause="text"), 202: call(attempt="uint", result="json", usage="usage"),
+    203: call(attempt="uint", failure="failure"), 204: call(attempt="uint", after_ms="uint"),
+    205: lambda b: b.fields(call_id=b.text, stage=lambda: b.word(STAGE)), 206: call(attempt="uint", why="text"),
+    207: Body.reconciled, 208: lambda b: b.fields(call_id=b.text, reason=b.text) | b.person("by"),
+    209: call(attempt="uint", succeeded="bool", said="text"), 210: call(attempt="uint", failure="failure", due="time"),
+    300: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text, value=b.json),
+    301: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text),
+    400: lambda b: b.fields(epoch=b.uint, release=b.text, build=b.maybe_text,
+                            agents=lambda: b.list(lambda: b.fields(name=b.text, revision=b.uint))),
+    401: lambda b: b.fields(epoch=b.uint, reason=b.maybe_text), 500: Body.revised,
+}
+
+
+def compare(event, said):
+    """The fault of one event, if there is one."""
+    body = Body(event["body"])
+    try:
+        found = KINDS[event["kind"]](body)
+    except (KeyError, IndexError, ValueError) as error:
+        return f"kind {event['kind']} cannot be read: {error!r}"
+    if body.at != len(body.data):
+        return f"kind {event['kind']} has {len(body.data) - body.at} bytes left"
+    # In the order of the page too.
+    if json.dumps(found) != json.dumps(said) and (found != said or list(found) != list(said)):
+        return f"kind {event['kind']} says {json.dumps(said)}, but its body {json.dumps(found)}"
+    return None
+
+
+def main(paths):
+    faults, kinds = [], set()
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            for line in list(file)[1:-1]:
+                said = json.loads(line)
+                events = reader.decode(bytes.fromhex(said["bytes"]))["events"]
+                outside = {body["event"]: bytes.fromhex(body["body"]) for body in said["detached"]}
+                for number, (event, shown) in enumerate(zip(events, said["events"])):
+                    event["body"] = outside.get(number, event["body"])
+                    kinds.add(event["kind"])
+                    fault = compare(event, shown["payload"])
+                    faults += [f"position {shown['position']}: {fault}"] if fault else []
+    print(*faults, f"kinds {','.join(map(str, sorted(kinds)))}: {len(faults)} faults", sep="\n")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(encoding="utf-8")
+    sys.exit(main(sys.argv[1:]))

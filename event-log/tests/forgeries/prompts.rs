@@ -1,0 +1,62 @@
+//! Forgeries of what an inference was shown.
+
+use proto_events::call::{CallEvent, Cut, CutRule, KeptRange, PromptRef, Selection};
+use proto_events::codec::AnyEvent;
+use proto_events::id::{Digest, Version};
+use proto_events::task::TaskEvent;
+
+use super::Forgery;
+use super::events::prompt;
+use super::log::Log;
+
+fn of(log: &mut Log, label: &str, change: impl FnOnce(&mut PromptRef)) {
+    match log.event(label, 0) {
+        AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => {
+            change(request.prompt.as_mut().expect("an inference"));
+        }
+        other => panic!("no intent: {other:?}"),
+    }
+}
+
+/// A selection of the sound log's prompts, which have one message each.
+fn selection(first: u32, count: u32, cut: u32) -> Selection {
+    let cuts = vec![Cut { message: cut, rule: CutRule::Head, characters: 2 }];
+    Selection { strategy: "fit".to_owned(), kept: vec![KeptRange { first, count }], cuts }
+}
+
+#[rustfmt::skip]
+pub(crate) const PROMPTS: &[Forgery] = &[
+    ("an inference that names no prompt", ("inferring", 0), "is an inference that names no prompt", |log| {
+        if let AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) = log.event("inferring", 0) { request.prompt = None; }
+    }),
+    ("a tool's call that names a prompt", ("booking", 0), "names a prompt, but is no inference", |log| {
+        if let AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) = log.event("booking", 0) { request.prompt = Some(prompt(None)); }
+    }),
+    ("a session read through an older version", ("inferring", 0), "through version 3, not 4", |log| of(log, "inferring", |prompt| prompt.read_through = Version(3))),
+    ("a session read through a version to come", ("inferring", 0), "through version 5, not 4", |log| of(log, "inferring", |prompt| prompt.read_through = Version(5))),
+    ("a task read through another version", ("plain infers", 0), "through version 2, not 3", |log| of(log, "plain infers", |prompt| prompt.read_through = Version(2))),
+    ("a prompt with a message less", ("inferring", 0), "names 1 messages, but what it was shown has 2", |log| of(log, "inferring", |prompt| prompt.messages = 1)),
+    ("a plain prompt with a message more", ("plain infers", 0), "names 3 messages, but what it was shown has 2", |log| of(log, "plain infers", |prompt| prompt.messages = 3)),
+    ("a prompt of another digest", ("inferring", 0), "names a prompt of digest", |log| of(log, "inferring", |prompt| prompt.digest = Digest([7; 32]))),
+    ("a plain prompt of another digest", ("plain infers", 0), "names a prompt of digest", |log| of(log, "plain infers", |prompt| prompt.digest = Digest([7; 32]))),
+    ("a prompt of a revision that does not exist", ("inferring", 0), "was shown revision 2 of its agent, which does not exist", |log| of(log, "inferring", |prompt| prompt.revision = 2)),
+    ("a prompt of revision 0", ("inferring", 0), "was shown revision 0 of its agent, which does not exist", |log| of(log, "inferring", |prompt| prompt.revision = 0)),
+    ("a prompt by another renderer under the old digest", ("inferring", 0), "names a prompt of digest", |log| {
+        let sealed = log.seal();
+        let digest = sealed.prompt("inferring").digest;
+        of(log, "inferring", |prompt| (prompt.renderer, prompt.digest) = (2, digest));
+    }),
+    ("a selection of messages that are not there", ("inferring", 0), "a selection of messages that does not fit: its kept range from message 1", |log| of(log, "inferring", |prompt| prompt.selection = Some(selection(1, 1, 1)))),
+    ("a cut of a message that is not kept", ("inferring", 0), "a selection of messages that does not fit: its cut of message 3", |log| of(log, "inferring", |prompt| prompt.selection = Some(selection(0, 1, 3)))),
+    ("a message that was changed under the prompt", ("inferring", 0), "names a prompt of digest", |log| {
+        let digest = log.seal().prompt("inferring").digest;
+        *log.event("turn", 3) = super::events::said(proto_events::model::LlmRole::Assistant, None);
+        of(log, "inferring", |prompt| prompt.digest = digest);
+    }),
+    ("a definition that was changed under the prompts", ("inferring", 0), "names a prompt of digest", |log| {
+        let digest = log.seal().prompt("inferring").digest;
+        of(log, "inferring", |prompt| prompt.digest = digest);
+        *log.event("revised", 0) = super::events::revised(1, [1; 5], [Some("a"), Some("other"), Some("[]"), Some("[]"), Some("{}")]);
+    }),
+    ("a definition whose tools are no list", ("revised", 0), "its tools is not a list of what a model can be shown", |log| *log.event("revised", 0) = super::events::revised(1, [1; 5], [Some("a"), Some("b"), Some("c"), Some("[]"), Some("{}")])),
+];

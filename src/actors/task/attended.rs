@@ -1,0 +1,133 @@
+//! An operation of a task's actor under panics: of a host's store or clock, or of our own code. The actor lives on: it
+//! reads its task again, has what may have been lost reported, and goes on with the task's open work. If that panics
+//! too, those who wait for the task are told.
+
+use std::panic::resume_unwind;
+use std::sync::Arc;
+
+use proto_events::call::CallStatus;
+use proto_events::id::StreamId;
+use tracing::Instrument;
+
+use crate::actors::entity::reading_here;
+use crate::actors::shared::messages::{Cause, TaskOp};
+use crate::actors::shared::parts::Shared;
+use crate::actors::task::core::TaskCore;
+use crate::actors::task::effect::Effect;
+use crate::error::Error;
+use crate::tools::panics::caught_in;
+
+/// An operation and its cause.
+pub(crate) struct Operation {
+    pub(crate) op: TaskOp,
+    pub(crate) cause: Cause,
+    /// Whether a caller waits for the answer.
+    pub(crate) is_awaited: bool,
+    /// Whether the actor goes on with the task after a panic.
+    pub(crate) goes_on: bool,
+}
+
+/// The end of an operation.
+pub(crate) struct Done {
+    /// The task, unless it must be read again.
+    pub(crate) core: Option<TaskCore>,
+    pub(crate) answer: Result<(), Error>,
+    pub(crate) effects: Vec<Effect>,
+    pub(crate) has_panicked: bool,
+}
+
+impl Done {
+    fn without_core(error: Error, has_panicked: bool) -> Self {
+        Self { core: None, answer: Err(error), effects: Vec::new(), has_panicked }
+    }
+}
+
+/// Carries out an operation on a task. A caller whose command panicked gets an error; a command of the system's own is
+/// followed by what the log says is open.
+pub(crate) async fn carry_out(
+    shared: Arc<Shared>,
+    core: Option<TaskCore>,
+    stream: StreamId,
+    operation: Operation,
+) -> Done {
+    let Operation { op, cause, is_awaited, goes_on } = operation;
+    let panic = match caught_in(try_once(&shared, core, &stream, op, &cause)).await {
+        Ok(done) => return done,
+        Err(panic) => panic,
+    };
+    tracing::error!(%stream, panic, "an actor panicked; its task is read from the log again");
+    let error = Error::Internal(format!("a command on {stream} panicked: {panic}"));
+    if !goes_on {
+        return Done::without_core(error, true);
+    }
+    let resumed = caught_in(async {
+        let cause = Cause::own(format_args!("resume:{}", shared.store.fence().epoch), "restart");
+        try_once(&shared, None, &stream, TaskOp::Resume, &cause).await
+    });
+    match resumed.await {
+        Ok(resumed) => {
+            let answer = if is_awaited { Err(error) } else { resumed.answer };
+            Done { answer, has_panicked: true, ..resumed }
+        }
+        Err(_) => Done::without_core(error, true),
+    }
+}
+
+async fn try_once(
+    shared: &Arc<Shared>,
+    core: Option<TaskCore>,
+    stream: &StreamId,
+    op: TaskOp,
+    cause: &Cause,
+) -> Done {
+    let known = core.is_some();
+    let recovered = match core {
+        Some(core) => Ok(core),
+        None => TaskCore::recover(shared, stream.clone()).await,
+    };
+    let mut core = match recovered {
+        Ok(core) => core,
+        Err(error) => return Done::without_core(error, false),
+    };
+    let calls = if known { Vec::new() } else { in_flight(&core, shared.store.fence().epoch) };
+    core.note_size(&op, known);
+    let (core, answer, mut effects) = if core.is_large() && !shared.one_thread {
+        elsewhere(shared, core, op, cause).await
+    } else {
+        let (answer, effects) = core.carry_out(shared, op, cause).await;
+        (core, answer, effects)
+    };
+    if !calls.is_empty() {
+        effects.push(Effect::FindLost { calls });
+    }
+    Done { core: Some(core).filter(|core| !core.is_broken()), answer, effects, has_panicked: false }
+}
+
+/// Carries out an operation on the runtime for calls, on a thread for work that blocks: reading large texts there keeps
+/// no other task waiting. A panic, and the end of that runtime, are resumed here as panics.
+async fn elsewhere(
+    shared: &Arc<Shared>,
+    mut core: TaskCore,
+    op: TaskOp,
+    cause: &Cause,
+) -> (TaskCore, Result<(), Error>, Vec<Effect>) {
+    let (parts, cause, span) = (Arc::clone(shared), cause.clone(), tracing::Span::current());
+    let work = async move {
+        let (answer, effects) = core.carry_out(&parts, op, &cause).await;
+        (core, answer, effects)
+    };
+    let (calls, work) = (shared.calls.clone(), work.instrument(span));
+    let done = shared.calls.spawn_blocking(move || reading_here(|| calls.block_on(work))).await;
+    done.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(error) => resume_unwind(Box::new(format!("the runtime for calls: {error}"))),
+    })
+}
+
+/// Returns the calls that were sent in this epoch and have no outcome. An actor finds such calls when it reads its task
+/// only if the one before it broke.
+fn in_flight(core: &TaskCore, epoch: u64) -> Vec<(String, u32)> {
+    let open = core.task().calls().open();
+    let sent = open.filter(|call| call.status == CallStatus::Dispatched && call.epoch == epoch);
+    sent.map(|call| (call.request.call_id.clone(), call.attempts)).collect()
+}

@@ -1,0 +1,162 @@
+//! A command whose outcome is in doubt: the error names the id under which it was sent, for every command, and the
+//! same command under this id takes effect exactly once, whether the first one was written or not.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::id::{Position, StreamId};
+use proto_events::json;
+use proto_events::model::PostedTask;
+use serde::Deserialize;
+use taskreel::approval::CapabilityPolicy;
+use taskreel::infer::Scripted;
+use taskreel::tool::{ToolError, ToolPolicy, Verdict};
+use taskreel::{
+    Error, JsonObject, JsonSchema, JsonText, Message, Part, System, TaskCommand, TaskHandle, TaskState,
+};
+use taskreel_log::api::EventReader;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
+use taskreel_log::testing::{AppendFault, Faults, FaultyStore};
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+/// The commands that are sent, each through every kind of handle that has it.
+const COMMANDS: [&str; 11] = [
+    "submit a part",
+    "submit a message",
+    "submit a task without an id",
+    "submit a task",
+    "send",
+    "cancel",
+    "approve",
+    "deny",
+    "command",
+    "reconcile",
+    "abandon",
+];
+
+async fn soon<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(30), work).await.expect("it hangs")
+}
+
+async fn start(store: FaultyStore) -> System {
+    let pay = async |_: Nothing| Ok::<_, Infallible>("paid");
+    let lose = async |_: Nothing| Err::<(), _>(ToolError::lost("no answer"));
+    System::builder("-")
+        .store(Arc::new(store))
+        .tool_with("pay", "Pays", pay, ToolPolicy::manual().capabilities(["money"]))
+        .tool("lose", "Loses", lose)
+        .capability_policy(CapabilityPolicy::new().require_approval("money"))
+        .approvals_by_person()
+        .infer(Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap())
+        .start()
+        .await
+        .unwrap()
+}
+
+fn text(id: &str) -> PostedTask {
+    let id = if id.is_empty() { String::new() } else { format!(r#""id":"{id}","#) };
+    let task = r#""messages":[{"role":"user","parts":[{"type":"text","content":"hello"}]}]"#;
+    PostedTask::parse(&format!("{{{id}{task}}}"), &mut Ports::default()).unwrap()
+}
+
+/// A task that was brought to the point at which the command can be sent to it.
+struct Ready {
+    task: TaskHandle,
+    about: String,
+    posted: PostedTask,
+}
+
+async fn ready(system: &System, command: &str) -> Ready {
+    let (part, posted) = match command {
+        "approve" | "deny" => (Part::tool_call("pay", json!({})).unwrap(), text("")),
+        "reconcile" | "abandon" | "cancel" => (Part::tool_call("lose", json!({})).unwrap(), text("")),
+        "submit a task" => (Part::text("first"), text("named")),
+        _ => (Part::text("first"), text("")),
+    };
+    let task = system.submit(part).await.unwrap();
+    let end = soon(task.finished()).await.unwrap();
+    let approval = task.approvals().await.unwrap().first().map(|asked| asked.request.approval_id.clone());
+    let call = end.task().calls().iter().next().map(|call| call.request.call_id.clone());
+    Ready { task, about: approval.or(call).unwrap_or_default(), posted }
+}
+
+fn metadata() -> JsonObject {
+    let mut fields = JsonObject::new();
+    fields.set("k", JsonText::string("v"));
+    fields
+}
+
+/// Sends the command through handles for one command of this id, if there is one; returns the task's id.
+async fn send(system: &System, command: &str, id: Option<&str>, at: &Ready) -> Result<String, Error> {
+    let system = id.map_or_else(|| system.clone(), |id| system.once(id));
+    let task = id.map_or_else(|| at.task.clone(), |id| at.task.once(id));
+    let message = || Message::user("hello", &mut Ports::default());
+    let submitted = |handle: TaskHandle| handle.id().to_owned();
+    let changed = |_| at.task.id().to_owned();
+    match command {
+        "submit a part" => system.submit(Part::text("hello")).await.map(submitted),
+        "submit a message" => system.submit(message()).await.map(submitted),
+        "submit a task without an id" | "submit a task" => {
+            system.submit(at.posted.clone()).await.map(submitted)
+        }
+        "send" => system.session("s").send(Part::text("hello")).await.map(submitted),
+        "cancel" => task.cancel(Some("enough")).await.map(changed),
+        "approve" => task.approve(&at.about, "ada").await.map(changed),
+        "deny" => task.deny(&at.about, Some("no"), "ada").await.map(changed),
+        "command" => task.command(TaskCommand::MergeMetadata(metadata())).await.map(changed),
+        "reconcile" => {
+            task.reconcile(&at.about, Verdict::Landed(JsonText::string("7")), "ada").await.map(changed)
+        }
+        "abandon" => task.abandon(&at.about, "never mind", "ada").await.map(changed),
+        other => panic!("{other}"),
+    }
+}
+
+fn records_of(reader: &dyn EventReader, command_id: &str) -> Vec<StreamId> {
+    let all = reader.read_all(Position(1), usize::MAX).unwrap();
+    let of_it = all.iter().filter(|stored| stored.record.metadata.command_id == command_id);
+    of_it
+        .map(|stored| stored.record.stream.clone())
+        .filter(|stream| stream.as_str().starts_with("task-"))
+        .collect()
+}
+
+#[tokio::test]
+async fn the_error_of_every_command_in_doubt_names_the_id_under_which_it_is_sent_again() {
+    for command in COMMANDS {
+        for fault in [AppendFault::AfterWrite, AppendFault::TearGroup { landing: 0 }] {
+            let faults = Faults::none();
+            let system = start(FaultyStore::new(Arc::new(MemoryStore::new()), faults.clone())).await;
+            let at = ready(&system, command).await;
+            faults.at_next_append(fault);
+            let error = send(&system, command, None, &at).await.unwrap_err();
+            let id = error.command_id().unwrap_or_else(|| panic!("{command}: {error:?}")).to_owned();
+            assert!(error.to_string().contains(&id), "{command}: {error}");
+            assert!(matches!(error, Error::InDoubt { .. }), "{command}: {error:?}");
+            // The log takes nothing more now, and the error says it of the next command too.
+            let refused = send(&system, command, Some("another"), &at).await.unwrap_err();
+            assert_eq!(refused.command_id(), Some("another"), "{command}: {refused:?}");
+
+            soon(system.reopen()).await.unwrap();
+            let first = send(&system, command, Some(&id), &at).await.unwrap();
+            let again = send(&system, command, Some(&id), &at).await.unwrap();
+            assert_eq!(first, again, "{command}");
+            let stream = StreamId::task("agent", &first).unwrap();
+            let written = records_of(system.log().as_ref(), &id);
+            assert!(!written.is_empty() && written.iter().all(|of| *of == stream), "{command}: {written:?}");
+            let end = soon(system.task(&first).unwrap().finished()).await.unwrap();
+            assert_ne!(end.state(), TaskState::Submitted, "{command}");
+            let hellos = end.task().messages().len();
+            assert!(
+                command == "send" || !command.starts_with("submit") || hellos == 1,
+                "{command}: {hellos}"
+            );
+            soon(system.shutdown()).await.unwrap();
+        }
+    }
+}
