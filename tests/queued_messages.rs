@@ -184,19 +184,19 @@ async fn a_message_that_waits_when_the_program_ends_is_shown_by_the_next_one_onc
 async fn a_message_that_no_inference_could_show_is_refused_by_name_and_one_of_another_role_is_kept() {
     let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
     let (model, mut person) = model();
-    let (begun, hold) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
-    let (begins, held) = (Arc::clone(&begun), Arc::clone(&hold));
+    let (started, gate) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (begins, opens) = (Arc::clone(&started), Arc::clone(&gate));
     let waits = move |_: Nothing| {
-        let (begins, held) = (Arc::clone(&begins), Arc::clone(&held));
+        let (begins, opens) = (Arc::clone(&begins), Arc::clone(&opens));
         async move {
             begins.notify_one();
-            held.notified().await;
+            opens.notified().await;
             Ok::<_, Infallible>("done")
         }
     };
     let system = builder(store.clone(), model, false).tool("wait", "Waits", waits).start().await.unwrap();
     let task = system.submit(Part::tool_call("wait", json!({})).unwrap()).await.unwrap();
-    begun.notified().await;
+    started.notified().await;
     let refused = say(&task, "hello?").await.unwrap_err();
     assert!(
         matches!(&refused, Error::Task(TaskRejection::NoInferenceFollows(id)) if id == task.id()),
@@ -204,7 +204,7 @@ async fn a_message_that_no_inference_could_show_is_refused_by_name_and_one_of_an
     );
     let note = Message::agent("a note of the host", &mut Ports::default());
     task.command(TaskCommand::AppendMessage(note)).await.unwrap();
-    hold.notify_one();
+    gate.notify_one();
     let end = task.finished().await.unwrap();
     assert_eq!((end.state(), end.task().messages().len()), (TaskState::Completed, 2));
     say(&task, "thanks").await.unwrap();

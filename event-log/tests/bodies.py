@@ -14,10 +14,11 @@ STATE = "submitted working input-required completed failed canceled unknown".spl
 ROLE = "system user assistant tool".split()
 CALL = "tool infer delegate".split()
 RECOVERY = "read-only idempotent reconcile manual reissue".split()
-CLASS = "before-effect after-effect rejected exhausted".split()
+CLASS = "before-effect after-effect rejected exhausted superseded".split()
 VERDICT = "landed did-not-happen inconclusive".split()
 LIMIT = "max_steps max_llm_calls max_tool_calls max_input_tokens max_output_tokens max_runtime_seconds".split()
 STAGE = "requested in-flight".split()
+CUT = ["head"]
 BASIS = "asserted authenticated".split()
 
 
@@ -124,8 +125,14 @@ class Body:
                            part_call_id=self.maybe_text)
 
     def prompt(self):
-        return self.fields(session=self.maybe_text, read_to=self.uint, messages=self.uint, tokens=self.maybe_uint,
-                           digest=self.digest, renderer=self.uint, tools=self.digest)
+        return self.fields(session=self.maybe_text, read_to=self.uint, revision=self.uint, messages=self.uint,
+                           tokens=self.maybe_uint, selection=lambda: self.option(self.selection), digest=self.digest,
+                           renderer=self.uint)
+
+    def selection(self):
+        kept = lambda: self.fields(first=self.uint, count=self.uint)
+        cut = lambda: self.fields(message=self.uint, rule=lambda: self.word(CUT), characters=self.uint)
+        return self.fields(strategy=self.text, kept=lambda: self.list(kept), cuts=lambda: self.list(cut))
 
     def submitted(self):
         task = self.fields(id=self.text, state=lambda: self.word(STATE), messages=lambda: self.list(self.message),

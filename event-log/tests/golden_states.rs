@@ -9,6 +9,8 @@ mod events;
 #[path = "forgeries/log.rs"]
 #[allow(dead_code, reason = "the forgeries use all of it")]
 mod log;
+#[path = "forgeries/sealing.rs"]
+mod sealing;
 #[path = "forgeries/sound.rs"]
 #[allow(dead_code, reason = "the forgeries use all of it")]
 mod sound;

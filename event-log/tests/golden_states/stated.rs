@@ -131,7 +131,6 @@ fn session(session: &Session) -> JsonText {
     object([
         ("id", text(session.id())),
         ("history", session.history().to_json()),
-        ("digest", text(&session.digest().to_string())),
         ("commits", number(session.commits())),
         ("open", open),
     ])
