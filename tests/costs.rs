@@ -48,7 +48,7 @@ async fn run(describe: impl Fn(Builder) -> Builder + Send + Sync + 'static) -> (
     let task = system.submit(Part::infer("go")).await.unwrap();
     let end = system.finish(&task).await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
-    let rows = stats(system.store().as_ref()).unwrap();
+    let rows = stats(system.store().as_ref()).unwrap().rows;
     system.shutdown().await.unwrap();
     (end, rows)
 }
@@ -93,7 +93,7 @@ async fn calls_shows_what_an_open_call_has_cost_so_far() {
     let system = system.await.unwrap();
     system.submit(Part::infer("go")).await.unwrap();
     system.until_idle().await;
-    let rows = unsettled(system.store().as_ref(), None, taskreel::Timestamp::default()).unwrap();
+    let rows = unsettled(system.store().as_ref(), None, taskreel::Timestamp::default()).unwrap().rows;
     let [row] = &rows[..] else { panic!("{rows:?}") };
     assert!(row.to_json().as_str().contains(r#""costs":{"USD":"0.003"}"#), "{}", row.to_json());
     system.shutdown().await.unwrap();

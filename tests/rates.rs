@@ -75,7 +75,7 @@ async fn attempts_wait_for_their_turn_in_the_order_of_asking() {
         tasks.push(submit(&system, "look", n).await);
     }
     system.until_idle().await;
-    let waiting = unsettled(system.store().as_ref(), None, taskreel::Timestamp::default()).unwrap();
+    let waiting = unsettled(system.store().as_ref(), None, taskreel::Timestamp::default()).unwrap().rows;
     assert!(waiting.iter().all(|row| row.waits_for.contains("rate of calls is limited")), "{waiting:?}");
     assert_eq!(waiting.len(), 3, "their intents are on disk");
     for task in &tasks {
@@ -182,6 +182,7 @@ async fn after_a_crash_open_calls_are_sent_no_faster_than_the_limit() {
     let open: Vec<_> =
         taskreel_log::views::unsettled(again.store().as_ref(), None, taskreel::Timestamp::default())
             .unwrap()
+            .rows
             .iter()
             .map(|row| row.stream.id())
             .collect();

@@ -19,6 +19,7 @@ VERDICT = "landed did-not-happen inconclusive".split()
 LIMIT = "max_steps max_llm_calls max_tool_calls max_input_tokens max_output_tokens max_runtime_seconds".split()
 STAGE = "requested in-flight".split()
 CUT = ["head"]
+TIME_LIMIT = "attempt heartbeat".split()
 BASIS = "asserted authenticated".split()
 
 
@@ -134,6 +135,12 @@ class Body:
         cut = lambda: self.fields(message=self.uint, rule=lambda: self.word(CUT), characters=self.uint)
         return self.fields(strategy=self.text, kept=lambda: self.list(kept), cuts=lambda: self.list(cut))
 
+    def price(self):
+        return self.fields(input_per_million=self.uint, output_per_million=self.uint, currency=self.text)
+
+    def time_limit(self):
+        return self.word(TIME_LIMIT)
+
     def submitted(self):
         task = self.fields(id=self.text, state=lambda: self.word(STATE), messages=lambda: self.list(self.message),
                            artifacts=lambda: self.list(self.artifact), metadata=self.object, flow_state=self.json,
@@ -150,9 +157,10 @@ class Body:
         return self.fields(
             call_id=self.text, kind=lambda: self.word(CALL), target=self.text, args=self.json,
             idempotency_key=self.text, recovery=lambda: self.word(RECOVERY), recovery_source=self.text,
-            timeout_ms=self.uint, max_attempts=self.uint, retry_errors=self.bool, window_ms=self.maybe_uint,
-            deadline=lambda: self.option(self.time), capabilities=lambda: self.list(self.text),
-            approval=self.maybe_text, origin=self.origin, prompt=lambda: self.option(self.prompt))
+            timeout_ms=self.uint, heartbeat_ms=self.maybe_uint, max_attempts=self.uint, retry_errors=self.bool, window_ms=self.maybe_uint,
+            deadline=lambda: self.option(self.time), secrets=lambda: self.list(self.text), capabilities=lambda: self.list(self.text),
+            approval=self.maybe_text, origin=self.origin, prompt=lambda: self.option(self.prompt),
+            price=lambda: self.option(self.price))
 
     def reconciled(self):
         said = self.fields(call_id=self.text, attempt=self.uint, verdict=lambda: self.word(VERDICT))
@@ -184,7 +192,7 @@ KINDS = {
     103: Body.turn_message, 104: lambda b: {"turn_id": b.text()},
     105: lambda b: b.fields(turn_id=b.text, reason=b.text), 200: Body.requested,
     201: call(attempt="uint", epoch="uint", cause="text"), 202: call(attempt="uint", result="json", usage="usage"),
-    203: call(attempt="uint", failure="failure"), 204: call(attempt="uint", after_ms="uint"),
+    203: call(attempt="uint", failure="failure"), 204: call(attempt="uint", after_ms="uint", limit="time_limit"),
     205: lambda b: b.fields(call_id=b.text, stage=lambda: b.word(STAGE)), 206: call(attempt="uint", why="text"),
     207: Body.reconciled, 208: lambda b: b.fields(call_id=b.text, reason=b.text) | b.person("by"),
     209: call(attempt="uint", succeeded="bool", said="text"), 210: call(attempt="uint", failure="failure", due="time"),

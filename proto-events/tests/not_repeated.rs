@@ -44,7 +44,12 @@ const ALL: [(Recovery, bool); 5] = [
 
 #[test]
 fn an_attempt_follows_a_lost_one_only_where_the_mode_may_be_repeated() {
-    let timed_out = CallEvent::TimedOut { call_id: "c".to_owned(), attempt: 1, after_ms: 1_000 };
+    let timed_out = CallEvent::TimedOut {
+        call_id: "c".to_owned(),
+        attempt: 1,
+        after_ms: 1_000,
+        limit: TimeLimit::Attempt,
+    };
     let again = || CallCommand::Dispatch { call_id: "c".to_owned(), epoch: 2, cause: "again".to_owned() };
     for (recovery, may_repeat) in ALL {
         for events in [vec![sent()], vec![sent(), timed_out.clone()]] {

@@ -96,23 +96,26 @@ mod tests {
         Price { input_per_million, output_per_million, currency: "USD".to_owned() }
     }
 
-    fn usage(input_tokens: u64, output_tokens: u64) -> Option<TokenUsage> {
-        Some(TokenUsage { input_tokens, output_tokens })
+    fn usage(input_tokens: u64, output_tokens: u64) -> TokenUsage {
+        TokenUsage { input_tokens, output_tokens }
     }
 
     #[test]
     fn costs_are_exact_and_are_summed_by_currency() {
         let mut costs = Costs::default();
-        costs.add(Some(&price(3_000_000, 15_000_000)), usage(1_000, 10));
+        costs.add(Some(&price(3_000_000, 15_000_000)), Some(usage(1_000, 10)));
         assert_eq!(costs.to_string(), "0.00315 USD");
         // A ten-thousandth of a millionth: a tenth of a cent for a million tokens.
-        costs.add(Some(&price(1_000, 0)), usage(1, 0));
+        costs.add(Some(&price(1_000, 0)), Some(usage(1, 0)));
         assert_eq!(costs.to_string(), "0.003150001 USD");
-        costs.add(None, usage(9, 9));
+        costs.add(None, Some(usage(9, 9)));
         costs.add(Some(&price(1, 1)), None);
-        costs.add(Some(&Price { currency: "EUR".to_owned(), ..price(2_000_000, 0) }), usage(1_000_000, 0));
+        costs.add(
+            Some(&Price { currency: "EUR".to_owned(), ..price(2_000_000, 0) }),
+            Some(usage(1_000_000, 0)),
+        );
         assert_eq!(costs.to_string(), "2 EUR, 0.003150001 USD");
-        costs.add(Some(&price(u64::MAX, u64::MAX)), usage(u64::MAX, u64::MAX));
+        costs.add(Some(&price(u64::MAX, u64::MAX)), Some(usage(u64::MAX, u64::MAX)));
         assert!(costs.iter().count() == 2, "a sum beyond all money does not panic");
     }
 

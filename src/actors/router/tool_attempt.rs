@@ -55,7 +55,8 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         state: state.clone(),
     });
     // The code runs only when the attempt is polled, within the catch.
-    let called = caught_masked(async { registered.tool().call(context, args).await }, |text| mask.text(text)).await;
+    let called =
+        caught_masked(async { registered.tool().call(context, args).await }, |text| mask.text(text)).await;
     match called {
         Ok(Ok(result)) => {
             let writes = state.close().into_iter().map(|write| mask.write(write)).collect();

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use proto_events::call::{Call, CallCommand, CallStatus};
+use proto_events::call::{Call, CallStatus};
 use proto_events::codec::CodecError;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
@@ -301,9 +301,7 @@ impl TaskCore {
                         if is_long && self.is_full() {
                             self.flush(shared, metadata).await?;
                         }
-                        if let Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, .. })) = &act {
-                            self.outside.known.turns.remove(call_id);
-                        }
+                        self.spend_turn(&act);
                         match act {
                             Act::Task(command) => self.entity.decide(command, metadata)?,
                             Act::Session(command) => self.decide_session(command, metadata)?,

@@ -15,6 +15,7 @@ use crate::actors::task::effect::{Effect, PermitWait};
 use crate::actors::task::outside_state::Outside;
 use crate::error::Error;
 use crate::run::deadline;
+use crate::run::question::Act;
 use crate::tools::rate::Rate;
 
 impl TaskCore {
@@ -64,6 +65,13 @@ impl TaskCore {
         }
         if let Some(permit) = permit {
             self.keep_permit(call_id, permit);
+        }
+    }
+
+    /// Notes that the turn of a call at its target's rate limit is used, if this act sends the call.
+    pub(crate) fn spend_turn(&mut self, act: &Act) {
+        if let Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, .. })) = act {
+            self.outside.known.turns.remove(call_id);
         }
     }
 

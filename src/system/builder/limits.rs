@@ -24,6 +24,16 @@ impl Builder {
         self
     }
 
+    /// Sets the maximum number of live actors of tasks and sessions, by default 10,000. When there are more,
+    /// those that have been idle longest are passivated at once; the log keeps them, and the next command
+    /// starts them again. An actor with open work (a run, a turn that is waited for, a caller that waits for
+    /// the end) is never passivated, so open work may exceed the bound.
+    #[must_use]
+    pub fn live_actors(mut self, bound: usize) -> Self {
+        self.live_actors = bound.max(1);
+        self
+    }
+
     /// Sets the number of tasks with open work that are resumed at once after a start, by default 64; zero counts as
     /// one. The next one is resumed when one of them has come to rest, or a second later: commands are answered in the
     /// meantime, and a command about a task resumes it at once.
