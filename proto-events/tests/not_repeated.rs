@@ -2,7 +2,7 @@
 
 use proto_events::call::{
     CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, FailureClass,
-    NewCall, Recovery,
+    NewCall, Recovery, TimeLimit,
 };
 use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
