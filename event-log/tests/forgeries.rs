@@ -8,6 +8,8 @@ mod calls;
 mod events;
 #[path = "forgeries/log.rs"]
 mod log;
+#[path = "forgeries/questions.rs"]
+mod questions;
 #[path = "forgeries/sound.rs"]
 mod sound;
 #[path = "forgeries/streams.rs"]
@@ -21,7 +23,7 @@ use taskreel_log::audit::{Verified, verify};
 type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
 
 fn all() -> impl Iterator<Item = &'static Forgery> {
-    calls::CALLS.iter().chain(streams::STREAMS).chain(streams::RECORDS)
+    calls::CALLS.iter().chain(questions::QUESTIONS).chain(streams::STREAMS).chain(streams::RECORDS)
 }
 
 /// Whether a finding with these words names the place.

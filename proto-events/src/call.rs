@@ -17,6 +17,8 @@ pub use book::CallBook;
 pub use command::{CallCommand, CallRejection};
 pub use event::CallEvent;
 pub use fold::Call;
-pub use outcome::{CallFailure, CancelStage, FailureClass, TokenUsage, Verdict, VerdictBy};
+pub use outcome::{
+    Answer, CallFailure, CallQuestion, CancelStage, FailureClass, TokenUsage, Verdict, VerdictBy,
+};
 pub use request::{CallKind, CallOrigin, CallRequested, NewCall, PromptRef, Recovery};
 pub use status::CallStatus;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
+    Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
     PromptRef, Recovery, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
@@ -155,6 +155,8 @@ fn call_events() -> Vec<CallEvent> {
             succeeded: true,
             said: r#"{"temp": 21}"#.into(),
         },
+        CallEvent::Asked { call_id: call_id(), attempt: 2, question: "which account?".into() },
+        CallEvent::Answered { call_id: call_id(), answer: Answer::Given("the first ☃".into()) },
     ]
 }
 
@@ -179,6 +181,7 @@ fn task_events() -> Vec<TaskEvent> {
         },
         TaskEvent::MessageAppended(message()),
         TaskEvent::ArtifactAppended { artifact: artifact(), part: Some(1) },
+        TaskEvent::ArtifactPartAppended { artifact: artifact(), is_last: true },
         TaskEvent::PostedAgain { source: Digest([8; 32]) },
         TaskEvent::MetadataMerged(object(r#"{"error":"boom"}"#)),
         TaskEvent::CancelRequested { reason: Some("user asked".into()) },

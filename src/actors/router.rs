@@ -2,14 +2,15 @@
 //! timers run here, on the arbiter. The outcome of an attempt goes back to the task's actor as an ordinary
 //! command.
 //!
-//! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call and [`delegate`] a request to
-//! another agent; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
+//! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call, [`handler_attempt`] the embedder's handler and
+//! [`delegate`] a request to another agent; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
 //! refuses targets that keep failing.
 
 pub(crate) mod attempt;
 pub(crate) mod attempt_context;
 pub(crate) mod breakers;
 pub(crate) mod delegate;
+pub(crate) mod handler_attempt;
 pub(crate) mod probe;
 pub(crate) mod tool_attempt;
 pub(crate) mod watch;
@@ -116,11 +117,12 @@ impl Router {
         let (agent, stores, ports) =
             (Arc::clone(&self.agent), Arc::clone(&self.tool_stores), self.ports.clone());
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
+        let to_task = self.to_task.clone();
         let live = self.live.source(&order.stream, &order.request.call_id, order.attempt);
         live.began();
         let work = async move {
             began.store(true, Ordering::Release);
-            let context = AttemptContext { stores, ports, live, cancellation, jitter };
+            let context = AttemptContext { stores, ports, live, cancellation, jitter, to_task };
             attempt(&agent, order, context).await
         };
         self.calls.spawn(work.instrument(span.0.clone()))
@@ -171,7 +173,9 @@ impl Router {
     fn note_end(&mut self, target: &str, end: &AttemptEnd) {
         let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.get_breaker());
         let peer = || self.agent.peers.get(target).map(|peer| peer.policy.get_breaker());
-        let rule = tool.or_else(peer).unwrap_or_else(|| self.agent.infer_policy.get_breaker());
+        let handler = || self.agent.handler_of(target).map(|handler| handler.policy.get_breaker());
+        let rule =
+            tool.or_else(peer).or_else(handler).unwrap_or_else(|| self.agent.infer_policy.get_breaker());
         self.breakers.note(target, rule, end, self.ports.clock.now());
     }
 

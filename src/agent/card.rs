@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use proto_events::call::{CallKind, CallRequested};
+use proto_events::call::{CallKind, CallRequested, Recovery};
 use proto_events::id::check_id;
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::BudgetScope;
 
 use crate::agent::approval::Approvals;
 use crate::agent::capability::CapabilityPolicy;
+use crate::agent::handler::KnownHandler;
 use crate::agent::peer::Peers;
 use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::KnownBackend;
@@ -22,6 +23,8 @@ pub(crate) struct Agent {
     pub name: String,
     /// The tools.
     pub tools: Tools,
+    /// The code that does the work of runs in place of their parts.
+    pub handler: Option<KnownHandler>,
     /// The model that carries out the `infer` parts.
     pub backend: Option<KnownBackend>,
     /// The other agents that the model may ask.
@@ -55,8 +58,22 @@ impl std::fmt::Debug for Agent {
 impl Agent {
     /// Whether a call may have to wait until other calls have ended.
     pub(crate) fn is_limited(&self, request: &CallRequested) -> bool {
-        let of_tool = || self.tools.get(&request.target)?.spec().policy.get_concurrency();
-        self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some())
+        let of_target = || self.concurrency_of(&request.target).is_some();
+        let may_be = matches!(request.kind, CallKind::Tool | CallKind::Handler);
+        self.max_concurrency.is_some() || (may_be && of_target())
+    }
+
+    /// Returns the largest number of calls of a tool, or of the handler under the agent's name, in flight at once.
+    pub(crate) fn concurrency_of(&self, target: &str) -> Option<usize> {
+        if let Some(tool) = self.tools.get(target) {
+            return tool.spec().policy.get_concurrency();
+        }
+        self.handler_of(target)?.policy.get_concurrency()
+    }
+
+    /// Returns the handler, if calls of this target are its.
+    pub(crate) fn handler_of(&self, target: &str) -> Option<&KnownHandler> {
+        self.handler.as_ref().filter(|_| target == self.name)
     }
 
     /// Checks the settings of a system that is about to start.
@@ -72,6 +89,7 @@ impl Agent {
             }
         }
         self.peers.check(&self.name)?;
+        self.check_handler()?;
         match &self.backend {
             Some(backend) => {
                 backend.code.check().map_err(|why| format!("the model {}: {why}", backend.target()))
@@ -80,11 +98,35 @@ impl Agent {
         }
     }
 
+    fn check_handler(&self) -> Result<(), String> {
+        let Some(KnownHandler { policy, .. }) = &self.handler else { return Ok(()) };
+        if self.tools.get(&self.name).is_some() {
+            return Err(format!(
+                "tool `{}` has the agent's name, which the calls of its handler carry; give one of them another name",
+                self.name
+            ));
+        }
+        if let Some(why) = policy.contradiction() {
+            return Err(format!("the handler: {why}"));
+        }
+        if policy.recovery() == Recovery::Reconcile
+            || policy.is_parallel()
+            || !policy.get_capabilities().is_empty()
+        {
+            return Err(
+                "the handler: probes, parallel calls and capabilities are for tools; use another policy"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     /// Creates an agent without tools and model, which keeps conversations.
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             tools: Tools::new(),
+            handler: None,
             backend: None,
             peers: Peers::default(),
             system_prompt: None,

@@ -17,6 +17,8 @@ use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::approval::{Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::card::Agent;
+#[cfg(feature = "testing")]
+use crate::agent::handler::{HandlerCode, KnownHandler};
 use crate::agent::peer::Peer;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER};
@@ -77,7 +79,7 @@ impl Builder {
     }
 
     /// Sets up a system for this runtime: all of it on one thread, over this store, with this clock and these
-    /// ids, and with each of its tools wrapped.
+    /// ids, and with each of its tools and its handler wrapped.
     #[cfg(feature = "testing")]
     pub(crate) fn under_test(
         mut self,
@@ -85,8 +87,12 @@ impl Builder {
         store: Arc<dyn EventStore>,
         ports: Ports,
         wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>,
+        wrap_handler: impl FnOnce(Arc<dyn HandlerCode>) -> Arc<dyn HandlerCode>,
     ) -> Self {
         self.agent.tools.wrap_each(wrap);
+        if let Some(known) = self.agent.handler.take() {
+            self.agent.handler = Some(KnownHandler { code: wrap_handler(known.code), ..known });
+        }
         self.observed = Some(observed);
         self.store(store).ports(ports)
     }

@@ -18,6 +18,10 @@ pub enum CallStatus {
     RetryScheduled(Timestamp, String),
     /// The last attempt is known to have had no effect: the call may be resent.
     Unsent,
+    /// The last attempt ended with this question; the call waits for a person's answer.
+    Asked(String),
+    /// The question of the last attempt is answered: the call may be sent with the answer.
+    Answered,
     /// The call succeeded, with this result.
     Succeeded(JsonText),
     /// The call failed.
@@ -37,8 +41,20 @@ impl CallStatus {
     pub const fn is_open(&self) -> bool {
         matches!(
             self,
-            Self::Requested | Self::Dispatched | Self::TimedOut | Self::RetryScheduled(..) | Self::Unsent
+            Self::Requested
+                | Self::Dispatched
+                | Self::TimedOut
+                | Self::RetryScheduled(..)
+                | Self::Unsent
+                | Self::Asked(_)
+                | Self::Answered
         )
+    }
+
+    /// Whether no attempt is under way or lost between two attempts: the last one ended by itself, and the next one
+    /// was not sent.
+    pub const fn is_between_attempts(&self) -> bool {
+        matches!(self, Self::RetryScheduled(..) | Self::Asked(_) | Self::Answered)
     }
 
     /// Returns the status's name in printed output.
@@ -49,6 +65,8 @@ impl CallStatus {
             Self::TimedOut => "timed-out",
             Self::RetryScheduled(..) => "retry-scheduled",
             Self::Unsent => "not-landed",
+            Self::Asked(_) => "asked",
+            Self::Answered => "answered",
             Self::Succeeded(_) => "succeeded",
             Self::Failed(_) => "failed",
             Self::Canceled => "canceled",
@@ -71,6 +89,7 @@ impl CallStatus {
     ///   with its probe's verdict. Any other result is recorded as `LateResultIgnored` (R6).
     /// - `RetryScheduled`: the attempt is the last one, another one is left, and [`Recovery::may_repeat`] holds.
     /// - `TimedOut`: the attempt is the last one.
+    /// - `Asked`: the attempt is the last one, and the call is a tool's or a handler's.
     /// - `Canceled`, `OutcomeUnknown`: kind, recovery mode and attempts decide which of the two ends an open
     ///   call at the end of its run ([`CallBook::cancel`](super::CallBook::cancel)).
     /// - `Reconciled`: an open call only by its probe, a canceled call only if it was sent. The same decision
@@ -86,13 +105,20 @@ impl CallStatus {
                 S::Requested | S::Dispatched | S::TimedOut | S::Unsent,
                 E::Dispatched { .. } | E::Canceled { .. } | E::OutcomeUnknown { .. },
             )
-            | (S::RetryScheduled(..), E::Dispatched { .. } | E::Canceled { .. })
+            | (S::RetryScheduled(..) | S::Answered, E::Dispatched { .. } | E::Canceled { .. })
+            | (S::Asked(_), E::Answered { .. } | E::Canceled { .. })
             | (S::Dispatched | S::TimedOut, E::Succeeded { .. })
-            | (S::Dispatched, E::Failed { .. } | E::RetryScheduled { .. } | E::TimedOut { .. })
+            | (
+                S::Dispatched,
+                E::Failed { .. } | E::RetryScheduled { .. } | E::TimedOut { .. } | E::Asked { .. },
+            )
             | (S::Unknown(_), E::Abandoned { .. }) => Self::named_by(event),
             // No attempt is in flight: the call fails before any effect, or because no further attempt is
             // possible.
-            (S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent, E::Failed { failure, .. }) => {
+            (
+                S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent | S::Answered,
+                E::Failed { failure, .. },
+            ) => {
                 let given_up = matches!(failure.class, FailureClass::BeforeEffect | FailureClass::Exhausted);
                 Self::named_by(event).filter(|_| given_up)
             }
@@ -109,12 +135,17 @@ impl CallStatus {
             (_, E::Requested(_))
             | (S::Requested | S::Unsent, E::Succeeded { .. } | E::Reconciled { .. })
             | (
-                S::RetryScheduled(..),
+                S::RetryScheduled(..) | S::Asked(_) | S::Answered,
                 E::Succeeded { .. } | E::Reconciled { .. } | E::OutcomeUnknown { .. },
             )
+            | (S::Asked(_), E::Dispatched { .. } | E::Failed { .. })
             | (
-                S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent,
-                E::TimedOut { .. } | E::RetryScheduled { .. },
+                S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent | S::Asked(_) | S::Answered,
+                E::TimedOut { .. } | E::RetryScheduled { .. } | E::Asked { .. },
+            )
+            | (
+                S::Requested | S::Dispatched | S::TimedOut | S::RetryScheduled(..) | S::Unsent | S::Answered,
+                E::Answered { .. },
             )
             | (
                 S::Succeeded(_)
@@ -129,7 +160,9 @@ impl CallStatus {
                 | E::RetryScheduled { .. }
                 | E::TimedOut { .. }
                 | E::Canceled { .. }
-                | E::OutcomeUnknown { .. },
+                | E::OutcomeUnknown { .. }
+                | E::Asked { .. }
+                | E::Answered { .. },
             )
             | (S::Succeeded(_) | S::Failed(_) | S::Reconciled(_) | S::Abandoned(_), E::Reconciled { .. })
             | (
@@ -138,6 +171,8 @@ impl CallStatus {
                 | S::TimedOut
                 | S::RetryScheduled(..)
                 | S::Unsent
+                | S::Asked(_)
+                | S::Answered
                 | S::Succeeded(_)
                 | S::Failed(_)
                 | S::Canceled
@@ -161,6 +196,8 @@ impl CallStatus {
             CallEvent::Canceled { .. } => Some(Self::Canceled),
             CallEvent::OutcomeUnknown { why, .. } => Some(Self::Unknown(why.clone())),
             CallEvent::Abandoned { reason, .. } => Some(Self::Abandoned(reason.clone())),
+            CallEvent::Asked { question, .. } => Some(Self::Asked(question.clone())),
+            CallEvent::Answered { .. } => Some(Self::Answered),
             CallEvent::Requested(_) | CallEvent::Reconciled { .. } | CallEvent::LateResultIgnored { .. } => {
                 None
             }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use actix::Recipient;
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, FailureClass};
 use taskreel_log::ports::Ports;
 
-use crate::actors::shared::messages::AttemptEnd;
+use crate::actors::shared::messages::{AttemptEnd, ToTask};
 use crate::actors::shared::texts::short;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::live::LiveSource;
@@ -18,6 +19,8 @@ pub(crate) struct AttemptContext {
     pub(crate) ports: Ports,
     pub(crate) live: LiveSource,
     pub(crate) cancellation: Cancellation,
+    /// The way to the task's actor.
+    pub(crate) to_task: Recipient<ToTask>,
     /// A random number from 0 to 1, for the attempt's back-off.
     pub(crate) jitter: f64,
 }

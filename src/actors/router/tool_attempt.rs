@@ -17,7 +17,7 @@ use crate::tools::tool::{ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.
 pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
-    let AttemptContext { stores, ports, live, cancellation, jitter } = context;
+    let AttemptContext { stores, ports, live, cancellation, jitter, .. } = context;
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
@@ -39,16 +39,20 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         cancellation,
         progress: Some(live.progress()),
         state: state.clone(),
+        questions: order.questions,
     });
-    match registered.tool().call(context, order.request.args).await {
+    match registered.tool().call(context.clone(), order.request.args).await {
         Ok(result) => AttemptEnd::Succeeded { result, usage: None, writes: state.close() },
-        Err(error) => tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter)),
+        Err(error) => match context.open_question() {
+            Some(question) => AttemptEnd::Asked { question },
+            None => tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter)),
+        },
     }
 }
 
 /// Returns the outcome of an attempt whose tool returned an error. An error without a message gets its type as message. A
 /// retry by the tool's policy waits for the time that the tool names, else for this back-off.
-fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
+pub(crate) fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
     let class = match error.kind() {
         ToolErrorKind::Arguments => FailureClass::Rejected,
         ToolErrorKind::Failed => FailureClass::AfterEffect,

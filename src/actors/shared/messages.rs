@@ -6,14 +6,15 @@ use std::sync::Arc;
 use actix::{Message, Recipient};
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{
-    CallCommand, CallFailure, CallRequested, FailureClass, TokenUsage, Verdict, VerdictBy,
+    Answer, CallCommand, CallFailure, CallQuestion, CallRequested, FailureClass, TokenUsage, Verdict,
+    VerdictBy,
 };
 use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::session::{Session, SessionEvent};
-use proto_events::task::{ApprovalDecided, Task, TaskCommand, command_content};
+use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 use tracing::Span;
@@ -82,6 +83,10 @@ pub(crate) enum AttemptEnd {
     Lost {
         why: String,
     },
+    /// The attempt ended with a question to a person.
+    Asked {
+        question: String,
+    },
 }
 
 impl AttemptEnd {
@@ -134,6 +139,10 @@ pub(crate) enum TaskOp {
     PermitLate { call_id: String },
     /// Apply a person's decision about a call whose outcome is unknown.
     ResolveCall { call_id: String, resolution: CallResolution, by: Principal },
+    /// Apply a person's answer to the question of a call.
+    AnswerCall { call_id: String, answer: Answer },
+    /// Add what an attempt of a handler says.
+    OfHandler { call_id: String, attempt: u32, says: Box<HandlerSays> },
     /// Note the approval handler's verdict.
     Answered { approval_id: String, verdict: ApprovalVerdict },
     /// Apply a person's decision about an approval.
@@ -178,6 +187,13 @@ impl TaskOp {
                 command_content("settle", &[call_id, word, says])
             }
             Self::Decide(decided) => TaskCommand::DecideApproval(decided.clone()).content(),
+            Self::AnswerCall { call_id, answer } => {
+                let (word, says) = match answer {
+                    Answer::Given(text) => ("given", text),
+                    Answer::Declined(why) => ("declined", why),
+                };
+                command_content("answer", &[call_id, word, says])
+            }
             Self::Command(command) => command.content(),
             // The system's own, whose ids say what they are about, and questions, which append nothing.
             Self::Outcome { .. }
@@ -185,6 +201,7 @@ impl TaskOp {
             | Self::RetryDue { .. }
             | Self::PermitGranted { .. }
             | Self::PermitLate { .. }
+            | Self::OfHandler { .. }
             | Self::Answered { .. }
             | Self::TurnGranted { .. }
             | Self::TurnRefused { .. }
@@ -295,6 +312,10 @@ pub(crate) struct Order {
     pub(crate) permit: Option<AttemptPermit>,
     /// The request of an inference; `None` for a tool.
     pub(crate) infer: Option<InferRequest>,
+    /// The questions that earlier attempts asked a person, with their answers.
+    pub(crate) questions: Vec<CallQuestion>,
+    /// The task as it is now, for a handler.
+    pub(crate) task: Option<Arc<Task>>,
     /// The span in which the attempt is carried out.
     pub(crate) within: Within,
 }

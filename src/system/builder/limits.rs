@@ -1,11 +1,47 @@
-//! The settings of a builder that bound an agent's work: calls at once, the model's calls, budgets.
+//! The settings of a builder about an agent's work: the code that does it, and its bounds: calls at once, the model's
+//! calls, budgets.
 
-use proto_events::model::BudgetScope;
+use std::sync::Arc;
 
+use proto_events::model::{BudgetScope, Message};
+
+use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
 use crate::models::policy::InferPolicy;
 use crate::system::builder::Builder;
+use crate::tools::into_tool::IntoToolError;
+use crate::tools::policy::ToolPolicy;
 
 impl Builder {
+    /// Sets the code that does the agent's work: an `async fn(HandlerContext, Message)`. A run of a task gives its
+    /// message to it instead of executing the parts. The call is recorded as any call, its intent before it begins. Its
+    /// recovery mode is Manual: after a crash in the middle the outcome is unknown, and a person decides.
+    #[must_use]
+    pub fn handler<F, Fut, T, E>(self, handler: F) -> Self
+    where
+        F: Fn(HandlerContext, Message) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: Into<HandlerEnd> + 'static,
+        E: IntoToolError + 'static,
+    {
+        self.handler_with(handler, ToolPolicy::manual())
+    }
+
+    /// Sets the code that does the agent's work, with a policy: recovery mode, timeout, retries, deadline, concurrency
+    /// and circuit breaker as for a tool. A probe, parallel calls and capabilities are refused by
+    /// [`Builder::start`].
+    #[must_use]
+    pub fn handler_with<F, Fut, T, E>(mut self, handler: F, policy: ToolPolicy) -> Self
+    where
+        F: Fn(HandlerContext, Message) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: Into<HandlerEnd> + 'static,
+        E: IntoToolError + 'static,
+    {
+        let policy = policy.declared_by_handler();
+        self.agent.handler = Some(KnownHandler { code: Arc::new(HandlerFn(handler)), policy });
+        self
+    }
+
     /// Sets the maximum number of concurrent calls, of tools and of the model, in the whole system; others
     /// wait with their intent on disk. By default there is no bound; zero counts as one.
     #[must_use]
