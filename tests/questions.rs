@@ -304,22 +304,19 @@ async fn a_tool_under_test_is_given_answers_by_its_context() {
 
 #[tokio::test]
 async fn a_crash_after_each_append_of_runs_with_questions_leads_to_what_the_rules_say() {
-    let matrix = CrashMatrix::of(
-        |builder| tools(builder),
-        |driver| async move {
-            for message in [calls(&["pay", "quick"]), calls(&["look", "quick"])] {
-                let task = driver.submit(message).await?;
-                driver.finish(&task).await?;
-                while !task.questions().await?.is_empty() {
-                    answer(&driver, &task, "7").await?;
-                }
-            }
-            let task = driver.submit(Part::infer("Pay it")).await?;
+    let matrix = CrashMatrix::of(tools, |driver| async move {
+        for message in [calls(&["pay", "quick"]), calls(&["look", "quick"])] {
+            let task = driver.submit(message).await?;
             driver.finish(&task).await?;
-            answer(&driver, &task, "savings").await?;
-            answer(&driver, &task, "12").await
-        },
-    );
+            while !task.questions().await?.is_empty() {
+                answer(&driver, &task, "7").await?;
+            }
+        }
+        let task = driver.submit(Part::infer("Pay it")).await?;
+        driver.finish(&task).await?;
+        answer(&driver, &task, "savings").await?;
+        answer(&driver, &task, "12").await
+    });
     let report = matrix.run().await.unwrap_or_else(|broken| panic!("{broken}"));
     assert!(report.cells.contains_key(&(Row::Asked, "manual")), "{report:?}");
     let handler = CrashMatrix::of(

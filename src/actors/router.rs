@@ -122,7 +122,7 @@ impl Router {
         live.began();
         let work = async move {
             began.store(true, Ordering::Release);
-            let context = AttemptContext { stores, ports, live, cancellation, jitter, to_task };
+            let context = AttemptContext { stores, ports, live, cancellation, to_task, jitter };
             attempt(&agent, order, context).await
         };
         self.calls.spawn(work.instrument(span.0.clone()))

@@ -106,7 +106,7 @@ pub(crate) struct HandlerContextParts {
     pub(crate) ports: Ports,
 }
 
-/// What a handler knows of its call, and what it can add to its task.
+/// The information that a handler gets about its call, and its way to add to its task.
 ///
 /// All that it appends is on disk when the method returns, and stays, whatever becomes of the attempt. Once the task
 /// is over, or another attempt has taken this one's place, nothing more is accepted and the methods return an error.

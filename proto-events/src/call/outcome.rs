@@ -77,7 +77,7 @@ pub enum VerdictBy {
 pub enum Answer {
     /// The answer, as given.
     Given(String),
-    /// There is no answer, for this reason.
+    /// No answer, for this reason.
     Declined(String),
 }
 

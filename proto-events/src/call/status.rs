@@ -101,12 +101,12 @@ impl CallStatus {
         use CallEvent as E;
         use CallStatus as S;
         match (self, event) {
+            (S::Asked(_) | S::Answered, _) => self.after_question(event),
             (
                 S::Requested | S::Dispatched | S::TimedOut | S::Unsent,
                 E::Dispatched { .. } | E::Canceled { .. } | E::OutcomeUnknown { .. },
             )
-            | (S::RetryScheduled(..) | S::Answered, E::Dispatched { .. } | E::Canceled { .. })
-            | (S::Asked(_), E::Answered { .. } | E::Canceled { .. })
+            | (S::RetryScheduled(..), E::Dispatched { .. } | E::Canceled { .. })
             | (S::Dispatched | S::TimedOut, E::Succeeded { .. })
             | (
                 S::Dispatched,
@@ -115,10 +115,7 @@ impl CallStatus {
             | (S::Unknown(_), E::Abandoned { .. }) => Self::named_by(event),
             // No attempt is in flight: the call fails before any effect, or because no further attempt is
             // possible.
-            (
-                S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent | S::Answered,
-                E::Failed { failure, .. },
-            ) => {
+            (S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent, E::Failed { failure, .. }) => {
                 let given_up = matches!(failure.class, FailureClass::BeforeEffect | FailureClass::Exhausted);
                 Self::named_by(event).filter(|_| given_up)
             }
@@ -132,20 +129,15 @@ impl CallStatus {
             // Evidence, which does not change the status.
             (S::Dispatched | S::TimedOut | S::Canceled | S::Unknown(_), E::Reconciled { .. })
             | (_, E::LateResultIgnored { .. }) => Some(self.clone()),
-            (_, E::Requested(_))
+            (_, E::Requested(_) | E::Answered { .. })
             | (S::Requested | S::Unsent, E::Succeeded { .. } | E::Reconciled { .. })
             | (
-                S::RetryScheduled(..) | S::Asked(_) | S::Answered,
+                S::RetryScheduled(..),
                 E::Succeeded { .. } | E::Reconciled { .. } | E::OutcomeUnknown { .. },
             )
-            | (S::Asked(_), E::Dispatched { .. } | E::Failed { .. })
             | (
-                S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent | S::Asked(_) | S::Answered,
+                S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent,
                 E::TimedOut { .. } | E::RetryScheduled { .. } | E::Asked { .. },
-            )
-            | (
-                S::Requested | S::Dispatched | S::TimedOut | S::RetryScheduled(..) | S::Unsent | S::Answered,
-                E::Answered { .. },
             )
             | (
                 S::Succeeded(_)
@@ -161,8 +153,7 @@ impl CallStatus {
                 | E::TimedOut { .. }
                 | E::Canceled { .. }
                 | E::OutcomeUnknown { .. }
-                | E::Asked { .. }
-                | E::Answered { .. },
+                | E::Asked { .. },
             )
             | (S::Succeeded(_) | S::Failed(_) | S::Reconciled(_) | S::Abandoned(_), E::Reconciled { .. })
             | (
@@ -171,8 +162,6 @@ impl CallStatus {
                 | S::TimedOut
                 | S::RetryScheduled(..)
                 | S::Unsent
-                | S::Asked(_)
-                | S::Answered
                 | S::Succeeded(_)
                 | S::Failed(_)
                 | S::Canceled
@@ -180,6 +169,31 @@ impl CallStatus {
                 | S::Abandoned(_),
                 E::Abandoned { .. },
             ) => None,
+        }
+    }
+
+    /// Returns the status after an event of a call that asked a person. Nothing is in flight: the answer comes before the
+    /// next attempt.
+    fn after_question(&self, event: &CallEvent) -> Option<Self> {
+        use CallEvent as E;
+        let is_answered = *self == Self::Answered;
+        match event {
+            E::LateResultIgnored { .. } => Some(self.clone()),
+            E::Canceled { .. } => Self::named_by(event),
+            E::Answered { .. } => Self::named_by(event).filter(|_| !is_answered),
+            E::Dispatched { .. } => Self::named_by(event).filter(|_| is_answered),
+            E::Failed { failure, .. } => {
+                let given_up = matches!(failure.class, FailureClass::BeforeEffect | FailureClass::Exhausted);
+                Self::named_by(event).filter(|_| is_answered && given_up)
+            }
+            E::Requested(_)
+            | E::Succeeded { .. }
+            | E::RetryScheduled { .. }
+            | E::TimedOut { .. }
+            | E::OutcomeUnknown { .. }
+            | E::Reconciled { .. }
+            | E::Abandoned { .. }
+            | E::Asked { .. } => None,
         }
     }
 

@@ -65,7 +65,7 @@ pub enum TaskCommand {
         call_id: String,
         /// The attempt.
         attempt: u32,
-        /// What it says.
+        /// The message or artifact that it adds.
         says: Box<HandlerSays>,
     },
     /// Set keys of the metadata.
@@ -80,7 +80,7 @@ pub enum TaskCommand {
     Call(CallCommand),
 }
 
-/// What an attempt of a handler adds to its task.
+/// A message or artifact that an attempt of a handler adds to its task.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HandlerSays {
     /// A message.

@@ -59,19 +59,7 @@ impl Decider for Task {
                 let is_new = self.may_decide(&decided)?;
                 Ok(if is_new { vec![TaskEvent::ApprovalDecided(decided)] } else { Vec::new() })
             }
-            TaskCommand::Call(command) => {
-                if let CallCommand::Request(request) = &command {
-                    self.check_approval(request)?;
-                    if self.run().is_none() && !self.state().is_terminal() {
-                        return Err(TaskRejection::NotRunning {
-                            call_id: request.call_id.clone(),
-                            state: self.state(),
-                        });
-                    }
-                }
-                let events = self.calls().decide(command, self.state().is_terminal())?;
-                Ok(events.into_iter().map(TaskEvent::Call).collect())
-            }
+            TaskCommand::Call(command) => self.call(command),
         }
     }
 
@@ -107,6 +95,20 @@ impl Task {
                 Ok(artifacts.chain(messages).chain(source).collect())
             }
         }
+    }
+
+    fn call(&self, command: CallCommand) -> Decision {
+        if let CallCommand::Request(request) = &command {
+            self.check_approval(request)?;
+            if self.run().is_none() && !self.state().is_terminal() {
+                return Err(TaskRejection::NotRunning {
+                    call_id: request.call_id.clone(),
+                    state: self.state(),
+                });
+            }
+        }
+        let events = self.calls().decide(command, self.state().is_terminal())?;
+        Ok(events.into_iter().map(TaskEvent::Call).collect())
     }
 
     /// Begins a run. A question that nobody has answered is given up: the task continues without it.
