@@ -15,6 +15,19 @@ impl Builder {
     /// Sets the code that does the agent's work: an `async fn(HandlerContext, Message)`. A run of a task gives its
     /// message to it instead of executing the parts. The call is recorded as any call, its intent before it begins. Its
     /// recovery mode is Manual: after a crash in the middle the outcome is unknown, and a person decides.
+    ///
+    /// ```
+    /// use taskreel::handler::{HandlerContext, HandlerEnd};
+    /// use taskreel::tool::ToolError;
+    /// use taskreel::{Message, System};
+    ///
+    /// async fn work(cx: HandlerContext, message: Message) -> Result<HandlerEnd, ToolError> {
+    ///     let city = cx.ask("Which city?").await?;
+    ///     cx.say(&format!("{} parts about {city}", message.parts.len())).await?;
+    ///     Ok(HandlerEnd::Completed)
+    /// }
+    /// let builder = System::builder("./log").handler(work);
+    /// ```
     #[must_use]
     pub fn handler<F, Fut, T, E>(self, handler: F) -> Self
     where
