@@ -96,6 +96,13 @@ pub mod approval {
     pub use crate::agent::capability::{CapabilityPolicy, PolicyEffect, PolicyEffectError};
 }
 
+/// The embedder's own code as an agent's work.
+pub mod handler {
+    pub use proto_events::call::{Answer, CallQuestion};
+
+    pub use crate::agent::handler::{HandlerContext, HandlerEnd};
+}
+
 /// Tools: what they are given, what they answer, what may be done with their calls again.
 pub mod tool {
     pub use proto_events::call::{Recovery, Verdict};

@@ -44,6 +44,9 @@ pub const PARALLEL_CALLS_MAX: usize = 128;
 /// record holds, so that what a single command adds still fits.
 pub const EVENTS_TOGETHER: usize = 128;
 
+/// Longest question of a call to a person, in bytes: it is compared with the recorded one, so it is refused and not cut.
+pub const QUESTION_BYTES_MAX: usize = 16 * 1024;
+
 /// Longest attempt of one call, unless its policy says otherwise.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 

@@ -7,8 +7,10 @@
 //!
 //! The rules follow Protolink 0.6.4's `execute_task` and infer loop.
 
+pub(crate) mod asked;
 pub(crate) mod deadline;
 pub(crate) mod decided;
+pub(crate) mod handler;
 pub(crate) mod infer;
 pub(crate) mod infer_request;
 pub(crate) mod model_input;

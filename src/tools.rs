@@ -12,6 +12,7 @@
 //! | [`state`] | values that a tool keeps between its calls |
 //! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
 
+pub(crate) mod asking;
 pub(crate) mod blocking;
 pub(crate) mod breaker;
 pub(crate) mod error;

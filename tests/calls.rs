@@ -36,6 +36,8 @@ fn words(events: &[CallEvent]) -> Vec<String> {
         CallEvent::Reconciled { verdict, .. } => verdict.as_str().to_owned(),
         CallEvent::Abandoned { .. } => "abandoned".to_owned(),
         CallEvent::LateResultIgnored { .. } => "late".to_owned(),
+        CallEvent::Asked { .. } => "asked".to_owned(),
+        CallEvent::Answered { .. } => "answered".to_owned(),
     };
     events.iter().map(word).collect()
 }

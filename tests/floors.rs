@@ -103,7 +103,7 @@ const LIBRARY: Floors = &[
     ("actors", &["agent", "error", "limits", "live", "models", "run", "tools"]),
     ("system", &["actors", "agent", "error", "limits", "live", "models", "protolink", "run", "tools"]),
     // For tests of those who embed the library, and for our own fixture tests.
-    ("testing", &["actors", "error", "limits", "models", "system", "tools"]),
+    ("testing", &["actors", "agent", "error", "limits", "models", "system", "tools"]),
     ("fidelity", &["grammar", "models", "python", "run", "tools"]),
 ];
 

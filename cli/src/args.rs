@@ -10,7 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto_events::id::Digest;
 use taskreel_log::api::Durability;
 
-pub(crate) use crate::args::deciding::{AbandonArgs, ApproveArgs, DenyArgs, ReconcileArgs};
+pub(crate) use crate::args::deciding::{AbandonArgs, AnswerArgs, ApproveArgs, DenyArgs, ReconcileArgs};
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
@@ -138,12 +138,12 @@ pub(crate) enum Command {
     ///
     /// Uses the code of recovery itself. No call is made and no event is written.
     Explain(ExplainArgs),
-    /// List calls that are open, have an unknown outcome, or wait for approval, oldest first
+    /// List calls that are open, have an unknown outcome, or wait for a person, oldest first
     ///
     /// Each is printed with the reason why it waits. Open calls (in flight, in a back-off, or waiting for a
-    /// permit) continue when a process resumes the task. Calls that wait for approval, or whose outcome is
-    /// unknown, need a person; the commands to type are printed: `approve` or `deny`, `reconcile` or
-    /// `abandon`.
+    /// permit) continue when a process resumes the task. Calls that wait for approval or for an answer, or whose
+    /// outcome is unknown, need a person; the commands to type are printed: `approve` or `deny`, `answer`, `reconcile`
+    /// or `abandon`.
     Calls(CallsArgs),
     /// Approve a call that waits for approval
     ///
@@ -177,6 +177,15 @@ pub(crate) enum Command {
         after_help = "Example: taskreel abandon call_20261121120000_0a1b2c3d --reason 'the account is closed'"
     )]
     Abandon(AbandonArgs),
+    /// Answer the question of a call that waits for a person
+    ///
+    /// `taskreel calls` shows the question. The call is sent again and given the answer when the program that runs its
+    /// task starts again.
+    #[command(
+        after_help = "Examples:\n  taskreel answer call_20261121120000_0a1b2c3d 'the savings account' --by ada\n  \
+                            taskreel answer call_20261121120000_0a1b2c3d --decline 'ask somebody else'"
+    )]
+    Answer(AnswerArgs),
     /// Sum up all calls by tool, model and session: number, errors, times, tokens
     ///
     /// Times are the percentiles 50, 95 and 99 of the calls that succeeded or failed, from the dispatch of

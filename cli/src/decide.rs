@@ -1,10 +1,11 @@
-//! The decisions of a person while no process has the log open: `approve`, `deny`, `reconcile`, `abandon`.
+//! The decisions of a person while no process has the log open: `approve`, `deny`, `reconcile`, `abandon`, `answer`.
 //! Each makes one append and closes the log; the task resumes when the program that runs the system starts again.
 
 use std::sync::Arc;
 
 use proto_events::id::{Category, StreamId};
 use proto_events::json::JsonText;
+use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel::{Decided, Error, Operator, TaskState};
 use taskreel_log::api::EventStore;
@@ -12,7 +13,7 @@ use taskreel_log::audit::json::{object, text};
 use taskreel_log::views::{FindError, find, find_call};
 
 use crate::args::Global;
-use crate::args::deciding::{AbandonArgs, ApproveArgs, DecidedBy, DenyArgs, ReconcileArgs};
+use crate::args::deciding::{AbandonArgs, AnswerArgs, ApproveArgs, DecidedBy, DenyArgs, ReconcileArgs};
 use crate::dirs;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
@@ -25,6 +26,7 @@ enum Decision<'a> {
     Deny { approval: &'a str, reason: Option<&'a str> },
     Reconcile { call: &'a str, verdict: Verdict },
     Abandon { call: &'a str, reason: &'a str },
+    Answer { call: &'a str, answer: CallAnswer },
 }
 
 impl Decision<'_> {
@@ -35,6 +37,8 @@ impl Decision<'_> {
             Self::Deny { approval, .. } => ("denied", approval),
             Self::Reconcile { call, verdict } => (verdict.as_str(), call),
             Self::Abandon { call, .. } => ("abandoned", call),
+            Self::Answer { call, answer: CallAnswer::Given(_) } => ("answered", call),
+            Self::Answer { call, answer: CallAnswer::Declined(_) } => ("declined", call),
         }
     }
 }
@@ -64,6 +68,15 @@ pub(crate) fn reconcile(
 
 pub(crate) fn abandon(args: &AbandonArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Abandon { call: &args.call, reason: &args.reason };
+    decide(&Target::of_call(&args.call, args.task.as_deref()), &decision, &args.decided_by, global, screen)
+}
+
+pub(crate) fn answer(args: &AnswerArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let answer = match (&args.text, &args.decline) {
+        (Some(text), _) => CallAnswer::Given(text.clone()),
+        (None, why) => CallAnswer::Declined(why.clone().unwrap_or_default()),
+    };
+    let decision = Decision::Answer { call: &args.call, answer };
     decide(&Target::of_call(&args.call, args.task.as_deref()), &decision, &args.decided_by, global, screen)
 }
 
@@ -152,6 +165,7 @@ async fn carry_out(
         Decision::Deny { approval, reason } => operator.deny(stream, approval, *reason, by).await,
         Decision::Reconcile { call, verdict } => operator.reconcile(stream, call, verdict.clone(), by).await,
         Decision::Abandon { call, reason } => operator.abandon(stream, call, reason, by).await,
+        Decision::Answer { call, answer } => operator.answer(stream, call, answer.clone(), by).await,
     }
 }
 

@@ -109,6 +109,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Deny(args) => decide::deny(args, global, &mut screen(true)),
         Command::Reconcile(args) => decide::reconcile(args, global, &mut screen(true)),
         Command::Abandon(args) => decide::abandon(args, global, &mut screen(true)),
+        Command::Answer(args) => decide::answer(args, global, &mut screen(true)),
         Command::Stats(args) => look::stats(args, global, &mut screen(false)),
         Command::Export(args) => look::export(args, global, &mut screen(true)),
         Command::Import(args) => import::import(args, global, &mut screen(true)),

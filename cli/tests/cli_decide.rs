@@ -1,4 +1,4 @@
-//! `calls`, `approve`, `deny`, `reconcile`, `abandon`, as people and scripts use them: on a log that no
+//! `calls`, `approve`, `deny`, `reconcile`, `abandon`, `answer`, as people and scripts use them: on a log that no
 //! process has open, whose tasks resume when their program starts again.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
@@ -13,7 +13,7 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use serde::Deserialize;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::Scripted;
-use taskreel::tool::{ToolContext, ToolPolicy};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{Builder, Error, JsonSchema, Part, PostedTask, System, TaskSnapshot, TaskState};
 use taskreel_log::api::OpenError;
 use tokio::sync::Notify;
@@ -48,9 +48,14 @@ fn host(place: &Place, paid: &Paid, began: &Arc<Notify>) -> Builder {
     System::builder(place.path().join("taskreel-log"))
         .tool_with("pay", "Pays", pay, ToolPolicy::manual().capabilities(["money.spend"]))
         .tool("give", "Gives", give)
+        .tool("ask", "Asks for an account", ask_account)
         .infer(Scripted::from_json(REPLIES).unwrap())
         .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
         .approvals_by_person()
+}
+
+async fn ask_account(cx: ToolContext, _: Cents) -> Result<String, ToolError> {
+    cx.ask("Which account?").await
 }
 
 fn task(id: &str, parts: &[Part]) -> PostedTask {
@@ -247,6 +252,48 @@ async fn a_call_of_which_nobody_knows_is_settled_by_its_id() {
     assert_eq!((snapshot.state(), snapshot.task().calls().iter().count()), (TaskState::Working, 2));
     system.cancel("not-0001", None).await.unwrap();
     system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_question_of_a_call_is_shown_and_answered_or_declined() {
+    let place = Place::new();
+    let began = Arc::new(Notify::new());
+    let ask = || Part::tool_call("ask", json!({"cents": 1})).unwrap();
+    let system = host(&place, &Paid::default(), &began).start().await.unwrap();
+    for id in ["asks-0001", "away-0001"] {
+        system.submit(task(id, &[ask()])).await.unwrap().finished().await.unwrap();
+    }
+    system.shutdown().await.unwrap();
+    let rows = place.run("calls --json").ended(0).json();
+    let call_of = |id: &str| {
+        let row = rows.iter().find(|row| row["task"] == id).unwrap();
+        assert_eq!((row["status"].as_str(), row["then"].is_null()), (Some("asked"), false));
+        row["call_id"].as_str().unwrap().to_owned()
+    };
+    let shown = place.run("calls").ended(0);
+    assert!(shown.out().contains("a person's answer: Which account?"), "{}", shown.out());
+    assert!(shown.out().contains(&format!("answer {} TEXT", call_of("asks-0001"))), "{}", shown.out());
+    assert!(place.run("show asks-0001").ended(0).out().contains("Which account?"));
+    assert!(place.run("explain asks-0001").ended(0).out().contains("it waits for a person's answer"));
+    let answered = place.run(&format!("answer {} savings --by ada", call_of("asks-0001"))).ended(0);
+    assert!(answered.out().contains("answered; task asks-0001 is working"), "{}", answered.out());
+    let again = place.run(&format!("answer {} savings --by ada", call_of("asks-0001"))).ended(0);
+    assert!(again.out().contains("answered before"), "{}", again.out());
+    place.run(&format!("answer {} other", call_of("asks-0001"))).ended(1).told(&["already answered"]);
+    place.run(&format!("answer {} --decline away", call_of("away-0001"))).ended(0);
+    place.run(&format!("answer {}", call_of("away-0001"))).ended(2);
+    place.run("answer call_0 x").ended(3).told(&["no call has the id `call_0`"]);
+    let events = place.run("events asks-0001").ended(0);
+    assert!(events.out().contains("a person answers: savings"), "{}", events.out());
+
+    let system = host(&place, &Paid::default(), &began).start().await.unwrap();
+    let done = system.task("asks-0001").unwrap().finished().await.unwrap();
+    assert_eq!(done.state(), TaskState::Completed);
+    assert!(done.answer().unwrap().as_str().contains("savings"));
+    let failed = system.task("away-0001").unwrap().finished().await.unwrap();
+    assert_eq!((failed.state(), failed.task().error().as_deref()), (TaskState::Failed, Some("away")));
+    system.shutdown().await.unwrap();
+    place.run("verify").ended(0);
 }
 
 #[test]

@@ -12,11 +12,12 @@ import reader
 
 STATE = "submitted working input-required completed failed canceled unknown".split()
 ROLE = "system user assistant tool".split()
-CALL = "tool infer delegate".split()
+CALL = "tool infer delegate handler".split()
 RECOVERY = "read-only idempotent reconcile manual reissue".split()
 CLASS = "before-effect after-effect rejected exhausted superseded".split()
 VERDICT = "landed did-not-happen inconclusive".split()
 LIMIT = "max_steps max_llm_calls max_tool_calls max_input_tokens max_output_tokens max_runtime_seconds".split()
+ANSWER = "given declined".split()
 STAGE = "requested in-flight".split()
 CUT = ["head"]
 TIME_LIMIT = "attempt heartbeat".split()
@@ -169,6 +170,10 @@ class Body:
         said["why"] = says if said["verdict"] == "inconclusive" else None
         return said | {"by": person or "probe"}
 
+    def answered(self):
+        said = self.fields(call_id=self.text)
+        return said | {{"given": "answer", "declined": "declined"}[self.word(ANSWER)]: self.text()}
+
     def revised(self):
         names = ["model", "system_prompt", "tools", "agents", "parameters"]
         return {"number": self.uint()} | {
@@ -182,7 +187,7 @@ def call(**more):
 
 KINDS = {
     1: Body.submitted, 2: Body.state_changed, 3: lambda b: {"message": b.message()},
-    4: lambda b: b.fields(artifact=b.artifact, part=b.maybe_uint), 6: lambda b: {"metadata": b.object()},
+    4: lambda b: b.fields(artifact=b.artifact, part=b.maybe_uint), 5: lambda b: b.fields(artifact=b.artifact, last=b.bool), 6: lambda b: {"metadata": b.object()},
     8: lambda b: {"reason": b.maybe_text()},
     9: lambda b: b.fields(approval_id=b.text, call_id=b.text, tool=b.text, args=b.json,
                           capabilities=lambda: b.list(b.text), origin=b.origin),
@@ -196,6 +201,7 @@ KINDS = {
     205: lambda b: b.fields(call_id=b.text, stage=lambda: b.word(STAGE)), 206: call(attempt="uint", why="text"),
     207: Body.reconciled, 208: lambda b: b.fields(call_id=b.text, reason=b.text) | b.person("by"),
     209: call(attempt="uint", succeeded="bool", said="text"), 210: call(attempt="uint", failure="failure", due="time"),
+    211: call(attempt="uint", question="text"), 212: Body.answered,
     300: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text, value=b.json),
     301: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text),
     400: lambda b: b.fields(epoch=b.uint, release=b.text, build=b.maybe_text,

@@ -10,6 +10,8 @@ mod events;
 mod log;
 #[path = "forgeries/prompts.rs"]
 mod prompts;
+#[path = "forgeries/questions.rs"]
+mod questions;
 #[path = "forgeries/sealing.rs"]
 mod sealing;
 #[path = "forgeries/sound.rs"]
@@ -25,7 +27,8 @@ use taskreel_log::audit::{Verified, verify};
 type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
 
 fn all() -> impl Iterator<Item = &'static Forgery> {
-    calls::CALLS.iter().chain(prompts::PROMPTS).chain(streams::STREAMS).chain(streams::RECORDS)
+    let of_calls = calls::CALLS.iter().chain(prompts::PROMPTS).chain(questions::QUESTIONS);
+    of_calls.chain(streams::STREAMS).chain(streams::RECORDS)
 }
 
 /// Whether a finding with these words names the place.

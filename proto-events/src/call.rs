@@ -19,7 +19,9 @@ pub use book::CallBook;
 pub use command::{CallCommand, CallRejection};
 pub use event::CallEvent;
 pub use fold::Call;
-pub use outcome::{CallFailure, CancelStage, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy};
+pub use outcome::{
+    Answer, CallFailure, CallQuestion, CancelStage, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy,
+};
 pub use price::{CURRENCY_BYTES_MAX, Cost, Costs, Price};
 pub use prompt::{Cut, CutRule, KeptRange, PromptRef, Selection, SelectionFault, read_digest};
 pub use request::{CallKind, CallOrigin, CallRequested, NewCall, Recovery};

@@ -18,6 +18,7 @@ mod stored_session;
 mod stored_system;
 mod stored_task;
 mod stored_tool_store;
+mod stored_verdict;
 mod upcast;
 
 pub use any_event::AnyEvent;

@@ -43,7 +43,7 @@ pub enum Aspect {
     /// The other agents that a model may ask: a JSON array of name, description, skills and policy.
     Agents,
     /// The parameters of inferences: a JSON object of the backend's own (`backend`) and of the most model calls
-    /// for one part (`steps`).
+    /// for one part (`steps`), and the policy of the agent's handler (`handler`) where it has one.
     Parameters,
 }
 

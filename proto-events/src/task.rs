@@ -13,7 +13,7 @@ pub(crate) mod usage;
 
 pub use approval::{Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested};
 pub use approval_rules::approved_args;
-pub use command::{TaskCommand, TaskRejection, fields as command_content};
+pub use command::{HandlerSays, TaskCommand, TaskRejection, fields as command_content};
 pub use event::TaskEvent;
 pub use posted_again::PostedDifference;
 pub use queue::QueuedMessage;

@@ -7,8 +7,8 @@
 )]
 
 use proto_events::call::{
-    CallBook, CallCommand, CallEvent, CallFailure, CallRequested, CallStatus, CancelStage, FailureClass,
-    NewCall, Recovery, TimeLimit, Verdict, VerdictBy,
+    Answer, CallBook, CallCommand, CallEvent, CallFailure, CallRequested, CallStatus, CancelStage,
+    FailureClass, NewCall, Recovery, TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
@@ -21,6 +21,10 @@ fn inconclusive() -> Verdict {
     Verdict::Inconclusive("closed".to_owned())
 }
 
+fn given(text: &str) -> Answer {
+    Answer::Given(text.to_owned())
+}
+
 /// All statuses; a status that carries an enum occurs once for each of its values.
 fn statuses() -> Vec<CallStatus> {
     vec![
@@ -29,6 +33,8 @@ fn statuses() -> Vec<CallStatus> {
         CallStatus::TimedOut,
         CallStatus::RetryScheduled(Timestamp(9), "no".to_owned()),
         CallStatus::Unsent,
+        CallStatus::Asked("which?".to_owned()),
+        CallStatus::Answered,
         CallStatus::Succeeded(JsonText::null()),
         CallStatus::Failed(failure(FailureClass::AfterEffect)),
         CallStatus::Canceled,
@@ -86,6 +92,11 @@ fn events() -> Vec<(String, CallEvent)> {
     }));
     all.extend([
         (
+            "asked".to_owned(),
+            CallEvent::Asked { call_id: call_id(), attempt: 1, question: "which?".to_owned() },
+        ),
+        ("answered".to_owned(), CallEvent::Answered { call_id: call_id(), answer: given("this") }),
+        (
             "abandoned".to_owned(),
             CallEvent::Abandoned { call_id: call_id(), reason: "tired".to_owned(), by: "ada".into() },
         ),
@@ -117,7 +128,7 @@ fn every_pair_of_status_and_event_is_in_the_golden_table() {
             ours.push(format!("{} + {event}: {after}", status.as_str()));
         }
     }
-    assert_eq!(ours.len(), 12 * 17);
+    assert_eq!(ours.len(), 14 * 19);
     assert_eq!(ours, golden, "the table as it is now:\n{}", ours.join("\n"));
 }
 
@@ -139,6 +150,8 @@ fn ways() -> Vec<Vec<CallEvent>> {
         way(&["dispatched", "timed out"]),
         way(&["dispatched", "retry scheduled"]),
         way(&["dispatched", "reconciled (did-not-happen)"]),
+        way(&["dispatched", "asked"]),
+        way(&["dispatched", "asked", "answered"]),
         way(&["dispatched", "succeeded"]),
         way(&["dispatched", "failed (after-effect)"]),
         way(&["dispatched", "canceled"]),
@@ -156,6 +169,8 @@ fn commands() -> Vec<CallCommand> {
         CallCommand::MarkUnknown { call_id: call_id(), why: "lost".to_owned() },
         CallCommand::Abandon { call_id: call_id(), reason: "tired".to_owned(), by: "ada".into() },
         CallCommand::Request(Box::new(request(Recovery::Manual))),
+        CallCommand::Answer { call_id: call_id(), answer: given("this") },
+        CallCommand::Answer { call_id: call_id(), answer: given("that") },
     ];
     for cause in ["", "again"] {
         all.push(CallCommand::Dispatch { call_id: call_id(), epoch: 1, cause: cause.to_owned() });
@@ -167,6 +182,7 @@ fn commands() -> Vec<CallCommand> {
     }
     for attempt in 0..3 {
         all.push(CallCommand::Succeed { call_id: call_id(), attempt, result: JsonText::null(), usage: None });
+        all.push(CallCommand::Ask { call_id: call_id(), attempt, question: "which?".to_owned() });
         all.push(CallCommand::TimeOut {
             call_id: call_id(),
             attempt,
@@ -251,6 +267,8 @@ fn an_event_is_folded_as_the_table_says_and_a_refused_outcome_still_closes_its_c
                         CallEvent::Dispatched { .. }
                             | CallEvent::TimedOut { .. }
                             | CallEvent::RetryScheduled { .. }
+                            | CallEvent::Asked { .. }
+                            | CallEvent::Answered { .. }
                     );
                     assert_eq!(folded.is_open(), opens, "{} + {word}", status.as_str());
                 }

@@ -11,8 +11,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Cut, CutRule, FailureClass,
-    KeptRange, NewCall, Price, PromptRef, Recovery, Selection, TimeLimit, TokenUsage, Verdict, VerdictBy,
+    Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Cut, CutRule,
+    FailureClass, KeptRange, NewCall, Price, PromptRef, Recovery, Selection, TimeLimit, TokenUsage, Verdict,
+    VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
 use proto_events::definition::{AgentEvent, Revised, RevisedText};
@@ -172,6 +173,8 @@ fn call_events() -> Vec<CallEvent> {
             succeeded: true,
             said: r#"{"temp": 21}"#.into(),
         },
+        CallEvent::Asked { call_id: call_id(), attempt: 2, question: "which account?".into() },
+        CallEvent::Answered { call_id: call_id(), answer: Answer::Given("the first ☃".into()) },
     ]
 }
 
@@ -196,6 +199,7 @@ fn task_events() -> Vec<TaskEvent> {
         },
         TaskEvent::MessageAppended(message()),
         TaskEvent::ArtifactAppended { artifact: artifact(), part: Some(1) },
+        TaskEvent::ArtifactPartAppended { artifact: artifact(), is_last: true },
         TaskEvent::PostedAgain { source: Digest([8; 32]) },
         TaskEvent::MetadataMerged(object(r#"{"error":"boom"}"#)),
         TaskEvent::CancelRequested { reason: Some("user asked".into()) },

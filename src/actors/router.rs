@@ -2,8 +2,8 @@
 //! timers run here, on the arbiter. The outcome of an attempt goes back to the task's actor as an ordinary
 //! command.
 //!
-//! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call and [`delegate`] a request to
-//! another agent; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
+//! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call, [`handler_attempt`] the embedder's handler and
+//! [`delegate`] a request to another agent; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
 //! refuses targets that keep failing, [`guard`] keeps the router alive when code panics.
 
 pub(crate) mod attempt;
@@ -11,6 +11,7 @@ pub(crate) mod attempt_context;
 pub(crate) mod breakers;
 pub(crate) mod delegate;
 pub(crate) mod guard;
+pub(crate) mod handler_attempt;
 pub(crate) mod probe;
 pub(crate) mod tool_attempt;
 pub(crate) mod watch;
@@ -125,13 +126,15 @@ impl Router {
         let (agent, stores, ports) =
             (Arc::clone(&self.agent), Arc::clone(&self.tool_stores), self.ports.clone());
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
+        let to_task = self.to_task.clone();
         let live = self.live.source(&order.stream, &order.request.call_id, order.attempt);
         live.began();
         // Taken now: once the call is settled, they are removed.
         let secrets = self.secrets.of_call(&order.stream, &order.request);
         let work = async move {
             began.store(true, Ordering::Release);
-            let context = AttemptContext { stores, secrets, ports, live, cancellation, beats, jitter };
+            let context =
+                AttemptContext { stores, secrets, ports, live, cancellation, beats, to_task, jitter };
             attempt(&agent, order, context).await
         };
         self.calls.spawn(work.instrument(span.0.clone()))
@@ -152,7 +155,8 @@ impl Router {
         let tool = self.agent.tools.get(&target).filter(|_| is_tool);
         let can_be_dropped = tool.is_none_or(|tool| !tool.is_blocking());
         let bound = Duration::from_millis(order.request.timeout_ms);
-        let heartbeat = order.request.heartbeat_ms.filter(|_| is_tool).map(Duration::from_millis);
+        let reports = matches!(order.request.kind, CallKind::Tool | CallKind::Handler);
+        let heartbeat = order.request.heartbeat_ms.filter(|_| reports).map(Duration::from_millis);
         let (began, beats) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let permit = order.permit.take();
         let span = spans::call(&order);
@@ -186,7 +190,9 @@ impl Router {
     fn note_end(&mut self, target: &str, end: &AttemptEnd) {
         let tool = self.agent.tools.get(target).map(|tool| tool.spec().policy.get_breaker());
         let peer = || self.agent.peers.get(target).map(|peer| peer.policy.get_breaker());
-        let rule = tool.or_else(peer).unwrap_or_else(|| self.agent.infer_policy.get_breaker());
+        let handler = || self.agent.handler_of(target).map(|handler| handler.policy.get_breaker());
+        let rule =
+            tool.or_else(peer).or_else(handler).unwrap_or_else(|| self.agent.infer_policy.get_breaker());
         self.breakers.note(target, rule, end, self.ports.clock.now());
     }
 

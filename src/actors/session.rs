@@ -16,10 +16,9 @@ use taskreel_log::api::Append;
 use tokio::sync::oneshot;
 
 use crate::actors::entity::{Entity, Seed, SetPart};
-use crate::actors::shared::live_actors::{IdleState, Passivate};
+use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
 use crate::actors::shared::messages::{
-    AcquireTurn, BecameIdle, Cause, LookAtSession, ReleaseTurn, SessionAppended, TaskOp, ToTask, TurnGrant,
-    TurnLease,
+    AcquireTurn, Cause, LookAtSession, ReleaseTurn, SessionAppended, TaskOp, ToTask, TurnGrant, TurnLease,
 };
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::sleep::sleep_on;

@@ -14,10 +14,8 @@ use tokio::sync::oneshot;
 
 use crate::actors::router::Router;
 use crate::actors::session::SessionActor;
-use crate::actors::shared::live_actors::{IdleState, LiveActors};
-use crate::actors::shared::messages::{
-    AcquireTurn, BecameIdle, Cause, LookAtSession, Stopped, TaskOp, ToTask,
-};
+use crate::actors::shared::live_actors::{BecameIdle, IdleState, LiveActors};
+use crate::actors::shared::messages::{AcquireTurn, Cause, LookAtSession, Stopped, TaskOp, ToTask};
 use crate::actors::shared::parts::{Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::ramp::Ramp;

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use proto_events::call::{CURRENCY_BYTES_MAX, CallKind, CallRequested, Price};
+use proto_events::call::{CURRENCY_BYTES_MAX, CallKind, CallRequested, Price, Recovery};
 use proto_events::id::check_id;
 use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::BudgetScope;
 
 use crate::agent::approval::Approvals;
 use crate::agent::capability::CapabilityPolicy;
+use crate::agent::handler::KnownHandler;
 use crate::agent::peer::Peers;
 use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::KnownBackend;
@@ -25,6 +26,8 @@ pub(crate) struct Agent {
     pub name: String,
     /// The tools.
     pub tools: Tools,
+    /// The code that does the work of runs in place of their parts.
+    pub handler: Option<KnownHandler>,
     /// The model that carries out the `infer` parts.
     pub backend: Option<KnownBackend>,
     /// The other agents that the model may ask.
@@ -60,10 +63,9 @@ impl std::fmt::Debug for Agent {
 impl Agent {
     /// Whether a call may have to wait because of other calls: for a permit, or for a turn at a rate limit.
     pub(crate) fn is_limited(&self, request: &CallRequested) -> bool {
-        let of_tool = || self.tools.get(&request.target)?.spec().policy.get_concurrency();
-        let has_permits =
-            self.max_concurrency.is_some() || (request.kind == CallKind::Tool && of_tool().is_some());
-        has_permits || self.rate_of(request).is_some()
+        let of_target = || self.concurrency_of(&request.target).is_some();
+        let may_be = matches!(request.kind, CallKind::Tool | CallKind::Handler);
+        self.max_concurrency.is_some() || (may_be && of_target()) || self.rate_of(request).is_some()
     }
 
     /// Returns the price of a model, as the host stated it: by backend and model, else by the model's name alone.
@@ -78,12 +80,14 @@ impl Agent {
             CallKind::Tool => self.tools.get(target)?.spec().policy.get_rate()?.clone(),
             CallKind::Delegate => self.peers.get(target)?.policy.get_rate()?.clone(),
             CallKind::Infer => self.infer_policy.get_rate()?,
+            CallKind::Handler => self.handler_of(target)?.policy.get_rate()?.clone(),
         };
         let name = match (&rate.target, request.kind) {
             (Some(shared), _) => format!("shared {shared}"),
             (None, CallKind::Tool) => format!("tool {target}"),
             (None, CallKind::Delegate) => format!("agent {target}"),
             (None, CallKind::Infer) => format!("model {target}"),
+            (None, CallKind::Handler) => format!("handler {target}"),
         };
         Some((name, rate))
     }
@@ -93,10 +97,25 @@ impl Agent {
         let mut known: BTreeMap<&str, &Rate> = BTreeMap::new();
         let specs = self.tools.specs();
         let of_peers = self.peers.iter().filter_map(|peer| peer.policy.get_rate());
-        { specs.iter() }.filter_map(|spec| spec.policy.get_rate()).chain(of_peers).find_map(|rate| {
+        let of_handler = self.handler.iter().filter_map(|handler| handler.policy.get_rate());
+        let of_tools = specs.iter().filter_map(|spec| spec.policy.get_rate());
+        of_tools.chain(of_peers).chain(of_handler).find_map(|rate| {
             let target = rate.target.as_deref()?;
             (*known.entry(target).or_insert(rate) != rate).then(|| target.to_owned())
         })
+    }
+
+    /// Returns the largest number of calls of a tool, or of the handler under the agent's name, in flight at once.
+    pub(crate) fn concurrency_of(&self, target: &str) -> Option<usize> {
+        if let Some(tool) = self.tools.get(target) {
+            return tool.spec().policy.get_concurrency();
+        }
+        self.handler_of(target)?.policy.get_concurrency()
+    }
+
+    /// Returns the handler, if calls of this target are its.
+    pub(crate) fn handler_of(&self, target: &str) -> Option<&KnownHandler> {
+        self.handler.as_ref().filter(|_| target == self.name)
     }
 
     /// Checks the settings of a system that is about to start.
@@ -120,6 +139,7 @@ impl Agent {
             return Err(format!("two policies state different rate limits for the target `{target}`"));
         }
         self.peers.check(&self.name)?;
+        self.check_handler()?;
         match &self.backend {
             Some(backend) => {
                 let checked = caught(|| backend.code.check())
@@ -130,11 +150,36 @@ impl Agent {
         }
     }
 
+    fn check_handler(&self) -> Result<(), String> {
+        let Some(KnownHandler { policy, .. }) = &self.handler else { return Ok(()) };
+        if self.tools.get(&self.name).is_some() {
+            return Err(format!(
+                "tool `{}` has the agent's name, which the calls of its handler carry; give one of them another name",
+                self.name
+            ));
+        }
+        if let Some(why) = policy.contradiction() {
+            return Err(format!("the handler: {why}"));
+        }
+        if policy.recovery() == Recovery::Reconcile
+            || policy.is_parallel()
+            || !policy.get_capabilities().is_empty()
+            || !policy.get_secret_args().is_empty()
+        {
+            return Err(
+                "the handler: probes, parallel calls, capabilities and secret arguments are for tools; use another policy"
+                    .to_owned(),
+            );
+        }
+        Ok(())
+    }
+
     /// Creates an agent without tools and model, which keeps conversations.
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             tools: Tools::new(),
+            handler: None,
             backend: None,
             peers: Peers::default(),
             system_prompt: None,

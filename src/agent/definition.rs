@@ -19,9 +19,22 @@ pub(crate) fn definition(agent: &Agent) -> Definition {
         agent.system_prompt.clone().unwrap_or_default(),
         JsonText::from(JsonValue::Array(tools(agent))).as_str().to_owned(),
         JsonText::from(JsonValue::Array(peers(agent))).as_str().to_owned(),
-        JsonText::from(json!({"backend": parameters.tree(), "steps": agent.infer_steps})).as_str().to_owned(),
+        parameters_text(agent, &parameters),
     ];
     Definition(texts.map(Into::into))
+}
+
+/// The parameters of inferences, and the policy of the handler where the agent has one.
+fn parameters_text(agent: &Agent, backend: &JsonText) -> String {
+    let parameters = match &agent.handler {
+        None => json!({"backend": backend.tree(), "steps": agent.infer_steps}),
+        Some(handler) => json!({
+            "backend": backend.tree(),
+            "steps": agent.infer_steps,
+            "handler": policy(&handler.policy),
+        }),
+    };
+    JsonText::from(parameters).as_str().to_owned()
 }
 
 fn tools(agent: &Agent) -> Vec<JsonValue> {

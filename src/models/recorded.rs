@@ -306,6 +306,8 @@ impl RecordedInference {
             | CallEvent::Dispatched { .. }
             | CallEvent::TimedOut { .. }
             | CallEvent::Reconciled { .. }
+            | CallEvent::Asked { .. }
+            | CallEvent::Answered { .. }
             | CallEvent::LateResultIgnored { .. } => {}
         }
     }

@@ -1,7 +1,7 @@
 //! Steps after a person's decision on an approval: the waiting run continues as a new run with a turn of its
 //! own. A run that is still active finds the decision by itself.
 
-use proto_events::call::CallStatus;
+use proto_events::call::{CallStatus, Verdict};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand};
@@ -11,7 +11,7 @@ use crate::run::notes;
 use crate::run::notes::denied;
 use crate::run::permission::is_agent_call;
 use crate::run::question::{Act, Question};
-use crate::run::resolved::start_next_run;
+use crate::run::steps::start_next_run;
 
 /// The key in an infer part's metadata that names the call whose result completes its prompt.
 const RESULT_OF: &str = "taskreel.result_of";
@@ -37,7 +37,7 @@ pub(crate) fn after_decision(question: &mut Question<'_>, approval_id: &str) -> 
             vec![infer_part(question, part, &told)]
         }
         (true, false) => vec![call(asked)],
-        (true, true) => vec![call(asked), with_result(question, asked, part)],
+        (true, true) => vec![call(asked), with_result(question, &asked.call_id, part)],
         (false, true) => vec![denial(question, asked, decided, part)],
         (false, false) => {
             let error = denied(&asked.tool, &denial_reason(asked, decided));
@@ -54,11 +54,11 @@ fn call(asked: &ApprovalRequested) -> Part {
 }
 
 /// Returns the infer part that asked for the call, to go on with its result.
-fn with_result(question: &Question<'_>, asked: &ApprovalRequested, part: &Part) -> Part {
+pub(crate) fn with_result(question: &Question<'_>, call_id: &str, part: &Part) -> Part {
     let mut content: JsonObject = part.content().read().unwrap_or_default();
     let mut metadata: JsonObject =
         content.get("metadata").and_then(|metadata| metadata.read().ok()).unwrap_or_default();
-    metadata.set(RESULT_OF, JsonText::string(&asked.call_id));
+    metadata.set(RESULT_OF, JsonText::string(call_id));
     content.set("metadata", metadata.to_text());
     content.set("prompt", JsonText::string(&original_prompt(question, part).unwrap_or_default()));
     Part::new("infer", content.to_text())
@@ -78,6 +78,19 @@ fn denial(
 fn infer_part(question: &Question<'_>, part: &Part, told: &str) -> Part {
     let mut content: JsonObject = part.content().read().unwrap_or_default();
     content.set("prompt", JsonText::string(&joined(told, original_prompt(question, part).as_deref())));
+    Part::new("infer", content.to_text())
+}
+
+/// Returns an infer part with this prompt, which says all that its prompt had said, a call's result included.
+pub(crate) fn told_instead(part: &Part, told: &str) -> Part {
+    let mut content: JsonObject = part.content().read().unwrap_or_default();
+    let metadata = content.get("metadata").and_then(|metadata| metadata.read::<JsonObject>().ok());
+    if let Some(mut metadata) = metadata
+        && metadata.remove(RESULT_OF).is_some()
+    {
+        content.set("metadata", metadata.to_text());
+    }
+    content.set("prompt", JsonText::string(told));
     Part::new("infer", content.to_text())
 }
 
@@ -107,11 +120,19 @@ pub(crate) fn prompt_of(task: &Task, part: &Part) -> Result<String, String> {
     let named = named.and_then(|metadata| metadata.get(RESULT_OF).and_then(JsonText::to_str));
     let Some(call) = named.and_then(|call_id| task.calls().get(&call_id)) else { return Ok(asked.prompt) };
     let target = &call.request.target;
+    let told = |text: String| {
+        let own = Some(asked.prompt.as_str()).filter(|own| !own.is_empty());
+        joined(&text, own)
+    };
     match &call.status {
-        CallStatus::Succeeded(result) => {
-            let own = Some(asked.prompt.as_str()).filter(|own| !own.is_empty());
-            Ok(joined(&notes::note_result(target, result), own))
+        CallStatus::Succeeded(result) if call.questions.is_empty() => {
+            Ok(told(notes::note_result(target, result)))
         }
+        CallStatus::Succeeded(result) => Ok(told(notes::note_answered(target, result))),
+        // A person settled the call before this run had ended.
+        CallStatus::Reconciled(Verdict::Landed(result)) => Ok(told(notes::landed(target, result))),
+        CallStatus::Reconciled(Verdict::DidNotHappen) => Ok(told(notes::did_not_happen(target))),
+        CallStatus::Abandoned(reason) => Ok(told(notes::abandoned(target, reason))),
         CallStatus::Failed(failure) => Err(notes::fatal_tool(target, &failure.message)),
         _ => Ok(asked.prompt),
     }

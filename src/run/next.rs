@@ -3,15 +3,16 @@
 use std::time::Duration;
 
 use proto_events::call::recovery::{Moment, Next, resume, retry};
-use proto_events::call::{Call, CallCommand, CallFailure, FailureClass};
+use proto_events::call::{Call, CallCommand, CallFailure, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::Timestamp;
-use proto_events::model::{FinalState, LimitUse, Message, Part, final_state};
+use proto_events::model::{FinalState, LimitUse, Part, final_state};
 use proto_events::task::TaskCommand;
 
+use crate::run::asked::{ask_person, await_answer};
 use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, end_turn, executable, session_id};
-use crate::run::{deadline, infer, permission, tool};
+use crate::run::{deadline, handler, infer, permission, tool};
 
 /// Returns the next step.
 pub(crate) fn next(question: &mut Question<'_>) -> Step {
@@ -30,6 +31,12 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
     if let Some(step) = unfinished(question) {
         return step;
     }
+    if handler::carries_out(question) {
+        return handler::step(question);
+    }
+    if let Some(step) = continued(question) {
+        return step;
+    }
     let Some((at, part)) = next_part else {
         return ending(question, |question| finish(question));
     };
@@ -41,11 +48,25 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
         Progress::Unknown { say, call, why } => {
             ending(question, |question| ask_person(question, say, &call, &why))
         }
+        Progress::Asked { say, call } => ending(question, |question| await_answer(question, say, &call)),
         // Any decision may end the run.
         Progress::Approver(approval_id) => ending(question, |_| Step::AskApprover { approval_id }),
         Progress::Approval { say, approval } => {
             ending(question, |question| permission::ask_person(question, say, &approval))
         }
+    }
+}
+
+/// Returns the step for a model's call that this run continues after a person's answer, where the call again ends the
+/// run; otherwise its result is in the prompt of the run's first part.
+fn continued(question: &mut Question<'_>) -> Option<Step> {
+    let call = question.task.continued().filter(|call| call.request.origin.step > 0)?;
+    match &call.status {
+        CallStatus::Asked(_) => Some(ending(question, |question| await_answer(question, Vec::new(), call))),
+        CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)) => {
+            Some(ending(question, |question| ask_person(question, Vec::new(), call, why)))
+        }
+        _ => None,
     }
 }
 
@@ -89,7 +110,8 @@ fn ending(question: &mut Question<'_>, end: impl FnOnce(&mut Question<'_>) -> St
 /// recovery mode (R7); any other is waited for.
 fn unfinished(question: &Question<'_>) -> Option<Step> {
     let moment = Moment { epoch: question.epoch, at: question.now };
-    let mut open = question.task.calls().open().peekable();
+    // A call that waits for a person's answer ends the run once all others have ended.
+    let mut open = question.task.calls().open().filter(|call| call.open_question().is_none()).peekable();
     open.peek()?;
     let step = open.find_map(|call| match resume(call, moment)? {
         Next::Probe { .. } => {
@@ -182,17 +204,4 @@ fn broken_off(question: &Question<'_>, why: &str, end: TaskCommand) -> Step {
     let mut acts = end_turn(question, Some(why));
     acts.push(Act::Task(end));
     Step::Do(acts)
-}
-
-/// Ends the run at a call whose outcome is unknown: the turn is committed as it is, the task waits for a
-/// person.
-fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, call: &Call, why: &str) -> Step {
-    let text = format!(
-        "The outcome of the call to {} ({}) is unknown: {why}. It was not repeated. Find out whether it took \
-         effect before you ask for it again.",
-        call.request.target, call.request.call_id
-    );
-    say.extend(end_turn(question, None));
-    say.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
-    Step::Do(say)
 }

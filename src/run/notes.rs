@@ -229,6 +229,21 @@ pub(crate) fn note_result(tool: &str, result: &JsonText) -> String {
     )
 }
 
+/// Returns the conversation's entry for a call that waits for a person's answer.
+pub(crate) fn waiting_for_answer(tool: &str) -> String {
+    let error =
+        "waiting for a person's answer: the call goes on when it is there, and you will be told the result";
+    python_json(&json!({"type": "tool_result", "tool": tool, "result": Value::Null, "error": error}))
+}
+
+/// Returns the message that a call that waited for a person's answer has ended, with its result.
+pub(crate) fn note_answered(tool: &str, result: &JsonText) -> String {
+    format!(
+        "The call to '{tool}' that waited for a person's answer has ended. Do not make it again. {}",
+        tool_result(tool, result)
+    )
+}
+
 /// Returns the message that a call of another agent was approved and may be made now.
 pub(crate) fn note_approved(agent: &str) -> String {
     format!(

@@ -152,6 +152,8 @@ pub(crate) enum Progress {
     OverBudget(LimitUse),
     /// The outcome of this call is unknown: the messages left to add, the call and the reason.
     Unknown { say: Vec<Act>, call: Box<Call>, why: String },
+    /// A person must answer the question of this call: the messages left to add, and the call.
+    Asked { say: Vec<Act>, call: Box<Call> },
     /// The embedder's code must decide about this approval first.
     Approver(String),
     /// A person must decide first: the messages left to add, and the approval.

@@ -217,6 +217,8 @@ fn read_outcome(agent: &Agent, call: &Call, schema: Option<&OutputSchema>) -> Re
         | CallStatus::TimedOut
         | CallStatus::RetryScheduled(..)
         | CallStatus::Unsent
+        | CallStatus::Asked(_)
+        | CallStatus::Answered
         | CallStatus::Reconciled(_)
         | CallStatus::Canceled => ReplyReading::Broken("the inference has no outcome".to_owned()),
     }

@@ -1,27 +1,32 @@
 //! Steps after a person has settled a call whose outcome was unknown: the waiting run continues as a new run,
 //! with a turn of its own (R7). Earlier messages stay as they are.
 
-use proto_events::call::{Call, CallStatus, Verdict};
+use proto_events::call::{Call, CallKind, CallStatus, Verdict};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Artifact, Message, Part};
+use proto_events::model::{Artifact, Part};
 use proto_events::task::TaskCommand;
 
-use crate::run::notes;
+use crate::run::decided::told_instead;
 use crate::run::question::{Act, Question};
-use crate::run::steps::executable;
+use crate::run::steps::{executable, place, start_next_run};
+use crate::run::{handler, notes};
 
 /// Returns the commands that resume the task, if it waits for this call. Otherwise there are none: the
 /// resolution is evidence only.
 pub(crate) fn after_resolution(question: &mut Question<'_>, call_id: &str) -> Vec<Act> {
     let task = question.task;
-    let Some(paused) = task.paused() else { return Vec::new() };
-    let Some(call) = task.calls().get(call_id).filter(|call| call.request.origin.run == task.runs()) else {
+    if task.paused().is_none() {
         return Vec::new();
+    }
+    let is_awaited = |call: &&Call| {
+        let continued = task.continued().is_some_and(|continued| continued.request.call_id == call_id);
+        call.request.origin.run == task.runs() || continued
     };
-    let parts = paused.item.map_or(&[][..], |item| task.parts(item));
-    let at = usize::try_from(call.request.origin.part).unwrap_or(usize::MAX);
-    let Some(part) = parts.get(at) else { return Vec::new() };
-    let rest = parts.get(at.saturating_add(1)..).unwrap_or_default();
+    let Some(call) = task.calls().get(call_id).filter(is_awaited) else { return Vec::new() };
+    if call.request.kind == CallKind::Handler {
+        return handler::after_resolution(question, call);
+    }
+    let Some((part, rest)) = place(task, call) else { return Vec::new() };
     if call.request.origin.step > 0 {
         in_loop(question, call, part, rest)
     } else {
@@ -41,9 +46,7 @@ fn in_loop(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part])
     // A conversation holds the prompt; without one it must be sent again.
     let asked = part.as_infer().map(|asked| asked.prompt).unwrap_or_default();
     let told = if question.agent.conversation { told } else { format!("{told}\n\n{asked}") };
-    let mut content: JsonObject = part.content().read().unwrap_or_default();
-    content.set("prompt", JsonText::string(&told));
-    let infer = Part::new("infer", content.to_text());
+    let infer = told_instead(part, &told);
     start_next_run(question, std::iter::once(infer).chain(rest.iter().cloned()).collect())
 }
 
@@ -79,15 +82,4 @@ fn as_part(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part])
 fn attach(question: &mut Question<'_>, output: Part) -> Act {
     let artifact = Artifact::new(vec![output], question.mint);
     Act::Task(TaskCommand::AppendArtifact { artifact, part: None })
-}
-
-/// Begins a new run on these parts.
-pub(crate) fn start_next_run(question: &mut Question<'_>, parts: Vec<Part>) -> Vec<Act> {
-    let message = Message {
-        id: Some(question.mint.id("msg_")),
-        role: Some("user".to_owned()),
-        parts,
-        timestamp: Some(question.mint.timestamp()),
-    };
-    vec![Act::Task(TaskCommand::AppendMessage(message)), Act::Task(TaskCommand::Begin)]
 }

@@ -81,6 +81,8 @@ fn add(used: &mut BudgetUsage, call: &Call, scope: BudgetScope) {
             used.output_tokens = used.output_tokens.saturating_add(output_tokens(call));
         }
         CallKind::Tool => used.tool_calls += 1,
+        // It is the run itself, whose time counts.
+        CallKind::Handler => {}
         CallKind::Delegate => {
             if let (BudgetScope::Task, CallStatus::Succeeded(answer)) = (scope, &call.status) {
                 used.add(&PeerAnswer::used_in(answer));

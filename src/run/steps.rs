@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use proto_events::call::recovery::first_attempt;
-use proto_events::call::{CallCommand, CallRequested};
+use proto_events::call::{Call, CallCommand, CallRequested};
 use proto_events::id::{Digest, StreamId};
 use proto_events::json::JsonText;
-use proto_events::model::{Artifact, Part};
+use proto_events::model::{Artifact, Message, Part};
 use proto_events::session::SessionCommand;
 use proto_events::task::{Task, TaskCommand};
 use proto_events::turn::TurnMessage;
@@ -78,4 +78,29 @@ pub(crate) fn part_messages<'a>(
         None => question.task.turn().messages(),
     };
     all.iter().filter(move |message| message.part == at)
+}
+
+/// Begins a new run on these parts.
+pub(crate) fn start_next_run(question: &mut Question<'_>, parts: Vec<Part>) -> Vec<Act> {
+    let message = Message {
+        id: Some(question.mint.id("msg_")),
+        role: Some("user".to_owned()),
+        parts,
+        timestamp: Some(question.mint.timestamp()),
+    };
+    vec![Act::Task(TaskCommand::AppendMessage(message)), Act::Task(TaskCommand::Begin)]
+}
+
+/// Returns the part of the paused run from which a call comes, and the parts after it. A call that an earlier run made
+/// is continued by the first executable part.
+pub(crate) fn place<'a>(task: &'a Task, call: &Call) -> Option<(&'a Part, &'a [Part])> {
+    let parts = task.paused()?.item.map_or(&[][..], |item| task.parts(item));
+    let at = if call.request.origin.run == task.runs() {
+        call.request.origin.part
+    } else {
+        task.continued().filter(|continued| continued.request.call_id == call.request.call_id)?;
+        executable(parts, 0).next()?.0
+    };
+    let at = usize::try_from(at).ok()?;
+    Some((parts.get(at)?, parts.get(at.saturating_add(1)..).unwrap_or_default()))
 }

@@ -19,7 +19,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         Ok(asked) => asked,
         Err(error) => return Progress::Fatal(format!("part {at} cannot be carried out: {error}")),
     };
-    let call = call_of(question.task, at);
+    let call = call_of(question, at);
     match call.map(|call| (call, &call.status)) {
         // A call that did not happen, as a person found out before its run had ended, is made again.
         None | Some((_, CallStatus::Reconciled(Verdict::DidNotHappen))) => begin(question, at, &asked),
@@ -36,6 +36,9 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         Some((call, CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)))) => {
             Progress::Unknown { say: Vec::new(), call: Box::new(call.clone()), why: why.clone() }
         }
+        Some((call, CallStatus::Asked(_))) => {
+            Progress::Asked { say: Vec::new(), call: Box::new(call.clone()) }
+        }
         Some((
             _,
             CallStatus::Requested
@@ -43,20 +46,30 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
             | CallStatus::TimedOut
             | CallStatus::RetryScheduled(..)
             | CallStatus::Unsent
+            | CallStatus::Answered
             | CallStatus::Canceled,
         )) => Progress::Next(Step::Wait),
     }
 }
 
-/// Returns the newest call of this part in the current run.
-fn call_of(task: &Task, at: At) -> Option<&Call> {
-    let call = task.calls().of_part(task.runs(), at).next_back();
-    call.filter(|call| call.request.origin.step == 0)
+/// Returns the newest call of this part in the current run. The first part of a run that a person's answer began stands
+/// for the call that asked.
+fn call_of<'a>(question: &Question<'a>, at: At) -> Option<&'a Call> {
+    let task: &'a Task = question.task;
+    let own = task.calls().of_part(task.runs(), at).next_back();
+    let own = own.filter(|call| call.request.origin.step == 0);
+    own.or_else(|| {
+        let call = task.continued()?;
+        let parts = task.parts(task.run()?.item?);
+        let is_first = executable(parts, 0).next().is_some_and(|(first, _)| first == at);
+        let is_its = call.request.kind == CallKind::Tool && call.request.origin.step == 0;
+        (is_first && is_its).then_some(call)
+    })
 }
 
 /// Whether the part's call has its outcome.
 pub(crate) fn has_ended(question: &Question<'_>, at: At) -> bool {
-    call_of(question.task, at).is_some_and(|call| !call.status.is_open())
+    call_of(question, at).is_some_and(|call| !call.status.is_open())
 }
 
 fn begin(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Progress {

@@ -18,6 +18,8 @@ use crate::actors::shared::tool_stores::ToolStores;
 use crate::agent::approval::{Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::card::Agent;
+#[cfg(feature = "testing")]
+use crate::agent::handler::{HandlerCode, KnownHandler};
 use crate::agent::peer::Peer;
 use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER, RESUMED_AT_ONCE};
@@ -86,7 +88,7 @@ impl Builder {
     }
 
     /// Sets up a system for this runtime: all of it on one thread, over this store, with this clock and these
-    /// ids, and with each of its tools wrapped.
+    /// ids, and with each of its tools and its handler wrapped.
     #[cfg(feature = "testing")]
     pub(crate) fn under_test(
         mut self,
@@ -94,8 +96,12 @@ impl Builder {
         store: Arc<dyn EventStore>,
         ports: Ports,
         wrap: impl Fn(Arc<dyn Tool>) -> Arc<dyn Tool>,
+        wrap_handler: impl FnOnce(Arc<dyn HandlerCode>) -> Arc<dyn HandlerCode>,
     ) -> Self {
         self.agent.tools.wrap_each(wrap);
+        if let Some(known) = self.agent.handler.take() {
+            self.agent.handler = Some(KnownHandler { code: wrap_handler(known.code), ..known });
+        }
         self.observed = Some(observed);
         self.store(store).ports(ports)
     }
@@ -243,13 +249,6 @@ impl Builder {
     #[must_use]
     pub fn own_runtime(mut self, threads: usize) -> Self {
         self.calls = Calls::Own(threads.max(1));
-        self
-    }
-
-    /// Sets the idle time after which the actor of a task or a session is passivated, by default 60 s.
-    #[must_use]
-    pub fn passivate_after(mut self, idle: Duration) -> Self {
-        self.passivate_after = idle.max(Duration::from_millis(1));
         self
     }
 

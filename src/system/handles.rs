@@ -2,98 +2,19 @@
 
 use std::sync::Arc;
 
-use proto_events::call::Verdict;
+use proto_events::call::{Answer, Call, Verdict};
 use proto_events::envelope::Principal;
-use proto_events::id::{Digest, Mint, StreamId, Version};
-use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{ConversationHistory, Message, ModelError, Part, PostedTask, TaskState};
+use proto_events::id::{StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::model::{ConversationHistory, TaskState};
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
-use taskreel_log::ports::Ports;
 
 use crate::actors::shared::messages::{CallResolution, Cause, TaskOp};
 use crate::error::Error;
 use crate::live::LiveFeed;
 use crate::system::handle::{System, blocking};
+use crate::system::input::TaskInput;
 use crate::system::task_events::{TaskEvents, before_last_run};
-
-/// The input of which a task is made.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum TaskInput {
-    /// A whole task, as it arrived.
-    Task(Box<PostedTask>),
-    /// A single message.
-    Message(Message),
-    /// A single part of a user's message.
-    Part(Part),
-}
-
-impl From<PostedTask> for TaskInput {
-    fn from(task: PostedTask) -> Self {
-        Self::Task(Box::new(task))
-    }
-}
-
-impl From<Message> for TaskInput {
-    fn from(message: Message) -> Self {
-        Self::Message(message)
-    }
-}
-
-impl From<Part> for TaskInput {
-    fn from(part: Part) -> Self {
-        Self::Part(part)
-    }
-}
-
-impl TaskInput {
-    /// Returns what tells this part or message from another one, without the ids and times that a repetition
-    /// gets anew.
-    pub(crate) fn source(&self, session: Option<&str>) -> Option<Digest> {
-        let parts = match self {
-            Self::Task(_) => return None,
-            Self::Message(message) => &message.parts,
-            Self::Part(part) => std::slice::from_ref(part),
-        };
-        let mut said = JsonText::of_model(&parts).as_str().as_bytes().to_vec();
-        said.push(0);
-        said.extend_from_slice(session.unwrap_or_default().as_bytes());
-        Some(Digest::of(&said))
-    }
-
-    /// Returns the posted task itself, or a new one around the message or part.
-    pub(crate) fn into_task(
-        self,
-        session: Option<&str>,
-        ports: &mut Ports,
-    ) -> Result<PostedTask, ModelError> {
-        let message = match self {
-            Self::Task(task) => return Ok(*task),
-            Self::Message(message) => message,
-            Self::Part(part) => Message {
-                id: Some(ports.id("msg_")),
-                role: Some("user".to_owned()),
-                parts: vec![part.hydrated(ports)?],
-                timestamp: Some(ports.timestamp()),
-            },
-        };
-        let mut metadata = JsonObject::new();
-        if let Some(session) = session {
-            metadata.set("session_id", JsonText::string(session));
-        }
-        Ok(PostedTask {
-            filled_in: Vec::new(),
-            source: None,
-            id: ports.id("task_"),
-            state: TaskState::Submitted,
-            messages: vec![message],
-            artifacts: Vec::new(),
-            metadata,
-            flow_state: JsonText::empty_object(),
-            created_at: Some(ports.timestamp()),
-        })
-    }
-}
 
 /// A handle on one task.
 #[derive(Debug, Clone)]
@@ -215,6 +136,46 @@ impl TaskHandle {
         Ok(self.snapshot().await?.task().awaited_approvals().cloned().collect())
     }
 
+    /// Answers the question of a call that waits for it: the call is sent again and given the answer, and the task
+    /// continues. The same answer again adds nothing. `by` names the person.
+    ///
+    /// # Errors
+    /// [`Error::Task`] if there is no such call, it has no open question, or it was answered before.
+    pub async fn answer(
+        &self,
+        call_id: &str,
+        answer: impl Into<String>,
+        by: impl Into<Principal>,
+    ) -> Result<TaskSnapshot, Error> {
+        self.answer_call(call_id, Answer::Given(answer.into()), by.into()).await
+    }
+
+    /// Declines to answer the question of a call: the call is sent again, and its question returns an error with this
+    /// reason.
+    ///
+    /// # Errors
+    /// As [`TaskHandle::answer`].
+    pub async fn decline(
+        &self,
+        call_id: &str,
+        reason: &str,
+        by: impl Into<Principal>,
+    ) -> Result<TaskSnapshot, Error> {
+        self.answer_call(call_id, Answer::Declined(reason.to_owned()), by.into()).await
+    }
+
+    /// Returns the calls that wait for a person's answer, see [`Call::open_question`].
+    ///
+    /// # Errors
+    /// As [`TaskHandle::snapshot`].
+    pub async fn questions(&self) -> Result<Vec<Call>, Error> {
+        Ok(self.snapshot().await?.task().open_questions().cloned().collect())
+    }
+
+    async fn answer_call(&self, call_id: &str, answer: Answer, by: Principal) -> Result<TaskSnapshot, Error> {
+        self.ask_as(TaskOp::AnswerCall { call_id: call_id.to_owned(), answer }, by).await
+    }
+
     async fn decide(
         &self,
         approval_id: &str,
@@ -255,6 +216,8 @@ impl TaskHandle {
     pub async fn command(&self, command: TaskCommand) -> Result<TaskSnapshot, Error> {
         let ours = match &command {
             TaskCommand::Call(_)
+            | TaskCommand::AwaitAnswer { .. }
+            | TaskCommand::OfHandler { .. }
             | TaskCommand::AppendInferMessage(_)
             | TaskCommand::RequestApproval(_)
             | TaskCommand::DecideApproval(_) => true,

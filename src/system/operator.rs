@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use proto_events::call::Verdict;
+use proto_events::call::{Answer, CallCommand, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::{Mint, StreamId};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
@@ -16,6 +16,7 @@ use crate::actors::entity::{Entity, Seed, SetPart};
 use crate::actors::shared::messages::CallResolution;
 use crate::agent::card::Agent;
 use crate::error::Error;
+use crate::run::asked::after_answer;
 use crate::run::decided::after_decision;
 use crate::run::question::{Act, OutsideWork, Question};
 use crate::run::resolved::after_resolution;
@@ -116,6 +117,21 @@ impl Operator {
         by: impl Into<Principal>,
     ) -> Result<Decided, Error> {
         self.resolve_call(task, call_id, &CallResolution::Abandon(reason.to_owned()), by.into()).await
+    }
+
+    /// Answers a call's question as [`TaskHandle::answer`](crate::system::handles::TaskHandle::answer) does.
+    ///
+    /// # Errors
+    /// As there, and errors of the log.
+    pub async fn answer(
+        &self,
+        task: &StreamId,
+        call_id: &str,
+        answer: Answer,
+        by: impl Into<Principal>,
+    ) -> Result<Decided, Error> {
+        let command = TaskCommand::Call(CallCommand::Answer { call_id: call_id.to_owned(), answer });
+        self.carry_out(task, command, by.into(), call_id, after_answer).await
     }
 
     /// Records that the decisions are done. Call it before the log is closed.

@@ -11,7 +11,8 @@ use taskreel_log::read::fold_stream;
 use crate::actors::shared::messages::{Cause, OWN_COMMAND, TaskOp};
 use crate::error::Error;
 use crate::system::handle::{Caller, System, blocking};
-use crate::system::handles::{SessionHandle, TaskHandle, TaskInput, TaskSnapshot};
+use crate::system::handles::{SessionHandle, TaskHandle, TaskSnapshot};
+use crate::system::input::TaskInput;
 
 /// The number of ids made for one task before the source of ids is considered broken.
 const ID_TRIES: usize = 8;
@@ -179,6 +180,20 @@ impl System {
         by: impl Into<Principal>,
     ) -> Result<TaskSnapshot, Error> {
         self.task(id)?.deny(approval_id, reason, by).await
+    }
+
+    /// Answers the question of a call of a task, see [`TaskHandle::answer`].
+    ///
+    /// # Errors
+    /// As [`TaskHandle::answer`].
+    pub async fn answer(
+        &self,
+        id: &str,
+        call_id: &str,
+        answer: impl Into<String>,
+        by: impl Into<Principal>,
+    ) -> Result<TaskSnapshot, Error> {
+        self.task(id)?.answer(call_id, answer, by).await
     }
 
     /// Returns a task as it was after its first `version` events, from the log alone.

@@ -236,11 +236,13 @@ impl Judge {
                 self.fault(&stream, &format!("an attempt of `{call_id}` was executed twice"));
             }
             let absent = self.found_absent(&stream, call_id);
-            let allowed = match call.recovery {
-                Recovery::Manual => 1,
-                Recovery::Reconcile => 1 + absent,
-                _ => usize::try_from(call.max_attempts).unwrap_or(usize::MAX),
-            };
+            let asked = self.questions(&stream, call_id);
+            let allowed = asked
+                + match call.recovery {
+                    Recovery::Manual => 1,
+                    Recovery::Reconcile => 1 + absent,
+                    _ => usize::try_from(call.max_attempts).unwrap_or(usize::MAX),
+                };
             if times > allowed {
                 let mode = call.recovery.as_str();
                 let text =
@@ -259,6 +261,12 @@ impl Judge {
             });
             Some((stream.clone(), (**request?).clone()))
         })
+    }
+
+    /// Returns the number of attempts that ended with a question to a person.
+    fn questions(&self, stream: &StreamId, call_id: &str) -> usize {
+        let of_call = |recorded: &&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(CallEvent::Asked { call_id: id, .. }) if id == call_id);
+        self.tasks.get(stream).map_or(0, |events| events.iter().filter(of_call).count())
     }
 
     /// Returns the number of times that a probe found an attempt to have had no effect.

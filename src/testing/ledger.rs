@@ -6,11 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use proto_events::envelope::Timestamp;
 use proto_events::id::Position;
+use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::model::Message;
 use taskreel_log::api::EventReader;
 use taskreel_log::ports::Clock;
 
 use crate::actors::shared::observed_runtime::ObservedRuntime;
+use crate::agent::handler::{HandlerCode, HandlerContext, HandlerEnd};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::tool::{Tool, ToolContext};
@@ -68,6 +71,35 @@ impl Ledger {
     }
 }
 
+/// A handler whose attempts are noted in the ledger.
+pub(crate) struct WatchedHandler {
+    pub(crate) handler: Arc<dyn HandlerCode>,
+    pub(crate) ledger: Ledger,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) log: Arc<dyn EventReader>,
+}
+
+impl HandlerCode for WatchedHandler {
+    fn run(&self, cx: HandlerContext, message: Message) -> BoxFuture<'static, Result<HandlerEnd, ToolError>> {
+        let place = cx.task().messages().iter().position(|known| *known == message).unwrap_or_default();
+        let args = json!({"message": u64::try_from(place).unwrap_or(u64::MAX)}).to_text();
+        self.ledger.note(execution(cx.call(), args, self.clock.as_ref(), self.log.as_ref()));
+        self.handler.run(cx, message)
+    }
+}
+
+fn execution(cx: &ToolContext, args: JsonText, clock: &dyn Clock, log: &dyn EventReader) -> Execution {
+    Execution {
+        task_id: cx.task_id().to_owned(),
+        call_id: cx.call_id().to_owned(),
+        idempotency_key: cx.idempotency_key().to_owned(),
+        attempt: cx.attempt(),
+        args,
+        at: clock.now(),
+        head: log.head().unwrap_or_default(),
+    }
+}
+
 /// A tool whose attempts are noted in the ledger.
 pub(crate) struct Watched {
     pub(crate) tool: Arc<dyn Tool>,
@@ -79,15 +111,7 @@ pub(crate) struct Watched {
 
 impl Tool for Watched {
     fn call(&self, cx: ToolContext, args: JsonText) -> BoxFuture<'static, Result<JsonText, ToolError>> {
-        self.ledger.note(Execution {
-            task_id: cx.task_id().to_owned(),
-            call_id: cx.call_id().to_owned(),
-            idempotency_key: cx.idempotency_key().to_owned(),
-            attempt: cx.attempt(),
-            args: args.clone(),
-            at: self.clock.now(),
-            head: self.log.head().unwrap_or_default(),
-        });
+        self.ledger.note(execution(&cx, args.clone(), self.clock.as_ref(), self.log.as_ref()));
         // No time passes while a blocking function runs, which has a thread of its own.
         let blocking = self.tool.is_blocking().then(|| self.observed.track_blocking());
         let work = self.tool.call(cx, args);

@@ -15,6 +15,7 @@ use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::{Clock, Ports};
 
 use crate::actors::shared::observed_runtime::ObservedRuntime;
+use crate::agent::handler::HandlerCode;
 use crate::error::Error;
 use crate::system::builder::Builder;
 use crate::system::handle::System;
@@ -22,7 +23,7 @@ use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::testing::clock::{VirtualClock, plus};
 use crate::testing::cut::cut_after;
 use crate::testing::ids::CountedIds;
-use crate::testing::ledger::{Ledger, Watched};
+use crate::testing::ledger::{Ledger, Watched, WatchedHandler};
 use crate::tools::tool::Tool;
 
 /// The number of time steps in one wait of a test before the wait is considered endless.
@@ -148,9 +149,16 @@ impl TestSystem {
             let (ledger, observed) = (ledger.clone(), Arc::clone(&observed));
             Arc::new(Watched { tool, ledger, clock, log, observed }) as Arc<dyn Tool>
         };
+        let watch_handler = |handler: Arc<dyn HandlerCode>| {
+            let (clock, log) = (Arc::clone(&doors.clock), Arc::clone(&store) as Arc<dyn EventReader>);
+            Arc::new(WatchedHandler { handler, ledger: ledger.clone(), clock, log }) as Arc<dyn HandlerCode>
+        };
         let log = Arc::clone(&store) as Arc<dyn EventStore>;
         let builder = describe(System::builder("in memory"));
-        let system = builder.under_test(Arc::clone(&observed), log, doors.clone(), watch).start().await?;
+        let system = builder
+            .under_test(Arc::clone(&observed), log, doors.clone(), watch, watch_handler)
+            .start()
+            .await?;
         let driving = Arc::default();
         Ok(Self { driver: Driver { system, observed, clock, ledger, store, driving }, describe })
     }

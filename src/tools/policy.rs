@@ -13,6 +13,9 @@ use crate::tools::probe::ProbeRef;
 use crate::tools::rate::Rate;
 use crate::tools::tool::ToolContext;
 
+/// The source of a recovery mode that a tool's registration declares.
+const DECLARED_BY_TOOL: &str = "tool";
+
 /// The policy of one tool. The default is the most careful: `Manual`, which is never repeated.
 ///
 /// A setter takes `self` and has the plain name. Its getter has the same name with the prefix `get_`, as in
@@ -80,7 +83,7 @@ impl ToolPolicy {
     fn with(recovery: Recovery, attempts_max: u32) -> Self {
         Self {
             recovery,
-            declared_by: "tool",
+            declared_by: DECLARED_BY_TOOL,
             timeout: CALL_TIMEOUT,
             heartbeat: None,
             attempts_max,
@@ -241,6 +244,14 @@ impl ToolPolicy {
     #[must_use]
     pub fn declared_by(mut self, declared_by: &'static str) -> Self {
         self.declared_by = declared_by;
+        self
+    }
+
+    /// Names the handler's registration as the source of the recovery mode, unless another source is set.
+    pub(crate) fn declared_by_handler(mut self) -> Self {
+        if self.declared_by == DECLARED_BY_TOOL {
+            self.declared_by = "handler";
+        }
         self
     }
 

@@ -4,13 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto_events::call::CallQuestion;
 use proto_events::envelope::Timestamp;
 use proto_events::json::JsonText;
 use taskreel_log::ports::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
+use crate::tools::asking::Asking;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
+use crate::tools::secret::Mask;
 use crate::tools::state::ToolState;
 
 /// Code that carries out a call. Usually made from an `async fn`, see
@@ -76,6 +79,8 @@ pub struct ToolContextParts {
     pub progress: Option<ProgressSink>,
     /// The values that the tool keeps between its calls.
     pub state: ToolState,
+    /// The questions that earlier attempts of the call asked a person, with their answers, in order.
+    pub questions: Vec<CallQuestion>,
 }
 
 impl Default for ToolContextParts {
@@ -90,6 +95,7 @@ impl Default for ToolContextParts {
             cancellation: Cancellation::default(),
             progress: None,
             state: ToolState::default(),
+            questions: Vec::new(),
         }
     }
 }
@@ -106,12 +112,17 @@ impl fmt::Debug for ToolContextParts {
 
 /// The information that a tool gets about its call.
 #[derive(Debug, Clone)]
-pub struct ToolContext(Arc<ToolContextParts>);
+pub struct ToolContext(Arc<ToolContextParts>, Arc<Asking>);
 
 impl ToolContext {
     /// Creates a context from its parts.
     pub fn new(parts: ToolContextParts) -> Self {
-        Self(Arc::new(parts))
+        Self::masked(parts, Mask::default())
+    }
+
+    /// Creates a context in which no question repeats one of these secret values.
+    pub(crate) fn masked(parts: ToolContextParts, mask: Mask) -> Self {
+        Self(Arc::new(parts), Arc::new(Asking::masked(mask)))
     }
 
     /// Returns the task on whose behalf the call is made.
@@ -154,6 +165,33 @@ impl ToolContext {
     /// the success of this call.
     pub fn state(&self) -> &ToolState {
         &self.0.state
+    }
+
+    /// Asks a person. Where the answer is recorded, it is returned. Otherwise the attempt is to end: propagate the
+    /// error with `?`. The question is then on disk, the task waits for input, and with the person's answer the call is
+    /// sent again as a new attempt, in which this question returns the answer.
+    ///
+    /// Each attempt runs from the beginning, so what stands before a question is done again: ask before any effect,
+    /// pass on [`ToolContext::idempotency_key`], or make it repeatable. An attempt must ask the same questions in the
+    /// same order. An attempt that ends with a question has not failed: it counts for no retry, a manual call is not
+    /// unknown, and the time until the answer does not count for its deadline. If the call returns a result in spite of
+    /// an open question, the result counts and the question is dropped.
+    ///
+    /// # Errors
+    /// An error while there is no answer, if a person declined to answer, or if the question is not the one that was
+    /// asked at this place before.
+    pub fn ask(&self, question: &str) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
+        std::future::ready(self.answer(question))
+    }
+
+    /// Returns the answer to the next question, see [`ToolContext::ask`].
+    pub(crate) fn answer(&self, question: &str) -> Result<String, ToolError> {
+        self.1.answer(&self.0.questions, question)
+    }
+
+    /// Returns the question with which the attempt ends, if it has reached one without an answer.
+    pub(crate) fn open_question(&self) -> Option<String> {
+        self.1.open_question()
     }
 
     /// Reports progress to observers. A hint: it may be dropped, and it is not stored.

@@ -66,3 +66,21 @@ pub(crate) struct AbandonArgs {
     #[command(flatten)]
     pub(crate) decided_by: DecidedBy,
 }
+
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("said").required(true))]
+pub(crate) struct AnswerArgs {
+    /// The call's id, as shown by `taskreel calls`
+    pub(crate) call: String,
+    /// The answer, which the call is given
+    #[arg(group = "said")]
+    pub(crate) text: Option<String>,
+    /// Decline to answer; the reason is recorded, and the call's question returns it as an error
+    #[arg(long, value_name = "WHY", group = "said")]
+    pub(crate) decline: Option<String>,
+    /// The call's task, if several tasks have a call with this id
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) decided_by: DecidedBy,
+}

@@ -125,7 +125,7 @@ fn answered(call: &Call) -> String {
             result_text(result)
         }
         CallStatus::Failed(failure) => failure.message.clone(),
-        CallStatus::Unknown(why) | CallStatus::Abandoned(why) => why.clone(),
+        CallStatus::Unknown(why) | CallStatus::Abandoned(why) | CallStatus::Asked(why) => why.clone(),
         _ => String::new(),
     }
 }

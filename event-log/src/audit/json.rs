@@ -5,8 +5,8 @@ mod prompt;
 mod values;
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, Price, TokenUsage,
-    Verdict, VerdictBy,
+    Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, Price,
+    TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
@@ -56,6 +56,9 @@ fn task_event(event: &TaskEvent) -> JsonText {
         TaskEvent::MessageAppended(message) => object([("message", message.to_json())]),
         TaskEvent::ArtifactAppended { artifact, part } => {
             object([("artifact", artifact.to_json()), ("part", part.map_or_else(JsonText::null, number))])
+        }
+        TaskEvent::ArtifactPartAppended { artifact, is_last } => {
+            object([("artifact", artifact.to_json()), ("last", JsonText::from(Value::from(*is_last)))])
         }
         TaskEvent::MetadataMerged(entries) => object([("metadata", JsonText::of_model(entries))]),
         TaskEvent::CancelRequested { reason } => object([("reason", text_or_null(reason.as_deref()))]),
@@ -240,6 +243,11 @@ pub fn call_event(event: &CallEvent) -> JsonText {
         CallEvent::Abandoned { reason, by, .. } => {
             object([id, ("reason", text(reason)), ("by", text(&by.name)), ("basis", text(by.basis.as_str()))])
         }
+        CallEvent::Asked { attempt, question, .. } => {
+            object([id, ("attempt", number(*attempt)), ("question", text(question))])
+        }
+        CallEvent::Answered { answer: Answer::Given(answer), .. } => object([id, ("answer", text(answer))]),
+        CallEvent::Answered { answer: Answer::Declined(why), .. } => object([id, ("declined", text(why))]),
         CallEvent::LateResultIgnored { attempt, succeeded, said, .. } => object([
             id,
             ("attempt", number(*attempt)),
@@ -262,6 +270,7 @@ pub fn call_kind(kind: CallKind) -> &'static str {
         CallKind::Tool => "tool",
         CallKind::Infer => "infer",
         CallKind::Delegate => "delegate",
+        CallKind::Handler => "handler",
     }
 }
 

@@ -7,6 +7,7 @@
 //! and [`prompts`]), [`head`], [`root`] and [`ends`] the whole log; [`finding`] and [`report`] are the result.
 
 pub(crate) mod approvals;
+pub(crate) mod attempts;
 pub(crate) mod call_words;
 pub(crate) mod calls;
 pub(crate) mod commands;
@@ -15,6 +16,7 @@ pub(crate) mod ends;
 pub(crate) mod finding;
 pub(crate) mod head;
 pub(crate) mod links;
+pub(crate) mod pieces;
 pub(crate) mod prompt_links;
 pub(crate) mod prompts;
 pub(crate) mod report;

@@ -64,6 +64,8 @@ pub fn status_text(call: &Call) -> String {
         CallStatus::Failed(CallFailure { message, .. }) => format!("failed: {message}"),
         CallStatus::Canceled => "canceled".to_owned(),
         CallStatus::Unknown(why) => format!("unknown: {why}"),
+        CallStatus::Asked(question) => format!("waits for a person's answer: {question}"),
+        CallStatus::Answered => "answered by a person, not sent again yet".to_owned(),
         CallStatus::Unsent => format!("attempt {} had no effect", call.attempts),
         CallStatus::Reconciled(Verdict::Landed(result)) => format!("landed: {}", result_text(result)),
         CallStatus::Reconciled(verdict) => verdict.as_str().to_owned(),
@@ -104,8 +106,17 @@ pub fn recovery_step(event: &CallEvent, request: &CallRequested) -> String {
         | CallEvent::TimedOut { .. }
         | CallEvent::Reconciled { .. }
         | CallEvent::Abandoned { .. }
+        | CallEvent::Asked { .. }
+        | CallEvent::Answered { .. }
         | CallEvent::LateResultIgnored { .. } => "no action is taken".to_owned(),
     }
+}
+
+/// Describes the recovery of a call that asked a person.
+pub fn question_step(question: &str) -> String {
+    format!(
+        "it waits for a person's answer; with `taskreel answer` it is sent again and given the answer: {question}"
+    )
 }
 
 /// Describes the recovery of a call whose next attempt is scheduled.

@@ -31,7 +31,7 @@ pub struct CallRow {
     pub call_id: String,
     /// The approval that the call waits for.
     pub approval_id: Option<String>,
-    /// `tool`, `infer` or `delegate`.
+    /// `tool`, `infer`, `delegate` or `handler`.
     pub kind: &'static str,
     /// The tool, or backend and model.
     pub target: String,
@@ -66,6 +66,9 @@ impl CallRow {
                 format!("approve {task} {approval}"),
                 format!("deny {task} {approval} --reason WHY"),
             ];
+        }
+        if self.status == "asked" {
+            return vec![format!("answer {call} TEXT"), format!("answer {call} --decline WHY")];
         }
         if self.next_step.is_some() || self.status != "unknown" {
             return Vec::new();
@@ -224,6 +227,8 @@ fn waits_for(call: &Call) -> String {
             format!("the end of its back-off at {due}: {attempt} failed: {why}")
         }
         CallStatus::Unsent => format!("another attempt: {attempt} had no effect"),
+        CallStatus::Asked(question) => format!("a person's answer: {question}"),
+        CallStatus::Answered => "its next attempt, which is given the answer".to_owned(),
         CallStatus::Unknown(why) => format!("a person, because its outcome is unknown: {why}"),
         _ => "nothing".to_owned(),
     }
@@ -231,6 +236,9 @@ fn waits_for(call: &Call) -> String {
 
 /// Describes what a process that resumes the task does with an open call.
 fn next_step(task: &Task, call: &Call, now: Timestamp) -> Option<String> {
+    if let Some(question) = call.open_question() {
+        return Some(words::question_step(question));
+    }
     task.run()?;
     let moment = Moment { epoch: call.epoch.saturating_add(1), at: now };
     match resume(call, moment)? {

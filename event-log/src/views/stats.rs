@@ -31,6 +31,8 @@ pub enum StatsGroup {
     Model,
     /// The tasks given to one other agent.
     Agent,
+    /// The calls of the embedder's own code that does the work of runs, by agent.
+    Handler,
     /// The calls of one session's tasks.
     Session,
 }
@@ -43,6 +45,7 @@ impl StatsGroup {
             Self::Tool => "tool",
             Self::Model => "model",
             Self::Agent => "agent",
+            Self::Handler => "handler",
             Self::Session => "session",
         }
     }
@@ -307,6 +310,7 @@ fn keys(open: &OpenCall) -> [Key; 3] {
         CallKind::Tool => StatsGroup::Tool,
         CallKind::Infer => StatsGroup::Model,
         CallKind::Delegate => StatsGroup::Agent,
+        CallKind::Handler => StatsGroup::Handler,
     };
     [(StatsGroup::All, None), (group, Some(open.target.clone())), (StatsGroup::Session, open.session.clone())]
 }

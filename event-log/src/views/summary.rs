@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallEvent, TimeLimit, Verdict, VerdictBy};
+use proto_events::call::{Answer, CallEvent, TimeLimit, Verdict, VerdictBy};
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, Aspect, Revised};
 use proto_events::session::SessionEvent;
@@ -51,6 +51,8 @@ impl Summaries {
                 | CallEvent::TimedOut { .. }
                 | CallEvent::OutcomeUnknown { .. }
                 | CallEvent::Reconciled { .. }
+                | CallEvent::Asked { .. }
+                | CallEvent::Answered { .. }
         );
         let known = if over { self.targets.remove(&key) } else { self.targets.get(&key).cloned() };
         let target = known.unwrap_or_else(|| event.call_id().to_owned());
@@ -88,6 +90,13 @@ fn outcome(event: &CallEvent) -> String {
             format!("· {} ({by})", verdict_text(verdict))
         }
         CallEvent::Abandoned { reason, .. } => format!("· abandoned: {reason}"),
+        CallEvent::Asked { attempt, question, .. } => {
+            format!("· attempt {attempt} asks a person: {question}")
+        }
+        CallEvent::Answered { answer: Answer::Given(answer), .. } => format!("· a person answers: {answer}"),
+        CallEvent::Answered { answer: Answer::Declined(why), .. } => {
+            format!("· a person declines to answer: {why}")
+        }
         CallEvent::LateResultIgnored { succeeded: true, .. } => "· a late result was ignored".to_owned(),
         CallEvent::LateResultIgnored { .. } => "· a late failure was ignored".to_owned(),
     }
@@ -111,7 +120,9 @@ fn task(event: &TaskEvent) -> String {
         TaskEvent::MessageAppended(message) => {
             format!("{}: {}", message.role.as_deref().unwrap_or("nobody"), parts(&message.parts))
         }
-        TaskEvent::ArtifactAppended { artifact, .. } => parts(&artifact.parts),
+        TaskEvent::ArtifactAppended { artifact, .. } | TaskEvent::ArtifactPartAppended { artifact, .. } => {
+            parts(&artifact.parts)
+        }
         TaskEvent::MetadataMerged(entries) => {
             let keys: Vec<_> = entries.iter().map(|(key, _)| key).collect();
             keys.join(", ")

@@ -1,7 +1,7 @@
 //! Rows made from the log: plain data, printed by others. Their JSON form has a `schema` field; fields may be
 //! added, never renamed.
 
-use proto_events::call::{Call, CallStatus, Costs, Verdict};
+use proto_events::call::{Answer, Call, CallQuestion, CallStatus, Costs, Verdict};
 use proto_events::codec::{AnyEvent, kind};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId, Version};
@@ -350,5 +350,16 @@ pub fn call_json(call: &Call) -> JsonText {
         ("status", text(call.status.as_str())),
         ("result", result),
         ("error", error),
+        ("questions", JsonText::of_model(&call.questions.iter().map(question).collect::<Vec<_>>())),
     ])
+}
+
+fn question(asked: &CallQuestion) -> JsonText {
+    let (answer, declined) = match &asked.answer {
+        Some(Answer::Given(answer)) => (Some(answer.as_str()), None),
+        Some(Answer::Declined(why)) => (None, Some(why.as_str())),
+        None => (None, None),
+    };
+    let question = ("question", text(&asked.question));
+    object([question, ("answer", text_or_null(answer)), ("declined", text_or_null(declined))])
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proto_events::call::{
-    CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
+    Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, NewCall,
     PromptRef, Recovery, TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
@@ -289,4 +289,25 @@ pub(crate) fn revised(number: u32, since: [u32; 5], texts: [Option<&str>; 5]) ->
     let mut texts = texts.into_iter();
     let texts = since.map(|since| RevisedText { since, text: texts.next().unwrap().map(Arc::from) });
     AnyEvent::Agent(AgentEvent::Revised(Box::new(Revised { number, texts })))
+}
+
+/// A question of the call `h1`.
+pub(crate) fn asks(attempt: u32) -> AnyEvent {
+    let question = "which?".to_owned();
+    AnyEvent::Task(TaskEvent::Call(CallEvent::Asked { call_id: "h1".to_owned(), attempt, question }))
+}
+
+/// The answer to the question of the call `h1`.
+pub(crate) fn answers() -> AnyEvent {
+    let answer = Answer::Given("this".to_owned());
+    AnyEvent::Task(TaskEvent::Call(CallEvent::Answered { call_id: "h1".to_owned(), answer }))
+}
+
+/// A piece of an artifact.
+pub(crate) fn piece(id: Option<&str>, is_last: bool) -> AnyEvent {
+    let AnyEvent::Task(TaskEvent::ArtifactAppended { artifact, .. }) = artifact("art_p", None) else {
+        panic!()
+    };
+    let artifact = Artifact { id: id.map(str::to_owned), ..artifact };
+    AnyEvent::Task(TaskEvent::ArtifactPartAppended { artifact, is_last })
 }

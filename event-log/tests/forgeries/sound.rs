@@ -29,6 +29,7 @@ pub(crate) fn sound() -> Log {
     recovery(&mut log);
     approvals(&mut log);
     ends(&mut log);
+    asker(&mut log);
     other_tasks(&mut log);
     log.epoch(2);
     let second = revised(2, [1, 2, 1, 1, 1], [None, Some("B"), None, None, None]);
@@ -167,4 +168,24 @@ fn other_tasks(log: &mut Log) {
     log.append(vec![("crashing", &crashed, begun)]);
     let read = vec![requested(intent("x1", "read", Recovery::ReadOnly, 1)), sent("x1", 1, 1, "")];
     log.append(vec![("cut off", &crashed, read)]);
+}
+
+/// A task whose handler adds an artifact in pieces, and asks a person in between.
+fn asker(log: &mut Log) {
+    let task = task("asker");
+    log.append(vec![("asker", &task, vec![submitted("asker", Submitted), changed(Submitted, Working)])]);
+    let mut handler = intent("h1", "desk", Recovery::Manual, 1);
+    (handler.kind, handler.max_attempts) = (CallKind::Handler, 1);
+    log.append(vec![("handling", &task, vec![requested(handler), sent("h1", 1, 1, "")])]);
+    log.append(vec![("piece", &task, vec![piece(Some("art_p"), false)])]);
+    let waits = vec![asks(1), changed(Working, InputRequired), message("which?")];
+    log.append(vec![("asking", &task, waits)]);
+    let goes_on = sent("h1", 2, 1, "its question was answered");
+    log.append(vec![(
+        "answering",
+        &task,
+        vec![answers(), message("this"), changed(InputRequired, Working), goes_on],
+    )]);
+    log.append(vec![("last piece", &task, vec![piece(Some("art_p"), true)])]);
+    log.append(vec![("handled", &task, vec![succeeded("h1", 2), changed(Working, Completed)])]);
 }

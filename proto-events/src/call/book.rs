@@ -4,7 +4,7 @@ use crate::call::command::{CallCommand, CallRejection};
 use crate::call::event::CallEvent;
 use crate::call::fold::Call;
 use crate::call::index::{CallIndex, INDEXED_FROM};
-use crate::call::outcome::{CancelStage, TimeLimit, Verdict, VerdictBy};
+use crate::call::outcome::{Answer, CallQuestion, CancelStage, TimeLimit, Verdict, VerdictBy};
 use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
@@ -20,12 +20,17 @@ pub struct CallBook {
 }
 
 impl CallBook {
+    /// Returns the call at this place in the order of the intents.
+    pub(crate) fn at(&self, place: usize) -> Option<&Call> {
+        self.calls.get(place)
+    }
+
     /// Returns the call with this id.
     pub fn get(&self, call_id: &str) -> Option<&Call> {
         self.calls.get(self.place(call_id)?)
     }
 
-    fn place(&self, call_id: &str) -> Option<usize> {
+    pub(crate) fn place(&self, call_id: &str) -> Option<usize> {
         match &self.index {
             Some(index) => index.place(call_id),
             None => self.calls.iter().rposition(|call| call.request.call_id == call_id),
@@ -96,8 +101,8 @@ impl CallBook {
             CallCommand::ScheduleRetry { call_id, attempt, failure, due } => {
                 let call = self.known(&call_id)?;
                 let CallRequested { recovery, max_attempts, .. } = call.request;
+                let is_left = recovery.may_repeat() && call.counted_attempts() < max_attempts;
                 let scheduled = CallEvent::RetryScheduled { call_id, attempt, failure, due };
-                let is_left = recovery.may_repeat() && attempt < max_attempts;
                 Ok(vec![if is_left && call.takes(attempt, &scheduled) { scheduled } else { late(scheduled) }])
             }
             CallCommand::TimeOut { call_id, attempt, after_ms, limit } => {
@@ -114,6 +119,13 @@ impl CallBook {
                 }
                 Err(CallRejection::Closed(call.request.call_id.clone()))
             }
+            CallCommand::Ask { call_id, attempt, question } => {
+                let call = self.known(&call_id)?;
+                let may_ask = matches!(call.request.kind, CallKind::Tool | CallKind::Handler);
+                let asked = CallEvent::Asked { call_id, attempt, question };
+                Ok(vec![if may_ask && call.takes(attempt, &asked) { asked } else { late(asked) }])
+            }
+            CallCommand::Answer { call_id, answer } => self.answer(call_id, answer),
             CallCommand::Reconcile { call_id, verdict, by } => self.reconcile(&call_id, &verdict, by),
             CallCommand::Abandon { call_id, reason, by } => {
                 let call = self.known(&call_id)?;
@@ -128,6 +140,21 @@ impl CallBook {
                     other => Err(CallRejection::NotUnknown { call_id: id, status: other.as_str() }),
                 }
             }
+        }
+    }
+
+    /// Returns the event of an answer. The same answer again adds nothing.
+    fn answer(&self, call_id: String, answer: Answer) -> Result<Vec<CallEvent>, CallRejection> {
+        let call = self.known(&call_id)?;
+        let (id, status) = (call_id.clone(), call.status.as_str());
+        let before = call.questions.last().and_then(|asked| asked.answer.as_ref());
+        let is_same = before == Some(&answer);
+        let answered = CallEvent::Answered { call_id, answer };
+        match before {
+            _ if call.allows(&answered) => Ok(vec![answered]),
+            Some(_) if is_same => Ok(Vec::new()),
+            Some(_) if call.status.is_open() => Err(CallRejection::AlreadyAnswered(id)),
+            _ => Err(CallRejection::NotAsked { call_id: id, status }),
         }
     }
 
@@ -165,11 +192,17 @@ impl CallBook {
     /// Closes every open call at the end of a run: a call in flight in mode Manual becomes unknown, any other
     /// is canceled.
     pub fn cancel(&self) -> Vec<CallEvent> {
+        self.cancel_where(|_| true)
+    }
+
+    /// Closes the open calls that a condition names, as [`CallBook::cancel`] does.
+    pub(crate) fn cancel_where(&self, is_closed: impl Fn(&Call) -> bool) -> Vec<CallEvent> {
         self.open()
+            .filter(|call| is_closed(call))
             .map(|call| {
                 let call_id = call.request.call_id.clone();
                 // Between two attempts nothing is in flight.
-                let sent = call.attempts > 0 && !matches!(call.status, CallStatus::RetryScheduled(..));
+                let sent = call.attempts > 0 && !call.status.is_between_attempts();
                 if sent && call.request.recovery == Recovery::Manual && call.request.kind != CallKind::Infer {
                     let why = "its run ended while the call was in flight".to_owned();
                     return CallEvent::OutcomeUnknown { call_id, attempt: call.attempts, why };
@@ -205,6 +238,16 @@ impl CallBook {
             CallEvent::RetryScheduled { failure, .. } => {
                 call.failed_at = Some(at);
                 call.add_usage(failure.usage);
+            }
+            CallEvent::Asked { question, .. } => {
+                call.asked_at = Some(at);
+                call.questions.push(CallQuestion { question: question.clone(), answer: None });
+            }
+            CallEvent::Answered { answer, .. } => {
+                call.waited += call.asked_at.map(|asked| at.since(asked)).unwrap_or_default();
+                if let Some(asked) = call.questions.last_mut() {
+                    asked.answer = Some(answer.clone());
+                }
             }
             _ => {}
         }
@@ -258,6 +301,7 @@ fn late(answer: CallEvent) -> CallEvent {
         | CallEvent::RetryScheduled { call_id, attempt, failure, .. } => {
             ignored(call_id, attempt, false, &failure.message)
         }
+        CallEvent::Asked { call_id, attempt, question } => ignored(call_id, attempt, false, &question),
         other => other,
     }
 }

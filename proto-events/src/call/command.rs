@@ -1,6 +1,6 @@
 //! Commands about calls, and the reasons to reject them.
 
-use crate::call::outcome::{CallFailure, TimeLimit, TokenUsage, Verdict, VerdictBy};
+use crate::call::outcome::{Answer, CallFailure, TimeLimit, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::CallRequested;
 use crate::envelope::{Principal, Timestamp};
 use crate::json::JsonText;
@@ -86,6 +86,22 @@ pub enum CallCommand {
         /// The name of the person who decided this.
         by: Principal,
     },
+    /// Record that an attempt ended with a question to a person.
+    Ask {
+        /// The id of the call.
+        call_id: String,
+        /// The attempt.
+        attempt: u32,
+        /// The question.
+        question: String,
+    },
+    /// Record a person's answer to the open question. The same answer again adds nothing.
+    Answer {
+        /// The id of the call.
+        call_id: String,
+        /// The answer.
+        answer: Answer,
+    },
 }
 
 impl CallCommand {
@@ -100,7 +116,9 @@ impl CallCommand {
             | Self::TimeOut { call_id, .. }
             | Self::MarkUnknown { call_id, .. }
             | Self::Reconcile { call_id, .. }
-            | Self::Abandon { call_id, .. } => call_id,
+            | Self::Abandon { call_id, .. }
+            | Self::Ask { call_id, .. }
+            | Self::Answer { call_id, .. } => call_id,
         }
     }
 }
@@ -147,6 +165,17 @@ pub enum CallRejection {
         /// The name of the argument.
         argument: String,
     },
+    /// The call has no open question.
+    #[error("call `{call_id}` is {status}; it has no open question")]
+    NotAsked {
+        /// The id of the call.
+        call_id: String,
+        /// The name of the call's status.
+        status: &'static str,
+    },
+    /// The question was answered before, in another way.
+    #[error("the question of call `{0}` is already answered; an answer cannot be changed")]
+    AlreadyAnswered(String),
     /// The task is over.
     #[error("call `{0}` cannot be requested: the task is over")]
     TaskOver(String),

@@ -1,6 +1,6 @@
 //! Events of calls: facts, kept in the log.
 
-use crate::call::outcome::{CallFailure, CancelStage, TimeLimit, TokenUsage, Verdict, VerdictBy};
+use crate::call::outcome::{Answer, CallFailure, CancelStage, TimeLimit, TokenUsage, Verdict, VerdictBy};
 use crate::call::request::CallRequested;
 use crate::envelope::{Principal, Timestamp};
 use crate::json::JsonText;
@@ -100,6 +100,23 @@ pub enum CallEvent {
         /// The name of the person who decided this.
         by: Principal,
     },
+    /// An attempt ended with a question to a person: the call waits for the answer, and the next attempt is given it.
+    /// The attempt did not fail and does not count.
+    Asked {
+        /// The id of the call.
+        call_id: String,
+        /// The attempt that ended.
+        attempt: u32,
+        /// The question.
+        question: String,
+    },
+    /// A person answered the call's open question, or declined to. The record names the person.
+    Answered {
+        /// The id of the call.
+        call_id: String,
+        /// The answer.
+        answer: Answer,
+    },
     /// A result arrived after the call was closed: kept as evidence, never folded into an outcome (R6).
     LateResultIgnored {
         /// The id of the call.
@@ -129,6 +146,8 @@ impl CallEvent {
             | Self::OutcomeUnknown { call_id, .. }
             | Self::Reconciled { call_id, .. }
             | Self::Abandoned { call_id, .. }
+            | Self::Asked { call_id, .. }
+            | Self::Answered { call_id, .. }
             | Self::LateResultIgnored { call_id, .. } => call_id,
         }
     }

@@ -1,7 +1,9 @@
 //! The fold of one call: its status, and what its last attempt came to.
 
+use std::time::Duration;
+
 use crate::call::event::CallEvent;
-use crate::call::outcome::{TimeLimit, TokenUsage};
+use crate::call::outcome::{CallQuestion, TimeLimit, TokenUsage};
 use crate::call::price::Cost;
 use crate::call::request::CallRequested;
 use crate::call::status::CallStatus;
@@ -31,6 +33,12 @@ pub struct Call {
     pub status: CallStatus,
     /// The tokens that the provider counted for all attempts together.
     pub usage: Option<TokenUsage>,
+    /// The questions to a person, each of which ended an attempt, with their answers.
+    pub questions: Vec<CallQuestion>,
+    /// The time of the last question.
+    pub asked_at: Option<Timestamp>,
+    /// The time for which the call has waited for answers.
+    pub waited: Duration,
 }
 
 impl Call {
@@ -46,6 +54,28 @@ impl Call {
             timed_out: None,
             status: CallStatus::Requested,
             usage: None,
+            questions: Vec::new(),
+            asked_at: None,
+            waited: Duration::ZERO,
+        }
+    }
+
+    /// Returns the number of attempts that count: one that ended with a question to a person did not fail.
+    pub fn counted_attempts(&self) -> u32 {
+        let asked = u32::try_from(self.questions.len()).unwrap_or(u32::MAX);
+        self.attempts.saturating_sub(asked)
+    }
+
+    /// Returns the deadline: the intent's, later by the time for which the call waited for a person.
+    pub fn deadline(&self) -> Option<Timestamp> {
+        self.request.deadline.map(|deadline| deadline.plus(self.waited))
+    }
+
+    /// Returns the open question.
+    pub fn open_question(&self) -> Option<&str> {
+        match &self.status {
+            CallStatus::Asked(question) => Some(question),
+            _ => None,
         }
     }
 

@@ -76,6 +76,24 @@ pub enum VerdictBy {
     Operator(Principal),
 }
 
+/// The answer of a person to a question of a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The answer, as given.
+    Given(String),
+    /// No answer, for this reason.
+    Declined(String),
+}
+
+/// A question of a call to a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallQuestion {
+    /// The question.
+    pub question: String,
+    /// The answer, once there is one.
+    pub answer: Option<Answer>,
+}
+
 /// The tokens that a provider reports for one inference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokenUsage {

@@ -40,8 +40,9 @@ pub enum Next {
 }
 
 /// Returns the next step for an open call found in the log (R7): a call that was never sent is sent; one
-/// whose process has ended or whose time is up follows its recovery mode. `None` if the call is in flight in
-/// this process, or has an outcome.
+/// whose process has ended or whose time is up follows its recovery mode; one whose question is answered is sent with
+/// the answer, whatever its mode, since the attempt said itself that it stops there. `None` if the call is in flight in
+/// this process, waits for an answer, or has an outcome.
 pub fn resume(call: &Call, now: Moment) -> Option<Next> {
     match call.status {
         CallStatus::Requested => Some(Next::Write(send(call, now, String::new()))),
@@ -51,6 +52,7 @@ pub fn resume(call: &Call, now: Moment) -> Option<Next> {
             let longest = call.failed_at.map_or(Duration::ZERO, |failed| until.since(failed));
             Some(Next::Wait { until, longest })
         }
+        CallStatus::Answered => Some(Next::Write(retry(call, now))),
         CallStatus::Dispatched if call.epoch < now.epoch => Some(after_crash(call, now)),
         _ => None,
     }
@@ -61,11 +63,12 @@ pub fn first_attempt(call_id: String, epoch: u64) -> CallCommand {
     CallCommand::Dispatch { call_id, epoch, cause: String::new() }
 }
 
-/// Sends the next attempt of a call whose scheduled retry is due. The target may have forgotten the key, or the deadline
+/// Sends the next attempt of a call whose scheduled retry is due, or whose question is answered. The target may have forgotten the key, or the deadline
 /// passed, while no process ran.
 pub fn retry(call: &Call, now: Moment) -> CallCommand {
     let why = match &call.status {
         CallStatus::RetryScheduled(_, why) => why.clone(),
+        CallStatus::Answered => "its question was answered".to_owned(),
         _ => String::new(),
     };
     if within_window(call, now.at) {
@@ -128,7 +131,7 @@ fn within_window(call: &Call, now: Timestamp) -> bool {
 
 /// Sends another attempt, if one is left; otherwise fails the call.
 fn again(call: &Call, now: Moment, why: &str) -> CallCommand {
-    if call.attempts < call.request.max_attempts {
+    if call.counted_attempts() < call.request.max_attempts {
         return send(call, now, why.to_owned());
     }
     let message = format!("{why}; the limit of {} attempts is reached", call.request.max_attempts);
@@ -137,7 +140,7 @@ fn again(call: &Call, now: Moment, why: &str) -> CallCommand {
 
 /// Sends an attempt, unless the deadline has passed.
 fn send(call: &Call, now: Moment, cause: String) -> CallCommand {
-    if call.request.deadline.is_some_and(|deadline| deadline <= now.at) {
+    if call.deadline().is_some_and(|deadline| deadline <= now.at) {
         let class = if call.attempts == 0 { FailureClass::BeforeEffect } else { FailureClass::Exhausted };
         let reason = if cause.is_empty() { "it was never sent" } else { &cause };
         return end(call, class, "DeadlineExceeded", format!("the call's deadline has passed; {reason}"));
@@ -180,7 +183,7 @@ pub fn after_failure(call: &Call, failed: Failed, now: Moment) -> CallCommand {
     let request = &call.request;
     let wanted = match request.kind {
         CallKind::Infer => matches!(retry, RetryWish::After(_)),
-        CallKind::Tool | CallKind::Delegate => {
+        CallKind::Tool | CallKind::Delegate | CallKind::Handler => {
             request.retry_errors && failure.class != FailureClass::Rejected && retry != RetryWish::Never
         }
     };
@@ -190,9 +193,9 @@ pub fn after_failure(call: &Call, failed: Failed, now: Moment) -> CallCommand {
         && request.recovery.may_repeat()
         && call.status == CallStatus::Dispatched
         && call.attempts == attempt
-        && attempt < request.max_attempts
+        && call.counted_attempts() < request.max_attempts
         && within_window(call, starts)
-        && request.deadline.is_none_or(|deadline| starts < deadline);
+        && call.deadline().is_none_or(|deadline| starts < deadline);
     if again {
         return CallCommand::ScheduleRetry { call_id, attempt, failure, due: starts };
     }

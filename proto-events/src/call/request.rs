@@ -14,6 +14,8 @@ pub enum CallKind {
     Infer,
     /// A request to another agent, which creates a task there.
     Delegate,
+    /// The embedder's own code that does the work of a run.
+    Handler,
 }
 
 /// The recovery mode: how to proceed with a call whose outcome was lost (a crash, a timeout).
@@ -70,12 +72,12 @@ pub struct CallOrigin {
 pub struct CallRequested {
     /// The call's id, unique in its stream.
     pub call_id: String,
-    /// The kind: tool, inference or another agent.
+    /// The kind: tool, inference, another agent or handler.
     pub kind: CallKind,
-    /// The name of the tool or agent, or backend and model.
+    /// The name of the tool or agent, or backend and model; for a handler the agent itself.
     pub target: String,
-    /// The checked arguments of a tool, the parameters of an inference, or the task for another agent. A
-    /// retry sends the same bytes (R3).
+    /// The checked arguments of a tool, the parameters of an inference, the task for another agent, or the place of
+    /// the message that a handler is given. A retry sends the same bytes (R3).
     pub args: JsonText,
     /// The idempotency key, equal in every attempt (R2).
     pub idempotency_key: String,
@@ -115,7 +117,7 @@ pub struct CallRequested {
 pub struct NewCall {
     /// The call's id, unique in its stream.
     pub call_id: String,
-    /// The kind: tool, inference or another agent.
+    /// The kind: tool, inference, another agent or handler.
     pub kind: CallKind,
     /// The name of the tool or agent, or backend and model.
     pub target: String,

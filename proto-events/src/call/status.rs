@@ -18,6 +18,10 @@ pub enum CallStatus {
     RetryScheduled(Timestamp, String),
     /// The last attempt is known to have had no effect: the call may be resent.
     Unsent,
+    /// The last attempt ended with this question; the call waits for a person's answer.
+    Asked(String),
+    /// The question of the last attempt is answered: the call may be sent with the answer.
+    Answered,
     /// The call succeeded, with this result.
     Succeeded(JsonText),
     /// The call failed.
@@ -37,8 +41,20 @@ impl CallStatus {
     pub const fn is_open(&self) -> bool {
         matches!(
             self,
-            Self::Requested | Self::Dispatched | Self::TimedOut | Self::RetryScheduled(..) | Self::Unsent
+            Self::Requested
+                | Self::Dispatched
+                | Self::TimedOut
+                | Self::RetryScheduled(..)
+                | Self::Unsent
+                | Self::Asked(_)
+                | Self::Answered
         )
+    }
+
+    /// Whether no attempt is under way or lost between two attempts: the last one ended by itself, and the next one
+    /// was not sent.
+    pub const fn is_between_attempts(&self) -> bool {
+        matches!(self, Self::RetryScheduled(..) | Self::Asked(_) | Self::Answered)
     }
 
     /// Returns the status's name in printed output.
@@ -49,6 +65,8 @@ impl CallStatus {
             Self::TimedOut => "timed-out",
             Self::RetryScheduled(..) => "retry-scheduled",
             Self::Unsent => "not-landed",
+            Self::Asked(_) => "asked",
+            Self::Answered => "answered",
             Self::Succeeded(_) => "succeeded",
             Self::Failed(_) => "failed",
             Self::Canceled => "canceled",
@@ -71,6 +89,7 @@ impl CallStatus {
     ///   with its probe's verdict. Any other result is recorded as `LateResultIgnored` (R6).
     /// - `RetryScheduled`: the attempt is the last one, another one is left, and [`Recovery::may_repeat`] holds.
     /// - `TimedOut`: the attempt is the last one.
+    /// - `Asked`: the attempt is the last one, and the call is a tool's or a handler's.
     /// - `Canceled`, `OutcomeUnknown`: kind, recovery mode and attempts decide which of the two ends an open
     ///   call at the end of its run ([`CallBook::cancel`](super::CallBook::cancel)).
     /// - `Reconciled`: an open call only by its probe, a canceled call only if it was sent. The same decision
@@ -82,22 +101,22 @@ impl CallStatus {
         use CallEvent as E;
         use CallStatus as S;
         match (self, event) {
+            (S::Asked(_) | S::Answered, _) => self.after_question(event),
             (
                 S::Requested | S::Dispatched | S::TimedOut | S::Unsent,
                 E::Dispatched { .. } | E::Canceled { .. } | E::OutcomeUnknown { .. },
             )
             | (S::RetryScheduled(..), E::Dispatched { .. } | E::Canceled { .. })
             | (S::Dispatched | S::TimedOut, E::Succeeded { .. })
-            | (S::Dispatched, E::Failed { .. } | E::RetryScheduled { .. } | E::TimedOut { .. })
+            | (
+                S::Dispatched,
+                E::Failed { .. } | E::RetryScheduled { .. } | E::TimedOut { .. } | E::Asked { .. },
+            )
             | (S::Unknown(_), E::Abandoned { .. }) => Self::named_by(event),
             // No attempt is in flight: the call fails before any effect, or because no further attempt of this
             // intent is possible.
             (S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent, E::Failed { failure, .. }) => {
-                let given_up = matches!(
-                    failure.class,
-                    FailureClass::BeforeEffect | FailureClass::Exhausted | FailureClass::Superseded
-                );
-                Self::named_by(event).filter(|_| given_up)
+                Self::named_by(event).filter(|_| is_given_up(failure.class))
             }
             (S::Dispatched | S::TimedOut, E::Reconciled { verdict: Verdict::DidNotHappen, .. }) => {
                 Some(S::Unsent)
@@ -109,7 +128,7 @@ impl CallStatus {
             // Evidence, which does not change the status.
             (S::Dispatched | S::TimedOut | S::Canceled | S::Unknown(_), E::Reconciled { .. })
             | (_, E::LateResultIgnored { .. }) => Some(self.clone()),
-            (_, E::Requested(_))
+            (_, E::Requested(_) | E::Answered { .. })
             | (S::Requested | S::Unsent, E::Succeeded { .. } | E::Reconciled { .. })
             | (
                 S::RetryScheduled(..),
@@ -117,7 +136,7 @@ impl CallStatus {
             )
             | (
                 S::Requested | S::TimedOut | S::RetryScheduled(..) | S::Unsent,
-                E::TimedOut { .. } | E::RetryScheduled { .. },
+                E::TimedOut { .. } | E::RetryScheduled { .. } | E::Asked { .. },
             )
             | (
                 S::Succeeded(_)
@@ -132,7 +151,8 @@ impl CallStatus {
                 | E::RetryScheduled { .. }
                 | E::TimedOut { .. }
                 | E::Canceled { .. }
-                | E::OutcomeUnknown { .. },
+                | E::OutcomeUnknown { .. }
+                | E::Asked { .. },
             )
             | (S::Succeeded(_) | S::Failed(_) | S::Reconciled(_) | S::Abandoned(_), E::Reconciled { .. })
             | (
@@ -151,6 +171,31 @@ impl CallStatus {
         }
     }
 
+    /// Returns the status after an event of a call that asked a person. Nothing is in flight: the answer comes before the
+    /// next attempt.
+    fn after_question(&self, event: &CallEvent) -> Option<Self> {
+        use CallEvent as E;
+        let is_answered = *self == Self::Answered;
+        match event {
+            E::LateResultIgnored { .. } => Some(self.clone()),
+            E::Canceled { .. } => Self::named_by(event),
+            E::Answered { .. } => Self::named_by(event).filter(|_| !is_answered),
+            E::Dispatched { .. } => Self::named_by(event).filter(|_| is_answered),
+            E::Failed { failure, .. } => {
+                let given_up = matches!(failure.class, FailureClass::BeforeEffect | FailureClass::Exhausted);
+                Self::named_by(event).filter(|_| is_answered && given_up)
+            }
+            E::Requested(_)
+            | E::Succeeded { .. }
+            | E::RetryScheduled { .. }
+            | E::TimedOut { .. }
+            | E::OutcomeUnknown { .. }
+            | E::Reconciled { .. }
+            | E::Abandoned { .. }
+            | E::Asked { .. } => None,
+        }
+    }
+
     /// Returns the status that an event alone determines; `None` for an intent and for evidence.
     pub(super) fn named_by(event: &CallEvent) -> Option<Self> {
         match event {
@@ -164,9 +209,16 @@ impl CallStatus {
             CallEvent::Canceled { .. } => Some(Self::Canceled),
             CallEvent::OutcomeUnknown { why, .. } => Some(Self::Unknown(why.clone())),
             CallEvent::Abandoned { reason, .. } => Some(Self::Abandoned(reason.clone())),
+            CallEvent::Asked { question, .. } => Some(Self::Asked(question.clone())),
+            CallEvent::Answered { .. } => Some(Self::Answered),
             CallEvent::Requested(_) | CallEvent::Reconciled { .. } | CallEvent::LateResultIgnored { .. } => {
                 None
             }
         }
     }
+}
+
+/// Whether a failure of this class needs no attempt in flight.
+const fn is_given_up(class: FailureClass) -> bool {
+    matches!(class, FailureClass::BeforeEffect | FailureClass::Exhausted | FailureClass::Superseded)
 }

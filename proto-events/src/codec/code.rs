@@ -51,7 +51,7 @@ codes! {
         Submitted = 0, Working = 1, InputRequired = 2, Completed = 3, Failed = 4, Canceled = 5, Unknown = 6,
     }
     LlmRole { System = 0, User = 1, Assistant = 2, Tool = 3 }
-    CallKind { Tool = 0, Infer = 1, Delegate = 2 }
+    CallKind { Tool = 0, Infer = 1, Delegate = 2, Handler = 3 }
     Recovery { ReadOnly = 0, Idempotent = 1, Reconcile = 2, Manual = 3, Reissue = 4 }
     FailureClass { BeforeEffect = 0, AfterEffect = 1, Rejected = 2, Exhausted = 3, Superseded = 4 }
     CutRule { Head = 0 }

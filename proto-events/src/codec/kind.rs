@@ -21,6 +21,8 @@ kinds! {
     TASK_MESSAGE_APPENDED = 3, "MessageAppended";
     /// An artifact was added to a task.
     ARTIFACT_APPENDED = 4, "ArtifactAppended";
+    /// A piece of an artifact was added to a task.
+    ARTIFACT_PART_APPENDED = 5, "ArtifactPartAppended";
     /// A task's metadata was set.
     METADATA_MERGED = 6, "MetadataMerged";
     /// A caller requested a task's cancellation.
@@ -67,6 +69,10 @@ kinds! {
     LATE_RESULT_IGNORED = 209, "LateResultIgnored";
     /// An attempt of a call failed, and another one was scheduled.
     CALL_RETRY_SCHEDULED = 210, "CallRetryScheduled";
+    /// An attempt of a call ended with a question to a person.
+    CALL_ASKED = 211, "CallAsked";
+    /// A person answered the question of a call.
+    CALL_ANSWERED = 212, "CallAnswered";
     /// A key of a tool's state was written.
     TOOL_KEY_PUT = 300, "KeyPut";
     /// A key of a tool's state was deleted.

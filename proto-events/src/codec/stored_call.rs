@@ -3,15 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::event::CallEvent;
-use crate::call::outcome::{
-    CallFailure, CancelStage, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy,
-};
+use crate::call::outcome::{CallFailure, CancelStage, FailureClass, TimeLimit, TokenUsage, VerdictBy};
 use crate::codec::code::Coded;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::Payload;
 use crate::codec::stored_intent::RequestedV1;
 use crate::codec::stored_model::{PrincipalV1, json};
+use crate::codec::stored_verdict::{answer_of, read_answer, read_verdict, verdict_of};
 use crate::codec::upcast::{first_version, read, write};
 use crate::envelope::Timestamp;
 
@@ -99,6 +98,22 @@ struct LateResultV1 {
     said: String,
 }
 
+#[derive(Serialize, Deserialize)]
+struct AskedV1 {
+    call_id: String,
+    attempt: u32,
+    question: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct AnsweredV1 {
+    call_id: String,
+    /// 0 for an answer, 1 for a refusal to answer.
+    answer: u8,
+    /// The answer, or the reason of the refusal.
+    says: String,
+}
+
 first_version!(
     DispatchedV1,
     SucceededV1,
@@ -109,7 +124,9 @@ first_version!(
     OutcomeUnknownV1,
     ReconciledV1,
     AbandonedV1,
-    LateResultV1
+    LateResultV1,
+    AskedV1,
+    AnsweredV1
 );
 
 pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
@@ -153,6 +170,13 @@ pub(super) fn encode(event: &CallEvent) -> Result<Payload, CodecError> {
         }
         CallEvent::Abandoned { call_id, reason, by } => {
             write(kind::CALL_ABANDONED, &AbandonedV1 { call_id, reason, by: PrincipalV1::of(by) })
+        }
+        CallEvent::Asked { call_id, attempt, question } => {
+            write(kind::CALL_ASKED, &AskedV1 { call_id, attempt, question })
+        }
+        CallEvent::Answered { call_id, answer } => {
+            let (answer, says) = answer_of(answer);
+            write(kind::CALL_ANSWERED, &AnsweredV1 { call_id, answer, says })
         }
         CallEvent::LateResultIgnored { call_id, attempt, succeeded, said } => {
             write(kind::LATE_RESULT_IGNORED, &LateResultV1 { call_id, attempt, succeeded, said })
@@ -212,6 +236,14 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
             let AbandonedV1 { call_id, reason, by } = read(kind, schema, body)?;
             CallEvent::Abandoned { call_id, reason, by: by.read().map_err(damaged)? }
         }
+        kind::CALL_ASKED => {
+            let AskedV1 { call_id, attempt, question } = read(kind, schema, body)?;
+            CallEvent::Asked { call_id, attempt, question }
+        }
+        kind::CALL_ANSWERED => {
+            let AnsweredV1 { call_id, answer, says } = read(kind, schema, body)?;
+            CallEvent::Answered { call_id, answer: read_answer(answer, says).map_err(damaged)? }
+        }
         kind::LATE_RESULT_IGNORED => {
             let LateResultV1 { call_id, attempt, succeeded, said } = read(kind, schema, body)?;
             CallEvent::LateResultIgnored { call_id, attempt, succeeded, said }
@@ -228,44 +260,4 @@ fn stored_usage(usage: Option<TokenUsage>) -> Option<(u64, u64)> {
 
 fn read_usage(stored: Option<(u64, u64)>) -> Option<TokenUsage> {
     stored.map(|(input_tokens, output_tokens)| TokenUsage { input_tokens, output_tokens })
-}
-
-/// A verdict as events keep it.
-pub(super) fn verdict_of(verdict: &Verdict) -> (u8, String) {
-    match verdict {
-        Verdict::Landed(result) => (0, result.as_str().to_owned()),
-        Verdict::DidNotHappen => (1, String::new()),
-        Verdict::Inconclusive(why) => (2, why.clone()),
-    }
-}
-
-pub(super) fn read_verdict(code: u8, says: String) -> Result<Verdict, FieldError> {
-    match code {
-        0 => Ok(Verdict::Landed(json(&says)?)),
-        1 => Ok(Verdict::DidNotHappen),
-        2 => Ok(Verdict::Inconclusive(says)),
-        other => Err(FieldError::Code(other)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::json::JsonText;
-
-    #[test]
-    fn every_verdict_comes_back_from_its_code_and_no_other_code_is_read() {
-        let all = [
-            Verdict::Landed(JsonText::empty_object()),
-            Verdict::DidNotHappen,
-            Verdict::Inconclusive("closed".to_owned()),
-        ];
-        for verdict in all {
-            let (code, says) = verdict_of(&verdict);
-            assert_eq!(read_verdict(code, says).unwrap(), verdict);
-        }
-        for code in 3..=u8::MAX {
-            assert!(matches!(read_verdict(code, "{}".to_owned()), Err(FieldError::Code(_))));
-        }
-    }
 }

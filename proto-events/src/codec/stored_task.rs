@@ -49,6 +49,13 @@ struct ArtifactAppendedV1<'a> {
 }
 
 #[derive(Serialize, Deserialize)]
+struct ArtifactPartAppendedV1<'a> {
+    #[serde(borrow)]
+    artifact: ArtifactV1<'a>,
+    is_last: bool,
+}
+
+#[derive(Serialize, Deserialize)]
 struct PostedAgainV1 {
     source: [u8; 32],
 }
@@ -63,6 +70,7 @@ first_version!(
     StateChangedV1,
     MessageV1<'a>,
     ArtifactAppendedV1<'a>,
+    ArtifactPartAppendedV1<'a>,
     ObjectV1<'a>,
     CancelRequestedV1,
     PostedAgainV1,
@@ -101,6 +109,10 @@ impl Storable for TaskEvent {
             Self::ArtifactAppended { artifact, part } => {
                 let stored = ArtifactAppendedV1 { artifact: ArtifactV1::of(artifact), part: *part };
                 write(kind::ARTIFACT_APPENDED, &stored)
+            }
+            Self::ArtifactPartAppended { artifact, is_last } => {
+                let stored = ArtifactPartAppendedV1 { artifact: ArtifactV1::of(artifact), is_last: *is_last };
+                write(kind::ARTIFACT_PART_APPENDED, &stored)
             }
             Self::MetadataMerged(entries) => write(kind::METADATA_MERGED, &ObjectV1::of(entries)),
             Self::CancelRequested { reason } => {
@@ -143,6 +155,11 @@ impl Storable for TaskEvent {
                 let stored: ArtifactAppendedV1<'_> = read(kind, schema, body)?;
                 let artifact = stored.artifact.read().map_err(damaged)?;
                 Self::ArtifactAppended { artifact, part: stored.part }
+            }
+            kind::ARTIFACT_PART_APPENDED => {
+                let stored: ArtifactPartAppendedV1<'_> = read(kind, schema, body)?;
+                let artifact = stored.artifact.read().map_err(damaged)?;
+                Self::ArtifactPartAppended { artifact, is_last: stored.is_last }
             }
             kind::METADATA_MERGED => {
                 let stored: ObjectV1<'_> = read(kind, schema, body)?;

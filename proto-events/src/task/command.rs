@@ -36,6 +36,13 @@ pub enum TaskCommand {
         /// Further entries for the metadata.
         metadata: JsonObject,
     },
+    /// Wait for a person's answer to the open question of a call: the run ends, and this call alone stays open.
+    AwaitAnswer {
+        /// The id of the call.
+        call_id: String,
+        /// The question, as a message of the agent.
+        question: Message,
+    },
     /// Add a message.
     AppendMessage(Message),
     /// Add an artifact.
@@ -44,6 +51,22 @@ pub enum TaskCommand {
         artifact: Artifact,
         /// The part of the current run that produced the artifact.
         part: Option<u32>,
+    },
+    /// Add a piece of an artifact: parts, and with the first piece all that describes the artifact.
+    AppendArtifactPart {
+        /// The piece: the artifact's id and the new parts.
+        artifact: Artifact,
+        /// Whether the artifact is complete.
+        is_last: bool,
+    },
+    /// Add what an attempt of a handler says while it is under way.
+    OfHandler {
+        /// The id of the handler's call.
+        call_id: String,
+        /// The attempt.
+        attempt: u32,
+        /// The message or artifact that it adds.
+        says: Box<HandlerSays>,
     },
     /// Set keys of the metadata.
     MergeMetadata(JsonObject),
@@ -55,6 +78,22 @@ pub enum TaskCommand {
     DecideApproval(ApprovalDecided),
     /// Apply a command to a call.
     Call(CallCommand),
+}
+
+/// A message or artifact that an attempt of a handler adds to its task.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HandlerSays {
+    /// A message.
+    Message(Message),
+    /// A whole artifact.
+    Artifact(Artifact),
+    /// A piece of an artifact.
+    ArtifactPart {
+        /// The piece: the artifact's id and the new parts.
+        artifact: Artifact,
+        /// Whether the artifact is complete.
+        is_last: bool,
+    },
 }
 
 impl TaskCommand {
@@ -85,7 +124,13 @@ impl TaskCommand {
                 let reason = reason.as_deref().unwrap_or_default();
                 fields("decide-approval", &[approval_id, verdict, reason, &decided_by.name])
             }
-            // The system itself issues these three, with command ids made of call, attempt and kind.
+            Self::AppendArtifactPart { artifact, is_last } => {
+                let end = if *is_last { "last" } else { "more" };
+                fields("append-artifact-part", &[artifact.to_json().as_str(), end])
+            }
+            // The system itself issues these, with command ids made of call, attempt and kind.
+            Self::AwaitAnswer { call_id, .. } => fields("await-answer", &[call_id]),
+            Self::OfHandler { call_id, .. } => fields("of-handler", &[call_id]),
             Self::RequestApproval(asked) => fields("request-approval", &[&asked.approval_id]),
             Self::AppendInferMessage(said) => fields("append-infer-message", &[&said.message.content]),
             Self::Call(command) => fields("call", &[command.call_id()]),
@@ -164,6 +209,23 @@ pub enum TaskRejection {
     /// The task is over and takes only evidence, metadata and messages.
     #[error("the task is {0}; only messages and metadata can be added")]
     Over(TaskState),
+    /// The call does not wait for an answer.
+    #[error("call `{0}` has no open question for which the task could wait")]
+    NotAsked(String),
+    /// The attempt of a handler is over, or is not the call's last one: it adds nothing more.
+    #[error("attempt {attempt} of handler call `{call_id}` is over; it adds nothing more to the task")]
+    HandlerOver {
+        /// The id of the call.
+        call_id: String,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// The artifact takes no further piece.
+    #[error("artifact `{0}` takes no further piece: it is complete, or was added as a whole")]
+    ArtifactComplete(String),
+    /// A piece of an artifact names no artifact.
+    #[error("a piece of an artifact must have the artifact's id")]
+    ArtifactWithoutId,
     /// The rejection of a command about a call.
     #[error(transparent)]
     Call(#[from] CallRejection),

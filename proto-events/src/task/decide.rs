@@ -2,14 +2,17 @@
 //! command to them.
 
 use crate::call::command::CallCommand;
+use crate::call::request::CallKind;
+use crate::call::status::CallStatus;
 use crate::decider::Decider;
 use crate::envelope::Metadata;
 use crate::json::{JsonObject, JsonText};
+use crate::model::artifact::Artifact;
 use crate::model::message::Message;
 use crate::model::posted::PostedTask;
 use crate::model::run_budget::LimitUse;
 use crate::model::task_state::TaskState;
-use crate::task::command::{TaskCommand, TaskRejection};
+use crate::task::command::{HandlerSays, TaskCommand, TaskRejection};
 use crate::task::event::TaskEvent;
 use crate::task::posted_again::{Comparison, compare};
 use crate::task::state::Task;
@@ -25,11 +28,12 @@ impl Decider for Task {
         match command {
             TaskCommand::Submit(posted) => self.submit(posted),
             _ if !self.exists() => Err(TaskRejection::NotFound),
-            TaskCommand::Begin => self.go_to(TaskState::Working),
+            TaskCommand::Begin => self.begin(),
             TaskCommand::Complete(message) => self.complete(message),
             TaskCommand::Fail { error } => self.fail(&error, None),
             TaskCommand::ExceedBudget(over) => self.fail(&over.to_string(), Some(over)),
             TaskCommand::RequireInput(message) => self.require_input(message),
+            TaskCommand::AwaitAnswer { call_id, question } => self.await_answer(&call_id, question),
             TaskCommand::Cancel { reason, metadata } => self.cancel(reason, metadata),
             TaskCommand::AppendMessage(message) => {
                 self.may_queue(&message)?;
@@ -43,6 +47,8 @@ impl Decider for Task {
                 }
                 Ok(vec![TaskEvent::ArtifactAppended { artifact, part }])
             }
+            TaskCommand::AppendArtifactPart { artifact, is_last } => self.add_piece(artifact, is_last),
+            TaskCommand::OfHandler { call_id, attempt, says } => self.of_handler(call_id, attempt, *says),
             TaskCommand::MergeMetadata(entries) => Ok(self.merge(&entries)),
             TaskCommand::AppendInferMessage(message) => {
                 self.turn().check_next(&message)?;
@@ -56,19 +62,7 @@ impl Decider for Task {
                 let is_new = self.may_decide(&decided)?;
                 Ok(if is_new { vec![TaskEvent::ApprovalDecided(decided)] } else { Vec::new() })
             }
-            TaskCommand::Call(command) => {
-                if let CallCommand::Request(request) = &command {
-                    self.check_approval(request)?;
-                    if self.run().is_none() && !self.state().is_terminal() {
-                        return Err(TaskRejection::NotRunning {
-                            call_id: request.call_id.clone(),
-                            state: self.state(),
-                        });
-                    }
-                }
-                let events = self.calls().decide(command, self.state().is_terminal())?;
-                Ok(events.into_iter().map(TaskEvent::Call).collect())
-            }
+            TaskCommand::Call(command) => self.call(command),
         }
     }
 
@@ -103,6 +97,75 @@ impl Task {
                 let source = posted.source.map(|source| TaskEvent::PostedAgain { source });
                 Ok(artifacts.chain(messages).chain(source).collect())
             }
+        }
+    }
+
+    fn call(&self, command: CallCommand) -> Decision {
+        if let CallCommand::Request(request) = &command {
+            self.check_approval(request)?;
+            if self.run().is_none() && !self.state().is_terminal() {
+                return Err(TaskRejection::NotRunning {
+                    call_id: request.call_id.clone(),
+                    state: self.state(),
+                });
+            }
+        }
+        let events = self.calls().decide(command, self.state().is_terminal())?;
+        Ok(events.into_iter().map(TaskEvent::Call).collect())
+    }
+
+    /// Begins a run. A question that nobody has answered is given up: the task continues without it.
+    fn begin(&self) -> Decision {
+        let begun = self.go_to(TaskState::Working)?;
+        if begun.is_empty() {
+            return Ok(begun);
+        }
+        let unanswered = self.calls().cancel_where(|call| call.open_question().is_some());
+        Ok(unanswered.into_iter().map(TaskEvent::Call).chain(begun).collect())
+    }
+
+    /// Ends the run for a person's answer: the call that asks stays open, all others are closed.
+    fn await_answer(&self, call_id: &str, question: Message) -> Decision {
+        if self.calls().get(call_id).is_none_or(|call| call.open_question().is_none()) {
+            return Err(TaskRejection::NotAsked(call_id.to_owned()));
+        }
+        let transitions = self.go_to(TaskState::InputRequired)?;
+        if transitions.is_empty() {
+            return Ok(transitions);
+        }
+        let others = self.calls().cancel_where(|call| call.request.call_id != call_id);
+        let mut events: Vec<_> = others.into_iter().map(TaskEvent::Call).collect();
+        events.extend(transitions);
+        events.push(TaskEvent::MessageAppended(question));
+        Ok(events)
+    }
+
+    fn add_piece(&self, artifact: Artifact, is_last: bool) -> Decision {
+        if self.state().is_terminal() {
+            return Err(TaskRejection::Over(self.state()));
+        }
+        let Some(id) = &artifact.id else { return Err(TaskRejection::ArtifactWithoutId) };
+        if self.open_artifact(id).is_none() && self.artifacts().iter().any(|known| known.id == artifact.id) {
+            return Err(TaskRejection::ArtifactComplete(id.clone()));
+        }
+        Ok(vec![TaskEvent::ArtifactPartAppended { artifact, is_last }])
+    }
+
+    /// Adds what a handler says, while the attempt that says it is under way.
+    fn of_handler(&self, call_id: String, attempt: u32, says: HandlerSays) -> Decision {
+        let is_under_way = self.run().is_some()
+            && self.calls().get(&call_id).is_some_and(|call| {
+                call.request.kind == CallKind::Handler
+                    && call.status == CallStatus::Dispatched
+                    && call.attempts == attempt
+            });
+        if !is_under_way {
+            return Err(TaskRejection::HandlerOver { call_id, attempt });
+        }
+        match says {
+            HandlerSays::Message(message) => Ok(vec![TaskEvent::MessageAppended(message)]),
+            HandlerSays::Artifact(artifact) => Ok(vec![TaskEvent::ArtifactAppended { artifact, part: None }]),
+            HandlerSays::ArtifactPart { artifact, is_last } => self.add_piece(artifact, is_last),
         }
     }
 

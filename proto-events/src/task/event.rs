@@ -39,6 +39,13 @@ pub enum TaskEvent {
         /// The part of the current run that produced the artifact.
         part: Option<u32>,
     },
+    /// A piece of an artifact was added: its first one adds the artifact, each other one its parts to that artifact.
+    ArtifactPartAppended {
+        /// The piece: the artifact's id and the new parts. The other fields count in the first piece.
+        artifact: Artifact,
+        /// Whether the artifact is complete.
+        is_last: bool,
+    },
     /// Keys of the metadata were set.
     MetadataMerged(JsonObject),
     /// A caller requested the task's cancellation.

@@ -1,5 +1,6 @@
 //! Messages of a user to a running task: they wait until the next inference shows them to the model.
 
+use crate::call::request::CallKind;
 use crate::model::message::Message;
 use crate::model::part::Part;
 use crate::task::command::TaskRejection;
@@ -36,8 +37,14 @@ impl Task {
         }
         let parts = run.item.map_or(&[][..], |item| self.parts(item));
         let next = usize::try_from(run.next_part).unwrap_or(usize::MAX);
-        let follows = parts.iter().skip(next).any(|part| part.kind() == "infer");
+        let follows = !self.is_handlers() && parts.iter().skip(next).any(|part| part.kind() == "infer");
         if follows { Ok(()) } else { Err(TaskRejection::NoInferenceFollows(self.id().to_owned())) }
+    }
+
+    /// Whether a handler carries out the run: no inference follows then, whatever the parts of its item are.
+    fn is_handlers(&self) -> bool {
+        let newest = self.calls().of_part(self.runs(), 0).next_back().or_else(|| self.continued());
+        newest.is_some_and(|call| call.request.kind == CallKind::Handler)
     }
 
     /// Takes the message that was added last.

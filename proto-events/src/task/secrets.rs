@@ -72,6 +72,8 @@ fn is_settled(status: &CallStatus) -> bool {
         | CallStatus::TimedOut
         | CallStatus::RetryScheduled(..)
         | CallStatus::Unsent
+        | CallStatus::Asked(_)
+        | CallStatus::Answered
         | CallStatus::Unknown(_)
         | CallStatus::Reconciled(Verdict::Inconclusive(_)) => false,
     }

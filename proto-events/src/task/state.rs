@@ -3,6 +3,11 @@
 use std::time::Duration;
 
 use crate::call::book::CallBook;
+use crate::call::event::CallEvent;
+use crate::call::fold::Call;
+use crate::call::outcome::FailureClass;
+use crate::call::request::CallKind;
+use crate::call::status::CallStatus;
 use crate::envelope::{Metadata, Timestamp};
 use crate::id::Digest;
 use crate::json::{JsonObject, JsonText};
@@ -44,6 +49,8 @@ pub struct Run {
     pub next_part: u32,
     /// The time at which the run began.
     pub began: Timestamp,
+    /// The place of the call whose answered question began the run.
+    pub(crate) continues: Option<usize>,
 }
 
 /// A task: the fold of its stream.
@@ -75,6 +82,10 @@ pub struct Task {
     pub(crate) queued: Vec<usize>,
     /// The indices of the artifacts that are outputs of the current run.
     pub(crate) outputs: Vec<usize>,
+    /// The indices of the artifacts that were added in pieces and are not complete.
+    pub(crate) in_pieces: Vec<usize>,
+    /// The place of the call whose question was answered since the last run.
+    pub(crate) answered: Option<usize>,
 }
 
 impl Task {
@@ -136,6 +147,30 @@ impl Task {
     /// Returns the run that stopped to wait for a person, until another one begins or the task is over.
     pub fn paused(&self) -> Option<&Run> {
         self.paused.as_ref()
+    }
+
+    /// Returns the call that the current run, or the one that waits for a person, continues after a person's answer.
+    /// An earlier run made the call.
+    pub fn continued(&self) -> Option<&Call> {
+        self.calls.at(self.run.or(self.paused)?.continues?)
+    }
+
+    /// Returns the calls that wait for a person's answer.
+    pub fn open_questions(&self) -> impl Iterator<Item = &Call> {
+        self.calls.open().filter(|call| call.open_question().is_some())
+    }
+
+    /// Returns the index of the artifact with this id, if it takes further pieces.
+    pub(crate) fn open_artifact(&self, id: &str) -> Option<usize> {
+        let is_it = |at: &usize| self.artifacts.get(*at).is_some_and(|known| known.id.as_deref() == Some(id));
+        self.in_pieces.iter().copied().find(is_it)
+    }
+
+    /// Whether the task failed because its handler rejected the work, and not because the work went wrong.
+    pub fn is_rejected(&self) -> bool {
+        let rejected = |call: &Call| matches!(&call.status, CallStatus::Failed(failure) if failure.class == FailureClass::Rejected);
+        let last = || self.calls.iter().rev().find(|call| call.request.kind == CallKind::Handler);
+        self.state() == TaskState::Failed && last().is_some_and(rejected)
     }
 
     /// Returns the number of runs, the current one included.
@@ -247,6 +282,7 @@ impl Task {
                 }
                 self.artifacts.push(artifact.clone());
             }
+            TaskEvent::ArtifactPartAppended { artifact, is_last } => self.fold_piece(artifact, *is_last),
             TaskEvent::MetadataMerged(entries) => self.metadata.merge(entries),
             TaskEvent::CancelRequested { .. } => {}
             TaskEvent::ApprovalRequested(asked) => self.approvals.requested(asked, metadata.at),
@@ -257,7 +293,27 @@ impl Task {
                 }
                 self.turn.push(message.clone());
             }
-            TaskEvent::Call(event) => self.calls.evolve(event, metadata.at),
+            TaskEvent::Call(event) => {
+                self.calls.evolve(event, metadata.at);
+                if matches!(event, CallEvent::Answered { .. }) && self.run.is_none() {
+                    self.answered = self.calls.place(event.call_id());
+                }
+            }
+        }
+    }
+
+    /// Folds in a piece of an artifact. A piece of a complete one is a fact all the same: it begins another.
+    fn fold_piece(&mut self, piece: &Artifact, is_last: bool) {
+        let known = piece.id.as_deref().and_then(|id| self.open_artifact(id));
+        let at = known.unwrap_or(self.artifacts.len());
+        match self.artifacts.get_mut(at) {
+            Some(artifact) => artifact.parts.extend(piece.parts.iter().cloned()),
+            None => self.artifacts.push(piece.clone()),
+        }
+        self.last = Some(ItemRef::Artifact(at));
+        self.in_pieces.retain(|open| *open != at);
+        if !is_last {
+            self.in_pieces.push(at);
         }
     }
 
@@ -285,9 +341,10 @@ impl Task {
         let ended = self.run.take();
         self.worked += ended.map_or(Duration::ZERO, |run| at.since(run.began));
         self.paused = ended.filter(|_| state == TaskState::InputRequired);
+        let continues = self.answered.take();
         self.run = (state == TaskState::Working).then(|| {
             self.runs += 1;
-            Run { item: self.last, next_part: 0, began: at }
+            Run { item: self.last, next_part: 0, began: at, continues }
         });
     }
 }

@@ -5,6 +5,7 @@ use proto_events::call::{CallFailure, CallKind, FailureClass};
 
 use crate::actors::router::attempt_context::{AttemptContext, failed};
 use crate::actors::router::delegate;
+use crate::actors::router::handler_attempt::handler;
 use crate::actors::router::tool_attempt::tool;
 use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
@@ -25,6 +26,7 @@ pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext
             None if order.request.kind == CallKind::Delegate => {
                 delegate::attempt(&agent.peers, &order.request, number, context.ports).await
             }
+            None if order.request.kind == CallKind::Handler => handler(agent, order, context).await,
             None => tool(agent, order, context).await,
         }
     };

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use actix::Recipient;
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, FailureClass};
 use taskreel_log::ports::Ports;
 use tokio::sync::Notify;
 
-use crate::actors::shared::messages::AttemptEnd;
+use crate::actors::shared::messages::{AttemptEnd, ToTask};
 use crate::actors::shared::secrets::CallSecrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::live::LiveSource;
@@ -23,6 +24,8 @@ pub(crate) struct AttemptContext {
     pub(crate) cancellation: Cancellation,
     /// Notified of each report of progress.
     pub(crate) beats: Arc<Notify>,
+    /// The way to the task's actor.
+    pub(crate) to_task: Recipient<ToTask>,
     /// A random number from 0 to 1, for the attempt's back-off.
     pub(crate) jitter: f64,
 }

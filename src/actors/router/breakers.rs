@@ -81,7 +81,7 @@ impl Breakers {
 /// count.
 fn is_failure(end: &AttemptEnd) -> bool {
     match end {
-        AttemptEnd::Succeeded { .. } => false,
+        AttemptEnd::Succeeded { .. } | AttemptEnd::Asked { .. } => false,
         AttemptEnd::TimedOut { .. } | AttemptEnd::Lost { .. } => true,
         AttemptEnd::Failed { failure, .. } => failure.class == FailureClass::AfterEffect,
     }

@@ -21,7 +21,7 @@ use crate::tools::tool::{ProgressSink, ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.
 pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
-    let AttemptContext { stores, secrets, ports, live, cancellation, beats, jitter } = context;
+    let AttemptContext { stores, secrets, ports, live, cancellation, beats, jitter, .. } = context;
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
@@ -43,7 +43,7 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
             return failed(FailureClass::BeforeEffect, "StateUnavailable", &text);
         }
     };
-    let context = ToolContext::new(ToolContextParts {
+    let parts = ToolContextParts {
         task_id: order.task_id,
         call_id: order.request.call_id.clone(),
         idempotency_key: order.request.idempotency_key.clone(),
@@ -53,16 +53,21 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         cancellation,
         progress: Some(watched(masked(live.progress(), &mask), beats)),
         state: state.clone(),
-    });
+        questions: order.questions,
+    };
+    let context = ToolContext::masked(parts, mask.clone());
     // The code runs only when the attempt is polled, within the catch.
-    let called =
-        caught_masked(async { registered.tool().call(context, args).await }, |text| mask.text(text)).await;
+    let (tool, given) = (registered.tool(), context.clone());
+    let called = caught_masked(async { tool.call(given, args).await }, |text| mask.text(text)).await;
     match called {
         Ok(Ok(result)) => {
             let writes = state.close().into_iter().map(|write| mask.write(write)).collect();
             AttemptEnd::Succeeded { result: mask.json(result), usage: None, writes }
         }
         Ok(Err(error)) => {
+            if let Some(question) = context.open_question() {
+                return AttemptEnd::Asked { question };
+            }
             let error = if mask.is_empty() { error } else { error.masked(|text| mask.text(text)) };
             tool_failed(&error, retry_delay(order.attempt.saturating_sub(1), jitter))
         }
@@ -74,7 +79,7 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
 }
 
 /// Returns a receiver of progress texts that tells the watch of the attempt of each.
-fn watched(sink: ProgressSink, beats: Arc<Notify>) -> ProgressSink {
+pub(crate) fn watched(sink: ProgressSink, beats: Arc<Notify>) -> ProgressSink {
     Arc::new(move |text| {
         beats.notify_one();
         sink(text);
@@ -92,7 +97,7 @@ fn masked(sink: ProgressSink, mask: &Mask) -> ProgressSink {
 
 /// Returns the outcome of an attempt whose tool returned an error. An error without a message gets its type as message. A
 /// retry by the tool's policy waits for the time that the tool names, else for this back-off.
-fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
+pub(crate) fn tool_failed(error: &ToolError, back_off: Duration) -> AttemptEnd {
     let class = match error.kind() {
         ToolErrorKind::Arguments => FailureClass::Rejected,
         ToolErrorKind::Failed => FailureClass::AfterEffect,

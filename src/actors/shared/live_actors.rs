@@ -18,6 +18,13 @@ use proto_events::id::StreamId;
 #[rtype(result = "()")]
 pub(crate) struct Passivate;
 
+/// Notice that an actor is idle while too many actors are live.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct BecameIdle {
+    pub(crate) stream: StreamId,
+}
+
 /// The idle state that an actor shows its supervisor. Both live on the arbiter's thread.
 #[derive(Debug, Default)]
 pub(crate) struct IdleState {

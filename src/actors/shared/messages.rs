@@ -6,7 +6,8 @@ use std::sync::Arc;
 use actix::{Message, Recipient};
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{
-    CallCommand, CallFailure, CallRequested, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy,
+    Answer, CallCommand, CallFailure, CallQuestion, CallRequested, FailureClass, TimeLimit, TokenUsage,
+    Verdict, VerdictBy,
 };
 use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
@@ -14,7 +15,7 @@ use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::secret::KeptSecret;
 use proto_events::session::{Session, SessionEvent};
-use proto_events::task::{ApprovalDecided, Task, TaskCommand, command_content};
+use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::oneshot;
 use tracing::Span;
@@ -84,6 +85,10 @@ pub(crate) enum AttemptEnd {
     Lost {
         why: String,
     },
+    /// The attempt ended with a question to a person.
+    Asked {
+        question: String,
+    },
 }
 
 impl AttemptEnd {
@@ -136,6 +141,10 @@ pub(crate) enum TaskOp {
     PermitLate { call_id: String },
     /// Apply a person's decision about a call whose outcome is unknown.
     ResolveCall { call_id: String, resolution: CallResolution, by: Principal },
+    /// Apply a person's answer to the question of a call.
+    AnswerCall { call_id: String, answer: Answer },
+    /// Add what an attempt of a handler says.
+    OfHandler { call_id: String, attempt: u32, says: Box<HandlerSays> },
     /// Note the approval handler's verdict.
     Answered { approval_id: String, verdict: ApprovalVerdict },
     /// Apply a person's decision about an approval.
@@ -192,6 +201,13 @@ impl TaskOp {
                 command_content("settle", &[call_id, word, says])
             }
             Self::Decide(decided) => TaskCommand::DecideApproval(decided.clone()).content(),
+            Self::AnswerCall { call_id, answer } => {
+                let (word, says) = match answer {
+                    Answer::Given(text) => ("given", text),
+                    Answer::Declined(why) => ("declined", why),
+                };
+                command_content("answer", &[call_id, word, says])
+            }
             Self::Command(command) => command.content(),
             // The system's own, whose ids say what they are about, and questions, which append nothing.
             Self::Outcome { .. }
@@ -199,6 +215,7 @@ impl TaskOp {
             | Self::RetryDue { .. }
             | Self::PermitGranted { .. }
             | Self::PermitLate { .. }
+            | Self::OfHandler { .. }
             | Self::Answered { .. }
             | Self::TurnGranted { .. }
             | Self::TurnRefused { .. }
@@ -309,6 +326,10 @@ pub(crate) struct Order {
     pub(crate) permit: Option<AttemptPermit>,
     /// The request of an inference; `None` for a tool.
     pub(crate) infer: Option<InferRequest>,
+    /// The questions that earlier attempts asked a person, with their answers.
+    pub(crate) questions: Vec<CallQuestion>,
+    /// The task as it is now, for a handler.
+    pub(crate) task: Option<Arc<Task>>,
     /// The span in which the attempt is carried out.
     pub(crate) within: Within,
 }
@@ -366,13 +387,6 @@ pub(crate) struct Stopped {
     /// The number of the actor, since another may have taken its place.
     pub(crate) number: u64,
     pub(crate) orderly: bool,
-}
-
-/// Notice that an actor is idle while too many actors are live.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct BecameIdle {
-    pub(crate) stream: StreamId,
 }
 
 /// A span that travels with a message; by default none.

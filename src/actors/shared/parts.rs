@@ -8,8 +8,9 @@ use actix::Recipient;
 use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
+use crate::actors::shared::live_actors::BecameIdle;
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, BecameIdle, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask,
+    Abort, AcquireTurn, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask,
 };
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::secrets::Secrets;

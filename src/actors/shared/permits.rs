@@ -186,7 +186,7 @@ impl CallPermits {
 
     /// Returns the limits of a target: the tool's, then the agent's.
     fn limits(&self, target: &str) -> impl Iterator<Item = Arc<Limit>> + use<> {
-        let of_tool = self.agent.tools.get(target).and_then(|tool| tool.spec().policy.get_concurrency());
+        let of_tool = self.agent.concurrency_of(target);
         let of_tool = of_tool.map(|calls| {
             let mut all = self.of_tools.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(all.entry(target.to_owned()).or_insert_with(|| Limit::new(calls)))

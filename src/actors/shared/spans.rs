@@ -86,6 +86,18 @@ pub(crate) fn call(order: &Order) -> Within {
             error_type = Empty,
         ));
     }
+    if request.kind == CallKind::Handler {
+        return Within(tracing::info_span!(
+            parent: &order.within.0,
+            "handler.call",
+            agent = %request.target,
+            call_id = %request.call_id,
+            task = %order.task_id,
+            attempt = order.attempt,
+            error = Empty,
+            error_type = Empty,
+        ));
+    }
     let Some(infer) = &order.infer else {
         return Within(tracing::info_span!(
             parent: &order.within.0,
@@ -145,6 +157,7 @@ pub(crate) fn note_end(within: &Within, end: &AttemptEnd) {
             error("timeout", &format_args!("no answer within {after_ms} ms"));
         }
         AttemptEnd::Lost { why } => error("lost", why),
+        AttemptEnd::Asked { .. } => {}
     }
 }
 

@@ -14,9 +14,9 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
-use crate::actors::shared::live_actors::{IdleState, Passivate};
+use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, BecameIdle, Cause, FindLost, Forget, Stopped, TaskOp, TaskView, ToTask, Within,
+    Abort, AcquireTurn, Cause, FindLost, Forget, Stopped, TaskOp, TaskView, ToTask, Within,
 };
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::sleep::sleep_on;

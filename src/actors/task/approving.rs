@@ -1,5 +1,6 @@
-//! Approvals: the decisions of handlers and persons, and what follows.
+//! Approvals and questions: the decisions of handlers and persons, and what follows.
 
+use proto_events::call::{Answer, CallCommand};
 use proto_events::envelope::Metadata;
 use proto_events::task::{ApprovalDecided, TaskCommand};
 
@@ -8,8 +9,8 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, BY_HANDLER};
 use crate::error::Error;
-use crate::run::decided;
 use crate::run::question::Act;
+use crate::run::{asked, decided};
 
 impl TaskCore {
     /// Requests the handler's decision. An actor requests it once per approval.
@@ -46,6 +47,28 @@ impl TaskCore {
         };
         let decided = ApprovalDecided { approval_id, approved, reason, decided_by: BY_HANDLER.into() };
         self.entity.decide(TaskCommand::DecideApproval(decided), metadata)
+    }
+
+    /// Applies a person's answer to the question of a call; if the task waits for it, a new run resumes it.
+    pub(crate) fn answer_call(
+        &mut self,
+        shared: &Shared,
+        call_id: String,
+        answer: Answer,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let (about, before) = (call_id.clone(), self.decided());
+        self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, answer }), metadata)?;
+        if self.decided() == before {
+            return Ok(());
+        }
+        let mut mint = shared.ports.clone();
+        for act in asked::after_answer(&mut self.question(shared, metadata, &mut mint), &about) {
+            if let Act::Task(command) = act {
+                self.entity.decide(command, metadata)?;
+            }
+        }
+        Ok(())
     }
 
     /// Applies a person's decision; if the task waits for it, a new run resumes it.

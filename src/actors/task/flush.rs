@@ -40,7 +40,8 @@ impl TaskCore {
     fn effects(&self, shared: &Shared) -> Vec<Effect> {
         let first = |event: &TaskEvent| match event {
             TaskEvent::Call(CallEvent::Dispatched { call_id, attempt, .. }) => {
-                let request = &self.task().calls().get(call_id)?.request;
+                let call = self.task().calls().get(call_id)?;
+                let (request, is_handler) = (&call.request, call.request.kind == CallKind::Handler);
                 let turn_view = self.turn.as_ref().map(HeldTurn::view);
                 let infer = request.prompt.as_ref().map(|_| {
                     infer_request::infer_request(&shared.agent, self.task(), turn_view, request, *attempt)
@@ -52,6 +53,8 @@ impl TaskCore {
                     attempt: *attempt,
                     permit: self.outside.permit(call_id),
                     infer,
+                    questions: call.questions.clone(),
+                    task: is_handler.then(|| self.shared_task()),
                     within: Within::default(),
                 })))
             }

@@ -109,6 +109,10 @@ impl TaskCore {
             TaskOp::ResolveCall { call_id, resolution, by } => {
                 self.resolve_call(shared, &call_id, &resolution, by, metadata)
             }
+            TaskOp::AnswerCall { call_id, answer } => self.answer_call(shared, call_id, answer, metadata),
+            TaskOp::OfHandler { call_id, attempt, says } => {
+                self.entity.decide(TaskCommand::OfHandler { call_id, attempt, says }, metadata)
+            }
             TaskOp::Answered { approval_id, verdict } => self.answered(approval_id, verdict, metadata),
             TaskOp::Decide(decided) => self.decide_approval(shared, decided, metadata),
             TaskOp::TurnGranted { asked, grant } => {
@@ -205,6 +209,7 @@ impl TaskCore {
             AttemptEnd::Succeeded { result, usage, .. } => {
                 CallCommand::Succeed { call_id, attempt, result, usage }
             }
+            AttemptEnd::Asked { question } => CallCommand::Ask { call_id, attempt, question },
             AttemptEnd::TimedOut { after_ms, limit } => {
                 CallCommand::TimeOut { call_id, attempt, after_ms, limit }
             }

@@ -1,7 +1,7 @@
 //! The work outside the log for a task's open calls: permits, probes, deadlines and recovery of the run.
 
 use proto_events::call::{
-    CallCommand, CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
+    Call, CallCommand, CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
 };
 use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::model::BudgetScope;
@@ -51,7 +51,8 @@ impl TaskCore {
             return self.hold_permit(shared, &call_id, None);
         }
         self.outside.known.awaiting_permit.insert(call_id.clone());
-        let (target, deadline) = (request.target, request.deadline);
+        let deadline = self.task().calls().get(&call_id).and_then(Call::deadline);
+        let target = request.target;
         self.outbox.push(Effect::AwaitPermit(PermitWait { call_id, target, needs_permit, rate, deadline }));
     }
 
@@ -87,7 +88,11 @@ impl TaskCore {
             return;
         }
         let calls = self.entity.state().calls();
-        let is_open = |call_id: &str| calls.get(call_id).is_some_and(|call| call.status.is_open());
+        // A call that asked a person holds no permit while it waits.
+        let asked = |status: &CallStatus| matches!(status, CallStatus::Asked(_));
+        let is_open = |call_id: &str| {
+            calls.get(call_id).is_some_and(|call| call.status.is_open() && !asked(&call.status))
+        };
         permits.retain(|call_id, _| is_open(call_id));
         known.permits.retain(|call_id| is_open(call_id));
         known.turns.retain(|call_id| is_open(call_id));

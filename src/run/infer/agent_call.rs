@@ -63,6 +63,8 @@ pub(crate) fn progress(
             | CallStatus::TimedOut
             | CallStatus::RetryScheduled(..)
             | CallStatus::Unsent
+            | CallStatus::Asked(_)
+            | CallStatus::Answered
             | CallStatus::Canceled,
         )) => Progress::Next(Step::Wait),
     }

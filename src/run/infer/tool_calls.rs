@@ -36,6 +36,8 @@ enum Settled {
     Fatal(String),
     /// The outcome of the call is unknown, for this reason.
     Unknown(Box<Call>, String),
+    /// The call waits for a person's answer.
+    Asked(Box<Call>),
     /// The call has no intent yet; holds its checked arguments.
     NotMade(JsonText),
 }
@@ -64,6 +66,16 @@ pub(crate) fn progress(question: &mut Question<'_>, asked: &AskedCalls) -> Progr
             let say = answer_all(question, asked, open, &|_, call| notes::not_made(&call.tool));
             Progress::Unknown { say, call: lost, why }
         }
+        Settled::Asked(waiting) => {
+            let say = answer_all(question, asked, open, &|call_id, call| {
+                if call_id == waiting.request.call_id {
+                    notes::waiting_for_answer(&call.tool)
+                } else {
+                    notes::not_made(&call.tool)
+                }
+            });
+            Progress::Asked { say, call: waiting }
+        }
         Settled::NotMade(_) => begin(question, asked, open),
     }
 }
@@ -88,11 +100,13 @@ fn settled(question: &Question<'_>, asked: &AskedCalls, call_id: &str, call: &As
         CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)) => {
             Settled::Unknown(Box::new(made.clone()), why.clone())
         }
+        CallStatus::Asked(_) => Settled::Asked(Box::new(made.clone())),
         CallStatus::Requested
         | CallStatus::Dispatched
         | CallStatus::TimedOut
         | CallStatus::RetryScheduled(..)
         | CallStatus::Unsent
+        | CallStatus::Answered
         | CallStatus::Canceled => Settled::Open,
     }
 }
@@ -191,7 +205,7 @@ fn answer_all(
             Settled::Answer(text) => text,
             Settled::Unknown(..) => notes::outcome_unknown(&call.tool),
             Settled::Fatal(error) => error,
-            Settled::Open | Settled::NotMade(_) => otherwise(call_id, call),
+            Settled::Open | Settled::Asked(_) | Settled::NotMade(_) => otherwise(call_id, call),
         };
         acts.push(answer(question, asked, call_id, call, text));
     }

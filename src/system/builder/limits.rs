@@ -1,10 +1,17 @@
-//! The settings of a builder that bound an agent's work and its cost: calls at once, the model's calls, budgets, prices.
+//! The settings of a builder about an agent's work: the code that does it, and its bounds and cost: calls at once, the
+//! model's calls, budgets, prices.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use proto_events::call::Price;
-use proto_events::model::BudgetScope;
+use proto_events::model::{BudgetScope, Message};
 
+use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
 use crate::models::policy::InferPolicy;
 use crate::system::builder::Builder;
+use crate::tools::into_tool::IntoToolError;
+use crate::tools::policy::ToolPolicy;
 
 impl Builder {
     /// Sets the price of a model: its name, or `backend/model` where the same name has several prices. Each intent of
@@ -16,11 +23,61 @@ impl Builder {
         self
     }
 
+    /// Sets the code that does the agent's work: an `async fn(HandlerContext, Message)`. A run of a task gives its
+    /// message to it instead of executing the parts. The call is recorded as any call, its intent before it begins. Its
+    /// recovery mode is Manual: after a crash in the middle the outcome is unknown, and a person decides.
+    ///
+    /// ```
+    /// use taskreel::handler::{HandlerContext, HandlerEnd};
+    /// use taskreel::tool::ToolError;
+    /// use taskreel::{Message, System};
+    ///
+    /// async fn work(cx: HandlerContext, message: Message) -> Result<HandlerEnd, ToolError> {
+    ///     let city = cx.ask("Which city?").await?;
+    ///     cx.say(&format!("{} parts about {city}", message.parts.len())).await?;
+    ///     Ok(HandlerEnd::Completed)
+    /// }
+    /// let builder = System::builder("./log").handler(work);
+    /// ```
+    #[must_use]
+    pub fn handler<F, Fut, T, E>(self, handler: F) -> Self
+    where
+        F: Fn(HandlerContext, Message) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: Into<HandlerEnd> + 'static,
+        E: IntoToolError + 'static,
+    {
+        self.handler_with(handler, ToolPolicy::manual())
+    }
+
+    /// Sets the code that does the agent's work, with a policy: recovery mode, timeout, retries, deadline, concurrency
+    /// and circuit breaker as for a tool. A probe, parallel calls, capabilities and secret arguments
+    /// are refused by [`Builder::start`].
+    #[must_use]
+    pub fn handler_with<F, Fut, T, E>(mut self, handler: F, policy: ToolPolicy) -> Self
+    where
+        F: Fn(HandlerContext, Message) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: Into<HandlerEnd> + 'static,
+        E: IntoToolError + 'static,
+    {
+        let policy = policy.declared_by_handler();
+        self.agent.handler = Some(KnownHandler { code: Arc::new(HandlerFn(handler)), policy });
+        self
+    }
+
     /// Sets the maximum number of concurrent calls, of tools and of the model, in the whole system; others
     /// wait with their intent on disk. By default there is no bound; zero counts as one.
     #[must_use]
     pub fn max_concurrency(mut self, calls: usize) -> Self {
         self.agent.max_concurrency = Some(calls.max(1));
+        self
+    }
+
+    /// Sets the idle time after which the actor of a task or a session is passivated, by default 60 s.
+    #[must_use]
+    pub fn passivate_after(mut self, idle: Duration) -> Self {
+        self.passivate_after = idle.max(Duration::from_millis(1));
         self
     }
 

@@ -22,8 +22,12 @@ impl Follows<'_> {
     /// Returns the row for the call's status at the cut.
     pub(crate) fn row(&self) -> Row {
         match self.call.status {
-            CallStatus::Requested | CallStatus::Unsent | CallStatus::RetryScheduled(..) => Row::RequestedOnly,
+            CallStatus::Requested
+            | CallStatus::Unsent
+            | CallStatus::RetryScheduled(..)
+            | CallStatus::Answered => Row::RequestedOnly,
             CallStatus::Dispatched | CallStatus::TimedOut => Row::InFlight,
+            CallStatus::Asked(_) => Row::Asked,
             _ => Row::OutcomePresent,
         }
     }
@@ -42,6 +46,7 @@ impl Follows<'_> {
         }
         match row {
             Row::OutcomePresent | Row::CanceledInFlight => self.nothing(),
+            Row::Asked => self.unanswered(),
             // The run may end for another reason before anything is sent.
             _ if self.given_up() => self.not_carried_out(),
             Row::RequestedOnly => self.sent(0),
@@ -51,6 +56,15 @@ impl Follows<'_> {
                 Recovery::Idempotent | Recovery::Manual => self.unknown(0),
                 Recovery::Reconcile => self.probed(),
             },
+        }
+    }
+
+    /// Checks that a question was neither answered nor passed over.
+    fn unanswered(&self) -> Judged {
+        self.not_carried_out()?;
+        match self.event(0) {
+            None | Some(CallEvent::Canceled { .. }) => Ok(()),
+            _ => Err("it went on without an answer to its question".to_owned()),
         }
     }
 

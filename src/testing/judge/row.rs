@@ -15,6 +15,8 @@ pub enum Row {
     InFlight,
     /// The call has its outcome.
     OutcomePresent,
+    /// The call waits for a person's answer.
+    Asked,
     /// The call was canceled while in flight: not a case of recovery, but a row of the table.
     CanceledInFlight,
 }

@@ -10,9 +10,19 @@ pub(crate) fn misplaced(id: &str, event: &CallEvent, status: &CallStatus) -> Str
         CallEvent::Reconciled { .. } if status.is_open() => {
             format!("call `{id}` was looked into, but it is {before}")
         }
+        CallEvent::Answered { .. } if status.is_open() => {
+            format!("call `{id}` was answered by a person, but has no open question")
+        }
+        CallEvent::Dispatched { .. } if matches!(status, CallStatus::Asked(_)) => {
+            format!("call `{id}` was sent while its question to a person was open")
+        }
         _ if status.is_open() => format!("call `{id}` {word}, but it is {before}"),
         CallEvent::Dispatched { .. } => format!("call `{id}` was sent again after its outcome ({before})"),
         CallEvent::Reconciled { .. } => format!("call `{id}` was looked into after its outcome ({before})"),
+        CallEvent::Asked { .. } => format!("call `{id}` asked a person after its outcome ({before})"),
+        CallEvent::Answered { .. } => {
+            format!("call `{id}` was answered by a person after its outcome ({before})")
+        }
         CallEvent::TimedOut { .. } => format!("call `{id}` timed out after its outcome ({before})"),
         _ => format!("call `{id}` has a second outcome: {before}, then {word}"),
     }
@@ -32,5 +42,7 @@ pub(crate) fn word(event: &CallEvent) -> &'static str {
         CallEvent::Reconciled { .. } => "looked into",
         CallEvent::Abandoned { .. } => "abandoned",
         CallEvent::LateResultIgnored { .. } => "late result",
+        CallEvent::Asked { .. } => "asked a person",
+        CallEvent::Answered { .. } => "answered by a person",
     }
 }

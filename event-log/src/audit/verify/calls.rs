@@ -2,6 +2,7 @@
 //! attempt, at most one outcome, of the last attempt sent, and no repetition that the mode forbids.
 
 use std::collections::{BTreeSet, HashMap};
+use std::time::Duration;
 
 use proto_events::call::{
     CallEvent, CallKind, CallRequested, CallStatus, CancelStage, FailureClass, Recovery, TimeLimit, Verdict,
@@ -13,36 +14,10 @@ use proto_events::limits::LATE_RESULT_BYTES_MAX;
 use proto_events::model::TaskState;
 use proto_events::secret::in_clear;
 
+use crate::audit::verify::attempts::{
+    CallMoment, Seen, answered, asked, dispatched, is_scheduled, scheduled, within_window,
+};
 use crate::audit::verify::call_words::{misplaced, word};
-
-/// The task and the record in which an event of a call happened.
-#[derive(Clone, Copy)]
-pub(crate) struct CallMoment {
-    /// The state of the task before the event.
-    pub(crate) state: TaskState,
-    /// The number of runs so far.
-    pub(crate) run: u32,
-    /// The epoch of the record.
-    pub(crate) epoch: u64,
-    /// The time of the record.
-    pub(crate) at: Timestamp,
-    /// The version of the event.
-    pub(crate) version: u64,
-}
-
-/// A call as read so far. Results are not kept.
-struct Seen {
-    kind: CallKind,
-    target: Box<str>,
-    recovery: Recovery,
-    max_attempts: u32,
-    has_heartbeat: bool,
-    window_ms: Option<u64>,
-    deadline: Option<Timestamp>,
-    attempts: u32,
-    first_sent_at: Timestamp,
-    status: CallStatus,
-}
 
 /// The verdict of a probe on an open call; the outcome that follows from it must be the stream's next event of a call.
 struct ProbeVerdict {
@@ -67,9 +42,19 @@ impl CallsCheck {
         self.seen.get(call_id).map(|call| (call.kind, &*call.target))
     }
 
-    /// Returns a call that has no outcome yet.
-    pub(crate) fn first_open(&self) -> Option<&str> {
-        self.open.first().map(String::as_str)
+    /// Returns a call without an outcome that must have one before the task enters a state. One call may wait for a
+    /// person's answer together with its task, and goes on once it is answered.
+    pub(crate) fn first_open(&self, to: TaskState, from: TaskState) -> Option<&str> {
+        let status = |id: &String| self.seen.get(id).map(|call| &call.status);
+        let is_asked = |id: &String| matches!(status(id), Some(CallStatus::Asked(_)));
+        let mut open = self.open.iter();
+        match to {
+            TaskState::Working if from != TaskState::InputRequired => None,
+            TaskState::Working => open.find(|id| status(id) != Some(&CallStatus::Answered)),
+            TaskState::InputRequired if self.open.len() == 1 => open.find(|id| !is_asked(id)),
+            _ => open.next(),
+        }
+        .map(String::as_str)
     }
 
     /// Takes the change of the task's state that ends the calls of its run.
@@ -140,6 +125,9 @@ impl CallsCheck {
             attempts: 0,
             first_sent_at: Timestamp::default(),
             status: CallStatus::Requested,
+            questions: 0,
+            asked_at: Timestamp::default(),
+            waited: Duration::ZERO,
         };
         if self.seen.insert(id.clone(), seen).is_some() {
             faults.push(format!("call `{id}` was intended twice"));
@@ -199,8 +187,21 @@ fn without_result(status: CallStatus) -> CallStatus {
             CallStatus::Reconciled(Verdict::Landed(JsonText::null()))
         }
         CallStatus::RetryScheduled(due, _) => CallStatus::RetryScheduled(due, String::new()),
+        CallStatus::Asked(_) => CallStatus::Asked(String::new()),
         other => other,
     }
+}
+
+/// Returns the fault of a time-out for want of progress, if the call need not report any.
+fn silent(id: &str, call: &Seen, limit: TimeLimit) -> Option<String> {
+    let is_wrong = limit == TimeLimit::Heartbeat && !call.has_heartbeat;
+    is_wrong.then(|| format!("call `{id}` timed out without progress, but need not report any"))
+}
+
+/// Returns the fault of a failure of a call that was never sent, if only its target can fail in this way.
+fn never_sent(id: &str, attempt: u32, class: FailureClass) -> Option<String> {
+    let is_wrong = attempt == 0 && !matches!(class, FailureClass::BeforeEffect | FailureClass::Superseded);
+    is_wrong.then(|| format!("call `{id}` failed at its target, but was never sent"))
 }
 
 /// Returns the violations of rules outside the lifecycle table: number and limit of attempts, recovery mode,
@@ -238,16 +239,10 @@ fn guarded(
             of_last(*attempt, "answered").into_iter().chain(late).collect()
         }
         CallEvent::Failed { attempt, failure, .. } => {
-            let unsent = *attempt == 0
-                && !matches!(failure.class, FailureClass::BeforeEffect | FailureClass::Superseded);
-            let unsent = unsent.then(|| format!("call `{id}` failed at its target, but was never sent"));
-            of_last(*attempt, "answered").into_iter().chain(unsent).collect()
+            of_last(*attempt, "answered").into_iter().chain(never_sent(id, *attempt, failure.class)).collect()
         }
         CallEvent::TimedOut { attempt, limit, .. } => {
-            let silent = *limit == TimeLimit::Heartbeat && !call.has_heartbeat;
-            let silent =
-                silent.then(|| format!("call `{id}` timed out without progress, but need not report any"));
-            of_last(*attempt, "timed out").into_iter().chain(silent).collect()
+            of_last(*attempt, "timed out").into_iter().chain(silent(id, call, *limit)).collect()
         }
         CallEvent::Canceled { stage, .. } => canceled(id, call, *stage),
         CallEvent::OutcomeUnknown { attempt, .. } => {
@@ -277,6 +272,14 @@ fn guarded(
             let long = said.len() > LATE_RESULT_BYTES_MAX;
             let long = long.then(|| format!("call `{id}`: a late answer of {} bytes is kept", said.len()));
             unsent.into_iter().chain(awaited).chain(long).collect()
+        }
+        CallEvent::Asked { attempt, .. } => {
+            let fault = of_last(*attempt, "asked a person");
+            fault.into_iter().chain(asked(id, call, now)).collect()
+        }
+        CallEvent::Answered { .. } => {
+            answered(call, now);
+            Vec::new()
         }
         CallEvent::Requested(_) | CallEvent::Abandoned { .. } => Vec::new(),
     }
@@ -308,82 +311,4 @@ fn unknown(id: &str, call: &Seen, after_verdict: bool, now: CallMoment) -> Optio
     let mode = call.recovery.as_str();
     (!may_be)
         .then(|| format!("call `{id}` has an unknown outcome, though its mode {mode} decides what follows"))
-}
-
-/// Whether the target still remembers the idempotency key of the first attempt.
-fn within_window(call: &Seen, at: Timestamp) -> bool {
-    call.window_ms.is_none_or(|window| at.millis_since(call.first_sent_at) < window)
-}
-
-/// Whether no attempt is in flight and the next one is scheduled.
-fn is_scheduled(call: &Seen) -> bool {
-    matches!(call.status, CallStatus::RetryScheduled(..))
-}
-
-/// Whether the key of an idempotent call still counts.
-fn may_still_repeat(call: &Seen, at: Timestamp) -> bool {
-    call.recovery != Recovery::Idempotent || within_window(call, at)
-}
-
-/// Returns what forbids another attempt that was scheduled.
-fn scheduled(id: &str, call: &Seen, due: Timestamp, now: CallMoment) -> Vec<String> {
-    let mut faults = Vec::new();
-    if !call.recovery.may_repeat() {
-        let mode = call.recovery.as_str();
-        faults.push(format!("call `{id}` was to be sent again, though its mode is {mode}"));
-    }
-    if call.attempts >= call.max_attempts {
-        faults.push(format!(
-            "call `{id}` was to be sent again after its last attempt of {}",
-            call.max_attempts
-        ));
-    }
-    if due < now.at {
-        faults.push(format!("call `{id}` was to be sent again at {due}, before it failed"));
-    }
-    if call.deadline.is_some_and(|deadline| deadline <= due) {
-        faults.push(format!("call `{id}` was to be sent again after its deadline"));
-    }
-    faults
-}
-
-fn dispatched(
-    id: &str,
-    call: &mut Seen,
-    (attempt, epoch, cause): (u32, u64, &str),
-    now: CallMoment,
-) -> Vec<String> {
-    let mut faults = Vec::new();
-    if now.state.is_terminal() {
-        faults.push(format!("call `{id}` was sent after the task's end"));
-    }
-    if epoch != now.epoch {
-        faults
-            .push(format!("call `{id}` was sent in epoch {epoch}, but its record is of epoch {}", now.epoch));
-    }
-    if attempt != call.attempts.saturating_add(1) {
-        faults.push(format!("call `{id}`: attempt {attempt} follows attempt {}", call.attempts));
-    }
-    let lost = matches!(call.status, CallStatus::Dispatched | CallStatus::TimedOut);
-    if lost && !call.recovery.may_repeat() {
-        faults.push(format!(
-            "call `{id}` was sent {attempt} times, though its mode is {}",
-            call.recovery.as_str()
-        ));
-    } else if call.status == CallStatus::Dispatched && cause.is_empty() {
-        faults.push(format!("call `{id}` was sent again in flight, and no cause is given"));
-    } else if (lost || is_scheduled(call)) && !may_still_repeat(call, now.at) {
-        faults.push(format!("call `{id}` was sent again after its target had forgotten the key"));
-    }
-    if attempt > 1 && call.deadline.is_some_and(|deadline| deadline <= now.at) {
-        faults.push(format!("call `{id}` was sent again after its deadline"));
-    }
-    if attempt > call.max_attempts {
-        faults.push(format!("call `{id}`: attempt {attempt} is over its limit of {}", call.max_attempts));
-    }
-    if call.attempts == 0 {
-        call.first_sent_at = now.at;
-    }
-    call.attempts = attempt;
-    faults
 }

@@ -9,9 +9,11 @@ use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
 use crate::audit::verify::approvals::{ApprovalMoment, ApprovalsCheck};
-use crate::audit::verify::calls::{CallMoment, CallsCheck};
+use crate::audit::verify::attempts::CallMoment;
+use crate::audit::verify::calls::CallsCheck;
 use crate::audit::verify::commands::CommandsCheck;
 use crate::audit::verify::finding::FindingKind;
+use crate::audit::verify::pieces::PiecesCheck;
 use crate::audit::verify::prompts::count_fault;
 use crate::audit::verify::session::TurnCheck;
 
@@ -47,6 +49,7 @@ pub(crate) struct TaskCheck {
     approvals: ApprovalsCheck,
     turn: TurnCheck,
     sources: Vec<Digest>,
+    pieces: PiecesCheck,
     record: InRecord,
     commands: CommandsCheck,
 }
@@ -71,6 +74,7 @@ impl TaskCheck {
                 TaskEvent::Submitted(posted) => {
                     let named = (posted.id != place.stream.id()).then_some(&posted.id);
                     self.sources.extend(posted.source);
+                    posted.artifacts.iter().for_each(|artifact| self.pieces.whole(artifact));
                     self.enter(posted.state);
                     if let Some(id) = named {
                         lifecycle(format!(
@@ -96,6 +100,7 @@ impl TaskCheck {
             TaskEvent::PostedAgain { .. }
             | TaskEvent::MessageAppended(_)
             | TaskEvent::ArtifactAppended { .. }
+            | TaskEvent::ArtifactPartAppended { .. }
             | TaskEvent::MetadataMerged(_)
             | TaskEvent::CancelRequested { .. } => {
                 if let Some(what) = self.added(state, event, place.version) {
@@ -132,13 +137,21 @@ impl TaskCheck {
                 self.record.items += 1;
                 None
             }
-            TaskEvent::ArtifactAppended { part, .. } => {
+            TaskEvent::ArtifactAppended { artifact, part } => {
                 self.record.items += 1;
+                self.pieces.whole(artifact);
                 if state.is_terminal() {
                     return Some(format!("an artifact was added although the task is {state}"));
                 }
                 let outside = part.is_some() && state != TaskState::Working;
                 outside.then(|| format!("an output was added while the task was {state}, outside a run"))
+            }
+            TaskEvent::ArtifactPartAppended { artifact, is_last } => {
+                self.record.items += 1;
+                if state.is_terminal() {
+                    return Some(format!("a piece of an artifact was added although the task is {state}"));
+                }
+                self.pieces.take(artifact, *is_last)
             }
             TaskEvent::MetadataMerged(entries) => {
                 entries.is_empty().then(|| "the metadata was changed, but no key was".to_owned())
@@ -214,7 +227,7 @@ impl TaskCheck {
         (from, to): (TaskState, TaskState),
         over_budget: bool,
     ) -> Option<String> {
-        let open = self.calls.first_open().filter(|_| to != TaskState::Working).map(str::to_owned);
+        let open = self.calls.first_open(to, from).map(str::to_owned);
         self.calls.state_changed();
         self.enter(to);
         if from != state {

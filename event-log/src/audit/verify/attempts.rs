@@ -1,0 +1,139 @@
+//! Checks the attempts of a call: their number, what lies between two of them, and the questions that end them.
+
+use std::time::Duration;
+
+use proto_events::call::{CallKind, CallStatus, Recovery};
+use proto_events::envelope::Timestamp;
+use proto_events::model::TaskState;
+
+/// The task and the record in which an event of a call happened.
+#[derive(Clone, Copy)]
+pub(crate) struct CallMoment {
+    /// The state of the task before the event.
+    pub(crate) state: TaskState,
+    /// The number of runs so far.
+    pub(crate) run: u32,
+    /// The epoch of the record.
+    pub(crate) epoch: u64,
+    /// The time of the record.
+    pub(crate) at: Timestamp,
+    /// The version of the event.
+    pub(crate) version: u64,
+}
+
+/// A call as read so far. Results are not kept.
+pub(super) struct Seen {
+    pub(super) kind: CallKind,
+    pub(super) target: Box<str>,
+    pub(super) recovery: Recovery,
+    pub(super) max_attempts: u32,
+    pub(super) has_heartbeat: bool,
+    pub(super) window_ms: Option<u64>,
+    pub(super) deadline: Option<Timestamp>,
+    pub(super) attempts: u32,
+    pub(super) first_sent_at: Timestamp,
+    pub(super) status: CallStatus,
+    /// The number of attempts that ended with a question, and the time of the last one.
+    pub(super) questions: u32,
+    pub(super) asked_at: Timestamp,
+    /// The time for which the call has waited for answers.
+    pub(super) waited: Duration,
+}
+
+impl Seen {
+    /// Returns the deadline, later by the time for which the call waited for a person.
+    fn deadline(&self) -> Option<Timestamp> {
+        self.deadline.map(|deadline| deadline.plus(self.waited))
+    }
+}
+
+/// Takes a question of an attempt and returns what forbids it.
+pub(super) fn asked(id: &str, call: &mut Seen, now: CallMoment) -> Option<String> {
+    call.questions = call.questions.saturating_add(1);
+    call.asked_at = now.at;
+    let may_ask = matches!(call.kind, CallKind::Tool | CallKind::Handler);
+    (!may_ask).then(|| format!("call `{id}` asked a person, but only a tool or a handler can"))
+}
+
+/// Takes a person's answer.
+pub(super) fn answered(call: &mut Seen, now: CallMoment) {
+    call.waited += now.at.since(call.asked_at);
+}
+
+/// Whether the target still remembers the idempotency key of the first attempt.
+pub(super) fn within_window(call: &Seen, at: Timestamp) -> bool {
+    call.window_ms.is_none_or(|window| at.millis_since(call.first_sent_at) < window)
+}
+
+/// Whether the last attempt ended by itself, and the next one was not sent.
+pub(super) fn is_scheduled(call: &Seen) -> bool {
+    call.status.is_between_attempts()
+}
+
+/// Whether the key of an idempotent call still counts.
+fn may_still_repeat(call: &Seen, at: Timestamp) -> bool {
+    call.recovery != Recovery::Idempotent || within_window(call, at)
+}
+
+/// Returns what forbids another attempt that was scheduled.
+pub(super) fn scheduled(id: &str, call: &Seen, due: Timestamp, now: CallMoment) -> Vec<String> {
+    let mut faults = Vec::new();
+    if !call.recovery.may_repeat() {
+        let mode = call.recovery.as_str();
+        faults.push(format!("call `{id}` was to be sent again, though its mode is {mode}"));
+    }
+    if call.attempts.saturating_sub(call.questions) >= call.max_attempts {
+        faults.push(format!(
+            "call `{id}` was to be sent again after its last attempt of {}",
+            call.max_attempts
+        ));
+    }
+    if due < now.at {
+        faults.push(format!("call `{id}` was to be sent again at {due}, before it failed"));
+    }
+    if call.deadline().is_some_and(|deadline| deadline <= due) {
+        faults.push(format!("call `{id}` was to be sent again after its deadline"));
+    }
+    faults
+}
+
+pub(super) fn dispatched(
+    id: &str,
+    call: &mut Seen,
+    (attempt, epoch, cause): (u32, u64, &str),
+    now: CallMoment,
+) -> Vec<String> {
+    let mut faults = Vec::new();
+    if now.state.is_terminal() {
+        faults.push(format!("call `{id}` was sent after the task's end"));
+    }
+    if epoch != now.epoch {
+        faults
+            .push(format!("call `{id}` was sent in epoch {epoch}, but its record is of epoch {}", now.epoch));
+    }
+    if attempt != call.attempts.saturating_add(1) {
+        faults.push(format!("call `{id}`: attempt {attempt} follows attempt {}", call.attempts));
+    }
+    let lost = matches!(call.status, CallStatus::Dispatched | CallStatus::TimedOut);
+    if lost && !call.recovery.may_repeat() {
+        faults.push(format!(
+            "call `{id}` was sent {attempt} times, though its mode is {}",
+            call.recovery.as_str()
+        ));
+    } else if call.status == CallStatus::Dispatched && cause.is_empty() {
+        faults.push(format!("call `{id}` was sent again in flight, and no cause is given"));
+    } else if (lost || is_scheduled(call)) && !may_still_repeat(call, now.at) {
+        faults.push(format!("call `{id}` was sent again after its target had forgotten the key"));
+    }
+    if attempt > 1 && call.deadline().is_some_and(|deadline| deadline <= now.at) {
+        faults.push(format!("call `{id}` was sent again after its deadline"));
+    }
+    if attempt.saturating_sub(call.questions) > call.max_attempts {
+        faults.push(format!("call `{id}`: attempt {attempt} is over its limit of {}", call.max_attempts));
+    }
+    if call.attempts == 0 {
+        call.first_sent_at = now.at;
+    }
+    call.attempts = attempt;
+    faults
+}

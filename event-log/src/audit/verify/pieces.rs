@@ -1,0 +1,28 @@
+//! Checks the artifacts of a task that are added in pieces: nothing is added to one that is complete.
+
+use std::collections::HashMap;
+
+use proto_events::model::Artifact;
+
+/// The artifacts of a task read so far, by id, and whether each takes further pieces.
+#[derive(Default)]
+pub(super) struct PiecesCheck(HashMap<String, bool>);
+
+impl PiecesCheck {
+    /// Takes an artifact that was added as a whole.
+    pub(super) fn whole(&mut self, artifact: &Artifact) {
+        if let Some(id) = &artifact.id {
+            self.0.entry(id.clone()).or_insert(false);
+        }
+    }
+
+    /// Takes a piece and returns its fault.
+    pub(super) fn take(&mut self, piece: &Artifact, is_last: bool) -> Option<String> {
+        let Some(id) = &piece.id else {
+            return Some("a piece of an artifact names no artifact".to_owned());
+        };
+        let before = self.0.insert(id.clone(), !is_last);
+        (before == Some(false))
+            .then(|| format!("a piece was added to the artifact `{id}`, which was complete"))
+    }
+}

@@ -1,0 +1,97 @@
+//! An attempt of a handler: its context, its way to the task's log, and its outcome.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use actix::Recipient;
+use proto_events::call::FailureClass;
+use proto_events::call::recovery::RetryWish;
+use proto_events::id::StreamId;
+use proto_events::task::HandlerSays;
+use tokio::sync::oneshot;
+
+use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
+use crate::actors::router::tool_attempt::{tool_failed, watched};
+use crate::actors::shared::messages::{AttemptEnd, Cause, Order, TaskOp, ToTask};
+use crate::agent::card::Agent;
+use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerDoor, HandlerEnd};
+use crate::models::backend::retry_delay;
+use crate::run::handler::message;
+use crate::run::steps::session_id;
+use crate::tools::error::ToolError;
+use crate::tools::future::BoxFuture;
+use crate::tools::tool::{ToolContext, ToolContextParts};
+
+/// Runs the handler on the message that the intent names.
+pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
+    let AttemptContext { ports, live, cancellation, beats, jitter, to_task, .. } = context;
+    let Some(known) = agent.handler_of(&order.request.target) else {
+        return failed(FailureClass::BeforeEffect, "NoHandler", "the agent has no handler any more");
+    };
+    let Some(task) = order.task else {
+        return failed(FailureClass::BeforeEffect, "NoTask", "the handler was sent no task");
+    };
+    let Some(message) = message(&task, &order.request.args).cloned() else {
+        return failed(FailureClass::BeforeEffect, "NoMessage", "the task has no such message");
+    };
+    let (call_id, attempt) = (order.request.call_id, order.attempt);
+    let door =
+        Door { to_task, stream: order.stream, call_id: call_id.clone(), attempt, said: AtomicU64::new(0) };
+    let cx = ToolContext::new(ToolContextParts {
+        task_id: order.task_id,
+        call_id,
+        idempotency_key: order.request.idempotency_key,
+        attempt,
+        deadline: Some(ports.clock.now().plus_millis(order.request.timeout_ms)),
+        clock: Arc::clone(&ports.clock),
+        cancellation,
+        progress: Some(watched(live.progress(), beats)),
+        questions: order.questions,
+        ..ToolContextParts::default()
+    });
+    let session_id = session_id(&task);
+    let cx = HandlerContext::new(HandlerContextParts { cx, session_id, task, door: Arc::new(door), ports });
+    match known.code.run(cx.clone(), message).await {
+        Ok(HandlerEnd::Rejected(why)) => ended(FailureClass::Rejected, "Rejected", &why),
+        Ok(HandlerEnd::Failed(why)) => ended(FailureClass::AfterEffect, "Failed", &why),
+        Ok(end) => AttemptEnd::Succeeded { result: end.to_json(), usage: None, writes: Vec::new() },
+        Err(error) => match cx.open_question() {
+            Some(question) => AttemptEnd::Asked { question },
+            None => tool_failed(&error, retry_delay(attempt.saturating_sub(1), jitter)),
+        },
+    }
+}
+
+/// The handler's own word that the task fails: no retry would change it.
+fn ended(class: FailureClass, error_type: &str, why: &str) -> AttemptEnd {
+    let why = if why.trim().is_empty() { error_type } else { why };
+    AttemptEnd::Failed { failure: failure(class, error_type, why), retry: RetryWish::Never }
+}
+
+/// The way of one attempt to its task's actor.
+struct Door {
+    to_task: Recipient<ToTask>,
+    stream: StreamId,
+    call_id: String,
+    attempt: u32,
+    /// The number of things said so far: each is a command of its own.
+    said: AtomicU64,
+}
+
+impl HandlerDoor for Door {
+    fn append(&self, says: HandlerSays) -> BoxFuture<'static, Result<(), ToolError>> {
+        let (reply, answer) = oneshot::channel();
+        let number = self.said.fetch_add(1, Ordering::AcqRel);
+        let (call_id, attempt) = (self.call_id.clone(), self.attempt);
+        let cause = Cause::own(format_args!("handler:{call_id}:{attempt}:{number}"), &call_id);
+        let op = TaskOp::OfHandler { call_id, attempt, says: Box::new(says) };
+        self.to_task.do_send(ToTask { stream: self.stream.clone(), op, cause, reply: Some(reply) });
+        Box::pin(async move {
+            match answer.await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(error)) => Err(ToolError::failed(error.to_string()).with_type("NotAppended")),
+                Err(_) => Err(ToolError::failed("the system has stopped").with_type("NotAppended")),
+            }
+        })
+    }
+}
