@@ -38,7 +38,7 @@ async fn a_call_whose_intent_could_not_be_written_is_not_made() {
         assert_eq!(runs.load(Ordering::SeqCst), 1);
         faults.at_next_append(fault);
         let refused = system.submit(call()).await;
-        assert!(matches!(refused, Err(Error::Append(_))), "{fault:?}: {refused:?}");
+        assert!(matches!(refused, Err(Error::InDoubt { .. })), "{fault:?}: {refused:?}");
         // The end waits for every call that was sent; that it cannot be written is no matter here.
         let _ = system.shutdown().await;
         assert_eq!(runs.load(Ordering::SeqCst), 1, "{fault:?}");

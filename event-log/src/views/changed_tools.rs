@@ -1,15 +1,16 @@
 //! Tasks in flight that used a tool which is gone since, or takes less.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
-use proto_events::call::CallKind;
+use proto_events::call::{CallEvent, CallKind};
 use proto_events::definition::{AgentHistory, Definition};
 use proto_events::id::{StreamId, Version};
 use proto_events::system::SystemEvent;
-use proto_events::task::Task;
+use proto_events::task::{Task, TaskEvent};
 
 use crate::api::error::ReadError;
-use crate::api::reader::EventReader;
+use crate::api::reader::{EventReader, for_each_page_of};
 use crate::read::{decode_record, fold_stream};
 use crate::shown::{Offer, OfferedTool};
 use crate::views::narrowed::narrowed;
@@ -40,24 +41,33 @@ pub fn changed_tools(reader: &dyn EventReader) -> Result<Vec<ChangedTool>, ReadE
             agents.insert(name.clone(), Agent::read(reader, &name)?);
         }
         let Some(agent) = agents.get(&name).filter(|agent| agent.history.number() > 1) else { continue };
-        let task = fold_stream::<Task>(reader, &stream, None)?.state;
-        if task.state().is_terminal() {
+        if fold_stream::<Task>(reader, &stream, None)?.state.state().is_terminal() {
             continue;
         }
-        let mut used: BTreeMap<&str, u64> = BTreeMap::new();
-        for call in task.calls().iter().filter(|call| call.request.kind == CallKind::Tool && call.epoch > 0) {
-            let since = used.entry(call.request.target.as_str()).or_insert(call.epoch);
-            *since = call.epoch.min(*since);
-        }
-        for (tool, epoch) in used {
-            found.extend(agent.change(tool, epoch).map(|what| ChangedTool {
-                task: stream.clone(),
-                tool: tool.to_owned(),
-                what,
-            }));
+        for (tool, epoch) in used_tools(reader, &stream)? {
+            let what = agent.change(&tool, epoch);
+            found.extend(what.map(|what| ChangedTool { task: stream.clone(), tool, what }));
         }
     }
     Ok(found)
+}
+
+/// Returns the tools that a task has called, each with the epoch of its first intent.
+fn used_tools(reader: &dyn EventReader, task: &StreamId) -> Result<BTreeMap<String, u64>, ReadError> {
+    let mut used = BTreeMap::new();
+    for_each_page_of(reader, task, Version(1), |page| {
+        for stored in &page {
+            for recorded in decode_record::<TaskEvent>(stored)? {
+                if let TaskEvent::Call(CallEvent::Requested(request)) = recorded.event
+                    && request.kind == CallKind::Tool
+                {
+                    used.entry(request.target).or_insert(stored.record.epoch);
+                }
+            }
+        }
+        Ok::<_, ReadError>(ControlFlow::Continue(()))
+    })?;
+    Ok(used)
 }
 
 /// The definitions of an agent, and the epochs in which they came into force.
@@ -84,7 +94,7 @@ impl Agent {
         Ok(Self { history, starts })
     }
 
-    /// Returns what changed of a tool since a call was sent in this epoch.
+    /// Returns what changed of a tool since a call was intended in this epoch.
     fn change(&self, tool: &str, epoch: u64) -> Option<String> {
         let then = self.starts.iter().rev().find(|(start, _)| *start <= epoch)?.1;
         let before = offered(self.history.revision(then)?, tool)?;
@@ -101,7 +111,7 @@ fn offered(definition: &Definition, tool: &str) -> Option<OfferedTool> {
 
 /// Shows the epoch, the agent and the revision of each start of the log.
 fn for_each_start(reader: &dyn EventReader, mut show: impl FnMut(u64, &str, u32)) -> Result<(), ReadError> {
-    crate::api::reader::for_each_page_of(reader, &StreamId::of_system(0), Version(1), |page| {
+    for_each_page_of(reader, &StreamId::of_system(0), Version(1), |page| {
         for stored in &page {
             for recorded in decode_record::<SystemEvent>(stored)? {
                 if let SystemEvent::Started(started) = recorded.event {
@@ -109,6 +119,6 @@ fn for_each_start(reader: &dyn EventReader, mut show: impl FnMut(u64, &str, u32)
                 }
             }
         }
-        Ok::<_, ReadError>(std::ops::ControlFlow::Continue(()))
+        Ok::<_, ReadError>(ControlFlow::Continue(()))
     })
 }

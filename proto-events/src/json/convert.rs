@@ -35,7 +35,7 @@ impl JsonValue {
     /// is stored.
     #[doc(hidden)]
     pub fn of_literal<T: Serialize + ?Sized>(value: &T) -> Self {
-        to_raw(value, 4 * JSON_DEPTH_MAX).map_or(Self::Null, |raw| parse_valid(raw.get()))
+        to_raw(value, 8 * JSON_DEPTH_MAX).map_or(Self::Null, |raw| parse_valid(raw.get()))
     }
 
     /// Deserialises the value as `T`.
