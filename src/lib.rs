@@ -66,7 +66,7 @@ pub mod infer {
     pub use proto_events::model::{LlmMessage, LlmRole};
 
     pub use crate::models::backend::{
-        Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest,
+        Deltas, InferBackend, InferError, InferErrorKind, InferReply, InferRequest, ToolAsk,
     };
     pub use crate::models::message::ChatMessage;
     pub use crate::models::policy::InferPolicy;

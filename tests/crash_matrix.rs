@@ -27,7 +27,9 @@ use proto_events::id::{Category, Position};
 use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
-use proto_events::task::TaskEvent;
+use proto_events::session::SessionEvent;
+use proto_events::task::{TaskCommand, TaskEvent, TaskRejection};
+use proto_events::turn::TurnMessage;
 use run::{Care, Run};
 use taskreel::testing::{Broken, Cells, CrashMatrix, CrashReport, Driver, Row};
 use taskreel::{Error, Message, TaskHandle, TaskState};
@@ -42,6 +44,7 @@ const RUNS: u64 = 200;
 enum Act {
     Comes(usize),
     IsCanceled(usize),
+    IsTold(usize),
 }
 
 /// Performs all actions of people in a run.
@@ -50,6 +53,10 @@ async fn people(run: Run, driver: Driver) -> Result<(), Error> {
     for (number, task) in run.tasks.iter().enumerate() {
         acts.push((task.comes_at, Act::Comes(number)));
         acts.extend(task.canceled_at.map(|at| (at, Act::IsCanceled(number))));
+        acts.extend(task.said_at.map(|at| (at, Act::IsTold(number))));
+        if task.is_repeated {
+            acts.push((task.canceled_at.unwrap_or(task.comes_at), Act::Comes(number)));
+        }
     }
     acts.sort_by_key(|(at, _)| *at);
     let mut now = 0;
@@ -61,6 +68,15 @@ async fn people(run: Run, driver: Driver) -> Result<(), Error> {
                 let posted = JsonText::from(run.tasks[number].posted(number));
                 driver.submit(PostedTask::from_json(&posted, &mut Ports::default())?).await?;
             }
+            Act::IsTold(number) => {
+                let said = Message::user("and mind the time", &mut Ports::default());
+                let told =
+                    driver.task(&format!("t{number}"))?.command(TaskCommand::AppendMessage(said)).await;
+                match told {
+                    Ok(_) | Err(Error::Task(TaskRejection::NoInferenceFollows(_))) => {}
+                    Err(error) => return Err(error),
+                }
+            }
             Act::IsCanceled(number) => match driver.task(&format!("t{number}"))?.cancel(None).await {
                 Ok(_) | Err(Error::TaskNotCancelable { .. }) => {}
                 Err(error) => return Err(error),
@@ -68,11 +84,20 @@ async fn people(run: Run, driver: Driver) -> Result<(), Error> {
         }
     }
     driver.run_out_timers().await?;
-    for (number, care) in run.care.iter().enumerate().take(run.tasks.len()) {
-        look_after(&driver, &driver.task(&format!("t{number}"))?, *care).await?;
-    }
+    look_after_all(&run, &driver).await?;
     driver.run_out_timers().await?;
     note_what_happened(&driver);
+    Ok(())
+}
+
+/// Acts as the persons for all tasks of a run that are in the log.
+async fn look_after_all(run: &Run, driver: &Driver) -> Result<(), Error> {
+    for (number, care) in run.care.iter().enumerate().take(run.tasks.len()) {
+        match look_after(driver, &driver.task(&format!("t{number}"))?, *care).await {
+            Ok(()) | Err(Error::TaskNotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
     Ok(())
 }
 
@@ -80,7 +105,7 @@ async fn people(run: Run, driver: Driver) -> Result<(), Error> {
 static HAPPENED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// The cases that must be met in some run.
-const MUST_HAPPEN: [&str; 13] = [
+const MUST_HAPPEN: [&str; 15] = [
     "absent",
     "approved",
     "canceled",
@@ -94,11 +119,20 @@ const MUST_HAPPEN: [&str; 13] = [
     "unknown",
     "unsure",
     "settled",
+    "several at once",
+    "told meanwhile",
 ];
 
 fn note_what_happened(driver: &Driver) {
     let mut happened = HAPPENED.lock().unwrap();
     for record in driver.store().read_all(Position(1), usize::MAX).unwrap() {
+        if record.record.stream.category() == Some(Category::Session) {
+            for recorded in decode_record::<SessionEvent>(&record).unwrap() {
+                if let SessionEvent::MessageAppended(message) = recorded.event {
+                    happened.extend(said(&message));
+                }
+            }
+        }
         if record.record.stream.category() != Some(Category::Task) {
             continue;
         }
@@ -107,11 +141,19 @@ fn note_what_happened(driver: &Driver) {
                 TaskEvent::ApprovalDecided(decided) => {
                     Some(if decided.approved { "approved" } else { "denied" })
                 }
+                TaskEvent::InferMessageAppended(message) => said(&message),
                 TaskEvent::Call(event) => word(&event),
                 _ => None,
             });
         }
     }
+}
+
+fn said(message: &TurnMessage) -> Option<&'static str> {
+    if message.message.content == "and mind the time" {
+        return Some("told meanwhile");
+    }
+    (message.asks.len() > 1).then_some("several at once")
 }
 
 fn word(event: &CallEvent) -> Option<&'static str> {
@@ -175,11 +217,15 @@ async fn look_after(driver: &Driver, task: &TaskHandle, care: Care) -> Result<()
 }
 
 fn matrix(run: &Run) -> CrashMatrix {
-    let (described, worked) = (run.clone(), run.clone());
+    let (described, worked, cared) = (run.clone(), run.clone(), run.clone());
     CrashMatrix::of(
         move |builder| agent::describe(&described, builder),
         move |driver| people(worked.clone(), driver),
     )
+    .afterwards(move |driver| {
+        let run = cared.clone();
+        async move { look_after_all(&run, &driver).await }
+    })
     .down_for(Duration::from_millis(run.down_for))
 }
 

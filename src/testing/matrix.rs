@@ -30,6 +30,8 @@ const LINE_CHARS: usize = 240;
 
 type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
+type Workload = Box<dyn Fn(Driver) -> Work + Send + Sync>;
+
 /// A crash test of an agent and a workload, with a crash after each append.
 ///
 /// The workload runs once, to its end. Then, for each append of its log, a new system is started on the log
@@ -74,7 +76,8 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 /// ```
 pub struct CrashMatrix {
     describe: Describe,
-    workload: Box<dyn Fn(Driver) -> Work + Send + Sync>,
+    workload: Workload,
+    afterwards: Option<Workload>,
     down_for: Duration,
 }
 
@@ -134,7 +137,19 @@ impl CrashMatrix {
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
         let workload = Box::new(move |driver| Box::pin(workload(driver)) as Work);
-        Self { describe: Arc::new(describe), workload, down_for: Duration::ZERO }
+        Self { describe: Arc::new(describe), workload, afterwards: None, down_for: Duration::ZERO }
+    }
+
+    /// Sets what people do after each crash, once the recovered system is at rest: they approve, settle, answer. What
+    /// follows from that must come to rest too.
+    #[must_use]
+    pub fn afterwards<W, F>(mut self, people: W) -> Self
+    where
+        W: Fn(Driver) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.afterwards = Some(Box::new(move |driver| Box::pin(people(driver)) as Work));
+        self
     }
 
     /// Sets the virtual time between a crash and the restart, by default zero.
@@ -203,11 +218,7 @@ impl CrashMatrix {
     async fn workload(&self) -> Result<Ran, Broken> {
         let system = self.start(MemoryStore::new(), None).await?;
         let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
-        let work = (self.workload)(system.driver());
-        let worked = match system.run(system.on_system_thread(work)).await {
-            Some(worked) => worked.and_then(|worked| worked),
-            None => Err(Error::Internal("the workload does not end".to_owned())),
-        };
+        let worked = perform(&system, &self.workload).await;
         self.end(system, ran, worked, None).await
     }
 
@@ -216,7 +227,14 @@ impl CrashMatrix {
         let at = newest(&found).ok().flatten().map(|at| VirtualClock::starting_at(plus(at, self.down_for)));
         let system = self.start(found, at).await?;
         let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
-        self.end(system, ran, Ok(()), Some(cut)).await
+        let worked = match &self.afterwards {
+            None => Ok(()),
+            Some(people) => match system.run_out_timers().await {
+                Ok(()) => perform(&system, people).await,
+                Err(error) => Err(error),
+            },
+        };
+        self.end(system, ran, worked, Some(cut)).await
     }
 
     /// Waits for the system's work to end, and then ends the system.
@@ -252,6 +270,14 @@ impl CrashMatrix {
             Ok(log) => Ran { log: Arc::new(log), seen: Vec::new() }.broken(None, &error),
             Err(_) => Broken { cut: None, faults: vec![error.to_string()], log: Vec::new() },
         })
+    }
+}
+
+/// Performs the acts of people on a system.
+async fn perform(system: &TestSystem, work: &Workload) -> Result<(), Error> {
+    match system.run(system.on_system_thread(work(system.driver()))).await {
+        Some(worked) => worked.and_then(|worked| worked),
+        None => Err(Error::Internal("the workload does not end".to_owned())),
     }
 }
 

@@ -3,13 +3,15 @@
 
 use std::time::Duration;
 
-use proto_events::id::Digest;
+use proto_events::id::{Digest, Version};
 use proto_events::json;
-use proto_events::json::JsonText;
+use proto_events::json::{JsonText, JsonValue};
 use serde::Deserialize;
 use taskreel::Builder;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
-use taskreel::infer::{Entry, InferBackend, InferError, InferPolicy, InferReply, InferRequest, Scripted};
+use taskreel::infer::{
+    Entry, InferBackend, InferError, InferPolicy, InferReply, InferRequest, Scripted, ToolAsk,
+};
 use taskreel::testing::sleep;
 use taskreel::tool::{BoxFuture, DynTool, ToolContext, ToolError, ToolPolicy, Verdict};
 
@@ -56,6 +58,7 @@ async fn probe(cx: ToolContext, args: Args) -> Result<Verdict, ToolError> {
         "landed" => Ok(Verdict::Landed(JsonText::string(cx.call_id()))),
         "absent" => Ok(Verdict::DidNotHappen),
         "unsure" => Ok(Verdict::Inconclusive("who knows".to_owned())),
+        "panics" => std::panic::resume_unwind(Box::new("the probe broke".to_owned())),
         _ => Err(ToolError::failed("the target is away")),
     }
 }
@@ -68,6 +71,7 @@ fn policy(tool: &str) -> ToolPolicy {
         "put" => ToolPolicy::idempotent().retries(1),
         "put_soon" => ToolPolicy::idempotent_within(WINDOW),
         "put_one" => ToolPolicy::idempotent(),
+        "keep" => ToolPolicy::idempotent(),
         "put_asked" => ToolPolicy::idempotent().capabilities(["money.lend"]),
         "ask" | "ask_one" => ToolPolicy::reconcile(probe),
         "pay_asked" => ToolPolicy::manual().capabilities(["money.spend"]),
@@ -86,11 +90,32 @@ async fn approver(asked: ApprovalRequest) -> ApprovalVerdict {
         0 => ApprovalVerdict::Denied { reason: Some("too dear".to_owned()) },
         1 => ApprovalVerdict::AskPerson,
         2 => std::future::pending().await,
+        3 if mood[2] < 64 => std::panic::resume_unwind(Box::new("the approver broke".to_owned())),
         _ => ApprovalVerdict::Approved,
     }
 }
 
-/// A model that replies from a script, with delays, failures and hangs that follow from the seed.
+/// A tool that counts its calls in its state, and then does what it is told.
+async fn keep(cx: ToolContext, args: JsonText) -> Result<JsonText, ToolError> {
+    let (count, version) = match cx.state().get("count") {
+        Some(entry) => (entry.value.read::<u64>().unwrap_or_default(), entry.version),
+        None => (0, Version(0)),
+    };
+    cx.state().put("count", &(count + 1), version)?;
+    work(cx, args).await
+}
+
+/// Returns a reply that asks for several calls, if the script's text does.
+fn several(reply: InferReply) -> InferReply {
+    let asked = JsonText::parse(&reply.content).ok().map(|text| text.tree());
+    let calls = asked.as_ref().and_then(|asked| asked.get("calls")).and_then(|calls| calls.as_array());
+    let Some(calls) = calls else { return reply };
+    let ask =
+        |call: &JsonValue| ToolAsk::of(call["tool"].as_str().unwrap_or_default(), &call["args"].to_string());
+    InferReply { calls: calls.iter().map(ask).collect(), content: String::new(), ..reply }
+}
+
+/// A model that replies from a script, with delays, failures, panics and hangs that follow from the seed.
 struct Moody {
     script: Scripted,
     seed: u64,
@@ -117,7 +142,9 @@ impl InferBackend for Moody {
                 1 | 2 => Err(InferError::classify("RuntimeError", "429: rate limit")),
                 3 => Err(InferError::classify("ValueError", "no answer at all")),
                 4 if mood[2] < 64 => Err(InferError::classify("RuntimeError", "the model is gone")),
-                _ => answer.await,
+                // Without the panic hook, which would print it.
+                5 if mood[2] < 64 => std::panic::resume_unwind(Box::new("the model's code broke".to_owned())),
+                _ => answer.await.map(several),
             }
         })
     }
@@ -127,14 +154,17 @@ impl InferBackend for Moody {
 pub(crate) fn describe(run: &Run, mut builder: Builder) -> Builder {
     let mut script = Vec::new();
     for part in run.tasks.iter().flat_map(|task| &task.parts) {
-        if let PartPlan::Infer { prompt, replies } = part {
+        if let PartPlan::Infer { prompt, replies, .. } = part {
             script.push((prompt.clone(), replies.iter().cloned().map(Entry::Text).collect()));
         }
     }
     script.push((String::new(), vec![Entry::json(&json!({"type": "final", "content": "so be it"}))]));
     for tool in TOOLS {
-        builder =
-            builder.tool_with(tool, "Does what it is told", DynTool::new(json!(null), work), policy(tool));
+        let does = "Does what it is told";
+        builder = match tool {
+            "keep" => builder.tool_with(tool, does, DynTool::new(json!(null), keep), policy(tool)),
+            _ => builder.tool_with(tool, does, DynTool::new(json!(null), work), policy(tool)),
+        };
     }
     builder = builder
         .infer(Moody { script: Scripted::by_prompt(script), seed: run.seed })

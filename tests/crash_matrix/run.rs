@@ -1,5 +1,5 @@
-//! Runs generated from a seed: tasks, the behaviour of their tools and models at each attempt, and the
-//! cancels.
+//! Runs generated from a seed: tasks, the behaviour of their tools and models at each attempt, the cancels, repeated
+//! posts, and what their users say meanwhile.
 
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
@@ -7,7 +7,7 @@ use proto_events::json::JsonValue as Value;
 use crate::dice::Dice;
 
 /// The tools' names, for each mode: one that starts at once, and one that allows a single call at a time.
-pub(crate) const TOOLS: [&str; 12] = [
+pub(crate) const TOOLS: [&str; 13] = [
     "read",
     "read_one",
     "read_late",
@@ -20,6 +20,7 @@ pub(crate) const TOOLS: [&str; 12] = [
     "pay",
     "pay_one",
     "pay_asked",
+    "keep",
 ];
 
 /// A generated run.
@@ -47,6 +48,10 @@ pub(crate) struct TaskPlan {
     /// The time when the task is submitted, in milliseconds; then the time of its cancel.
     pub(crate) comes_at: u64,
     pub(crate) canceled_at: Option<u64>,
+    /// The time when its user says more to the task.
+    pub(crate) said_at: Option<u64>,
+    /// Whether it is posted a second time, at the time of its cancel or right away.
+    pub(crate) is_repeated: bool,
     /// The time limit of the task's run, in milliseconds.
     pub(crate) run_limit: Option<u64>,
 }
@@ -55,7 +60,7 @@ pub(crate) struct TaskPlan {
 #[derive(Debug, Clone)]
 pub(crate) enum PartPlan {
     Tool { tool: &'static str, args: Value },
-    Infer { prompt: String, replies: Vec<String> },
+    Infer { prompt: String, replies: Vec<String>, is_structured: bool },
 }
 
 /// The person's action for a call with an unknown outcome, for one that needs approval, or for the waiting
@@ -97,6 +102,16 @@ impl Run {
                 without.tasks[task].canceled_at = None;
                 smaller.push(without);
             }
+            if self.tasks[task].said_at.is_some() {
+                let mut without = self.clone();
+                without.tasks[task].said_at = None;
+                smaller.push(without);
+            }
+            if self.tasks[task].is_repeated {
+                let mut without = self.clone();
+                without.tasks[task].is_repeated = false;
+                smaller.push(without);
+            }
         }
         smaller
     }
@@ -112,6 +127,8 @@ impl TaskPlan {
             parts,
             comes_at,
             canceled_at: canceled.then(|| comes_at + dice.below(4_000)),
+            said_at: (dice.below(3) == 0).then(|| comes_at + dice.below(3_000)),
+            is_repeated: dice.below(4) == 0,
             run_limit: (dice.below(8) == 0).then(|| 1_000 + dice.below(4_000)),
         }
     }
@@ -140,8 +157,16 @@ impl PartPlan {
         }
         let steps = dice.below(4);
         let mut replies: Vec<String> = (0..steps).map(|step| reply(dice, step)).collect();
-        replies.push(json!({"type": "final", "content": format!("done {task}.{part}")}).to_string());
-        Self::Infer { prompt: format!("question {task}.{part}?"), replies }
+        let is_structured = dice.below(4) == 0;
+        if is_structured {
+            // One answer that does not fit, at times two of them.
+            let unfit = json!({"type": "final", "content": "no number"}).to_string();
+            replies.extend(std::iter::repeat_n(unfit, dice.below(3) as usize));
+            replies.push(json!({"type": "final", "content": "{\"n\": 1}"}).to_string());
+        } else {
+            replies.push(json!({"type": "final", "content": format!("done {task}.{part}")}).to_string());
+        }
+        Self::Infer { prompt: format!("question {task}.{part}?"), replies, is_structured }
     }
 
     fn posted(&self, at: u32) -> Value {
@@ -149,6 +174,10 @@ impl PartPlan {
             Self::Tool { tool, args } => {
                 let call_id = format!("p{at}");
                 json!({"type": "tool_call", "content": {"tool_name": tool, "args": args, "call_id": call_id}})
+            }
+            Self::Infer { prompt, is_structured: true, .. } => {
+                let schema = json!({"type": "object", "required": ["n"]});
+                json!({"type": "infer", "content": {"prompt": prompt, "output_schema": schema}})
             }
             Self::Infer { prompt, .. } => json!({"type": "infer", "content": {"prompt": prompt}}),
         }
@@ -158,7 +187,7 @@ impl PartPlan {
 /// Returns the tool's behaviour at each attempt, the last one for all further ones, and its probe's verdict.
 fn args(dice: &mut Dice) -> Value {
     let does: Vec<String> = (0..=dice.below(2)).map(|_| doing(dice)).collect();
-    let probe = ["landed", "absent", "unsure", "broken"][dice.below(4) as usize];
+    let probe = ["landed", "absent", "unsure", "broken", "panics"][dice.below(5) as usize];
     json!({"does": does, "probe": probe})
 }
 
@@ -176,8 +205,17 @@ fn doing(dice: &mut Dice) -> String {
 }
 
 fn reply(dice: &mut Dice, step: u64) -> String {
-    match dice.below(10) {
+    match dice.below(12) {
         0 => format!("no action at all, {step}"),
+        3 | 4 => {
+            // Several calls at once, through the provider's own interface.
+            let call = |dice: &mut Dice| {
+                let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];
+                json!({"tool": tool, "args": args(dice)})
+            };
+            let calls: Vec<Value> = (0..2 + dice.below(3)).map(|_| call(dice)).collect();
+            json!({"calls": calls}).to_string()
+        }
         1 => json!({"type": "tool_call", "tool": "nobody knows it", "args": {"step": step}}).to_string(),
         2 => json!({"type": "tool_call", "tool": "read", "args": {"does": step}}).to_string(),
         _ => {
