@@ -32,7 +32,8 @@ pub struct InferRequest {
     pub attempt: u32,
     /// JSON Schema that the final answer must satisfy, if the part asked for one.
     pub output_schema: Option<JsonText>,
-    /// The digest of all that the model is shown, as recorded in the call's intent.
+    /// The digest of what the prompt was read from, as recorded in the call's intent. Equal prompts of two logs have
+    /// other digests.
     pub prompt_digest: Digest,
     /// The receiver of the answer's pieces as they arrive.
     pub deltas: Deltas,
