@@ -51,6 +51,8 @@ const SILENCE_MAX: Duration = Duration::from_secs(150);
 const ENOUGH_RESTS: usize = 6;
 /// The bytes that the later half of a life may add: sled keeps one buffer of 4 MiB more at times, and less at others.
 const NOISE: usize = 6 * 1024 * 1024;
+/// The bytes that the kernel may count more in the later half: pages that are free in part only.
+const SCATTERED: usize = 48 * 1024 * 1024;
 /// The bytes that each stream may add: its line in the index, see docs/performance.md.
 const STREAM_BYTES: usize = 200;
 
@@ -244,6 +246,10 @@ fn stays_flat(rests: &[Vec<Rest>]) {
         let largest = first.iter().map(size).max().unwrap();
         let smallest = later.iter().map(size).min().unwrap();
         assert!(smallest < largest + NOISE, "the process grows: {rests:?}");
+        let resident = |rests: &[Rest]| rests.iter().map(|rest| rest.resident).collect::<Vec<_>>();
+        let (before, after) = (resident(first), resident(later));
+        let bound = before.iter().max().unwrap() + SCATTERED;
+        assert!(*after.iter().min().unwrap() < bound, "its pages grow: {rests:?}");
     }
 }
 

@@ -48,8 +48,9 @@ async fn dawdle(n: u64) {
     }
 }
 
-/// A model of a script, some of whose replies ask for several tools at once, and that at times is out of order.
-struct Model(Scripted);
+/// A model of a script, some of whose replies ask for several tools at once, and that at times is out of order. Each
+/// request gets a script of its own, since one keeps the requests that it is asked.
+struct Model(Vec<(String, Vec<Entry>)>);
 
 impl InferBackend for Model {
     fn backend(&self) -> &'static str {
@@ -63,7 +64,7 @@ impl InferBackend for Model {
     fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
         let is_first = request.attempt == 1;
         let shown = request.messages.len();
-        let reply = self.0.infer(request);
+        let reply = Scripted::by_prompt(self.0.clone()).infer(request);
         Box::pin(async move {
             dawdle(shown as u64).await;
             if is_first && shown.is_multiple_of(17) {
@@ -84,14 +85,14 @@ fn model() -> Model {
     let call =
         |tool: &str, n: u64| Entry::json(&json!({"type": "tool_call", "tool": tool, "args": {"n": n}}));
     let done = Entry::json(&json!({"type": "final", "content": "done"}));
-    Model(Scripted::by_prompt([
+    Model(vec![
         ("buy".to_owned(), vec![call("look", 7), call("pay", 41), call("reserve", 9), done.clone()]),
         ("several".to_owned(), vec![Entry::Text("\"several\"".to_owned()), done.clone()]),
         ("lend".to_owned(), vec![call("lend", 4), done.clone()]),
         ("ask".to_owned(), vec![call("inquire", 2), done.clone()]),
         ("fail".to_owned(), vec![call("break", 2), done.clone()]),
         (String::new(), vec![done]),
-    ]))
+    ])
 }
 
 async fn look(order: Order) -> Result<u64, String> {
