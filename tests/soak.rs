@@ -78,7 +78,7 @@ struct Rest {
     streams: usize,
 }
 
-/// What the processes said.
+/// The words of the processes, summed up.
 #[derive(Default)]
 struct Met {
     kills: usize,

@@ -26,7 +26,7 @@ const PAUSE_MAX: u64 = 6_000;
 /// The maximum time for the system to come to rest.
 const REST_WITHIN: Duration = Duration::from_secs(120);
 
-/// What a life of the process is given by its parent.
+/// The orders that a life of the process is given by its parent.
 #[derive(Debug, Clone)]
 pub(crate) struct Life {
     pub(crate) base: PathBuf,
@@ -45,7 +45,7 @@ fn tell(line: &str) {
     }
 }
 
-/// Everything that the users share.
+/// The things that all users share.
 struct Shop {
     system: System,
     /// Held for reading by whoever acts, for writing during a pause.
