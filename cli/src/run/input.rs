@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use proto_events::id::{Digest, Mint, check_id};
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::id::check_id;
+use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use serde_json::value::RawValue;
 use taskreel_log::ports::Ports;
@@ -31,14 +31,8 @@ pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Prob
             )
         };
         let json = JsonText::parse(raw).map_err(|error| wrong(error.to_string()))?;
-        let named = json.read::<JsonObject>().is_ok_and(|task| task.get("id").is_some());
-        // Reading a file again must give the same tasks: the fields a named task leaves out are derived from
-        // its text.
-        let read = if named {
-            PostedTask::from_json(&json, &mut FromText { text: Digest::of(raw.as_bytes()), made: 0 })
-        } else {
-            PostedTask::from_json(&json, &mut Ports::default())
-        };
+        // What a task leaves out is filled in anew at each reading; it does not count when posts are compared.
+        let read = PostedTask::from_json(&json, &mut Ports::default());
         let task = read.map_err(|error| wrong(error.to_string()))?;
         check_id(&task.id).map_err(|error| wrong(error.to_string()))?;
         if let Some(session) = task.metadata.get("session_id").and_then(JsonText::to_str) {
@@ -60,38 +54,6 @@ pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Prob
         ));
     }
     Ok(inputs)
-}
-
-/// Derives ids from a task's own text, in order: the same text gets the same ids.
-struct FromText {
-    /// The digest of the text, taken once: a task may need thousands of ids.
-    text: Digest,
-    made: u64,
-}
-
-impl FromText {
-    fn hex(&mut self) -> String {
-        self.made += 1;
-        Digest::of_parts(&[&self.text.0, &self.made.to_be_bytes()]).to_string()
-    }
-}
-
-impl Mint for FromText {
-    fn id(&mut self, prefix: &str) -> String {
-        let hex = self.hex();
-        format!("{prefix}19700101000000_{}", hex.get(..8).unwrap_or_default())
-    }
-
-    fn uuid(&mut self) -> String {
-        let hex = self.hex();
-        let piece = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
-        [piece(0, 8), piece(8, 12), piece(12, 16), piece(16, 20), piece(20, 32)].join("-")
-    }
-
-    /// Returns the current time: times do not count when posts are compared.
-    fn timestamp(&mut self) -> String {
-        Ports::default().timestamp()
-    }
 }
 
 /// Returns the values in a text, each with the line where it begins; arrays are split into their items.
@@ -141,14 +103,13 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_is_the_same_task_again_ids_that_it_leaves_out_included() {
+    fn the_same_text_is_the_same_post_again_and_ids_that_it_leaves_out_tell_nothing_of_it() {
         let text = r#"{"id":"a","messages":[{"parts":[{"type":"tool_call","content":{"tool_name":"t"}}]}]}"#;
-        let ids = |text: &str| {
-            let tasks = read_tasks(text, "f").unwrap();
-            tasks.iter().flat_map(|task| &task.messages).map(|message| message.id.clone()).collect::<Vec<_>>()
-        };
-        assert_eq!(ids(text), ids(&format!("\u{feff}{text}")));
-        assert_ne!(ids(text), ids(&text.replace("\"t\"", "\"u\"")));
+        let read = |text: &str| read_tasks(text, "f").unwrap().remove(0);
+        let (one, two) = (read(text), read(&format!("\u{feff}{text}")));
+        assert_eq!(one.source(), two.source());
+        assert!(one.messages.first().unwrap().id != two.messages.first().unwrap().id);
+        assert_ne!(one.source(), read(&text.replace("\"t\"", "\"u\"")).source());
     }
 
     #[test]
