@@ -38,4 +38,5 @@ pub(crate) const CHILDREN: &[Forgery] = &[
         log.remove("led again", 2);
     }),
     ("a child that is sent after its parent's time was up", ("second child", 2), "call `l3` was sent, but its parent `l1` was not under way", |log| log.insert("second child", 1, timed_out("l1", 1))),
+    ("an approval of a model's request for one of a tool", ("delegating", 1), "which is for another request", |log| change(log, "delegating", 1, |call| call.origin.parent = Some(ParentCall { call_id: "l1".into(), ordinal: 1 }))),
 ];
