@@ -111,6 +111,7 @@ pub mod tool {
     pub use proto_events::tool_store::{ToolEntry, ToolStore, ToolWrite};
 
     pub use crate::tools::breaker::Breaker;
+    pub use crate::tools::delegating::{AgentAnswer, AgentSink, AgentWork};
     pub use crate::tools::error::{ToolError, ToolErrorKind};
     #[doc(hidden)]
     pub use crate::tools::future::BoxFuture;

@@ -10,6 +10,7 @@
 pub(crate) mod asked;
 pub(crate) mod deadline;
 pub(crate) mod decided;
+pub(crate) mod delegation;
 pub(crate) mod handler;
 pub(crate) mod infer;
 pub(crate) mod infer_request;
@@ -24,6 +25,7 @@ pub(crate) mod secrets;
 pub(crate) mod spent;
 pub(crate) mod steps;
 pub(crate) mod tool;
+pub(crate) mod wanted;
 
 pub(crate) use proto_events::call::recovery::{after_failure, after_loss};
 

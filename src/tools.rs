@@ -8,6 +8,7 @@
 //! | [`registry`], [`revision`] | the tools of one agent; the revision of its definition that is in force |
 //! | [`policy`], [`breaker`], [`probe`], [`error`] | recovery, timeouts, retries; circuit breakers; probes; errors |
 //! | [`panics`] | panics of a host's code, as errors |
+//! | [`asking`], [`delegating`] | questions of a call to a person, and its requests to other agents |
 //! | [`schema`] | JSON Schema of arguments and the check against it |
 //! | [`state`] | values that a tool keeps between its calls |
 //! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
@@ -15,6 +16,7 @@
 pub(crate) mod asking;
 pub(crate) mod blocking;
 pub(crate) mod breaker;
+pub(crate) mod delegating;
 pub(crate) mod error;
 pub(crate) mod future;
 pub(crate) mod into_tool;

@@ -124,7 +124,10 @@ class Body:
 
     def origin(self):
         return self.fields(run=self.uint, part=self.uint, step=self.uint, infer_call=self.maybe_text,
-                           part_call_id=self.maybe_text)
+                           part_call_id=self.maybe_text, parent=lambda: self.option(self.parent))
+
+    def parent(self):
+        return self.fields(call_id=self.text, ordinal=self.uint)
 
     def prompt(self):
         return self.fields(session=self.maybe_text, read_to=self.uint, revision=self.uint, messages=self.uint,

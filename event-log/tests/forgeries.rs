@@ -4,6 +4,8 @@
 
 #[path = "forgeries/calls.rs"]
 mod calls;
+#[path = "forgeries/children.rs"]
+mod children;
 #[path = "forgeries/events.rs"]
 mod events;
 #[path = "forgeries/log.rs"]
@@ -27,7 +29,8 @@ use taskreel_log::audit::{Verified, verify};
 type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
 
 fn all() -> impl Iterator<Item = &'static Forgery> {
-    let of_calls = calls::CALLS.iter().chain(prompts::PROMPTS).chain(questions::QUESTIONS);
+    let of_calls =
+        calls::CALLS.iter().chain(prompts::PROMPTS).chain(questions::QUESTIONS).chain(children::CHILDREN);
     of_calls.chain(streams::STREAMS).chain(streams::RECORDS)
 }
 

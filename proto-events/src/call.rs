@@ -4,6 +4,7 @@
 //! effects.
 
 pub(crate) mod book;
+pub(crate) mod children;
 pub(crate) mod command;
 pub(crate) mod event;
 pub(crate) mod fold;
@@ -24,5 +25,5 @@ pub use outcome::{
 };
 pub use price::{CURRENCY_BYTES_MAX, Cost, Costs, Price};
 pub use prompt::{Cut, CutRule, KeptRange, PromptRef, Selection, SelectionFault, read_digest};
-pub use request::{CallKind, CallOrigin, CallRequested, NewCall, Recovery};
+pub use request::{CallKind, CallOrigin, CallRequested, NewCall, ParentCall, Recovery};
 pub use status::CallStatus;

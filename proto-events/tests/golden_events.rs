@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use proto_events::call::{
     Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Cut, CutRule,
-    FailureClass, KeptRange, NewCall, Price, PromptRef, Recovery, Selection, TimeLimit, TokenUsage, Verdict,
-    VerdictBy,
+    FailureClass, KeptRange, NewCall, ParentCall, Price, PromptRef, Recovery, Selection, TimeLimit,
+    TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
 use proto_events::definition::{AgentEvent, Revised, RevisedText};
@@ -97,6 +97,7 @@ fn requested() -> CallRequested {
             step: 3,
             infer_call: Some("call_0".into()),
             part_call_id: Some(String::new()),
+            parent: Some(ParentCall { call_id: "call_9".into(), ordinal: 300 }),
         },
         prompt: Some(PromptRef {
             session: Some("session-agent/s".into()),
@@ -215,6 +216,7 @@ fn task_events() -> Vec<TaskEvent> {
                 step: 3,
                 infer_call: Some("call_0".into()),
                 part_call_id: None,
+                parent: Some(ParentCall { call_id: "call_0".into(), ordinal: 2 }),
             },
         })),
         TaskEvent::ApprovalDecided(ApprovalDecided {

@@ -3,9 +3,10 @@
 //! command.
 //!
 //! [`mod@attempt`] carries out an inference, [`tool_attempt`] a tool call, [`handler_attempt`] the embedder's handler and
-//! [`delegate`] a request to another agent; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
+//! [`delegate`] a request to another agent; [`agents`] is the way of a tool or a handler to other agents; [`watch`] times an attempt out, [`probe`] asks a tool about a lost one, [`breakers`]
 //! refuses targets that keep failing, [`guard`] keeps the router alive when code panics.
 
+pub(crate) mod agents;
 pub(crate) mod attempt;
 pub(crate) mod attempt_context;
 pub(crate) mod breakers;

@@ -60,12 +60,19 @@ impl std::fmt::Debug for Agent {
     }
 }
 
+/// Whether a call takes a place among the concurrent calls. One that another call asked for takes none: that call waits for
+/// it, so they would wait for each other.
+pub(crate) fn takes_place(request: &CallRequested) -> bool {
+    request.origin.parent.is_none()
+}
+
 impl Agent {
     /// Whether a call may have to wait because of other calls: for a permit, or for a turn at a rate limit.
     pub(crate) fn is_limited(&self, request: &CallRequested) -> bool {
         let of_target = || self.concurrency_of(&request.target).is_some();
         let may_be = matches!(request.kind, CallKind::Tool | CallKind::Handler);
-        self.max_concurrency.is_some() || (may_be && of_target()) || self.rate_of(request).is_some()
+        let needs_permit = self.max_concurrency.is_some() || (may_be && of_target());
+        (needs_permit && takes_place(request)) || self.rate_of(request).is_some()
     }
 
     /// Returns the price of a model, as the host stated it: by backend and model, else by the model's name alone.

@@ -13,6 +13,7 @@ use proto_events::model::{Artifact, Message, Part};
 use proto_events::task::{HandlerSays, Task};
 use taskreel_log::ports::Ports;
 
+use crate::tools::delegating::{AgentAnswer, AgentWork};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::into_tool::IntoToolError;
@@ -180,6 +181,18 @@ impl HandlerContext {
     /// As there.
     pub fn ask(&self, question: &str) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
         self.0.cx.ask(question)
+    }
+
+    /// Gives work to another agent, as [`ToolContext::delegate`] does.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn delegate<W: Into<AgentWork>>(
+        &self,
+        agent: &str,
+        work: W,
+    ) -> impl Future<Output = Result<AgentAnswer, ToolError>> + Send + use<W> {
+        self.0.cx.delegate(agent, work)
     }
 
     /// Appends a text of the agent to the task.

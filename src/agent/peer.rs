@@ -128,6 +128,13 @@ impl PeerAnswer {
         fields.get("used").map(BudgetUsage::from_json).unwrap_or_default()
     }
 
+    /// Returns the state in a stored answer.
+    pub(crate) fn state_in(kept: &JsonText) -> TaskState {
+        let fields: JsonObject = kept.read().unwrap_or_default();
+        let state = fields.get("state").and_then(JsonText::to_str);
+        state.and_then(|state| state.parse().ok()).unwrap_or(TaskState::Unknown)
+    }
+
     /// Returns the result in a stored answer.
     pub(crate) fn result_in(kept: &JsonText) -> JsonText {
         let fields: JsonObject = kept.read().unwrap_or_default();

@@ -1,11 +1,12 @@
 //! Steps that end a run for a person: at a question of a call, or at a call whose outcome is unknown. With the answer to
 //! a question, a new run sends the call again and continues where the task stopped.
 
-use proto_events::call::{Answer, Call, CallKind};
+use proto_events::call::{Answer, Call, CallCommand, CallKind};
 use proto_events::model::{Message, Part};
-use proto_events::task::TaskCommand;
+use proto_events::task::{Approval, TaskCommand};
 
-use crate::run::decided::with_result;
+use crate::run::decided::{after_decision, with_result};
+use crate::run::delegation::approval_of_question;
 use crate::run::question::{Act, Question, Step};
 use crate::run::steps::{end_turn, place, start_next_run};
 
@@ -24,12 +25,19 @@ pub(crate) fn await_answer(question: &mut Question<'_>, mut say: Vec<Act>, call:
 pub(crate) fn after_answer(question: &mut Question<'_>, call_id: &str) -> Vec<Act> {
     let task = question.task;
     let Some(call) = task.calls().get(call_id).filter(|_| task.paused().is_some()) else { return Vec::new() };
-    let answer = call.questions.last().and_then(|asked| asked.answer.as_ref());
+    match call.questions.last().and_then(|asked| asked.answer.as_ref()) {
+        Some(answer) => resumed(question, call, answer),
+        None => Vec::new(),
+    }
+}
+
+/// Returns the commands that resume the task with this answer to the question of a call.
+fn resumed(question: &mut Question<'_>, call: &Call, answer: &Answer) -> Vec<Act> {
+    let (task, call_id) = (question.task, call.request.call_id.as_str());
     let told = Part::text(match answer {
-        Some(Answer::Given(text)) => text.clone(),
-        Some(Answer::Declined(why)) if why.is_empty() => "No answer.".to_owned(),
-        Some(Answer::Declined(why)) => format!("No answer: {why}"),
-        None => return Vec::new(),
+        Answer::Given(text) => text.clone(),
+        Answer::Declined(why) if why.is_empty() => "No answer.".to_owned(),
+        Answer::Declined(why) => format!("No answer: {why}"),
     });
     if call.request.kind == CallKind::Handler {
         return start_next_run(question, vec![told]);
@@ -37,6 +45,34 @@ pub(crate) fn after_answer(question: &mut Question<'_>, call_id: &str) -> Vec<Ac
     let Some((part, rest)) = place(task, call) else { return Vec::new() };
     let part = if call.request.origin.step > 0 { with_result(question, call_id, part) } else { part.clone() };
     start_next_run(question, [told, part].into_iter().chain(rest.iter().cloned()).collect())
+}
+
+/// Returns the commands that resume the task, if it waits for this approval.
+pub(crate) fn after_approval(question: &mut Question<'_>, approval_id: &str) -> Vec<Act> {
+    let known = question.task.approvals().get(approval_id);
+    match known.filter(|approval| approval.request.origin.parent.is_some()) {
+        Some(approval) => after_own_approval(question, approval),
+        None => after_decision(question, approval_id),
+    }
+}
+
+/// Returns the commands that follow the decision about an approval for which a call asked in its middle: the decision
+/// answers the question with which the attempt ended, and resumes the task if it waits for it.
+pub(crate) fn after_own_approval(question: &mut Question<'_>, approval: &Approval) -> Vec<Act> {
+    let task = question.task;
+    let parent = approval.request.origin.parent.as_ref().and_then(|parent| task.calls().get(&parent.call_id));
+    let is_its = |call: &&Call| {
+        let asked = approval_of_question(task, call);
+        asked.is_some_and(|asked| asked.request.approval_id == approval.request.approval_id)
+    };
+    let (Some(call), Some(verdict)) = (parent.filter(is_its), approval.verdict()) else { return Vec::new() };
+    let reason = verdict.reason.clone().unwrap_or_default();
+    let answer =
+        if verdict.approved { Answer::Given("approved".to_owned()) } else { Answer::Declined(reason) };
+    let call_id = call.request.call_id.clone();
+    let answered = Act::Task(TaskCommand::Call(CallCommand::Answer { call_id, answer: answer.clone() }));
+    let resumed = if task.paused().is_some() { resumed(question, call, &answer) } else { Vec::new() };
+    std::iter::once(answered).chain(resumed).collect()
 }
 
 /// Ends the run at a call whose outcome is unknown: the turn is committed as it is, the task waits for a

@@ -209,7 +209,14 @@ fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, ask
         return Progress::Next(Step::Do(vec![append_message(question, asking)]));
     };
     let infer_call = Some(infer_call);
-    let origin = CallOrigin { run: question.task.runs(), part: at, step, infer_call, part_call_id: None };
+    let origin = CallOrigin {
+        run: question.task.runs(),
+        part: at,
+        step,
+        infer_call,
+        part_call_id: None,
+        parent: None,
+    };
     match asked {
         Asked::Tools { calls, is_native, .. } => {
             let asked = asks.into_iter().zip(calls).collect();

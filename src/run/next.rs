@@ -8,11 +8,12 @@ use proto_events::envelope::Timestamp;
 use proto_events::model::{FinalState, LimitUse, Part, final_state};
 use proto_events::task::TaskCommand;
 
-use crate::run::asked::{ask_person, await_answer};
+use crate::agent::card::takes_place;
+use crate::run::asked::{after_own_approval, ask_person, await_answer};
 use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, end_turn, executable, session_id};
-use crate::run::{deadline, handler, infer, permission, tool};
+use crate::run::{deadline, delegation, handler, infer, permission, tool};
 
 /// Returns the next step.
 pub(crate) fn next(question: &mut Question<'_>) -> Step {
@@ -27,6 +28,9 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
     }
     if let Some(over) = deadline::exceeded(question) {
         return ending(question, |question| over_budget(question, over));
+    }
+    if let Some(step) = approved(question).or_else(|| delegation::step(question)) {
+        return step;
     }
     if let Some(step) = unfinished(question) {
         return step;
@@ -55,6 +59,16 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
             ending(question, |question| permission::ask_person(question, say, &approval))
         }
     }
+}
+
+/// Returns the step for a call whose attempt ended for an approval that was decided meanwhile.
+fn approved(question: &mut Question<'_>) -> Option<Step> {
+    let task = question.task;
+    let approval = |call| delegation::approval_of_question(task, call);
+    let mut asked =
+        task.open_questions().filter_map(approval).filter(|approval| approval.verdict().is_some());
+    let approval = asked.next()?;
+    Some(Step::Do(after_own_approval(question, approval)))
 }
 
 /// Returns the step for a model's call that this run continues after a person's answer, where the call again ends the
@@ -111,7 +125,8 @@ fn ending(question: &mut Question<'_>, end: impl FnOnce(&mut Question<'_>) -> St
 fn unfinished(question: &Question<'_>) -> Option<Step> {
     let moment = Moment { epoch: question.epoch, at: question.now };
     // A call that waits for a person's answer ends the run once all others have ended.
-    let mut open = question.task.calls().open().filter(|call| call.open_question().is_none()).peekable();
+    let goes_on = |call: &&Call| call.open_question().is_none() && !delegation::is_dormant(question, call);
+    let mut open = question.task.calls().open().filter(goes_on).peekable();
     open.peek()?;
     let step = open.find_map(|call| match resume(call, moment)? {
         Next::Probe { .. } => {
@@ -156,7 +171,8 @@ fn continue_call(question: &Question<'_>, call: &Call, command: CallCommand) -> 
     let outside = question.outside;
     if sends && question.agent.is_limited(&call.request) {
         let has_turn = || outside.turns.contains(call_id) || question.agent.rate_of(&call.request).is_none();
-        if !outside.permits.contains(call_id) || !has_turn() {
+        let has_permit = outside.permits.contains(call_id) || !takes_place(&call.request);
+        if !has_permit || !has_turn() {
             let waits = outside.awaiting_permit.contains(call_id);
             return (!waits).then(|| Step::AwaitPermit { call_id: call_id.clone() });
         }

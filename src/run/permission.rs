@@ -104,8 +104,17 @@ fn known<'a>(task: &'a Task, wanted: &PermissionRequest<'_>) -> Option<&'a Appro
     let origin = wanted.origin;
     let fits = |approval: &&Approval| {
         let asked = &approval.request;
-        asked.tool == wanted.name && asked.args == *wanted.args && !task.is_used(approval)
+        asked.tool == wanted.name
+            && asked.args == *wanted.args
+            && asked.origin.parent == origin.parent
+            && !task.is_used(approval)
     };
+    if origin.parent.is_some() {
+        // A request of a tool stands at the same place in each attempt and run of its call.
+        let counts =
+            |approval: &&Approval| approval.verdict().is_some() || approval.request.origin.run == origin.run;
+        return task.approvals().iter().rev().filter(fits).find(counts);
+    }
     let place = |origin: &CallOrigin| (origin.run, origin.part, origin.step);
     // Equal calls of one reply stand at one place: each needs an approval of its own.
     let is_own = |asked: &ApprovalRequested| wanted.call_id.is_none_or(|call_id| asked.call_id == call_id);

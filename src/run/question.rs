@@ -12,6 +12,7 @@ use proto_events::task::{Approval, Task, TaskCommand};
 
 use crate::agent::card::Agent;
 use crate::run::reading::ReadReplies;
+use crate::run::wanted::{Refusal, WantedCall};
 
 /// The answer to the question for the next step.
 #[derive(Debug)]
@@ -37,6 +38,13 @@ pub(crate) enum Step {
     AwaitPermit {
         /// The call.
         call_id: String,
+    },
+    /// The request of a call in flight to another agent is not made.
+    Refuse {
+        /// The id of the request.
+        id: String,
+        /// The reason.
+        why: Refusal,
     },
     /// The back-off of this call must end first.
     AwaitRetry {
@@ -133,6 +141,8 @@ pub(crate) struct OutsideWork {
     pub with_handler: BTreeSet<String>,
     /// Approvals that this code passed on to a person.
     pub with_person: BTreeSet<String>,
+    /// The requests of calls in flight to other agents, until they are answered.
+    pub wanted: Vec<WantedCall>,
     /// The replies of the current part as they were read.
     pub replies: ReadReplies,
 }

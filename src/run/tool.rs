@@ -153,6 +153,7 @@ fn intent_of(question: &mut Question<'_>, at: At, asked: &ToolCallView) -> Resul
         step: 0,
         infer_call: None,
         part_call_id: asked.call_id.clone(),
+        parent: None,
     };
     let wanted = PermissionRequest {
         name: &tool.spec().name,

@@ -9,7 +9,8 @@ use proto_events::json::JsonText;
 use proto_events::model::{ConversationHistory, TaskState};
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 
-use crate::actors::shared::messages::{CallResolution, Cause, TaskOp};
+use crate::actors::shared::messages::{Cause, TaskOp};
+use crate::actors::shared::resolution::CallResolution;
 use crate::error::Error;
 use crate::live::LiveFeed;
 use crate::system::handle::{System, blocking};

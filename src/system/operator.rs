@@ -13,11 +13,10 @@ use taskreel_log::api::{Append, EventStore};
 use taskreel_log::ports::Ports;
 
 use crate::actors::entity::{Entity, Seed, SetPart};
-use crate::actors::shared::messages::CallResolution;
+use crate::actors::shared::resolution::CallResolution;
 use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::run::asked::after_answer;
-use crate::run::decided::after_decision;
+use crate::run::asked::{after_answer, after_approval};
 use crate::run::question::{Act, OutsideWork, Question};
 use crate::run::resolved::after_resolution;
 use crate::system::handles::TaskSnapshot;
@@ -159,7 +158,7 @@ impl Operator {
             reason: reason.map(str::to_owned),
             decided_by: by.clone(),
         });
-        self.carry_out(task, command, by, approval_id, after_decision).await
+        self.carry_out(task, command, by, approval_id, after_approval).await
     }
 
     async fn resolve_call(

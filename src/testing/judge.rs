@@ -91,6 +91,12 @@ impl Judge {
                     events: after.iter().filter(of_call).copied().collect(),
                     executions: ledger.iter().filter(|execution| execution.call_id == id).collect(),
                     ends: ends(&after),
+                    parent_ends: call
+                        .request
+                        .origin
+                        .parent
+                        .as_ref()
+                        .and_then(|parent| outcome(&after, &parent.call_id)),
                 };
                 let row = follows.row();
                 *self.cells.entry((row, call.request.recovery.as_str())).or_default() += 1;
@@ -287,4 +293,19 @@ fn ends<'a>(events: &[&'a RecordedEvent<TaskEvent>]) -> Option<&'a RecordedEvent
         matches!(recorded.event, TaskEvent::StateChanged { to: TaskState::Failed | TaskState::Canceled, .. })
     };
     events.iter().find(end).copied()
+}
+
+/// Returns the outcome of a call, if it has one.
+fn outcome<'a>(events: &[&'a RecordedEvent<TaskEvent>], id: &str) -> Option<&'a RecordedEvent<TaskEvent>> {
+    let is_outcome = |event: &CallEvent| {
+        matches!(
+            event,
+            CallEvent::Succeeded { .. }
+                | CallEvent::Failed { .. }
+                | CallEvent::Canceled { .. }
+                | CallEvent::OutcomeUnknown { .. }
+        )
+    };
+    let its = |recorded: &&&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(event) if event.call_id() == id && is_outcome(event));
+    events.iter().find(its).copied()
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use proto_events::call::{Answer, CallQuestion};
+use proto_events::json::JsonText;
 
 use crate::limits::QUESTION_BYTES_MAX;
 use crate::tools::error::ToolError;
@@ -57,6 +58,32 @@ impl Asking {
                 Err(ToolError::failed(text).with_type("WaitsForAnswer").final_())
             }
         }
+    }
+
+    /// Returns the text without the secret values of the call.
+    pub(crate) fn masked_text(&self, text: &str) -> String {
+        self.mask.text(text)
+    }
+
+    /// Returns the JSON without the secret values of the call.
+    pub(crate) fn masked_json(&self, json: JsonText) -> JsonText {
+        self.mask.json(json)
+    }
+
+    /// Passes over recorded questions that the system asked in the call's name, for an approval: no code of the call asks
+    /// them.
+    pub(crate) fn pass(&self, known: &[CallQuestion], asked: &[String]) {
+        let is_asked = |at: usize| known.get(at).is_some_and(|before| asked.contains(&before.question));
+        let mut at = self.reached.load(Ordering::Acquire);
+        while is_asked(at) {
+            at += 1;
+        }
+        self.reached.fetch_max(at, Ordering::AcqRel);
+    }
+
+    /// Keeps a question of the system for the end of the attempt.
+    pub(crate) fn wait_for(&self, question: String) {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(question);
     }
 
     /// Returns the question with which the attempt ends, if it has reached one without an answer.

@@ -11,6 +11,7 @@ use taskreel_log::ports::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
 use crate::tools::asking::Asking;
+use crate::tools::delegating::{AgentAnswer, AgentDoor, AgentSink, AgentWork, Closed};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::secret::Mask;
@@ -81,6 +82,8 @@ pub struct ToolContextParts {
     pub state: ToolState,
     /// The questions that earlier attempts of the call asked a person, with their answers, in order.
     pub questions: Vec<CallQuestion>,
+    /// A replacement for other agents, for tests of tools; without it a test's tool reaches none.
+    pub agents: Option<AgentSink>,
 }
 
 impl Default for ToolContextParts {
@@ -96,6 +99,7 @@ impl Default for ToolContextParts {
             progress: None,
             state: ToolState::default(),
             questions: Vec::new(),
+            agents: None,
         }
     }
 }
@@ -112,17 +116,19 @@ impl fmt::Debug for ToolContextParts {
 
 /// The information that a tool gets about its call.
 #[derive(Debug, Clone)]
-pub struct ToolContext(Arc<ToolContextParts>, Arc<Asking>);
+pub struct ToolContext(Arc<ToolContextParts>, Arc<Asking>, Arc<dyn AgentDoor>);
 
 impl ToolContext {
     /// Creates a context from its parts.
     pub fn new(parts: ToolContextParts) -> Self {
-        Self::masked(parts, Mask::default())
+        let door = Arc::new(Closed(parts.agents.clone()));
+        Self::attended(parts, Mask::default(), door)
     }
 
-    /// Creates a context in which no question repeats one of these secret values.
-    pub(crate) fn masked(parts: ToolContextParts, mask: Mask) -> Self {
-        Self(Arc::new(parts), Arc::new(Asking::masked(mask)))
+    /// Creates the context of an attempt: its way to other agents, and the secret values that neither a question nor a
+    /// request to an agent repeats.
+    pub(crate) fn attended(parts: ToolContextParts, mask: Mask, door: Arc<dyn AgentDoor>) -> Self {
+        Self(Arc::new(parts), Arc::new(Asking::masked(mask)), door)
     }
 
     /// Returns the task on whose behalf the call is made.
@@ -182,6 +188,64 @@ impl ToolContext {
     /// asked at this place before.
     pub fn ask(&self, question: &str) -> impl Future<Output = Result<String, ToolError>> + Send + use<> {
         std::future::ready(self.answer(question))
+    }
+
+    /// Gives work to another agent of this name, one of the agent's peers
+    /// ([`Builder::peer`](crate::system::builder::Builder::peer)), and returns its answer.
+    ///
+    /// The request is a call of the same run: its intent is on disk before it is sent, its policy is the peer's, and it
+    /// counts for the task's budget. It is made once for this call, however many attempts this call needs. The first
+    /// request of each attempt is the first one recorded, and so on: where it was answered, the recorded answer is returned
+    /// and nothing is sent; where its answer was lost, the peer's recovery mode decides. So an attempt must make the same
+    /// requests in the same order. Requests that run at once have the order in which they are first polled.
+    ///
+    /// When this call ends, requests that are still open are canceled. The time limit of this call counts while it waits,
+    /// its heartbeat too.
+    ///
+    /// # Errors
+    /// An error with the failure of the request, with these types besides those of the peer: `Denied` (policy or a person),
+    /// `UnknownAgent`, `CircularDelegation`, `BudgetExceeded`, `RequestChanged` (an earlier attempt asked for something else
+    /// at this place), `OutcomeUnknown` (it may have taken effect, and may not be repeated), and `WaitsForApproval`: a
+    /// person must approve it first, the attempt is to end as with [`ToolContext::ask`], so propagate the error with `?`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+    /// use taskreel::{JsonSchema, JsonText, Part, System};
+    ///
+    /// #[derive(serde::Deserialize, JsonSchema)]
+    /// struct Trip { city: String }
+    ///
+    /// async fn plan(cx: ToolContext, trip: Trip) -> Result<String, ToolError> {
+    ///     let weather = cx.delegate("weather", format!("The weather in {}?", trip.city)).await?;
+    ///     Ok(format!("Take a coat: {}", weather.result.to_str().unwrap_or_default()))
+    /// }
+    ///
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use taskreel::infer::{Entry, Scripted};
+    /// # let model = Scripted::new([Entry::json(&proto_events::json!({"type": "final", "content": "4 degrees"}))]);
+    /// # let memory = || std::sync::Arc::new(taskreel::log::memory::MemoryStore::new());
+    /// let weather = System::builder("-").store(memory()).agent("weather").infer(model).start().await?;
+    /// let agent = System::builder("-")
+    ///     .store(memory())
+    ///     .tool_with("plan", "Plans a trip", plan, ToolPolicy::read_only())
+    ///     .peer(weather.peer())
+    ///     .start()
+    ///     .await?;
+    /// let call = Part::tool_call("plan", proto_events::json!({"city": "Oslo"}))?;
+    /// let end = agent.submit(call).await?.finished().await?;
+    /// assert!(end.answer().unwrap().as_str().contains("Take a coat: 4 degrees"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn delegate<W: Into<AgentWork>>(
+        &self,
+        agent: &str,
+        work: W,
+    ) -> impl Future<Output = Result<AgentAnswer, ToolError>> + Send + use<W> {
+        Arc::clone(&self.2).delegate(agent.to_owned(), work.into(), Arc::clone(&self.1))
     }
 
     /// Returns the answer to the next question, see [`ToolContext::ask`].

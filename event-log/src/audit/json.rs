@@ -5,8 +5,8 @@ mod prompt;
 mod values;
 
 use proto_events::call::{
-    Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, Price,
-    TokenUsage, Verdict, VerdictBy,
+    Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Costs, ParentCall,
+    Price, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
@@ -319,7 +319,12 @@ fn origin(origin: &CallOrigin) -> JsonText {
         ("step", number(origin.step)),
         ("infer_call", text_or_null(origin.infer_call.as_deref())),
         ("part_call_id", text_or_null(origin.part_call_id.as_deref())),
+        ("parent", origin.parent.as_ref().map_or_else(JsonText::null, parent)),
     ])
+}
+
+fn parent(parent: &ParentCall) -> JsonText {
+    object([("call_id", text(&parent.call_id)), ("ordinal", number(parent.ordinal))])
 }
 
 fn failure_json(failure: &CallFailure) -> JsonText {

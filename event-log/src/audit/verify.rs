@@ -10,6 +10,7 @@ pub(crate) mod approvals;
 pub(crate) mod attempts;
 pub(crate) mod call_words;
 pub(crate) mod calls;
+mod children;
 pub(crate) mod commands;
 pub(crate) mod definitions;
 pub(crate) mod ends;

@@ -12,7 +12,7 @@ use super::events::*;
 use super::log::{Log, SECOND};
 
 /// Changes the intent in a record.
-fn change(
+pub(crate) fn change(
     log: &mut Log,
     label: &str,
     at: usize,

@@ -1,6 +1,8 @@
 //! A sound log with every kind of event, as the system writes it.
 
-use proto_events::call::{CallKind, CallOrigin, CancelStage, FailureClass, Recovery, Verdict};
+use proto_events::call::{
+    CallKind, CallOrigin, CallRequested, CancelStage, FailureClass, ParentCall, Recovery, Verdict,
+};
 use proto_events::codec::AnyEvent;
 use proto_events::id::StreamId;
 use proto_events::model::LlmRole::{Assistant, System, User};
@@ -30,6 +32,7 @@ pub(crate) fn sound() -> Log {
     approvals(&mut log);
     ends(&mut log);
     asker(&mut log);
+    lead(&mut log);
     other_tasks(&mut log);
     log.epoch(2);
     let second = revised(2, [1, 2, 1, 1, 1], [None, Some("B"), None, None, None]);
@@ -38,6 +41,11 @@ pub(crate) fn sound() -> Log {
     log.append(vec![("resent", &crashed, vec![sent("x1", 2, 2, "the process ended")])]);
     let done = vec![succeeded("x1", 2), artifact("art_x", Some(0)), changed(Working, Completed)];
     log.append(vec![("completed", &crashed, done)]);
+    let again = vec![sent("l1", 2, 2, "the process ended"), sent("l3", 2, 2, "the process ended")];
+    log.append(vec![("led again", &self::task("lead"), again)]);
+    let led = vec![canceled("l3", CancelStage::InFlight), succeeded("l1", 2)];
+    log.append(vec![("led", &self::task("lead"), led)]);
+    log.append(vec![("lead ends", &self::task("lead"), vec![changed(Working, Completed)])]);
     log.append(vec![("stopped", &programs, vec![stopped(2)])]);
     log
 }
@@ -188,4 +196,23 @@ fn asker(log: &mut Log) {
     )]);
     log.append(vec![("last piece", &task, vec![piece(Some("art_p"), true)])]);
     log.append(vec![("handled", &task, vec![succeeded("h1", 2), changed(Working, Completed)])]);
+}
+
+/// The intent of a request to another agent that a tool's call makes in its middle.
+pub(crate) fn child(id: &str, parent: &str, ordinal: u32) -> CallRequested {
+    let mut child = intent(id, "peer", Recovery::Idempotent, 1);
+    (child.kind, child.args) = (CallKind::Delegate, json(DELEGATED));
+    child.origin.parent = Some(ParentCall { call_id: parent.to_owned(), ordinal });
+    child
+}
+
+/// A task whose tool asks another agent twice, the second time with a crash in between and in vain.
+fn lead(log: &mut Log) {
+    let task = task("lead");
+    log.append(vec![("lead", &task, vec![submitted("lead", Submitted), changed(Submitted, Working)])]);
+    let tool = intent("l1", "research", Recovery::ReadOnly, 1);
+    log.append(vec![("leading", &task, vec![requested(tool), sent("l1", 1, 1, "")])]);
+    log.append(vec![("first child", &task, vec![requested(child("l2", "l1", 1)), sent("l2", 1, 1, "")])]);
+    log.append(vec![("first answer", &task, vec![succeeded("l2", 1)])]);
+    log.append(vec![("second child", &task, vec![requested(child("l3", "l1", 2)), sent("l3", 1, 1, "")])]);
 }

@@ -50,15 +50,23 @@ impl CallBook {
         indexed.chain(short.iter().filter(|call| call.status.is_open()))
     }
 
-    /// Returns the calls of one part of one run, oldest first.
+    /// Returns the calls of one part of one run, oldest first, without those that another call asked for.
     pub fn of_part(&self, run: u32, part: u32) -> impl DoubleEndedIterator<Item = &Call> {
         let places = self.index.as_deref().map_or(&[][..], |index| index.of_part(run, part));
         let short = if self.index.is_some() { &[][..] } else { &self.calls[..] };
         let here = move |call: &&Call| {
             let origin = &call.request.origin;
-            origin.run == run && origin.part == part
+            origin.run == run && origin.part == part && origin.parent.is_none()
         };
         places.iter().filter_map(|at| self.calls.get(*at)).chain(short.iter().filter(here))
+    }
+
+    /// Returns the calls that a call has asked for, in the order of their numbers.
+    pub fn children(&self, call_id: &str) -> impl DoubleEndedIterator<Item = &Call> {
+        let places = self.index.as_deref().map_or(&[][..], |index| index.of_parent(call_id));
+        let short = if self.index.is_some() { &[][..] } else { &self.calls[..] };
+        let its = move |call: &&Call| call.is_child_of(call_id);
+        places.iter().filter_map(|at| self.calls.get(*at)).chain(short.iter().filter(its))
     }
 
     /// Whether a call was made under this approval.
@@ -69,15 +77,21 @@ impl CallBook {
         }
     }
 
-    /// Returns the events that follow from a command. With `over`, the stream takes no new intents (R14).
+    /// Returns the events that follow from a command. With `over`, the stream takes no new intents (R14). The outcome of
+    /// a call closes the calls that it has asked for.
     ///
     /// # Errors
     /// [`CallRejection`], when the call's status does not allow the command.
     pub fn decide(&self, command: CallCommand, over: bool) -> Result<Vec<CallEvent>, CallRejection> {
+        Ok(self.with_children_closed(self.decide_alone(command, over)?))
+    }
+
+    fn decide_alone(&self, command: CallCommand, over: bool) -> Result<Vec<CallEvent>, CallRejection> {
         match command {
             CallCommand::Request(request) => self.request(request, over),
             CallCommand::Dispatch { call_id, epoch, cause } => {
                 let call = self.known(&call_id)?;
+                self.check_parent_under_way(call, epoch)?;
                 let keeps_attempt = call.keeps_attempt(&cause);
                 let (attempt, id) = (call.attempts + 1, call_id.clone());
                 let sent = CallEvent::Dispatched { call_id, attempt, epoch, cause };
@@ -277,6 +291,7 @@ impl CallBook {
             let (call_id, argument) = (request.call_id.clone(), argument.to_owned());
             return Err(CallRejection::SecretInClear { call_id, argument });
         }
+        self.check_parent(&request)?;
         Ok(vec![CallEvent::Requested(request)])
     }
 

@@ -176,6 +176,16 @@ pub enum CallRejection {
     /// The question was answered before, in another way.
     #[error("the question of call `{0}` is already answered; an answer cannot be changed")]
     AlreadyAnswered(String),
+    /// The call was asked for by another call, which does not allow it.
+    #[error("call `{call_id}` cannot be made for call `{parent}`: {why}")]
+    OfParent {
+        /// The id of the call.
+        call_id: String,
+        /// The id of the call that asked for it.
+        parent: String,
+        /// The reason.
+        why: &'static str,
+    },
     /// The task is over.
     #[error("call `{0}` cannot be requested: the task is over")]
     TaskOver(String),

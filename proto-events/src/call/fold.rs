@@ -66,6 +66,11 @@ impl Call {
         self.attempts.saturating_sub(asked)
     }
 
+    /// Whether this call was asked for by another one.
+    pub fn is_child_of(&self, call_id: &str) -> bool {
+        self.request.origin.parent.as_ref().is_some_and(|parent| parent.call_id == call_id)
+    }
+
     /// Returns the deadline: the intent's, later by the time for which the call waited for a person.
     pub fn deadline(&self) -> Option<Timestamp> {
         self.request.deadline.map(|deadline| deadline.plus(self.waited))

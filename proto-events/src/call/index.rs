@@ -1,4 +1,4 @@
-//! The index of a long list of calls: by id, by part, the open ones, and the approvals that are used up. A list of a
+//! The index of a long list of calls: by id, by part, by parent, the open ones, and the approvals that are used up. A list of a
 //! few calls is searched without one.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -13,7 +13,9 @@ pub(super) const INDEXED_FROM: usize = 32;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CallIndex {
     by_id: HashMap<String, usize>,
+    /// The calls without a parent.
     by_part: HashMap<(u32, u32), Vec<usize>>,
+    by_parent: HashMap<String, Vec<usize>>,
     open: BTreeSet<usize>,
     approvals: HashSet<String>,
 }
@@ -31,7 +33,11 @@ impl CallIndex {
     pub(super) fn add(&mut self, at: usize, call: &Call) {
         let request = &call.request;
         self.by_id.insert(request.call_id.clone(), at);
-        self.by_part.entry((request.origin.run, request.origin.part)).or_default().push(at);
+        match &request.origin.parent {
+            None => self.by_part.entry((request.origin.run, request.origin.part)).or_default(),
+            Some(parent) => self.by_parent.entry(parent.call_id.clone()).or_default(),
+        }
+        .push(at);
         self.approvals.extend(request.approval.clone());
         self.note(at, call);
     }
@@ -51,6 +57,10 @@ impl CallIndex {
 
     pub(super) fn of_part(&self, run: u32, part: u32) -> &[usize] {
         self.by_part.get(&(run, part)).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn of_parent(&self, call_id: &str) -> &[usize] {
+        self.by_parent.get(call_id).map_or(&[], Vec::as_slice)
     }
 
     pub(super) fn open(&self) -> impl Iterator<Item = usize> {

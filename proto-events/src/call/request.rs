@@ -65,6 +65,20 @@ pub struct CallOrigin {
     pub infer_call: Option<String>,
     /// The id in the `tool_call` part, repeated in its output.
     pub part_call_id: Option<String>,
+    /// The call in whose middle this one was asked for.
+    pub parent: Option<ParentCall>,
+}
+
+/// The call of a tool or a handler that asks another agent, and the place of its request among all that it makes.
+///
+/// The place identifies the request over all attempts of the parent: an attempt that runs again from its beginning meets
+/// what an earlier one asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParentCall {
+    /// The id of the parent, a call of the same stream.
+    pub call_id: String,
+    /// The number of the call among the calls of the parent, from 1.
+    pub ordinal: u32,
 }
 
 /// The intent: authorises exactly one logical call.

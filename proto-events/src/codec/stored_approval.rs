@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::call::request::CallOrigin;
 use crate::codec::error::FieldError;
+use crate::codec::stored_intent::{read_parent, stored_parent};
 use crate::codec::stored_model::{PrincipalV1, json};
 use crate::codec::upcast::first_version;
 use crate::task::approval::{ApprovalDecided, ApprovalRequested};
@@ -20,6 +21,8 @@ pub(super) struct ApprovalRequestedV1 {
     step: u32,
     infer_call: Option<String>,
     part_call_id: Option<String>,
+    /// The parent's id, and the place among its calls.
+    parent: Option<(String, u32)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -34,7 +37,7 @@ first_version!(ApprovalRequestedV1, ApprovalDecidedV1);
 
 impl ApprovalRequestedV1 {
     pub(super) fn of(asked: &ApprovalRequested) -> Self {
-        let CallOrigin { run, part, step, infer_call, part_call_id } = asked.origin.clone();
+        let CallOrigin { run, part, step, infer_call, part_call_id, parent } = asked.origin.clone();
         Self {
             approval_id: asked.approval_id.clone(),
             call_id: asked.call_id.clone(),
@@ -46,18 +49,20 @@ impl ApprovalRequestedV1 {
             step,
             infer_call,
             part_call_id,
+            parent: parent.map(stored_parent),
         }
     }
 
     pub(super) fn read(self) -> Result<ApprovalRequested, FieldError> {
         let Self { run, part, step, infer_call, part_call_id, .. } = self;
+        let parent = self.parent.map(read_parent);
         Ok(ApprovalRequested {
             approval_id: self.approval_id,
             call_id: self.call_id,
             tool: self.tool,
             args: json(&self.args)?,
             capabilities: self.capabilities,
-            origin: CallOrigin { run, part, step, infer_call, part_call_id },
+            origin: CallOrigin { run, part, step, infer_call, part_call_id, parent },
         })
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::price::Price;
-use crate::call::request::{CallKind, CallOrigin, CallRequested, Recovery};
+use crate::call::request::{CallKind, CallOrigin, CallRequested, ParentCall, Recovery};
 use crate::codec::code::Coded;
 use crate::codec::error::FieldError;
 use crate::codec::stored_model::json;
@@ -34,6 +34,8 @@ pub(super) struct RequestedV1 {
     step: u32,
     infer_call: Option<String>,
     part_call_id: Option<String>,
+    /// The parent's id, and the place among its calls.
+    parent: Option<(String, u32)>,
     prompt: Option<PromptV1>,
     price: Option<PriceV1>,
 }
@@ -49,7 +51,7 @@ first_version!(RequestedV1);
 
 impl RequestedV1 {
     pub(super) fn of(request: CallRequested) -> Self {
-        let CallOrigin { run, part, step, infer_call, part_call_id } = request.origin;
+        let CallOrigin { run, part, step, infer_call, part_call_id, parent } = request.origin;
         Self {
             call_id: request.call_id,
             kind: request.kind.code(),
@@ -72,6 +74,7 @@ impl RequestedV1 {
             step,
             infer_call,
             part_call_id,
+            parent: parent.map(stored_parent),
             prompt: request.prompt.map(PromptV1::of),
             price: request.price.map(PriceV1::of),
         }
@@ -79,6 +82,7 @@ impl RequestedV1 {
 
     pub(super) fn read(self) -> Result<CallRequested, FieldError> {
         let Self { run, part, step, infer_call, part_call_id, .. } = self;
+        let parent = self.parent.map(read_parent);
         Ok(CallRequested {
             call_id: self.call_id,
             kind: CallKind::of_code(self.kind)?,
@@ -96,11 +100,19 @@ impl RequestedV1 {
             secrets: self.secrets,
             capabilities: self.capabilities,
             approval: self.approval,
-            origin: CallOrigin { run, part, step, infer_call, part_call_id },
+            origin: CallOrigin { run, part, step, infer_call, part_call_id, parent },
             prompt: self.prompt.map(PromptV1::read).transpose()?,
             price: self.price.map(PriceV1::read),
         })
     }
+}
+
+pub(super) fn stored_parent(ParentCall { call_id, ordinal }: ParentCall) -> (String, u32) {
+    (call_id, ordinal)
+}
+
+pub(super) fn read_parent((call_id, ordinal): (String, u32)) -> ParentCall {
+    ParentCall { call_id, ordinal }
 }
 
 impl PriceV1 {

@@ -90,6 +90,9 @@ impl Task {
             Some(true) if asked.tool != request.target => refused("it is for another tool"),
             Some(true) if self.is_used(approval) => refused("it was already used for a call"),
             Some(true) if asked.args != *approved_args(request) => refused("it is for other arguments"),
+            Some(true) if asked.origin.parent != request.origin.parent => {
+                refused("it is for another request")
+            }
             // After the approval the model calls again, under another call id.
             Some(true) if request.kind == CallKind::Delegate => Ok(()),
             Some(true) if asked.call_id != request.call_id => refused("it is for another call"),

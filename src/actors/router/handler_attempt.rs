@@ -10,6 +10,7 @@ use proto_events::id::StreamId;
 use proto_events::task::HandlerSays;
 use tokio::sync::oneshot;
 
+use crate::actors::router::agents::Agents;
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::router::tool_attempt::{tool_failed, watched};
 use crate::actors::shared::messages::{AttemptEnd, Cause, Order, TaskOp, ToTask};
@@ -20,6 +21,7 @@ use crate::run::handler::message;
 use crate::run::steps::session_id;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
+use crate::tools::secret::Mask;
 use crate::tools::tool::{ToolContext, ToolContextParts};
 
 /// Runs the handler on the message that the intent names.
@@ -28,16 +30,17 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
     let Some(known) = agent.handler_of(&order.request.target) else {
         return failed(FailureClass::BeforeEffect, "NoHandler", "the agent has no handler any more");
     };
-    let Some(task) = order.task else {
+    let Some(task) = order.task.clone() else {
         return failed(FailureClass::BeforeEffect, "NoTask", "the handler was sent no task");
     };
     let Some(message) = message(&task, &order.request.args).cloned() else {
         return failed(FailureClass::BeforeEffect, "NoMessage", "the task has no such message");
     };
+    let agents = Agents::of(&order, to_task.clone());
     let (call_id, attempt) = (order.request.call_id, order.attempt);
     let door =
         Door { to_task, stream: order.stream, call_id: call_id.clone(), attempt, said: AtomicU64::new(0) };
-    let cx = ToolContext::new(ToolContextParts {
+    let parts = ToolContextParts {
         task_id: order.task_id,
         call_id,
         idempotency_key: order.request.idempotency_key,
@@ -48,7 +51,8 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
         progress: Some(watched(live.progress(), beats)),
         questions: order.questions,
         ..ToolContextParts::default()
-    });
+    };
+    let cx = ToolContext::attended(parts, Mask::default(), agents);
     let session_id = session_id(&task);
     let cx = HandlerContext::new(HandlerContextParts { cx, session_id, task, door: Arc::new(door), ports });
     match known.code.run(cx.clone(), message).await {

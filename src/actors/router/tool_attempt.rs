@@ -7,6 +7,7 @@ use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
 use tokio::sync::Notify;
 
+use crate::actors::router::agents::Agents;
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
@@ -21,7 +22,7 @@ use crate::tools::tool::{ProgressSink, ToolContext, ToolContextParts};
 
 /// Calls the tool. Its writes to its state are part of a successful outcome.
 pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
-    let AttemptContext { stores, secrets, ports, live, cancellation, beats, jitter, .. } = context;
+    let AttemptContext { stores, secrets, ports, live, cancellation, beats, jitter, to_task } = context;
     let Some(registered) = agent.tools.get(&order.request.target) else {
         let text = format!("Tool '{}' not found", order.request.target);
         return failed(FailureClass::BeforeEffect, "ToolNotFound", &text);
@@ -43,6 +44,7 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
             return failed(FailureClass::BeforeEffect, "StateUnavailable", &text);
         }
     };
+    let agents = Agents::of(&order, to_task);
     let parts = ToolContextParts {
         task_id: order.task_id,
         call_id: order.request.call_id.clone(),
@@ -54,8 +56,9 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         progress: Some(watched(masked(live.progress(), &mask), beats)),
         state: state.clone(),
         questions: order.questions,
+        agents: None,
     };
-    let context = ToolContext::masked(parts, mask.clone());
+    let context = ToolContext::attended(parts, mask.clone(), agents);
     // The code runs only when the attempt is polled, within the catch.
     let (tool, given) = (registered.tool(), context.clone());
     let called = caught_masked(async { tool.call(given, args).await }, |text| mask.text(text)).await;

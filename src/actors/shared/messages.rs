@@ -6,8 +6,7 @@ use std::sync::Arc;
 use actix::{Message, Recipient};
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{
-    Answer, CallCommand, CallFailure, CallQuestion, CallRequested, FailureClass, TimeLimit, TokenUsage,
-    Verdict, VerdictBy,
+    Answer, CallFailure, CallQuestion, CallRequested, FailureClass, TimeLimit, TokenUsage, Verdict,
 };
 use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
@@ -17,13 +16,17 @@ use proto_events::secret::KeptSecret;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 use tracing::Span;
 
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
+use crate::actors::shared::resolution::CallResolution;
+use crate::actors::shared::told::Told;
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
+use crate::run::wanted::WantedCall;
 
 /// The first character of the ids of commands that the system sends to itself.
 pub(crate) const OWN_COMMAND: char = '~';
@@ -101,27 +104,6 @@ impl AttemptEnd {
     }
 }
 
-/// A person's decision about a call whose outcome is unknown.
-#[derive(Debug, Clone)]
-pub(crate) enum CallResolution {
-    /// The outcome was found out.
-    Verdict(Verdict),
-    /// The investigation is stopped, for this reason.
-    Abandon(String),
-}
-
-impl CallResolution {
-    /// Returns the decision as a command about the call.
-    pub(crate) fn command(&self, call_id: String, by: Principal) -> CallCommand {
-        match self.clone() {
-            Self::Verdict(verdict) => {
-                CallCommand::Reconcile { call_id, verdict, by: VerdictBy::Operator(by) }
-            }
-            Self::Abandon(reason) => CallCommand::Abandon { call_id, reason, by },
-        }
-    }
-}
-
 /// An operation of a task's actor.
 #[derive(Debug, Clone)]
 pub(crate) enum TaskOp {
@@ -143,6 +125,8 @@ pub(crate) enum TaskOp {
     ResolveCall { call_id: String, resolution: CallResolution, by: Principal },
     /// Apply a person's answer to the question of a call.
     AnswerCall { call_id: String, answer: Answer },
+    /// Make the request of an attempt in flight to another agent, and tell it what becomes of it.
+    Delegate { wanted: Box<WantedCall>, tell: UnboundedSender<Told> },
     /// Add what an attempt of a handler says.
     OfHandler { call_id: String, attempt: u32, says: Box<HandlerSays> },
     /// Note the approval handler's verdict.
@@ -215,6 +199,7 @@ impl TaskOp {
             | Self::RetryDue { .. }
             | Self::PermitGranted { .. }
             | Self::PermitLate { .. }
+            | Self::Delegate { .. }
             | Self::OfHandler { .. }
             | Self::Answered { .. }
             | Self::TurnGranted { .. }

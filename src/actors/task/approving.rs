@@ -9,8 +9,8 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, BY_HANDLER};
 use crate::error::Error;
+use crate::run::asked;
 use crate::run::question::Act;
-use crate::run::{asked, decided};
 
 impl TaskCore {
     /// Requests the handler's decision. An actor requests it once per approval.
@@ -84,7 +84,7 @@ impl TaskCore {
             return Ok(());
         }
         let mut mint = shared.ports.clone();
-        for act in decided::after_decision(&mut self.question(shared, metadata, &mut mint), &approval_id) {
+        for act in asked::after_approval(&mut self.question(shared, metadata, &mut mint), &approval_id) {
             if let Act::Task(command) = act {
                 self.entity.decide(command, metadata)?;
             }

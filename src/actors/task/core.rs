@@ -229,6 +229,7 @@ impl TaskCore {
             self.turn = None;
         }
         self.release_permits();
+        self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);
         self.outbox.extend(acquire);
         Ok(())
     }
@@ -275,23 +276,17 @@ impl TaskCore {
             match self.next_step(shared, metadata, &mut mint) {
                 Step::Wait => return Ok(None),
                 Step::AwaitTurn { session_id } => return self.ask_turn(shared, &session_id, &mut mint),
-                Step::Probe { call_id } => {
-                    self.probe(&call_id);
-                    continue;
-                }
                 Step::AskApprover { approval_id } => {
                     // The request is on disk before the handler sees it.
                     self.flush(shared, metadata).await?;
                     self.ask_approver(shared, &approval_id);
                     continue;
                 }
-                Step::AwaitRetry { call_id, attempt, wait } => {
-                    self.outside.known.awaiting_retry.insert(call_id.clone());
-                    self.outbox.push(Effect::AwaitRetry { call_id, attempt, wait });
-                    continue;
-                }
-                Step::AwaitPermit { call_id } => {
-                    self.acquire_permit(shared, call_id);
+                step @ (Step::Probe { .. }
+                | Step::Refuse { .. }
+                | Step::AwaitRetry { .. }
+                | Step::AwaitPermit { .. }) => {
+                    self.take_up(shared, step);
                     continue;
                 }
                 Step::Do(acts) => {

@@ -14,8 +14,9 @@ use proto_events::task::{TaskCommand, TaskRejection};
 use proto_events::tool_store::ToolStoreCommand;
 
 use crate::actors::entity::{Entity, Seed};
-use crate::actors::shared::messages::{AttemptEnd, CallResolution, TaskOp, TurnGrant};
+use crate::actors::shared::messages::{AttemptEnd, TaskOp, TurnGrant};
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::resolution::CallResolution;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
@@ -110,6 +111,10 @@ impl TaskCore {
                 self.resolve_call(shared, &call_id, &resolution, by, metadata)
             }
             TaskOp::AnswerCall { call_id, answer } => self.answer_call(shared, call_id, answer, metadata),
+            TaskOp::Delegate { wanted, tell } => {
+                self.outside.want(*wanted, tell);
+                Ok(())
+            }
             TaskOp::OfHandler { call_id, attempt, says } => {
                 self.entity.decide(TaskCommand::OfHandler { call_id, attempt, says }, metadata)
             }

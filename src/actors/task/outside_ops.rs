@@ -13,9 +13,10 @@ use crate::actors::shared::permits::CallPermit;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::{Effect, PermitWait};
 use crate::actors::task::outside_state::Outside;
+use crate::agent::card::takes_place;
 use crate::error::Error;
 use crate::run::deadline;
-use crate::run::question::Act;
+use crate::run::question::{Act, Step};
 use crate::tools::rate::Rate;
 
 impl TaskCore {
@@ -34,6 +35,20 @@ impl TaskCore {
         self.outbox.extend(until.map(wake));
     }
 
+    /// Takes up a step that needs work outside the log, or word to an attempt.
+    pub(crate) fn take_up(&mut self, shared: &Shared, step: Step) {
+        match step {
+            Step::Probe { call_id } => self.probe(&call_id),
+            Step::Refuse { id, why } => self.outside.refuse(&id, why),
+            Step::AwaitRetry { call_id, attempt, wait } => {
+                self.outside.known.awaiting_retry.insert(call_id.clone());
+                self.outbox.push(Effect::AwaitRetry { call_id, attempt, wait });
+            }
+            Step::AwaitPermit { call_id } => self.acquire_permit(shared, call_id),
+            Step::Do(_) | Step::AwaitTurn { .. } | Step::AskApprover { .. } | Step::Wait => {}
+        }
+    }
+
     /// Takes a permit for a call and a turn at its target's rate limit, or requests a wait for them. The permit comes
     /// first: a turn is lost if nothing is sent with it.
     pub(crate) fn acquire_permit(&mut self, shared: &Shared, call_id: String) {
@@ -41,7 +56,7 @@ impl TaskCore {
             return;
         };
         let rate = shared.agent.rate_of(&request);
-        let mut needs_permit = !self.outside.known.permits.contains(&call_id);
+        let mut needs_permit = takes_place(&request) && !self.outside.known.permits.contains(&call_id);
         if needs_permit && let Some(permit) = shared.permits.try_acquire(&request.target) {
             self.keep_permit(&call_id, permit);
             needs_permit = false;

@@ -4,9 +4,14 @@
 use std::collections::HashMap;
 
 use proto_events::envelope::Timestamp;
+use proto_events::task::Task;
+use tokio::sync::mpsc::UnboundedSender;
 
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
+use crate::actors::shared::told::Told;
+use crate::run::delegation::{asked_for, asker, child_of, is_same};
 use crate::run::question::OutsideWork;
+use crate::run::wanted::{Refusal, WantedCall};
 
 /// Work outside the log for one task, as its actor knows it.
 #[derive(Default)]
@@ -15,11 +20,48 @@ pub(crate) struct Outside {
     pub(crate) permits: HashMap<String, CallPermit>,
     /// The number of the run whose deadline was computed, and the deadline.
     pub(crate) run: Option<(u32, Option<Timestamp>)>,
+    /// Those who wait for what becomes of a request to another agent, by its id.
+    listeners: HashMap<String, Listener>,
     /// The number of the run whose time is over.
     pub(crate) time_up: Option<u32>,
 }
 
+/// The attempt that waits for what becomes of its request.
+struct Listener {
+    tell: UnboundedSender<Told>,
+    /// Whether it was told that the request is on disk.
+    is_told: bool,
+}
+
 impl Outside {
+    /// Takes a request to another agent.
+    pub(crate) fn want(&mut self, wanted: WantedCall, tell: UnboundedSender<Told>) {
+        self.listeners.insert(wanted.id.clone(), Listener { tell, is_told: false });
+        // The operation may be decided again after a conflict.
+        self.known.wanted.retain(|known| known.id != wanted.id);
+        self.known.wanted.push(wanted);
+    }
+
+    /// Notes that a request to another agent is not made.
+    pub(crate) fn refuse(&mut self, id: &str, why: Refusal) {
+        if let Some(wanted) = self.known.wanted.iter_mut().find(|wanted| wanted.id == id) {
+            wanted.refused = Some(why);
+        }
+    }
+
+    /// Tells attempts what became of their requests to other agents. What the task holds is on disk.
+    pub(crate) fn tell_wanted(&mut self, task: &Task, epoch: u64) {
+        let listeners = &mut self.listeners;
+        self.known.wanted.retain(|wanted| {
+            let told =
+                listeners.get_mut(&wanted.id).is_some_and(|listener| listener.tell(task, wanted, epoch));
+            if !told {
+                listeners.remove(&wanted.id);
+            }
+            told
+        });
+    }
+
     /// Returns an attempt's hold on the permit of its call.
     pub(crate) fn permit(&self, call_id: &str) -> Option<AttemptPermit> {
         self.permits.get(call_id).map(CallPermit::for_attempt)
@@ -28,5 +70,32 @@ impl Outside {
     /// Returns the deadline of the run.
     pub(crate) fn run_until(&self) -> Option<Timestamp> {
         self.run.and_then(|(_, until)| until)
+    }
+}
+
+impl Listener {
+    /// Tells what is new, and returns whether more will be.
+    fn tell(&mut self, task: &Task, wanted: &WantedCall, epoch: u64) -> bool {
+        let refused = || match &wanted.refused {
+            None if asker(task, wanted, epoch).is_none() => {
+                let text = "the attempt that made the request is over".to_owned();
+                Some(Refusal::Error("Superseded", text))
+            }
+            why => why.clone(),
+        };
+        if let Some(why) = refused() {
+            let _ = self.tell.send(Told::Refused { why, asked: asked_for(task, wanted) });
+            return false;
+        }
+        let Some(child) = child_of(task, wanted).filter(|child| is_same(child, wanted)) else {
+            return !self.tell.is_closed();
+        };
+        if !std::mem::replace(&mut self.is_told, true) {
+            let _ = self.tell.send(Told::Recorded { asked: asked_for(task, wanted) });
+        }
+        if !child.status.is_open() {
+            let _ = self.tell.send(Told::Ended(child.status.clone()));
+        }
+        child.status.is_open() && !self.tell.is_closed()
     }
 }

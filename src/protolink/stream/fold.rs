@@ -270,6 +270,11 @@ impl Fold {
         }
         let Some(call) = self.task.calls().get(id) else { return };
         let origin = &call.request.origin;
+        // What a tool asks for in its middle is the tool's own affair: Protolink has no such calls.
+        if origin.parent.is_some() {
+            self.sent.remove(id);
+            return;
+        }
         let before = match (event, origin.step) {
             (CallEvent::Requested(_), 0) => origin.part.saturating_add(1),
             (CallEvent::Requested(_), _) => origin.part,

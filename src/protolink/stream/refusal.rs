@@ -9,7 +9,7 @@ use crate::grammar::action::Action;
 use crate::protolink::stream::actions::action;
 use crate::protolink::stream::event::{event_id, object};
 use crate::protolink::stream::fold::Fold;
-use crate::run::infer::agent_call::CAPABILITY;
+use crate::run::delegation::CAPABILITY;
 use crate::run::notes;
 use crate::run::reading::{Reading, ReplyReading};
 

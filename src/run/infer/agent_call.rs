@@ -3,21 +3,15 @@
 //! The other agent is given a task of its own. The intent holds that task in full: each attempt sends the
 //! same one, so that an agent that knows its id returns the first answer again.
 
-use proto_events::call::{CallKind, CallOrigin, CallRequested, CallStatus, FailureClass, NewCall, Verdict};
-use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Message, ModelError, Part, PostedTask, RunContext};
+use proto_events::call::{CallOrigin, CallStatus, FailureClass, Verdict};
 
-use crate::agent::peer::{KnownPeer, PeerAnswer};
-use crate::grammar::action::{Action, AgentAction, Reply};
+use crate::agent::peer::PeerAnswer;
+use crate::grammar::action::AgentAction;
+use crate::run::delegation::{AgentRequest, Hindrance, intended};
 use crate::run::infer::append_message::{answer, tell};
-use crate::run::permission::{Permission, PermissionRequest};
+use crate::run::notes;
 use crate::run::question::{Progress, Question, Step};
-use crate::run::spent::left;
-use crate::run::steps::{idempotency_key, millis, start};
-use crate::run::{deadline, notes, permission};
-
-/// The capability that a model needs in order to ask another agent, under Protolink's name.
-pub(crate) const CAPABILITY: &str = "agent.delegate";
+use crate::run::steps::start;
 
 /// Returns the progress of the call. The turn already holds the message that asks for it.
 pub(crate) fn progress(
@@ -77,98 +71,14 @@ fn begin(
     what: &AgentAction,
     origin: CallOrigin,
 ) -> Progress {
-    let asking = question.agent;
-    // The approval covers the model's action; the task made from it has ids and times of ours.
-    let wish =
-        Reply { thought: None, action: Action::AgentCall { agent: agent.to_owned(), what: what.clone() } };
-    let wish: JsonObject = JsonText::from(wish.to_json()).read().unwrap_or_default();
-    let wanted = PermissionRequest {
-        name: agent,
-        needs: &[CAPABILITY.to_owned()],
-        args: &wish.to_text(),
-        origin: &origin,
-        call_id: Some(&call_id),
-    };
-    let approval = match permission::permission_for(question, &wanted) {
-        Permission::Granted(approval) => approval.map(|approval| approval.request.approval_id),
-        Permission::Unreadable(error) => {
-            return tell(question, &call_id, &origin, notes::agent_failed(&error));
-        }
-        permission => {
+    let request = AgentRequest { agent, what, origin: &origin, call_id: Some(&call_id) };
+    match intended(question, &request) {
+        Ok(intent) => Progress::Next(Step::Do(start(question, intent))),
+        Err(Hindrance::Refused(_, why)) => tell(question, &call_id, &origin, notes::agent_failed(&why)),
+        Err(Hindrance::Fatal(error)) => Progress::Fatal(notes::fatal_agent(agent, &error)),
+        Err(Hindrance::Permission(permission)) => {
             let say = || vec![answer(question, &call_id, &origin, notes::waiting(agent))];
-            return permission.into_progress(say).unwrap_or(Progress::Next(Step::Wait));
+            permission.into_progress(say).unwrap_or(Progress::Next(Step::Wait))
         }
-    };
-    let Some(peer) = asking.peers.get(agent) else {
-        // An agent without peers is in no registry itself.
-        let own = agent == asking.name && asking.peers.iter().next().is_some();
-        let why = if own { notes::self_delegation(agent) } else { notes::agent_not_found(agent) };
-        return tell(question, &call_id, &origin, notes::agent_failed(&why));
-    };
-    let task = question.task;
-    let context = RunContext::of_task(task.metadata(), task.id(), &asking.name, None, question.mint);
-    let context = match context {
-        Ok(context) => context,
-        Err(error) => return Progress::Fatal(notes::fatal_agent(agent, &error.to_string())),
-    };
-    if context.agent_chain.iter().any(|waits| waits == agent) {
-        let why = notes::circular_delegation(agent, &context.agent_chain);
-        return tell(question, &call_id, &origin, notes::agent_failed(&why));
-    }
-    let budget = left(question, origin.part, &context.budget);
-    let context = RunContext { budget, ..context };
-    match child(question, &context, what) {
-        Ok(task) => {
-            let mut request = intent(question, peer, call_id, &task, wish);
-            (request.origin, request.approval) = (origin, approval);
-            Progress::Next(Step::Do(start(question, request)))
-        }
-        Err(error) => Progress::Fatal(notes::fatal_agent(agent, &error.to_string())),
-    }
-}
-
-/// Returns the other agent's task, in a run of its own that names this one as its parent.
-fn child(
-    question: &mut Question<'_>,
-    context: &RunContext,
-    what: &AgentAction,
-) -> Result<PostedTask, ModelError> {
-    let mint = &mut *question.mint;
-    let (role, part) = match what {
-        AgentAction::Infer { prompt } => ("user", Part::infer(prompt)),
-        AgentAction::ToolCall { tool, args } => ("agent", Part::tool_call_new(tool, args.clone(), mint)),
-    };
-    let message = Message::new(role, vec![part.hydrated(mint)?], mint);
-    let mut task = PostedTask::new(message, mint);
-    task.metadata = context.child(mint).mirrored();
-    Ok(task)
-}
-
-/// Returns the intent recorded before the call is sent.
-fn intent(
-    question: &Question<'_>,
-    peer: &KnownPeer,
-    call_id: String,
-    task: &PostedTask,
-    mut args: JsonObject,
-) -> CallRequested {
-    args.set("task", task.to_json());
-    let (args, policy) = (args.to_text(), &peer.policy);
-    CallRequested {
-        retry_errors: policy.retries_errors(),
-        window_ms: policy.window().map(millis),
-        deadline: deadline::of_call(question, policy.get_deadline()),
-        capabilities: vec![CAPABILITY.to_owned()],
-        ..CallRequested::of(NewCall {
-            idempotency_key: idempotency_key(question.stream, &call_id),
-            call_id,
-            kind: CallKind::Delegate,
-            target: peer.name.clone(),
-            args,
-            recovery: policy.recovery(),
-            recovery_source: policy.get_declared_by().to_owned(),
-            timeout_ms: millis(policy.get_timeout()),
-            max_attempts: policy.attempts_max(),
-        })
     }
 }

@@ -32,6 +32,7 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
             step,
             infer_call: None,
             part_call_id: None,
+            parent: None,
         },
         ..CallRequested::of(NewCall {
             idempotency_key: idempotency_key(question.stream, &call_id),

@@ -14,6 +14,8 @@ pub(crate) struct Follows<'a> {
     pub(crate) executions: Vec<&'a Execution>,
     /// The event at which its task was canceled or failed.
     pub(crate) ends: Option<&'a RecordedEvent<TaskEvent>>,
+    /// The outcome of the call that asked for it, if another call did.
+    pub(crate) parent_ends: Option<&'a RecordedEvent<TaskEvent>>,
 }
 
 type Judged = Result<(), String>;
@@ -125,8 +127,9 @@ impl Follows<'_> {
             Some(CallEvent::Failed { failure, .. } | CallEvent::RetryScheduled { failure, .. })
                 if failure.class == FailureClass::BeforeEffect)
             || matches!(self.event(after), Some(CallEvent::Dispatched { .. } | CallEvent::Canceled { .. }));
-        let is_infer = self.call.request.kind == CallKind::Infer;
-        if is_infer || refused || self.executions.iter().any(|execution| execution.attempt == attempt) {
+        // Models and other agents are no tools, whose executions are noted.
+        let is_noted = matches!(self.call.request.kind, CallKind::Tool | CallKind::Handler);
+        if !is_noted || refused || self.executions.iter().any(|execution| execution.attempt == attempt) {
             return Ok(());
         }
         Err(format!("attempt {attempt} was dispatched but never executed"))
@@ -180,13 +183,16 @@ impl Follows<'_> {
         }
     }
 
-    /// Whether the task ended before anything else followed for the call, for example at the run's deadline.
+    /// Whether the task, or the call that asked for this one, ended before anything else followed for the call, for example at
+    /// the run's deadline.
     fn given_up(&self) -> bool {
         let closed = match self.event(0) {
             Some(CallEvent::Canceled { .. }) => true,
             Some(CallEvent::OutcomeUnknown { .. }) => self.call.request.recovery == Recovery::Manual,
             _ => false,
         };
-        closed && self.ends.zip(self.events.first()).is_some_and(|(end, first)| same_append(first, end))
+        let with =
+            |end: &RecordedEvent<TaskEvent>| self.events.first().is_some_and(|first| same_append(first, end));
+        closed && (self.ends.is_some_and(with) || self.parent_ends.is_some_and(with))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallKind, CallRequested};
+use proto_events::call::{CallKind, CallRequested, ParentCall};
 use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::TaskState;
@@ -25,6 +25,8 @@ struct KnownApproval {
     /// The digest of the arguments.
     args: Digest,
     run: u32,
+    /// The call that asked for it in its middle, and as which of its requests.
+    parent: Option<ParentCall>,
     approved: Option<bool>,
     used: bool,
 }
@@ -46,6 +48,7 @@ impl ApprovalsCheck {
             tool: tool.clone(),
             args: Digest::of(args.as_str().as_bytes()),
             run: origin.run,
+            parent: origin.parent.clone(),
             approved: None,
             used: false,
         };
@@ -98,6 +101,7 @@ impl ApprovalsCheck {
             Some(known) if !alike && known.call_id != call.call_id => "is for another call",
             Some(known) if known.tool != call.target => "is for another tool",
             Some(known) if known.args != args() => "is for other arguments",
+            Some(known) if known.parent != call.origin.parent => "is for another request",
             Some(known) if known.used => "was used before",
             Some(known) => {
                 known.used = true;

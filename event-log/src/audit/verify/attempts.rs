@@ -25,12 +25,19 @@ pub(crate) struct CallMoment {
 pub(super) struct Seen {
     pub(super) kind: CallKind,
     pub(super) target: Box<str>,
+    /// The call that asked for it.
+    pub(super) parent: Option<Box<str>>,
+    /// The number of the calls that it has asked for, and of those without an outcome.
+    pub(super) children: u32,
+    pub(super) open_children: u32,
     pub(super) recovery: Recovery,
     pub(super) max_attempts: u32,
     pub(super) has_heartbeat: bool,
     pub(super) window_ms: Option<u64>,
     pub(super) deadline: Option<Timestamp>,
     pub(super) attempts: u32,
+    /// The epoch in which the last attempt was sent.
+    pub(super) epoch: u64,
     pub(super) first_sent_at: Timestamp,
     pub(super) status: CallStatus,
     /// The number of attempts that ended with a question, and the time of the last one.
@@ -134,6 +141,6 @@ pub(super) fn dispatched(
     if call.attempts == 0 {
         call.first_sent_at = now.at;
     }
-    call.attempts = attempt;
+    (call.attempts, call.epoch) = (attempt, epoch);
     faults
 }

@@ -29,11 +29,13 @@ struct ProbeVerdict {
 /// The calls of a stream read so far.
 #[derive(Default)]
 pub(crate) struct CallsCheck {
-    seen: HashMap<String, Seen>,
-    open: BTreeSet<String>,
+    pub(super) seen: HashMap<String, Seen>,
+    pub(super) open: BTreeSet<String>,
     verdict: Option<ProbeVerdict>,
     /// The calls canceled in the open record before a change of the task's state, with their versions.
     canceled: Vec<(u64, String)>,
+    /// The calls that the open record closed, with their versions.
+    pub(super) closed: Vec<(u64, String)>,
 }
 
 impl CallsCheck {
@@ -64,10 +66,18 @@ impl CallsCheck {
 
     /// Returns the faults of the record that has ended, with their versions.
     pub(crate) fn end_record(&mut self) -> Vec<(u64, String)> {
-        let canceled = self.canceled.drain(..).map(|(version, id)| {
+        let left = self.left_open();
+        let closed = std::mem::take(&mut self.closed);
+        let ends_with = |id: &String| {
+            let parent = self.seen.get(id).and_then(|call| call.parent.as_deref());
+            parent.is_some_and(|parent| closed.iter().any(|(_, closed)| closed == parent))
+        };
+        let canceled = std::mem::take(&mut self.canceled).into_iter().filter(|(_, id)| !ends_with(id));
+        let canceled = canceled.map(|(version, id)| {
             (version, format!("call `{id}` was canceled, but its record does not end the task's run"))
         });
-        canceled.chain(self.verdict.take().map(|left| without_outcome(&left))).collect()
+        let verdict = self.verdict.take().map(|left| without_outcome(&left));
+        canceled.chain(verdict).chain(left).collect()
     }
 
     /// Takes the next event and returns its faults, with their versions.
@@ -114,15 +124,20 @@ impl CallsCheck {
         if let Some(argument) = in_clear(&request.args, &request.secrets) {
             faults.push(format!("call `{id}` has its secret argument `{argument}` in clear"));
         }
+        faults.extend(self.of_parent(request));
         let seen = Seen {
             kind: request.kind,
             target: request.target.as_str().into(),
+            parent: request.origin.parent.as_ref().map(|parent| parent.call_id.as_str().into()),
+            children: 0,
+            open_children: 0,
             recovery: request.recovery,
             max_attempts: request.max_attempts,
             has_heartbeat: request.heartbeat_ms.is_some(),
             window_ms: request.window_ms,
             deadline: request.deadline,
             attempts: 0,
+            epoch: 0,
             first_sent_at: Timestamp::default(),
             status: CallStatus::Requested,
             questions: 0,
@@ -138,6 +153,7 @@ impl CallsCheck {
 
     fn happened(&mut self, event: &CallEvent, after_verdict: bool, now: CallMoment) -> Vec<String> {
         let id = event.call_id();
+        let early = self.sent_without_parent(event);
         let Some(call) = self.seen.get_mut(id) else {
             return vec![format!("call `{id}`: {} without an intent", word(event))];
         };
@@ -147,9 +163,7 @@ impl CallsCheck {
         let was_open = before.is_open();
         let guarded = guarded(id, call, event, after_verdict, now);
         call.status = after.unwrap_or(before);
-        if !call.status.is_open() {
-            self.open.remove(id);
-        }
+        let is_closed = was_open && !call.status.is_open();
         match event {
             CallEvent::Reconciled { verdict, .. } if was_open && *verdict != Verdict::DidNotHappen => {
                 let (call_id, verdict) = (id.to_owned(), verdict.clone());
@@ -158,9 +172,12 @@ impl CallsCheck {
             CallEvent::Canceled { .. } => self.canceled.push((now.version, id.to_owned())),
             _ => {}
         }
+        if is_closed {
+            self.close(id, now.version);
+        }
         // An answer of an attempt that was never sent to an open call is one fault, not two.
         let refused = refused.filter(|_| !was_open || guarded.is_empty());
-        refused.into_iter().chain(guarded).collect()
+        refused.into_iter().chain(guarded).chain(early).collect()
     }
 }
 

@@ -1,0 +1,17 @@
+//! What an attempt is told of its request to another agent.
+
+use proto_events::call::CallStatus;
+
+use crate::run::wanted::Refusal;
+
+/// What became of a request to another agent.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// The request is a call that is on disk. `asked` are the questions to a person with which earlier attempts ended for
+    /// its approval.
+    Recorded { asked: Vec<String> },
+    /// The request is not made.
+    Refused { why: Refusal, asked: Vec<String> },
+    /// The call has its outcome.
+    Ended(CallStatus),
+}

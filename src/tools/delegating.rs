@@ -1,0 +1,104 @@
+//! Requests of a call to other agents: what they are asked for, and their answers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+
+use crate::tools::asking::Asking;
+use crate::tools::error::ToolError;
+use crate::tools::future::BoxFuture;
+
+/// The work that a tool or a handler gives to another agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AgentWork {
+    /// A text for the agent's model or handler.
+    Prompt(String),
+    /// A call of one of the agent's tools.
+    ToolCall {
+        /// The name of the tool.
+        tool: String,
+        /// The arguments, an object.
+        args: JsonText,
+    },
+}
+
+impl AgentWork {
+    /// Creates a request to call one of the agent's tools.
+    pub fn tool_call(tool: impl Into<String>, args: impl Into<JsonText>) -> Self {
+        Self::ToolCall { tool: tool.into(), args: args.into() }
+    }
+}
+
+impl From<&str> for AgentWork {
+    fn from(prompt: &str) -> Self {
+        Self::Prompt(prompt.to_owned())
+    }
+}
+
+impl From<String> for AgentWork {
+    fn from(prompt: String) -> Self {
+        Self::Prompt(prompt)
+    }
+}
+
+/// The answer of another agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AgentAnswer {
+    /// The state in which the agent's task stopped: `completed`, or `input-required` where the result is the agent's own
+    /// question. A task that failed with an output has its error in the result.
+    pub state: TaskState,
+    /// The content of the task's last part.
+    pub result: JsonText,
+}
+
+impl AgentAnswer {
+    /// Creates an answer. For tests of tools.
+    pub fn new(state: TaskState, result: JsonText) -> Self {
+        Self { state, result }
+    }
+}
+
+/// A replacement for other agents, for tests of tools: it is given the agent's name and the work.
+pub type AgentSink =
+    Arc<dyn Fn(&str, AgentWork) -> BoxFuture<'static, Result<AgentAnswer, ToolError>> + Send + Sync>;
+
+/// The way of an attempt to other agents.
+pub(crate) trait AgentDoor: Send + Sync {
+    /// Makes the call, once over all attempts, and waits for its answer.
+    fn delegate(
+        self: Arc<Self>,
+        agent: String,
+        work: AgentWork,
+        asking: Arc<Asking>,
+    ) -> BoxFuture<'static, Result<AgentAnswer, ToolError>>;
+}
+
+/// The door of a context without a system behind it.
+pub(crate) struct Closed(pub(crate) Option<AgentSink>);
+
+impl AgentDoor for Closed {
+    fn delegate(
+        self: Arc<Self>,
+        agent: String,
+        work: AgentWork,
+        _: Arc<Asking>,
+    ) -> BoxFuture<'static, Result<AgentAnswer, ToolError>> {
+        match &self.0 {
+            Some(sink) => sink(&agent, work),
+            None => {
+                let text = format!("there is no way to the agent `{agent}` from here");
+                Box::pin(std::future::ready(Err(ToolError::not_sent(text).with_type("NoAgents"))))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for dyn AgentDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AgentDoor")
+    }
+}
