@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::limits::HALT_WITHIN;
 use crate::system::handle::{System, blocking};
 use crate::system::running::Running;
-use crate::system::starts::record_start;
+use crate::system::starts::{record_start, record_stop};
 
 /// The result of reopening a system's log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -70,8 +70,18 @@ impl System {
         let (report, open) = found?;
         parts.unresolved.clear();
         record_start(&parts.store, &parts.ports, Some(&parts.agent), parts.build.as_deref()).await?;
-        self.inner.put(Running::start(parts, open)?);
-        Ok(report)
+        let (log, ports) = (Arc::clone(&parts.store), parts.ports.clone());
+        match Running::start(parts, open) {
+            Ok(running) => {
+                self.inner.put(running);
+                Ok(report)
+            }
+            Err(error) => {
+                // The error of the start is what the caller must hear.
+                let _ = record_stop(&log, &ports, Some(error.to_string())).await;
+                Err(error)
+            }
+        }
     }
 
     /// Interrupts calls in flight and ends the actors, if there are any.
