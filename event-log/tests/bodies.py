@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Decodes the bodies of an export's events by docs/format.md alone, and compares each with its `payload`.
 
-    bodies.py FILE ...   exports (NDJSON); prints each fault and the kinds that were read, ends with 1 if there was a fault
+    bodies.py FILE ...   exports (NDJSON); prints the codes of the page's tables that do not occur, each fault and the kinds
+                         that were read, ends with 1 if there was a fault
 """
 import datetime
 import json
@@ -22,6 +23,9 @@ STAGE = "requested in-flight".split()
 CUT = ["head"]
 TIME_LIMIT = "attempt heartbeat".split()
 BASIS = "asserted authenticated".split()
+TABLES = [STATE, ROLE, CALL, RECOVERY, CLASS, VERDICT, LIMIT, ANSWER, STAGE, CUT, TIME_LIMIT, BASIS]
+# The codes that were read: the identity of a table, and the number.
+MET = set()
 
 
 class Body:
@@ -79,7 +83,9 @@ class Body:
         return dict(self.list(lambda: (self.text(), self.json())))
 
     def word(self, words):
-        return words[self.u8()]
+        code = self.u8()
+        MET.add((id(words), code))
+        return words[code]
 
     def fields(self, **takes):
         return {name: take() for name, take in takes.items()}
@@ -241,6 +247,8 @@ def main(paths):
                     kinds.add(event["kind"])
                     fault = compare(event, shown["payload"])
                     faults += [f"position {shown['position']}: {fault}"] if fault else []
+    unmet = [word for words in TABLES for code, word in enumerate(words) if (id(words), code) not in MET]
+    print(f"codes that do not occur: {' '.join(unmet) or 'none'}")
     print(*faults, f"kinds {','.join(map(str, sorted(kinds)))}: {len(faults)} faults", sep="\n")
     return 1 if faults else 0
 

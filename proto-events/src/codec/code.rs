@@ -89,5 +89,6 @@ mod tests {
         round_trips::<CancelStage>();
         round_trips::<Basis>();
         round_trips::<BudgetLimit>();
+        round_trips::<TimeLimit>();
     }
 }

@@ -1,0 +1,149 @@
+//! A log with every code of every table of docs/format.md that the other logs have not.
+
+use proto_events::call::{
+    Answer, CallEvent, Cut, CutRule, FailureClass, KeptRange, Recovery, Selection, TimeLimit, Verdict,
+    VerdictBy,
+};
+use proto_events::codec::AnyEvent;
+use proto_events::envelope::{Basis, Principal};
+use proto_events::id::StreamId;
+use proto_events::model::LlmRole::{Assistant, User};
+use proto_events::model::TaskState::{Completed, Failed, InputRequired, Submitted, Unknown, Working};
+use proto_events::model::{BudgetLimit, LimitUse, TaskState};
+use proto_events::task::{ApprovalDecided, TaskEvent};
+
+use super::events::*;
+use super::log::Log;
+
+fn call(event: CallEvent) -> AnyEvent {
+    AnyEvent::Task(TaskEvent::Call(event))
+}
+
+fn ada() -> Principal {
+    Principal { name: "ada".to_owned(), basis: Basis::Authenticated }
+}
+
+fn ended(limit: BudgetLimit) -> AnyEvent {
+    let used = if limit == BudgetLimit::RuntimeSeconds { 3.5 } else { 4.0 };
+    let budget = Some(LimitUse { limit, used, allowed: 3.0 });
+    AnyEvent::Task(TaskEvent::StateChanged { from: Working, to: Failed, budget })
+}
+
+/// Returns the log.
+pub(crate) fn codes() -> Log {
+    let mut log = Log::default();
+    log.epoch(1);
+    let (programs, desk) = (StreamId::of_system(0), StreamId::of_agent("desk").unwrap());
+    let first = revised(1, [1; 5], [Some("m"), Some("be brief"), Some("[]"), Some("[]"), Some("{}")]);
+    log.append(vec![("first", &desk, vec![first]), ("started", &programs, vec![started(1, 1)])]);
+    for (number, limit) in BudgetLimit::ALL.iter().enumerate() {
+        let (id, task) = (format!("limit-{number}"), task(&format!("limit-{number}")));
+        let events = vec![submitted(&id, Submitted), changed(Submitted, Working), ended(*limit)];
+        log.append(vec![("limit", &task, events)]);
+    }
+    for (number, state) in TaskState::ALL.iter().enumerate() {
+        let (id, task) = (format!("state-{number}"), task(&format!("state-{number}")));
+        log.append(vec![("state", &task, vec![submitted(&id, *state), changed(*state, Unknown)])]);
+    }
+    failures(&mut log);
+    persons(&mut log);
+    cut(&mut log);
+    log
+}
+
+/// Every class of a failure.
+const CLASSES: [FailureClass; 5] = [
+    FailureClass::BeforeEffect,
+    FailureClass::AfterEffect,
+    FailureClass::Rejected,
+    FailureClass::Exhausted,
+    FailureClass::Superseded,
+];
+
+/// Calls that end in each class of failure, and by each time limit.
+fn failures(log: &mut Log) {
+    let task = task("failures");
+    log.append(vec![(
+        "failures",
+        &task,
+        vec![submitted("failures", Submitted), changed(Submitted, Working)],
+    )]);
+    for (number, class) in CLASSES.iter().enumerate() {
+        let id = format!("c{number}");
+        let asked = requested(intent(&id, "read", Recovery::ReadOnly, 1));
+        log.append(vec![("failure", &task, vec![asked, sent(&id, 1, 1, ""), failed(&id, 1, *class)])]);
+    }
+    for (number, limit) in [TimeLimit::Attempt, TimeLimit::Heartbeat].into_iter().enumerate() {
+        let id = format!("t{number}");
+        let asked = requested(intent(&id, "read", Recovery::ReadOnly, 1));
+        let over = call(CallEvent::TimedOut { call_id: id.clone(), attempt: 1, after_ms: 70_000, limit });
+        log.append(vec![("time limit", &task, vec![asked, sent(&id, 1, 1, ""), over])]);
+    }
+}
+
+/// What a person who is authenticated decided, settled, gave up and declined to answer.
+fn persons(log: &mut Log) {
+    let task = task("persons");
+    log.append(vec![("persons", &task, vec![submitted("persons", Submitted), changed(Submitted, Working)])]);
+    let decided = ApprovalDecided {
+        approval_id: "a1".to_owned(),
+        approved: true,
+        reason: Some("it is fine".to_owned()),
+        decided_by: ada(),
+    };
+    let wanted = approval(asked("a1", "c1", "pay", json("{}")));
+    log.append(vec![("decided", &task, vec![wanted, AnyEvent::Task(TaskEvent::ApprovalDecided(decided))])]);
+    for (id, settled) in [
+        (
+            "c2",
+            CallEvent::Reconciled {
+                call_id: "c2".to_owned(),
+                attempt: 1,
+                verdict: Verdict::Landed(json("[1]")),
+                by: VerdictBy::Operator(ada()),
+            },
+        ),
+        (
+            "c3",
+            CallEvent::Abandoned { call_id: "c3".to_owned(), reason: "nobody knows".to_owned(), by: ada() },
+        ),
+    ] {
+        let asked = requested(intent(id, "pay", Recovery::Manual, 1));
+        log.append(vec![("settled", &task, vec![asked, sent(id, 1, 1, ""), unknown(id, 1), call(settled)])]);
+    }
+    let (call_id, question) = ("c4".to_owned(), "Which account?".to_owned());
+    let asked = requested(intent("c4", "pay", Recovery::Idempotent, 1));
+    let asks = call(CallEvent::Asked { call_id: call_id.clone(), attempt: 1, question });
+    log.append(vec![(
+        "asks",
+        &task,
+        vec![asked, sent("c4", 1, 1, ""), asks, changed(Working, InputRequired)],
+    )]);
+    let declined = Answer::Declined("none of your business".to_owned());
+    let answered = call(CallEvent::Answered { call_id, answer: declined });
+    log.append(vec![("declined", &task, vec![answered, changed(InputRequired, Working)])]);
+    log.append(vec![("done", &task, vec![changed(Working, Completed)])]);
+}
+
+/// An inference that is shown a part of what was said, and of that a part of one message.
+fn cut(log: &mut Log) {
+    let task = task("cut");
+    let said = vec![
+        submitted("cut", Submitted),
+        changed(Submitted, Working),
+        said_in_task(User, None),
+        said_in_task(Assistant, None),
+        said_in_task(User, None),
+    ];
+    log.append(vec![("said", &task, said)]);
+    let mut shown = prompt(None);
+    (shown.messages, shown.tokens) = (3, Some(70));
+    shown.selection = Some(Selection {
+        strategy: "fit-window".to_owned(),
+        kept: vec![KeptRange { first: 0, count: 1 }, KeptRange { first: 2, count: 1 }],
+        cuts: vec![Cut { message: 2, rule: CutRule::Head, characters: 300 }],
+    });
+    let mut asked = intent("i1", "m", Recovery::Reissue, 1);
+    (asked.kind, asked.prompt) = (proto_events::call::CallKind::Infer, Some(shown));
+    log.append(vec![("shown", &task, vec![requested(asked)])]);
+}
