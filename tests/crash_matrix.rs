@@ -12,6 +12,8 @@
 
 #[path = "crash_matrix/agent.rs"]
 mod agent;
+#[path = "crash_matrix/delegation.rs"]
+mod delegation;
 #[path = "crash/dice.rs"]
 mod dice;
 #[path = "crash_matrix/run.rs"]
@@ -105,8 +107,9 @@ async fn look_after_all(run: &Run, driver: &Driver) -> Result<(), Error> {
 static HAPPENED: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
 
 /// The cases that must be met in some run.
-const MUST_HAPPEN: [&str; 15] = [
+const MUST_HAPPEN: [&str; 16] = [
     "absent",
+    "asked an agent",
     "approved",
     "canceled",
     "denied",
@@ -158,6 +161,7 @@ fn said(message: &TurnMessage) -> Option<&'static str> {
 
 fn word(event: &CallEvent) -> Option<&'static str> {
     match event {
+        CallEvent::Requested(request) if request.origin.parent.is_some() => Some("asked an agent"),
         CallEvent::Dispatched { attempt: 2.., .. } => Some("sent again"),
         CallEvent::Failed { failure, .. } if failure.error_type == "panic" => Some("panicked"),
         CallEvent::Failed { .. } => Some("failed"),

@@ -27,12 +27,12 @@ const WINDOW: Duration = Duration::from_secs(3);
 const DEADLINE: Duration = Duration::from_secs(3);
 
 #[derive(Deserialize)]
-struct Args {
+pub(crate) struct Args {
     does: Vec<String>,
     probe: String,
 }
 
-async fn work(cx: ToolContext, args: JsonText) -> Result<JsonText, ToolError> {
+pub(crate) async fn work(cx: ToolContext, args: JsonText) -> Result<JsonText, ToolError> {
     let args: Args = args.read().map_err(|error| ToolError::arguments(error.to_string()))?;
     let at = usize::try_from(cx.attempt()).unwrap() - 1;
     let does = args.does.get(at).or(args.does.last()).cloned().unwrap_or_default();
@@ -52,7 +52,7 @@ async fn work(cx: ToolContext, args: JsonText) -> Result<JsonText, ToolError> {
     }
 }
 
-async fn probe(cx: ToolContext, args: Args) -> Result<Verdict, ToolError> {
+pub(crate) async fn probe(cx: ToolContext, args: Args) -> Result<Verdict, ToolError> {
     sleep(Duration::from_millis(10)).await;
     match args.probe.as_str() {
         "landed" => Ok(Verdict::Landed(JsonText::string(cx.call_id()))),
@@ -170,6 +170,7 @@ pub(crate) fn describe(run: &Run, mut builder: Builder) -> Builder {
         .infer_policy(InferPolicy::default().timeout(BOUND).retries(2));
     builder = builder.capability_policy(CapabilityPolicy::new().require_approval("money.*"));
     builder = if run.handler { builder.approval_handler(approver) } else { builder.approvals_by_person() };
+    builder = crate::delegation::describe(run, builder);
     if let Some(places) = run.places {
         builder = builder.max_concurrency(places);
     }

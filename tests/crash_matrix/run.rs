@@ -82,7 +82,9 @@ impl Run {
         let care = (0..4).map(|_| Care::of(&mut dice)).collect();
         let down_for = [0, 0, 700, 3_600_000][dice.below(4) as usize];
         let (conversation, handler) = (dice.below(4) != 0, dice.below(2) == 0);
-        Self { seed, conversation, places, tasks, handler, down_for, care }
+        let mut run = Self { seed, conversation, places, tasks, handler, down_for, care };
+        crate::delegation::add(&mut run);
+        run
     }
 
     /// Returns smaller versions of the run, each with one thing left out.

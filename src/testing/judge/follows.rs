@@ -61,11 +61,17 @@ impl Follows<'_> {
         }
     }
 
-    /// Checks that a question was neither answered nor passed over.
+    /// Checks that nothing was sent before a person answered the question.
     fn unanswered(&self) -> Judged {
+        if let (Some(CallEvent::Answered { .. }), Some(next)) = (self.event(0), self.event(1)) {
+            return match next {
+                CallEvent::Canceled { .. } => self.not_carried_out(),
+                _ => self.sent(1),
+            };
+        }
         self.not_carried_out()?;
         match self.event(0) {
-            None | Some(CallEvent::Canceled { .. }) => Ok(()),
+            Some(CallEvent::Answered { .. }) | None | Some(CallEvent::Canceled { .. }) => Ok(()),
             _ => Err("it went on without an answer to its question".to_owned()),
         }
     }
@@ -141,7 +147,7 @@ impl Follows<'_> {
         let now = self.events.get(at).map(|recorded| recorded.metadata.at);
         let past = request.deadline.zip(now).is_some_and(|(deadline, now)| deadline <= now);
         let none_left = self.call.attempts >= request.max_attempts && class == FailureClass::Exhausted;
-        let retry = matches!(self.call.status, CallStatus::RetryScheduled(..));
+        let retry = matches!(self.call.status, CallStatus::RetryScheduled(..) | CallStatus::Asked(_));
         if past || none_left || (retry && !self.within_window()) {
             return self.not_carried_out();
         }
