@@ -13,3 +13,4 @@ pub use crate::shown::prompts::{
     Prompt, PromptError, PromptReader, PromptedEvent, output_schema_of, prompt_of,
 };
 pub use crate::shown::system_prompt::{RENDERER_VERSION, for_task, system_prompt, with_output_schema};
+pub(crate) use crate::shown::system_prompt::{hint_of, with_hint};

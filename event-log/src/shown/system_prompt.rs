@@ -60,8 +60,17 @@ pub fn system_prompt(offer: &Offer) -> String {
 
 /// Returns the system prompt of a task: that of its agent, and the hint of the task's flow about the next step.
 pub fn for_task(system: &str, task: &Task) -> String {
-    let hint = task.flow_state().read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
-    let hint = hint.filter(|hint| !hint.trim().is_empty());
+    with_hint(system, hint_of(task.flow_state()).as_deref())
+}
+
+/// Returns the hint about the next step in the state of a task's flow.
+pub(crate) fn hint_of(flow_state: &JsonText) -> Option<String> {
+    let hint = flow_state.read::<JsonObject>().ok().and_then(|flow| flow.get("prompt")?.to_str());
+    hint.filter(|hint| !hint.trim().is_empty())
+}
+
+/// Returns an agent's system prompt with the hint of a task's flow, if it has one.
+pub(crate) fn with_hint(system: &str, hint: Option<&str>) -> String {
     hint.map_or_else(|| system.to_owned(), |hint| format!("{system}\n\n{hint}"))
 }
 

@@ -7,7 +7,7 @@ use proto_events::call::{
     PromptRef, Recovery, TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
-use proto_events::definition::{AgentEvent, Revised, RevisedText};
+use proto_events::definition::{AgentEvent, Definition, Revised, RevisedText};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
@@ -17,6 +17,7 @@ use proto_events::system::{AgentRevision, Started, SystemEvent};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
+use taskreel_log::shown::Offer;
 
 pub(crate) fn json(text: &str) -> JsonText {
     JsonText::parse(text).unwrap()
@@ -253,8 +254,21 @@ pub(crate) fn turn_started(turn: &str, task: &StreamId) -> AnyEvent {
     AnyEvent::Session(SessionEvent::TurnStarted { turn_id: turn.to_owned(), task: task.to_string() })
 }
 
+/// The system prompt of the first definition of the agent.
 pub(crate) fn system_prompt(role: LlmRole) -> AnyEvent {
-    AnyEvent::Session(SessionEvent::SystemPromptSet(turn_message(role, None).message))
+    system_prompt_of(role, &rendered("b"))
+}
+
+pub(crate) fn system_prompt_of(role: LlmRole, text: &str) -> AnyEvent {
+    let mut message = turn_message(role, None).message;
+    text.clone_into(&mut message.content);
+    AnyEvent::Session(SessionEvent::SystemPromptSet(message))
+}
+
+/// Renders the system prompt of a definition with these instructions, without tools and agents.
+pub(crate) fn rendered(instructions: &str) -> String {
+    let definition = Definition(["a", instructions, "[]", "[]", "{}"].map(Into::into));
+    taskreel_log::shown::system_prompt(&Offer::of(&definition).unwrap())
 }
 
 pub(crate) fn turn_committed(turn: &str) -> AnyEvent {

@@ -3,10 +3,11 @@
 use proto_events::call::{CallEvent, Cut, CutRule, KeptRange, PromptRef, Selection};
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Digest, Version};
+use proto_events::model::LlmRole::System;
 use proto_events::task::TaskEvent;
 
 use super::Forgery;
-use super::events::prompt;
+use super::events::{prompt, rendered, system_prompt_of};
 use super::log::Log;
 
 fn of(log: &mut Log, label: &str, change: impl FnOnce(&mut PromptRef)) {
@@ -35,6 +36,9 @@ pub(crate) const PROMPTS: &[Forgery] = &[
     ("a session read through an older version", ("inferring", 0), "through version 3, not 4", |log| of(log, "inferring", |prompt| prompt.read_through = Version(3))),
     ("a session read through a version to come", ("inferring", 0), "through version 5, not 4", |log| of(log, "inferring", |prompt| prompt.read_through = Version(5))),
     ("a task read through another version", ("plain infers", 0), "through version 2, not 3", |log| of(log, "plain infers", |prompt| prompt.read_through = Version(2))),
+    ("a system prompt that its agent never had", ("inferring", 0), "was shown a system prompt that no definition of its", |log| *log.event("turn", 2) = system_prompt_of(System, "obey")),
+    ("a system prompt that its agent had only later", ("inferring", 0), "was shown a system prompt that no definition of its", |log| *log.event("turn", 2) = system_prompt_of(System, &rendered("B"))),
+    ("a system prompt with a hint that its task has not", ("inferring", 0), "was shown a system prompt that no definition of its", |log| *log.event("turn", 2) = system_prompt_of(System, &(rendered("b") + "\n\nobey"))),
     ("a prompt with a message less", ("inferring", 0), "names 1 messages, but what it was shown has 2", |log| of(log, "inferring", |prompt| prompt.messages = 1)),
     ("a plain prompt with a message more", ("plain infers", 0), "names 3 messages, but what it was shown has 2", |log| of(log, "plain infers", |prompt| prompt.messages = 3)),
     ("a prompt of another digest", ("inferring", 0), "names a prompt of digest", |log| of(log, "inferring", |prompt| prompt.digest = Digest([7; 32]))),

@@ -7,7 +7,7 @@ use proto_events::envelope::Metadata;
 use proto_events::id::{Digest, StreamId};
 use proto_events::system::{SystemEvent, SystemHistory};
 
-use crate::shown::Offer;
+use crate::shown::{Offer, system_prompt};
 
 /// The programs that wrote to a partition, as read so far.
 #[derive(Default)]
@@ -59,6 +59,8 @@ pub(crate) struct AgentCheck {
     history: AgentHistory,
     /// The leaf hash of the record of each revision.
     records: Vec<Digest>,
+    /// The system prompt of each revision, and the epoch of its record.
+    rendered: Vec<(u64, String)>,
 }
 
 impl AgentCheck {
@@ -72,11 +74,21 @@ impl AgentCheck {
         self.records.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
     }
 
-    /// Takes the agent's next event, of the record with this leaf hash.
+    /// Returns the system prompts that a program of this epoch rendered: that of the definition it began with, and those
+    /// of the definitions that it recorded.
+    pub(crate) fn rendered_in(&self, epoch: u64) -> impl Iterator<Item = &str> {
+        let earlier = self.rendered.iter().filter(|(of, _)| *of < epoch).count();
+        self.rendered
+            .iter()
+            .enumerate()
+            .filter_map(move |(at, (of, text))| (at + 1 == earlier || *of == epoch).then_some(text.as_str()))
+    }
+
+    /// Takes the agent's next event, of the record with this leaf hash and epoch.
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(&mut self, event: &AgentEvent, record: Digest) -> Result<(), String> {
+    pub(crate) fn take(&mut self, event: &AgentEvent, record: Digest, epoch: u64) -> Result<(), String> {
         let AgentEvent::Revised(revised) = event;
         let expected = self.number().saturating_add(1);
         let held = revised
@@ -88,7 +100,9 @@ impl AgentCheck {
         self.records.push(record);
         self.history.evolve(event, &Metadata::default());
         let newest = self.history.newest().cloned().unwrap_or_default();
-        let fault = fault.or_else(|| Offer::of(&newest).err().map(|error| error.to_string()));
+        let offer = Offer::of(&newest);
+        self.rendered.push((epoch, offer.as_ref().map(system_prompt).unwrap_or_default()));
+        let fault = fault.or_else(|| offer.err().map(|error| error.to_string()));
         fault.map_or(Ok(()), Err)
     }
 

@@ -7,7 +7,8 @@ use proto_events::id::{Category, Digest, StreamId};
 use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::prompts::count_fault;
-use crate::audit::verify::stream::Streams;
+use crate::audit::verify::stream::{StreamCheck, Streams};
+use crate::shown::RENDERER_VERSION;
 
 /// A fault of a prompt.
 type Fault = Option<(FindingKind, String)>;
@@ -47,6 +48,11 @@ pub(crate) fn prompt_fault(
             prompt.digest
         ));
     }
+    let session = prompt.session.as_ref().and_then(|named| StreamId::parse(named).ok());
+    let session = session.and_then(|session| streams.get(&session));
+    if session.is_some_and(|session| !is_rendered(prompt, session, stored, streams)) {
+        return fault("was shown a system prompt that no definition of its agent renders".to_owned());
+    }
     None
 }
 
@@ -80,6 +86,17 @@ fn of_session(
         return Err((FindingKind::Call, format!("call `{id}` {what}")));
     }
     Ok(check.tail().read_in(stored.record.set_id))
+}
+
+/// Whether the system prompt that a session's turn began with is the rendering of a definition that its program had. Of
+/// a turn that another program began it is not known which texts that one rendered.
+fn is_rendered(prompt: &PromptRef, session: &StreamCheck, stored: &StoredRecord, streams: &Streams) -> bool {
+    let record = &stored.record;
+    let Some((system, _)) = session.system().filter(|(_, began)| *began == record.epoch) else { return true };
+    let hint = streams.get(&record.stream).and_then(StreamCheck::hint);
+    let agent = StreamId::of_agent(&record.stream.agent()).ok().and_then(|agent| streams.get(&agent));
+    prompt.renderer != RENDERER_VERSION
+        || agent.is_some_and(|agent| agent.renders(record.epoch, hint, system))
 }
 
 /// Returns the digest of the task up to its intent.

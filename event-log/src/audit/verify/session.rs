@@ -52,11 +52,23 @@ impl TurnCheck {
     }
 }
 
+/// The open turn of a session.
+struct OpenCheck {
+    turn_id: String,
+    turn: TurnCheck,
+    /// The digest of the system prompt that the turn set.
+    system: Option<Digest>,
+    /// The epoch of the program that began the turn.
+    epoch: u64,
+}
+
 /// A session as read so far.
 #[derive(Default)]
 pub(crate) struct SessionCheck {
     opened: bool,
-    turn: Option<(String, TurnCheck)>,
+    open: Option<OpenCheck>,
+    /// The digest of the history's system prompt.
+    system: Option<Digest>,
     /// The digests of the turns' ids, shortened.
     turns: HashSet<[u8; 8]>,
     /// Whether the event before was the beginning of the open turn.
@@ -68,19 +80,26 @@ pub(crate) struct SessionCheck {
 impl SessionCheck {
     /// Returns the tool call of the open turn that has no answer.
     pub(crate) fn unanswered(&self) -> Option<&str> {
-        self.turn.as_ref().and_then(|(_, turn)| turn.unanswered())
+        self.open.as_ref().and_then(|open| open.turn.unanswered())
+    }
+
+    /// Returns the digest of the system prompt that an inference of the open turn is shown, and the epoch of the program
+    /// that began the turn.
+    pub(crate) fn system(&self) -> Option<(Digest, u64)> {
+        let open = self.open.as_ref()?;
+        Some((open.system.or(self.system)?, open.epoch))
     }
 
     /// Returns the number of messages that an inference of the open turn is shown, without the system message.
     pub(crate) fn messages(&self) -> u32 {
-        self.history + self.turn.as_ref().map_or(0, |(_, turn)| turn.messages(None))
+        self.history + self.open.as_ref().map_or(0, |open| open.turn.messages(None))
     }
 
-    /// Takes the session's next event.
+    /// Takes the session's next event, of a record with this epoch.
     ///
     /// # Errors
     /// The fault of the event.
-    pub(crate) fn take(&mut self, stream: &StreamId, event: &SessionEvent) -> Result<(), String> {
+    pub(crate) fn take(&mut self, stream: &StreamId, epoch: u64, event: &SessionEvent) -> Result<(), String> {
         let before = std::mem::replace(&mut self.opened, true);
         let just_begun = std::mem::take(&mut self.just_begun);
         match event {
@@ -91,6 +110,9 @@ impl SessionCheck {
             SessionEvent::Opened { .. } => {}
             _ if !before => return Err("the session has an event before it was opened".to_owned()),
             SessionEvent::SystemPromptSet(prompt) => {
+                if let Some(open) = &mut self.open {
+                    open.system = Some(Digest::of(prompt.content.as_bytes()));
+                }
                 if !just_begun {
                     return Err("the system prompt was set, but no turn begins here".to_owned());
                 }
@@ -98,17 +120,18 @@ impl SessionCheck {
                     return Err(format!("the system prompt is a message of the {}", prompt.role.as_str()));
                 }
             }
-            SessionEvent::TurnStarted { turn_id, task } => self.start(stream, turn_id, task)?,
+            SessionEvent::TurnStarted { turn_id, task } => self.start(stream, epoch, turn_id, task)?,
             SessionEvent::MessageAppended(message) => {
-                let Some((_, turn)) = &mut self.turn else {
+                let Some(open) = &mut self.open else {
                     return Err("a message was added outside a turn".to_owned());
                 };
-                turn.take(message).map_err(|error| error.to_string())?;
+                open.turn.take(message).map_err(|error| error.to_string())?;
             }
             SessionEvent::TurnCommitted { turn_id } => {
-                let turn = self.end_turn(turn_id)?;
-                self.history += turn.messages(None);
-                if let Some(call) = turn.unanswered() {
+                let open = self.end_turn(turn_id)?;
+                self.history += open.turn.messages(None);
+                self.system = open.system.or(self.system);
+                if let Some(call) = open.turn.unanswered() {
                     return Err(format!(
                         "turn `{turn_id}` was committed while the tool call `{call}` has no answer"
                     ));
@@ -126,11 +149,12 @@ impl SessionCheck {
         self.just_begun = false;
     }
 
-    fn start(&mut self, stream: &StreamId, turn_id: &str, task: &str) -> Result<(), String> {
+    fn start(&mut self, stream: &StreamId, epoch: u64, turn_id: &str, task: &str) -> Result<(), String> {
         self.just_begun = true;
-        let open = self.turn.replace((turn_id.to_owned(), TurnCheck::default()));
-        if let Some((open, _)) = open {
-            return Err(format!("turn `{turn_id}` began while turn `{open}` was open"));
+        let begun =
+            OpenCheck { turn_id: turn_id.to_owned(), turn: TurnCheck::default(), system: None, epoch };
+        if let Some(open) = self.open.replace(begun) {
+            return Err(format!("turn `{turn_id}` began while turn `{}` was open", open.turn_id));
         }
         let short = Digest::of(turn_id.as_bytes());
         if !self.turns.insert(short.0.first_chunk().copied().unwrap_or_default()) {
@@ -144,10 +168,10 @@ impl SessionCheck {
         }
     }
 
-    fn end_turn(&mut self, turn_id: &str) -> Result<TurnCheck, String> {
-        match self.turn.take() {
-            Some((open, turn)) if open == turn_id => Ok(turn),
-            Some((open, _)) => Err(format!("turn `{turn_id}` ended while turn `{open}` was open")),
+    fn end_turn(&mut self, turn_id: &str) -> Result<OpenCheck, String> {
+        match self.open.take() {
+            Some(open) if open.turn_id == turn_id => Ok(open),
+            Some(open) => Err(format!("turn `{turn_id}` ended while turn `{}` was open", open.turn_id)),
             None => Err(format!("turn `{turn_id}` ended, but was not open")),
         }
     }

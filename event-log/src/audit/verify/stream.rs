@@ -14,6 +14,7 @@ use crate::audit::verify::prompts::Tail;
 use crate::audit::verify::session::SessionCheck;
 use crate::audit::verify::task::{EventPlace, FaultAt, TaskCheck};
 use crate::audit::verify::tool::ToolCheck;
+use crate::shown::with_hint;
 
 /// An event of a record, decoded or not.
 pub(crate) struct ReadEvent {
@@ -102,6 +103,32 @@ impl StreamCheck {
         }
     }
 
+    /// Returns the digest of the system prompt of a session's open turn, and the epoch of the program that began it.
+    pub(crate) fn system(&self) -> Option<(Digest, u64)> {
+        match &self.rules {
+            Some(Rules::Session(session)) => session.system(),
+            _ => None,
+        }
+    }
+
+    /// Whether a program of this epoch renders this system prompt from a definition of the agent and this hint.
+    pub(crate) fn renders(&self, epoch: u64, hint: Option<&str>, system: Digest) -> bool {
+        match &self.rules {
+            Some(Rules::Agent(agent)) => {
+                agent.rendered_in(epoch).any(|text| Digest::of(with_hint(text, hint).as_bytes()) == system)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the hint that the flow of a task gives about its next step.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        match &self.rules {
+            Some(Rules::Task(task)) => task.hint(),
+            _ => None,
+        }
+    }
+
     /// Returns the newest record of a session.
     pub(crate) fn tail(&self) -> &Tail {
         &self.tail
@@ -173,14 +200,14 @@ impl StreamCheck {
                 return task.take(EventPlace { stream, epoch, at, version }, event, faults);
             }
             (Rules::Session(session), AnyEvent::Session(event)) => {
-                (FindingKind::Turn, session.take(stream, event))
+                (FindingKind::Turn, session.take(stream, epoch, event))
             }
             (Rules::Tool(tool), AnyEvent::Tool(event)) => (FindingKind::State, tool.take(event)),
             (Rules::System(system), AnyEvent::System(event)) => {
                 (FindingKind::State, system.take(stream, (record.partition, epoch), event))
             }
             (Rules::Agent(agent), AnyEvent::Agent(event)) => {
-                (FindingKind::State, agent.take(event, stored.hash))
+                (FindingKind::State, agent.take(event, stored.hash, epoch))
             }
             // A stream's name tells its category, and the category how its events are decoded.
             _ => (FindingKind::Event, Err("the event is not one of this stream's category".to_owned())),

@@ -16,6 +16,7 @@ use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::pieces::PiecesCheck;
 use crate::audit::verify::prompts::count_fault;
 use crate::audit::verify::session::TurnCheck;
+use crate::shown::hint_of;
 
 /// A fault: its version, its kind and its words.
 pub(crate) type FaultAt = (u64, FindingKind, String);
@@ -52,12 +53,18 @@ pub(crate) struct TaskCheck {
     pieces: PiecesCheck,
     record: InRecord,
     commands: CommandsCheck,
+    hint: Option<String>,
 }
 
 impl TaskCheck {
     /// Returns the state; `None` before the task was submitted.
     pub(crate) fn state(&self) -> Option<TaskState> {
         self.state
+    }
+
+    /// Returns the hint that the task's flow gives about the next step.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
     }
 
     /// Returns the kind and target of a call.
@@ -74,6 +81,7 @@ impl TaskCheck {
                 TaskEvent::Submitted(posted) => {
                     let named = (posted.id != place.stream.id()).then_some(&posted.id);
                     self.sources.extend(posted.source);
+                    self.hint = hint_of(&posted.flow_state);
                     posted.artifacts.iter().for_each(|artifact| self.pieces.whole(artifact));
                     self.enter(posted.state);
                     if let Some(id) = named {
