@@ -354,7 +354,6 @@ async fn a_crash_after_each_append_leads_to_what_the_rules_say() {
     }
 }
 
-/// Whatever the cut, the other agent is sent each request once or, where its answer was lost, once more.
 #[tokio::test]
 async fn a_restart_at_each_cut_sends_no_request_more_often_than_it_must() {
     let desk = Desk::idempotent();

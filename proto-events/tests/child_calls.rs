@@ -6,15 +6,16 @@
 )]
 
 use proto_events::call::{
-    CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested, CallStatus,
-    CancelStage, FailureClass, NewCall, ParentCall, Recovery, TimeLimit, Verdict, VerdictBy,
+    CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallOrigin, CallRejection, CallRequested,
+    CallStatus, CancelStage, FailureClass, NewCall, ParentCall, Recovery, TimeLimit, Verdict, VerdictBy,
 };
-use proto_events::envelope::Timestamp;
+use proto_events::decider::Decider;
+use proto_events::envelope::{Metadata, Timestamp};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState::{Canceled, Submitted, Working};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::scenario::Scenario;
-use proto_events::task::{Task, TaskCommand, TaskEvent};
+use proto_events::task::{ApprovalDecided, ApprovalRequested, Task, TaskCommand, TaskEvent};
 
 fn request(call_id: &str, kind: CallKind, recovery: Recovery) -> CallRequested {
     CallRequested::of(NewCall {
@@ -245,4 +246,35 @@ fn the_state_keeps_what_a_child_said_for_the_next_attempt_of_its_parent() {
     let kept = book.children("p").next().unwrap();
     assert_eq!(kept.status, CallStatus::Succeeded(JsonText::string("done")));
     assert_eq!(kept.request.origin.parent, Some(ParentCall { call_id: "p".into(), ordinal: 1 }));
+}
+
+#[test]
+fn an_approval_of_a_models_request_permits_none_of_a_tool() {
+    let mut parent = request("p", CallKind::Tool, Recovery::ReadOnly);
+    parent.origin.run = 1;
+    let asked = |parent: Option<ParentCall>| {
+        let mut origin = CallOrigin { run: 1, ..CallOrigin::default() };
+        origin.parent = parent;
+        let (approval_id, call_id, tool) = ("a".to_owned(), "c0".to_owned(), "peer".to_owned());
+        let (args, capabilities) = (JsonText::empty_object(), Vec::new());
+        Box::new(ApprovalRequested { approval_id, call_id, tool, args, capabilities, origin })
+    };
+    let decided = || {
+        let (approval_id, decided_by) = ("a".to_owned(), "ada".into());
+        TaskEvent::ApprovalDecided(ApprovalDecided { approval_id, approved: true, reason: None, decided_by })
+    };
+    let given = |own: Option<ParentCall>| {
+        let begun = task([requested(parent.clone()), sent("p", 1, 1)]);
+        let mut state = begun.state().clone();
+        for event in [TaskEvent::ApprovalRequested(asked(own)), decided()] {
+            state.evolve(&event, &Metadata::default());
+        }
+        let mut wanted = child("c", 1);
+        wanted.approval = Some("a".to_owned());
+        state.decide(TaskCommand::Call(ask(wanted)))
+    };
+    let refused = given(None).unwrap_err();
+    assert!(refused.to_string().contains("it is for another request"), "{refused}");
+    assert!(given(Some(ParentCall { call_id: "p".into(), ordinal: 1 })).is_ok());
+    assert!(given(Some(ParentCall { call_id: "p".into(), ordinal: 2 })).is_err());
 }

@@ -157,20 +157,20 @@ fn step_for(question: &mut Question<'_>, wanted: &WantedCall) -> Option<Step> {
             Progress::Fatal(error) => error,
             _ => String::new(),
         };
-        return refuse(wanted, "BudgetExceeded", text);
+        return Some(refuse(wanted, "BudgetExceeded", text));
     }
     let request = AgentRequest { agent: &wanted.agent, what: &wanted.what, origin: &origin, call_id: None };
     let intended = intended(question, &request);
-    match (intended, before) {
+    Some(match (intended, before) {
         // An earlier attempt was refused this too, and asked for something else at this place.
         (Err(Hindrance::Refused(kind, why)), _) => refuse(wanted, kind, why),
         (Err(Hindrance::Permission(Permission::Denied(why))), _) => refuse(wanted, "Denied", why),
         (_, Some(before)) => refuse(wanted, "RequestChanged", changed(wanted, before)),
-        (Ok(_), None) if task.calls().open().count() >= PARALLEL_CALLS_MAX => None,
-        (Ok(intent), None) => Some(Step::Do(start(question, intent))),
+        (Ok(_), None) if task.calls().open().count() >= PARALLEL_CALLS_MAX => return None,
+        (Ok(intent), None) => Step::Do(start(question, intent)),
         (Err(Hindrance::Fatal(error)), None) => refuse(wanted, "Unreadable", error),
-        (Err(Hindrance::Permission(permission)), None) => not_yet(question, wanted, permission),
-    }
+        (Err(Hindrance::Permission(permission)), None) => return not_yet(question, wanted, permission),
+    })
 }
 
 /// Returns the step for a request that somebody must approve first.
@@ -185,7 +185,7 @@ fn not_yet(question: &Question<'_>, wanted: &WantedCall, permission: Permission)
             let text = notes::for_person(question.task.id(), &approval.request);
             Some(Step::Refuse { id: wanted.id.clone(), why: Refusal::AskPerson(text) })
         }
-        Permission::Denied(why) | Permission::Unreadable(why) => refuse(wanted, "Denied", why),
+        Permission::Denied(why) | Permission::Unreadable(why) => Some(refuse(wanted, "Denied", why)),
     }
 }
 
@@ -195,8 +195,8 @@ fn decided(task: &Task) -> std::collections::BTreeSet<String> {
     decided.map(|approval| approval.request.approval_id.clone()).collect()
 }
 
-fn refuse(wanted: &WantedCall, kind: &'static str, why: String) -> Option<Step> {
-    Some(Step::Refuse { id: wanted.id.clone(), why: Refusal::Error(kind, why) })
+fn refuse(wanted: &WantedCall, kind: &'static str, why: String) -> Step {
+    Step::Refuse { id: wanted.id.clone(), why: Refusal::Error(kind, why) }
 }
 
 /// Returns the call that makes the request, while the attempt that makes it is under way.

@@ -223,7 +223,7 @@ fn asked(question: &mut Question<'_>, at: At, infer_call: String, step: u32, ask
             tool_calls::progress(question, &AskedCalls { calls: asked, is_native, origin })
         }
         Asked::Agent { agent, what, .. } => match asks.into_iter().next() {
-            Some(call_id) => agent_call::progress(question, call_id, &agent, &what, origin),
+            Some(call_id) => agent_call::progress(question, &call_id, &agent, &what, &origin),
             None => Progress::Next(Step::Wait),
         },
     }

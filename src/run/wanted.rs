@@ -24,9 +24,9 @@ pub(crate) struct WantedCall {
 /// The reason why a request is not made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// It may not be made, or cannot be: the type of the error and its text.
+    /// The request may not or cannot be made: the type of the error and its text.
     Error(&'static str, String),
-    /// A person must approve it first; the question to the person.
+    /// A person must approve the request first; the question to the person.
     AskPerson(String),
 }
 

@@ -87,13 +87,11 @@ impl AgentDoor for Closed {
         work: AgentWork,
         _: Arc<Asking>,
     ) -> BoxFuture<'static, Result<AgentAnswer, ToolError>> {
-        match &self.0 {
-            Some(sink) => sink(&agent, work),
-            None => {
-                let text = format!("there is no way to the agent `{agent}` from here");
-                Box::pin(std::future::ready(Err(ToolError::not_sent(text).with_type("NoAgents"))))
-            }
+        if let Some(sink) = &self.0 {
+            return sink(&agent, work);
         }
+        let text = format!("there is no way to the agent `{agent}` from here");
+        Box::pin(std::future::ready(Err(ToolError::not_sent(text).with_type("NoAgents"))))
     }
 }
 

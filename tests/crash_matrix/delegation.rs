@@ -26,7 +26,7 @@ const DESKS: [&str; 2] = ["desk", "desk_manual"];
 
 /// The requests of a tool, besides what it does itself: the agents, and what each is told to do.
 #[derive(Deserialize)]
-struct Requests {
+struct Wishes {
     requests: Vec<(String, String)>,
     /// Whether they are made at once.
     at_once: bool,
@@ -36,7 +36,7 @@ struct Requests {
 
 /// Makes the requests, and then does what it is told.
 async fn lead(cx: ToolContext, args: JsonText) -> Result<JsonText, ToolError> {
-    let asked: Requests = args.read().map_err(|error| ToolError::arguments(error.to_string()))?;
+    let asked: Wishes = args.read().map_err(|error| ToolError::arguments(error.to_string()))?;
     let fickle = if asked.is_fickle { format!(" {}", cx.attempt()) } else { String::new() };
     let ask = |(agent, does): &(String, String)| {
         let look = || AgentWork::tool_call("look", JsonText::from(json!({"does": does.clone()})));

@@ -11,9 +11,9 @@ use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
 use taskreel_log::api::{EventReader, StreamInfo};
 use taskreel_log::audit::json::{
-    call_kind, costs_json, definition_json, number, object, one_line, system_json, text, tool_store_json,
+    costs_json, definition_json, number, object, one_line, system_json, text, tool_store_json,
 };
-use taskreel_log::audit::words::{parts, result_text};
+use taskreel_log::audit::words::{call_name, parts, result_text};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{call_json, session_row, task_row, tool_row, waiting_for};
 
@@ -107,7 +107,7 @@ fn calls(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
     let mut table = screen.table(&["call", "mode", "attempts", "status", "arguments", "result"]);
     for call in task.calls().iter() {
         table.add_row(vec![
-            format!("{} {}", call_kind(call.request.kind), call.request.target),
+            call_name(&call.request),
             call.request.recovery.as_str().to_owned(),
             call.attempts.to_string(),
             call.status.as_str().to_owned(),

@@ -124,13 +124,19 @@ fn recovery(task: &Task, call: &Call, at: Timestamp) -> CallRecovery {
         None if call.open_question().is_some() => {
             (Vec::new(), words::question_step(call.open_question().unwrap_or_default()))
         }
+        Some(Next::Write(_) | Next::Wait { .. } | Next::Probe { .. })
+            if call.request.origin.parent.is_some() =>
+        {
+            let parent = call.request.origin.parent.as_ref();
+            (Vec::new(), parent.map(words::parent_step).unwrap_or_default())
+        }
         None => (Vec::new(), format!("no action, because the task is {}", task.state())),
         Some(Next::Probe { why }) => (Vec::new(), words::probe_step(&why)),
         Some(Next::Wait { until, .. }) => (Vec::new(), words::wait_step(until)),
         Some(Next::Write(command)) => {
             let events = task.calls().decide(command, task.state().is_terminal()).unwrap_or_default();
-            let words =
-                events.first().map_or_else(String::new, |event| words::recovery_step(event, &call.request));
+            let words = words::own_event(&events, call)
+                .map_or_else(String::new, |event| words::recovery_step(event, &call.request));
             (events, words)
         }
     };

@@ -319,11 +319,12 @@ fn origin(origin: &CallOrigin) -> JsonText {
         ("step", number(origin.step)),
         ("infer_call", text_or_null(origin.infer_call.as_deref())),
         ("part_call_id", text_or_null(origin.part_call_id.as_deref())),
-        ("parent", origin.parent.as_ref().map_or_else(JsonText::null, parent)),
+        ("parent", origin.parent.as_ref().map_or_else(JsonText::null, parent_json)),
     ])
 }
 
-fn parent(parent: &ParentCall) -> JsonText {
+/// Returns the call that asked for another one as JSON.
+pub(crate) fn parent_json(parent: &ParentCall) -> JsonText {
     object([("call_id", text(&parent.call_id)), ("ordinal", number(parent.ordinal))])
 }
 

@@ -1,6 +1,8 @@
 //! Parts, results and calls as one line of plain words.
 
-use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus, TimeLimit, Verdict};
+use proto_events::call::{
+    Call, CallEvent, CallFailure, CallRequested, CallStatus, ParentCall, TimeLimit, Verdict,
+};
 use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
@@ -43,9 +45,13 @@ pub fn result_text(result: &JsonText) -> String {
     content.unwrap_or_else(|| one_line(result))
 }
 
-/// Returns a call's kind and target.
+/// Returns a call's kind and target, and the call that asked for it in its middle.
 pub fn call_name(request: &CallRequested) -> String {
-    format!("{} {}", call_kind(request.kind), request.target)
+    let name = format!("{} {}", call_kind(request.kind), request.target);
+    match &request.origin.parent {
+        Some(parent) => format!("{name} (request {} of {})", parent.ordinal, parent.call_id),
+        None => name,
+    }
 }
 
 /// Returns a call's status in words.
@@ -78,6 +84,11 @@ pub fn decision_text(decided: &ApprovalDecided) -> String {
     let word = if decided.approved { "approved" } else { "denied" };
     let reason = decided.reason.as_deref().map_or_else(String::new, |reason| format!(": {reason}"));
     format!("{word} by {}{reason}", decided.decided_by)
+}
+
+/// Returns the first of these events that is the call's own: what closes the calls that it asked for comes before.
+pub(crate) fn own_event<'a>(events: &'a [CallEvent], call: &Call) -> Option<&'a CallEvent> {
+    events.iter().find(|event| event.call_id() == call.request.call_id)
 }
 
 /// Describes what an event does with a call that was open when a process started.
@@ -116,6 +127,14 @@ pub fn recovery_step(event: &CallEvent, request: &CallRequested) -> String {
 pub fn question_step(question: &str) -> String {
     format!(
         "it waits for a person's answer; with `taskreel answer` it is sent again and given the answer: {question}"
+    )
+}
+
+/// Describes the recovery of a call that another one asked for in its middle.
+pub fn parent_step(parent: &ParentCall) -> String {
+    format!(
+        "it waits for the next attempt of {}, which asked for it, and is canceled if that call ends without one",
+        parent.call_id
     )
 }
 

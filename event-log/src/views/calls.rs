@@ -240,13 +240,16 @@ fn next_step(task: &Task, call: &Call, now: Timestamp) -> Option<String> {
         return Some(words::question_step(question));
     }
     task.run()?;
+    if let Some(parent) = &call.request.origin.parent {
+        return call.status.is_open().then(|| words::parent_step(parent));
+    }
     let moment = Moment { epoch: call.epoch.saturating_add(1), at: now };
     match resume(call, moment)? {
         Next::Probe { why } => Some(words::probe_step(&why)),
         Next::Wait { until, .. } => Some(words::wait_step(until)),
         Next::Write(command) => {
             let events = task.calls().decide(command, false).ok()?;
-            events.first().map(|event| words::recovery_step(event, &call.request))
+            words::own_event(&events, call).map(|event| words::recovery_step(event, &call.request))
         }
     }
 }

@@ -14,7 +14,9 @@ use proto_events::tool_store::ToolStore;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
-use crate::audit::json::{call_kind, costs_json, event_json, number, object, text, text_or_null};
+use crate::audit::json::{
+    call_kind, costs_json, event_json, number, object, parent_json, text, text_or_null,
+};
 use crate::jsonl::line::hex;
 use crate::read::fold::{Folded, fold_stream};
 
@@ -343,6 +345,7 @@ pub fn call_json(call: &Call) -> JsonText {
         ("call_id", text(&call.request.call_id)),
         ("kind", text(call_kind(call.request.kind))),
         ("target", text(&call.request.target)),
+        ("parent", call.request.origin.parent.as_ref().map_or_else(JsonText::null, parent_json)),
         ("recovery", text(call.request.recovery.as_str())),
         ("args", call.request.args.clone()),
         ("attempts", number(call.attempts)),

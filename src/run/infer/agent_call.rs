@@ -16,31 +16,31 @@ use crate::run::steps::start;
 /// Returns the progress of the call. The turn already holds the message that asks for it.
 pub(crate) fn progress(
     question: &mut Question<'_>,
-    call_id: String,
+    call_id: &str,
     agent: &str,
     what: &AgentAction,
-    origin: CallOrigin,
+    origin: &CallOrigin,
 ) -> Progress {
     let action = what.kind();
-    let call = question.task.calls().get(&call_id);
+    let call = question.task.calls().get(call_id);
     match call.map(|call| (call, &call.status)) {
         None => begin(question, call_id, agent, what, origin),
         Some((_, CallStatus::Succeeded(answer))) => {
             let text = notes::agent_result(agent, action, &PeerAnswer::result_in(answer));
-            tell(question, &call_id, &origin, text)
+            tell(question, call_id, origin, text)
         }
         // A person decided about the call before its run had ended: the decision is the call's answer.
         Some((_, CallStatus::Reconciled(Verdict::Landed(result)))) => {
-            tell(question, &call_id, &origin, notes::agent_result(agent, action, result))
+            tell(question, call_id, origin, notes::agent_result(agent, action, result))
         }
         Some((_, CallStatus::Reconciled(Verdict::DidNotHappen))) => {
-            tell(question, &call_id, &origin, notes::did_not_happen(agent))
+            tell(question, call_id, origin, notes::did_not_happen(agent))
         }
         Some((_, CallStatus::Abandoned(reason))) => {
-            tell(question, &call_id, &origin, notes::abandoned(agent, reason))
+            tell(question, call_id, origin, notes::abandoned(agent, reason))
         }
         Some((_, CallStatus::Failed(failure))) if failure.class == FailureClass::Rejected => {
-            tell(question, &call_id, &origin, notes::agent_failed(&failure.message))
+            tell(question, call_id, origin, notes::agent_failed(&failure.message))
         }
         Some((_, CallStatus::Failed(failure))) => {
             Progress::Fatal(notes::fatal_agent(agent, &failure.message))
@@ -48,7 +48,7 @@ pub(crate) fn progress(
         Some((call, CallStatus::Unknown(why) | CallStatus::Reconciled(Verdict::Inconclusive(why)))) => {
             let (call, why) = (Box::new(call.clone()), why.clone());
             let text = notes::agent_outcome_unknown(agent, action);
-            Progress::Unknown { say: vec![answer(question, &call_id, &origin, text)], call, why }
+            Progress::Unknown { say: vec![answer(question, call_id, origin, text)], call, why }
         }
         Some((
             _,
@@ -66,18 +66,18 @@ pub(crate) fn progress(
 
 fn begin(
     question: &mut Question<'_>,
-    call_id: String,
+    call_id: &str,
     agent: &str,
     what: &AgentAction,
-    origin: CallOrigin,
+    origin: &CallOrigin,
 ) -> Progress {
-    let request = AgentRequest { agent, what, origin: &origin, call_id: Some(&call_id) };
+    let request = AgentRequest { agent, what, origin, call_id: Some(call_id) };
     match intended(question, &request) {
         Ok(intent) => Progress::Next(Step::Do(start(question, intent))),
-        Err(Hindrance::Refused(_, why)) => tell(question, &call_id, &origin, notes::agent_failed(&why)),
+        Err(Hindrance::Refused(_, why)) => tell(question, call_id, origin, notes::agent_failed(&why)),
         Err(Hindrance::Fatal(error)) => Progress::Fatal(notes::fatal_agent(agent, &error)),
         Err(Hindrance::Permission(permission)) => {
-            let say = || vec![answer(question, &call_id, &origin, notes::waiting(agent))];
+            let say = || vec![answer(question, call_id, origin, notes::waiting(agent))];
             permission.into_progress(say).unwrap_or(Progress::Next(Step::Wait))
         }
     }

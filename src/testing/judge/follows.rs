@@ -71,7 +71,7 @@ impl Follows<'_> {
         }
         self.not_carried_out()?;
         match self.event(0) {
-            Some(CallEvent::Answered { .. }) | None | Some(CallEvent::Canceled { .. }) => Ok(()),
+            None | Some(CallEvent::Answered { .. } | CallEvent::Canceled { .. }) => Ok(()),
             _ => Err("it went on without an answer to its question".to_owned()),
         }
     }
