@@ -70,7 +70,7 @@ impl System {
         let (report, open) = found?;
         parts.unresolved.clear();
         record_start(&parts.store, &parts.ports, Some(&parts.agent), parts.build.as_deref()).await?;
-        let (store, ports) = (Arc::clone(&parts.store), parts.ports.clone());
+        let (store, doors) = (Arc::clone(&parts.store), parts.ports.clone());
         match Running::start(parts, open) {
             Ok(running) => {
                 self.inner.put(running);
@@ -78,7 +78,7 @@ impl System {
             }
             Err(error) => {
                 // The error of the start is what the caller must hear.
-                let _ = record_stop(&store, &ports, Some(error.to_string())).await;
+                let _ = record_stop(&store, &doors, Some(error.to_string())).await;
                 Err(error)
             }
         }
