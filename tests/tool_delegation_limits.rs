@@ -1,5 +1,5 @@
-//! What bounds and accompanies the requests of a tool to other agents: approvals at an awkward moment, the number of open
-//! calls, secret values, and what readers and subscribers are told.
+//! Requests of a tool to other agents at their limits: approvals at an awkward moment, the number of open
+//! calls, secret values, and the words for readers and subscribers.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

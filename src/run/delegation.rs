@@ -33,9 +33,9 @@ pub(crate) struct AgentRequest<'a> {
 
 /// The reason why a request gets no intent.
 pub(crate) enum Hindrance {
-    /// It may not be made, or not yet.
+    /// The request may not be made, or not yet.
     Permission(Permission),
-    /// It cannot be made: the type of the error, and its text.
+    /// The request cannot be made: the type of the error, and its text.
     Refused(&'static str, String),
     /// The run's context cannot be read.
     Fatal(String),
@@ -139,7 +139,7 @@ fn intent(
 /// Returns the step for the requests of calls in flight; `None` if all of them are made, refused, or wait.
 pub(crate) fn step(question: &mut Question<'_>) -> Option<Step> {
     let outside = question.outside;
-    let new = outside.wanted.iter().filter(|wanted| wanted.refused.is_none());
+    let new = outside.wanted.iter().filter(|wanted| !wanted.is_recorded && wanted.refused.is_none());
     { new }.find_map(|wanted| step_for(question, wanted))
 }
 

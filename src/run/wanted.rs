@@ -17,6 +17,8 @@ pub(crate) struct WantedCall {
     /// The agent.
     pub(crate) agent: String,
     pub(crate) what: AgentAction,
+    /// Whether the request is a call that is on disk.
+    pub(crate) is_recorded: bool,
     /// The reason why the request is not made, once it is known.
     pub(crate) refused: Option<Refusal>,
 }

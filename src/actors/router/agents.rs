@@ -68,6 +68,7 @@ impl Agents {
             attempt,
             agent: request.agent.clone(),
             what: action(&request.work),
+            is_recorded: false,
             refused: None,
         });
         let op = TaskOp::Delegate { wanted, tell };

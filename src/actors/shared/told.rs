@@ -1,10 +1,10 @@
-//! What an attempt is told of its request to another agent.
+//! Word to an attempt on its request to another agent.
 
 use proto_events::call::CallStatus;
 
 use crate::run::wanted::Refusal;
 
-/// What became of a request to another agent.
+/// Word on a request to another agent.
 #[derive(Debug)]
 pub(crate) enum Told {
     /// The request is a call that is on disk. `asked` are the questions to a person with which earlier attempts ended for

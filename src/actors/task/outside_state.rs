@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use proto_events::call::Call;
 use proto_events::envelope::Timestamp;
 use proto_events::task::Task;
 use tokio::sync::mpsc::UnboundedSender;
@@ -20,23 +21,19 @@ pub(crate) struct Outside {
     pub(crate) permits: HashMap<String, CallPermit>,
     /// The number of the run whose deadline was computed, and the deadline.
     pub(crate) run: Option<(u32, Option<Timestamp>)>,
-    /// Those who wait for what becomes of a request to another agent, by its id.
+    /// The attempts that wait for word on a request to another agent, by its id.
     listeners: HashMap<String, Listener>,
     /// The number of the run whose time is over.
     pub(crate) time_up: Option<u32>,
 }
 
-/// The attempt that waits for what becomes of its request.
-struct Listener {
-    tell: UnboundedSender<Told>,
-    /// Whether it was told that the request is on disk.
-    is_told: bool,
-}
+/// The attempt that waits for word on its request.
+struct Listener(UnboundedSender<Told>);
 
 impl Outside {
     /// Takes a request to another agent.
     pub(crate) fn want(&mut self, wanted: WantedCall, tell: UnboundedSender<Told>) {
-        self.listeners.insert(wanted.id.clone(), Listener { tell, is_told: false });
+        self.listeners.insert(wanted.id.clone(), Listener(tell));
         // The operation may be decided again after a conflict.
         self.known.wanted.retain(|known| known.id != wanted.id);
         self.known.wanted.push(wanted);
@@ -52,9 +49,8 @@ impl Outside {
     /// Tells attempts what became of their requests to other agents. What the task holds is on disk.
     pub(crate) fn tell_wanted(&mut self, task: &Task, epoch: u64) {
         let listeners = &mut self.listeners;
-        self.known.wanted.retain(|wanted| {
-            let told =
-                listeners.get_mut(&wanted.id).is_some_and(|listener| listener.tell(task, wanted, epoch));
+        self.known.wanted.retain_mut(|wanted| {
+            let told = listeners.get(&wanted.id).is_some_and(|listener| listener.tell(task, wanted, epoch));
             if !told {
                 listeners.remove(&wanted.id);
             }
@@ -75,7 +71,7 @@ impl Outside {
 
 impl Listener {
     /// Tells what is new, and returns whether more will be.
-    fn tell(&mut self, task: &Task, wanted: &WantedCall, epoch: u64) -> bool {
+    fn tell(&self, task: &Task, wanted: &mut WantedCall, epoch: u64) -> bool {
         let refused = || match &wanted.refused {
             None if asker(task, wanted, epoch).is_none() => {
                 let text = "the attempt that made the request is over".to_owned();
@@ -84,18 +80,19 @@ impl Listener {
             why => why.clone(),
         };
         if let Some(why) = refused() {
-            let _ = self.tell.send(Told::Refused { why, asked: asked_for(task, wanted) });
+            let _ = self.0.send(Told::Refused { why, asked: asked_for(task, wanted) });
             return false;
         }
-        let Some(child) = child_of(task, wanted).filter(|child| is_same(child, wanted)) else {
-            return !self.tell.is_closed();
+        let is_its = |child: &&Call| wanted.is_recorded || is_same(child, wanted);
+        let Some(child) = child_of(task, wanted).filter(is_its) else {
+            return !self.0.is_closed();
         };
-        if !std::mem::replace(&mut self.is_told, true) {
-            let _ = self.tell.send(Told::Recorded { asked: asked_for(task, wanted) });
+        if !std::mem::replace(&mut wanted.is_recorded, true) {
+            let _ = self.0.send(Told::Recorded { asked: asked_for(task, wanted) });
         }
         if !child.status.is_open() {
-            let _ = self.tell.send(Told::Ended(child.status.clone()));
+            let _ = self.0.send(Told::Ended(child.status.clone()));
         }
-        child.status.is_open() && !self.tell.is_closed()
+        child.status.is_open() && !self.0.is_closed()
     }
 }
