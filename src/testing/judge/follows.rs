@@ -5,6 +5,7 @@ use proto_events::envelope::RecordedEvent;
 use proto_events::task::TaskEvent;
 
 use crate::testing::judge::row::{Row, same_append};
+use crate::testing::judge::setting::Setting;
 use crate::testing::ledger::Execution;
 
 /// The events and executions of one call after a cut.
@@ -14,6 +15,9 @@ pub(crate) struct Follows<'a> {
     pub(crate) executions: Vec<&'a Execution>,
     /// The event at which its task was canceled or failed.
     pub(crate) ends: Option<&'a RecordedEvent<TaskEvent>>,
+    /// Whether another call of its kind took its place, or its run ended.
+    pub(crate) taken_over: bool,
+    pub(crate) setting: Setting,
 }
 
 type Judged = Result<(), String>;
@@ -46,7 +50,7 @@ impl Follows<'_> {
         }
         match row {
             Row::OutcomePresent | Row::CanceledInFlight => self.nothing(),
-            Row::Asked => self.unanswered(),
+            Row::Asked => self.asked(),
             // The run may end for another reason before anything is sent.
             _ if self.given_up() => self.not_carried_out(),
             Row::RequestedOnly => self.sent(0),
@@ -59,11 +63,14 @@ impl Follows<'_> {
         }
     }
 
-    /// Checks that a question was neither answered nor passed over.
-    fn unanswered(&self) -> Judged {
-        self.not_carried_out()?;
+    /// Checks that a question was given up, or that the next attempt was sent with its answer, and none without it.
+    fn asked(&self) -> Judged {
         match self.event(0) {
-            None | Some(CallEvent::Canceled { .. }) => Ok(()),
+            None | Some(CallEvent::Canceled { .. }) => self.not_carried_out(),
+            Some(CallEvent::Answered { .. }) => match self.event(1) {
+                Some(CallEvent::Canceled { .. }) => self.not_carried_out(),
+                _ => self.sent(1),
+            },
             _ => Err("it went on without an answer to its question".to_owned()),
         }
     }
@@ -71,6 +78,11 @@ impl Follows<'_> {
     /// Checks that nothing followed, except evidence.
     fn nothing(&self) -> Judged {
         self.not_carried_out()?;
+        self.evidence_from(0).map_err(|()| "its outcome was already recorded".to_owned())
+    }
+
+    /// Checks that only evidence followed from this event on: late results, and what people find out.
+    fn evidence_from(&self, at: usize) -> Result<(), ()> {
         let is_evidence = |at| {
             matches!(
                 self.event(at),
@@ -81,11 +93,7 @@ impl Follows<'_> {
                 )
             )
         };
-        if (0..self.events.len()).all(is_evidence) {
-            Ok(())
-        } else {
-            Err("its outcome was already recorded".to_owned())
-        }
+        if (at..self.events.len()).all(is_evidence) { Ok(()) } else { Err(()) }
     }
 
     fn not_carried_out(&self) -> Judged {
@@ -103,6 +111,9 @@ impl Follows<'_> {
                 self.when_due(at)?;
                 self.carried_out(next, at + 1)
             }
+            Some(CallEvent::Failed { failure, .. }) if failure.class == FailureClass::Superseded => {
+                self.superseded()
+            }
             Some(CallEvent::Failed { failure, .. }) => self.too_late(at, failure.class),
             _ => Err(format!("attempt {next} was expected")),
         }
@@ -112,11 +123,20 @@ impl Follows<'_> {
     fn when_due(&self, at: usize) -> Judged {
         let CallStatus::RetryScheduled(due, _) = &self.call.status else { return Ok(()) };
         match self.events.get(at).map(|recorded| recorded.metadata.at) {
-            Some(sent) if sent < *due => {
+            // A clock that was set back since shows an earlier time.
+            Some(sent) if sent.plus(self.setting.set_back) < *due => {
                 Err(format!("it was sent at {sent}, before its back-off ended at {due}"))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Checks that an inference was given up for another one, because its agent was changed.
+    fn superseded(&self) -> Judged {
+        if self.call.request.kind != CallKind::Infer || !self.setting.is_changed {
+            return Err("it was superseded, but its agent is the same".to_owned());
+        }
+        if self.taken_over { Ok(()) } else { Err("no other inference took its place".to_owned()) }
     }
 
     /// Checks that an attempt that was sent reached its tool, unless it was refused or ended before that.
@@ -138,8 +158,12 @@ impl Follows<'_> {
         let now = self.events.get(at).map(|recorded| recorded.metadata.at);
         let past = request.deadline.zip(now).is_some_and(|(deadline, now)| deadline <= now);
         let none_left = self.call.attempts >= request.max_attempts && class == FailureClass::Exhausted;
-        let retry = matches!(self.call.status, CallStatus::RetryScheduled(..));
-        if past || none_left || (retry && !self.within_window()) {
+        // A target forgets a key during a back-off, and while a person thinks about a question.
+        let waited = matches!(
+            self.call.status,
+            CallStatus::RetryScheduled(..) | CallStatus::Asked(_) | CallStatus::Answered
+        );
+        if past || none_left || (waited && !self.within_window()) {
             return self.not_carried_out();
         }
         Err("it failed although attempts were left".to_owned())
@@ -148,7 +172,9 @@ impl Follows<'_> {
     fn unknown(&self, at: usize) -> Judged {
         self.not_carried_out()?;
         match self.event(at) {
-            Some(CallEvent::OutcomeUnknown { .. }) => Ok(()),
+            Some(CallEvent::OutcomeUnknown { .. }) => self
+                .evidence_from(at + 1)
+                .map_err(|()| "its outcome was recorded as unknown, and then it went on".to_owned()),
             _ => Err("its unknown outcome was not recorded".to_owned()),
         }
     }
