@@ -14,6 +14,14 @@
 mod agent;
 #[path = "crash/dice.rs"]
 mod dice;
+#[path = "crash_matrix/features.rs"]
+mod features;
+#[path = "crash_matrix/fuse.rs"]
+mod fuse;
+#[path = "crash_matrix/large.rs"]
+mod large;
+#[path = "crash_matrix/peer.rs"]
+mod peer;
 #[path = "crash_matrix/people.rs"]
 mod people;
 #[path = "crash_matrix/run.rs"]
@@ -52,6 +60,9 @@ fn matrix(run: &Run) -> CrashMatrix {
         .down_for(Duration::from_millis(run.setting.down_for))
         .clock_steps_by(run.setting.step_at_cut)
         .never_stored(SECRET);
+    if let Some((fuse::CLOCK, uses)) = run.setting.panics {
+        matrix = matrix.clock_panics_at(uses);
+    }
     if !run.setting.changes.is_empty() {
         let changed = run.clone();
         matrix = matrix.changed_to(move |builder| agent::describe_changed(&changed, builder));
@@ -136,16 +147,24 @@ fn what_follows_a_crash_behind_any_append_is_what_each_calls_mode_allows() {
         panic!("TASKREEL_SEED={seed}; what is left of it still goes wrong: {run:#?}\n{broken}");
     }
     println!(
-        "{runs} runs, {} appends, {} cuts, {} calls of tools, {:#?}, {:#?}",
+        "{runs} runs, {} appends, {} cuts, {} calls of tools\ncells: {:#?}\ncases, by runs: {:#?}\nfeatures, by runs: \
+         {:#?}",
         report.appends,
         report.cuts,
         report.executions,
         report.cells,
-        seen::counts()
+        seen::counts(),
+        features::drawn(0..runs)
     );
     // With fewer runs, the whole table is not expected.
     if runs >= RUNS {
         assert_eq!(missing(&report.cells), [], "cells of R7's table that no run came to");
         assert_eq!(seen::never(), [""; 0], "cases that no run came to");
     }
+}
+
+#[test]
+fn each_feature_that_a_run_can_have_is_drawn_in_the_default_number_of_runs() {
+    let never: Vec<_> = features::drawn(0..RUNS).into_iter().filter(|(_, runs)| *runs == 0).collect();
+    assert_eq!(never, [], "features that no run of {RUNS} has");
 }

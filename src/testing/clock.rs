@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -26,10 +27,15 @@ struct Inner {
     now: Timestamp,
     /// The sum of the corrections, in microseconds.
     off: i64,
+    /// The number of uses until one panics.
+    fuse: Option<u64>,
     /// The pending timers, by due time and order of creation.
     timers: BTreeMap<(Timestamp, u64), Option<Waker>>,
     came: u64,
 }
+
+/// The text of the panic of [`VirtualClock::panic_at`].
+const BROKEN: &str = "the clock broke";
 
 thread_local! {
     /// The clock of the system that runs on this thread.
@@ -67,7 +73,7 @@ impl VirtualClock {
 
     /// Returns a clock that shows this time.
     pub fn starting_at(now: Timestamp) -> Self {
-        Self(Arc::new(Mutex::new(Inner { now, off: 0, timers: BTreeMap::new(), came: 0 })))
+        Self(Arc::new(Mutex::new(Inner { now, off: 0, fuse: None, timers: BTreeMap::new(), came: 0 })))
     }
 
     /// Advances the clock by `time`. Timers that fall due are woken, the earliest first; their tasks run
@@ -84,6 +90,24 @@ impl VirtualClock {
     pub fn step_by(&self, millis: i64) {
         let mut inner = self.lock();
         inner.off = inner.off.saturating_add(millis.saturating_mul(1_000));
+    }
+
+    /// Makes the clock panic once when it is asked for the time: the first time, the second, and so on from now, as a
+    /// host's clock may do. Timers do not panic: the machine's would take their place, which no test controls.
+    pub fn panic_at(&self, uses: u64) {
+        self.lock().fuse = Some(uses);
+    }
+
+    /// Panics if this is the time that does.
+    fn used(&self) {
+        let mut inner = self.lock();
+        let Some(left) = inner.fuse.map(|left| left.saturating_sub(1)) else { return };
+        inner.fuse = Some(left).filter(|left| *left > 0);
+        drop(inner);
+        if left == 0 {
+            // Without the panic hook, which would print it.
+            resume_unwind(Box::new(BROKEN.to_owned()));
+        }
     }
 
     /// Returns the time without the corrections, by which timers are due.
@@ -148,6 +172,7 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
+        self.used();
         let inner = self.lock();
         Timestamp(inner.now.0.saturating_add(inner.off))
     }

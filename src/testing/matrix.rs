@@ -87,6 +87,7 @@ pub struct CrashMatrix {
     afterwards: Option<Workload>,
     down_for: Duration,
     clock_step_ms: i64,
+    clock_panics_at: Option<u64>,
     cuts_max: usize,
     secrets: Vec<String>,
 }
@@ -114,6 +115,7 @@ impl CrashMatrix {
             afterwards: None,
             down_for: Duration::ZERO,
             clock_step_ms: 0,
+            clock_panics_at: None,
             cuts_max: usize::MAX,
             secrets: Vec::new(),
         }
@@ -170,6 +172,14 @@ impl CrashMatrix {
         self
     }
 
+    /// Makes the clock panic once in each process when it is asked for the time: the first time after the start, the
+    /// second, and so on.
+    #[must_use]
+    pub fn clock_panics_at(mut self, uses: u64) -> Self {
+        self.clock_panics_at = Some(uses);
+        self
+    }
+
     /// Sets the largest number of cuts: of a longer log, as many appends spread over it.
     #[must_use]
     pub fn cuts_at_most(mut self, cuts: usize) -> Self {
@@ -205,7 +215,7 @@ impl CrashMatrix {
             }
             let after = self.crash(&whole, &prefix, set, cut, &mut report).await?;
             report.cuts += 1;
-            if report.cuts % RECRASH_EVERY == 0 {
+            if report.cuts.is_multiple_of(RECRASH_EVERY) {
                 self.crash_again(&after, cut, &mut report).await?;
             }
         }
@@ -238,6 +248,7 @@ impl CrashMatrix {
         after.seen = seen.chain(&own).cloned().collect();
         let setting = Setting {
             is_changed: self.changed_to.is_some(),
+            may_break: self.clock_panics_at.is_some(),
             set_back: Duration::from_millis(self.clock_step_ms.min(0).unsigned_abs()),
         };
         let judged = |judge: &mut Judge| judge.recovered(behind, &own, setting);
@@ -263,6 +274,7 @@ impl CrashMatrix {
     /// Runs the workload from its beginning to its end.
     async fn workload(&self) -> Result<Ran, Broken> {
         let system = start(&self.describe, MemoryStore::new(), None).await?;
+        self.light(&system);
         let worked = perform(&system, &self.workload).await;
         end(system, worked, None).await
     }
@@ -275,8 +287,15 @@ impl CrashMatrix {
         });
         let describe = self.changed_to.as_ref().unwrap_or(&self.describe);
         let system = start(describe, found, at).await?;
+        self.light(&system);
         let worked = self.attend(&system, cut).await;
         end(system, worked, Some(cut)).await
+    }
+
+    fn light(&self, system: &TestSystem) {
+        if let Some(uses) = self.clock_panics_at {
+            system.clock().panic_at(uses);
+        }
     }
 
     /// Lets people act on a system that recovers, and again once it is at rest.

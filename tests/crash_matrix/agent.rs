@@ -17,6 +17,8 @@ use taskreel::testing::sleep;
 use taskreel::tool::{BoxFuture, DynTool, SecretRequest, ToolContext, ToolError, ToolPolicy, Verdict};
 use taskreel::{Builder, Message, Part};
 
+use crate::fuse::Fuse;
+use crate::peer::Friend;
 use crate::run::{PartPlan, Run, SECRET, TOOLS};
 use crate::setting::Change;
 
@@ -133,7 +135,12 @@ async fn probe(cx: ToolContext, args: Args) -> Result<Verdict, ToolError> {
     }
 }
 
-fn policy(tool: &str) -> ToolPolicy {
+fn policy(tool: &str, fuse: &Fuse) -> ToolPolicy {
+    let lit = fuse.clone();
+    let probe = move |cx: ToolContext, args: Args| {
+        lit.at("probe");
+        probe(cx, args)
+    };
     let policy = match tool {
         "read" => ToolPolicy::read_only().retries(2).parallel(),
         "read_late" => ToolPolicy::read_only().deadline(DEADLINE),
@@ -189,6 +196,7 @@ fn several(reply: InferReply) -> InferReply {
 
 /// A model that replies from a script in pieces, with delays, failures, panics and hangs that follow from the seed.
 struct Moody {
+    fuse: Fuse,
     script: Scripted,
     name: &'static str,
     seed: u64,
@@ -204,6 +212,7 @@ impl InferBackend for Moody {
     }
 
     fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        self.fuse.at("InferBackend::infer");
         let seen = [self.seed, request.messages.len() as u64, u64::from(request.attempt)];
         let seen = seen.map(u64::to_be_bytes).concat();
         let mood = Digest::of_parts(&[&seen, request.task_id.as_bytes()]).0;
@@ -250,20 +259,31 @@ pub(crate) fn describe_changed(run: &Run, builder: Builder) -> Builder {
 }
 
 fn with(run: &Run, mut builder: Builder, changes: &[Change]) -> Builder {
+    let fuse = Fuse::of(run.setting.panics);
     for tool in TOOLS {
         if !changes.contains(&Change::Removed(tool)) {
-            builder = with_tool(builder, tool, changes);
+            builder = with_tool(builder, tool, changes, &fuse);
         }
     }
     let name = if changes.contains(&Change::Model) { "moodier" } else { "moody" };
+    let (lit, locked) = (fuse.clone(), fuse.clone());
     builder = builder
-        .infer(Moody { script: script(run), name, seed: run.seed })
-        .infer_policy(InferPolicy::default().timeout(BOUND).retries(2));
+        .infer(Moody { fuse: fuse.clone(), script: script(run), name, seed: run.seed })
+        .infer_policy(InferPolicy::default().timeout(BOUND).retries(2))
+        .peer(Friend { fuse: fuse.clone(), mode: MODES[(run.seed % 3) as usize] })
+        .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
+        .secrets(move |asked| {
+            locked.at("SecretProvider::secret");
+            secret(asked)
+        });
     if changes.contains(&Change::Prompt) {
         builder = builder.system_prompt("Be brief.");
     }
-    builder = builder.capability_policy(CapabilityPolicy::new().require_approval("money.*")).secrets(secret);
-    builder = if run.handler { builder.approval_handler(approver) } else { builder.approvals_by_person() };
+    let asks = move |asked| {
+        lit.at("Approver::ask");
+        approver(asked)
+    };
+    builder = if run.handler { builder.approval_handler(asks) } else { builder.approvals_by_person() };
     if let Some(places) = run.places {
         builder = builder.max_concurrency(places);
     }
@@ -273,20 +293,29 @@ fn with(run: &Run, mut builder: Builder, changes: &[Change]) -> Builder {
             "idempotent" => ToolPolicy::idempotent().retries(1),
             _ => ToolPolicy::read_only(),
         };
+        let handle = move |cx, message| {
+            fuse.at("handler");
+            handle(cx, message)
+        };
         builder = builder.handler_with(handle, policy.timeout(BOUND));
     }
     if run.conversation { builder } else { builder.stateless() }
 }
 
 /// Adds a tool, as it was before the crash or with a narrower schema and another policy.
-fn with_tool(builder: Builder, tool: &'static str, changes: &[Change]) -> Builder {
+fn with_tool(builder: Builder, tool: &'static str, changes: &[Change], fuse: &Fuse) -> Builder {
     let does = "Does what it is told";
     let schema = if changes.contains(&Change::Narrowed(tool)) {
         json!({"type": "object", "properties": {"cause": {"type": "string"}}, "required": ["cause"]})
     } else {
         json!(null)
     };
-    let policy = if changes.contains(&Change::Mode(tool)) { other(tool) } else { policy(tool) };
+    let policy = if changes.contains(&Change::Mode(tool)) { other(tool, fuse) } else { policy(tool, fuse) };
+    let fuse = fuse.clone();
+    let work = move |cx, args| {
+        fuse.at("Tool::call");
+        work(cx, args)
+    };
     match tool {
         "keep" => builder.tool_with(tool, does, DynTool::new(schema, keep), policy),
         "block" => builder.tool_with(tool, does, block, policy),
@@ -296,11 +325,14 @@ fn with_tool(builder: Builder, tool: &'static str, changes: &[Change]) -> Builde
 }
 
 /// Returns a policy with another recovery mode: what may not be repeated may be, and what may be may not.
-fn other(tool: &str) -> ToolPolicy {
-    let other =
-        if policy(tool).recovery().may_repeat() { ToolPolicy::manual() } else { ToolPolicy::read_only() };
-    other.timeout(BOUND).secret_args(policy(tool).get_secret_args().to_vec())
+fn other(tool: &str, fuse: &Fuse) -> ToolPolicy {
+    let before = policy(tool, fuse);
+    let other = if before.recovery().may_repeat() { ToolPolicy::manual() } else { ToolPolicy::read_only() };
+    other.timeout(BOUND).secret_args(before.get_secret_args().to_vec())
 }
+
+/// The recovery modes of the other agent.
+const MODES: [&str; 3] = ["manual", "idempotent", "read_only"];
 
 fn script(run: &Run) -> Scripted {
     let mut script = Vec::new();

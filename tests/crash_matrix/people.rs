@@ -31,8 +31,8 @@ pub(crate) async fn people(run: Run, driver: Driver) -> Result<(), Error> {
         now = at;
         match act {
             Act::Comes(number) => {
-                let task = driver.submit(posted(&run, number)?).await?;
-                listening.push(task.live());
+                legal(driver.submit(posted(&run, number)?).await)?;
+                listening.push(driver.task(&name(number))?.live());
             }
             Act::IsTold(number) => legal(tell(&driver.task(&name(number))?).await)?,
             Act::IsCanceled(number) => legal(driver.task(&name(number))?.cancel(None).await)?,
@@ -184,6 +184,7 @@ fn name(number: usize) -> String {
 fn legal<T>(answer: Result<T, Error>) -> Result<(), Error> {
     match answer {
         Ok(_) | Err(Error::Task(_) | Error::TaskNotFound(_) | Error::TaskNotCancelable { .. }) => Ok(()),
+        Err(error) if error.to_string().contains("the clock broke") => Ok(()),
         Err(error) => Err(error),
     }
 }

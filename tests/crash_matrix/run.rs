@@ -90,6 +90,12 @@ impl Run {
     pub(crate) fn smaller(&self) -> Vec<Self> {
         let settings = self.setting.smaller().into_iter();
         let mut smaller: Vec<_> = settings.map(|setting| Self { setting, ..self.clone() }).collect();
+        if self.handled.is_some() {
+            smaller.push(Self { handled: None, ..self.clone() });
+        }
+        if self.places.is_some() {
+            smaller.push(Self { places: None, ..self.clone() });
+        }
         for task in 0..self.tasks.len() {
             let mut without = self.clone();
             without.tasks.remove(task);
@@ -231,6 +237,8 @@ fn reply(dice: &mut Dice, step: u64) -> String {
             json!({"calls": calls}).to_string()
         }
         1 => json!({"type": "tool_call", "tool": "nobody knows it", "args": {"step": step}}).to_string(),
+        5 => json!({"type": "agent_call", "agent": "friend", "action": "infer", "prompt": format!("who knows {step}?")})
+            .to_string(),
         2 => json!({"type": "tool_call", "tool": "read", "args": {"does": step}}).to_string(),
         _ => {
             let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];

@@ -2,6 +2,7 @@
 //! the cut.
 
 use crate::dice::Dice;
+use crate::fuse::{CLOCK, PLACES};
 use crate::run::TOOLS;
 
 /// The surroundings of a run.
@@ -19,6 +20,8 @@ pub(crate) struct Setting {
     pub(crate) hands: Vec<Hand>,
     /// The number of records of a recovery after which they act, for one cut after another.
     pub(crate) acts_after: Vec<usize>,
+    /// The place in the host's code that panics in each process, and at which of its calls.
+    pub(crate) panics: Option<(&'static str, u64)>,
 }
 
 /// A change of an agent.
@@ -64,7 +67,11 @@ impl Setting {
         let hands = if dice.below(2) == 0 { 4 } else { 0 };
         let hands = (0..hands).map(|_| Hand::of(dice)).collect();
         let acts_after = (0..3).map(|_| [0, 0, 1, 2, 3, 5, 9, usize::MAX][dice.below(8) as usize]).collect();
-        Self { down_for, clock_steps, step_at_cut, changes, hands, acts_after }
+        let place = PLACES[dice.below(PLACES.len() as u64) as usize];
+        // The clock is asked often.
+        let calls = 1 + dice.below(if place == CLOCK { 60 } else { 3 });
+        let panics = (dice.below(3) == 0).then_some((place, calls));
+        Self { down_for, clock_steps, step_at_cut, changes, hands, acts_after, panics }
     }
 
     /// Returns the settings that have one thing less.
@@ -80,6 +87,9 @@ impl Setting {
             let mut without = self.clone();
             without.changes.remove(change);
             smaller.push(without);
+        }
+        if self.panics.is_some() {
+            smaller.push(Self { panics: None, ..self.clone() });
         }
         if !self.hands.is_empty() {
             smaller.push(Self { hands: Vec::new(), ..self.clone() });
@@ -113,6 +123,11 @@ impl Hand {
         let care = Care::of(dice);
         let (tells, posts, cancels) = (dice.below(4) == 0, dice.below(6) == 0, dice.below(4) == 0);
         Self { care, tells, posts, cancels }
+    }
+
+    /// Whether it decides approvals and settles what is unknown.
+    pub(crate) fn decides(self) -> bool {
+        !matches!(self.care, Care::Nothing | Care::Message)
     }
 }
 

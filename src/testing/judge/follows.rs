@@ -145,8 +145,9 @@ impl Follows<'_> {
             Some(CallEvent::Failed { failure, .. } | CallEvent::RetryScheduled { failure, .. })
                 if failure.class == FailureClass::BeforeEffect)
             || matches!(self.event(after), Some(CallEvent::Dispatched { .. } | CallEvent::Canceled { .. }));
-        let is_infer = self.call.request.kind == CallKind::Infer;
-        if is_infer || refused || self.executions.iter().any(|execution| execution.attempt == attempt) {
+        // The ledger has the executions of tools and handlers.
+        let is_seen = matches!(self.call.request.kind, CallKind::Tool | CallKind::Handler);
+        if !is_seen || refused || self.setting.may_break || self.executions.iter().any(|execution| execution.attempt == attempt) {
             return Ok(());
         }
         Err(format!("attempt {attempt} was dispatched but never executed"))

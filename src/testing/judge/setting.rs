@@ -7,6 +7,8 @@ use std::time::Duration;
 pub(crate) struct Setting {
     /// Whether the agent was changed, so that open inferences may be superseded.
     pub(crate) is_changed: bool,
+    /// Whether the clock panics once: an attempt may be lost in the process then, before its tool runs.
+    pub(crate) may_break: bool,
     /// The time by which the clock was set back in between.
     pub(crate) set_back: Duration,
 }
