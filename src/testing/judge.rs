@@ -107,7 +107,11 @@ impl Judge {
             let mut before = Task::default();
             let (known, after): (Vec<_>, Vec<_>) =
                 events.iter().partition(|recorded| recorded.position <= cut);
+            let mut intents = BTreeMap::new();
             for recorded in known {
+                if let TaskEvent::Call(CallEvent::Requested(request)) = &recorded.event {
+                    intents.insert(request.call_id.clone(), recorded.position);
+                }
                 before.evolve(&recorded.event, &recorded.metadata);
             }
             for call in before.calls().iter() {
@@ -115,6 +119,7 @@ impl Judge {
                 let of_call = |recorded: &&&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(event) if event.call_id() == id);
                 let follows = Follows {
                     call,
+                    intended_at: intents.get(id).copied().unwrap_or_default(),
                     events: after.iter().filter(of_call).copied().collect(),
                     executions: executions_of(ledger, &stream, id),
                     ends: ends(&after),

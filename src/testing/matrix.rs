@@ -122,7 +122,8 @@ impl CrashMatrix {
     }
 
     /// Sets the agent of the processes after a crash, if it is another one than before: other tools, another model,
-    /// another prompt. Inferences that were open at the crash may then be superseded.
+    /// another prompt. An inference that was intended before the crash may not be sent any more then, and another one
+    /// takes its place.
     #[must_use]
     pub fn changed_to(mut self, describe: impl Fn(Builder) -> Builder + Send + Sync + 'static) -> Self {
         self.changed_to = Some(Arc::new(describe));
@@ -213,10 +214,11 @@ impl CrashMatrix {
             if !self.is_tried(cut, sets.len()) {
                 continue;
             }
-            let after = self.crash(&whole, &prefix, set, cut, &mut report).await?;
+            let after = self.crash(&whole, &prefix, set, cut, None, &mut report).await?;
             report.cuts += 1;
             if report.cuts.is_multiple_of(RECRASH_EVERY) {
-                self.crash_again(&after, cut, &mut report).await?;
+                let first = set.last().map(StoredRecord::last_position);
+                self.crash_again(&after, cut, first, &mut report).await?;
             }
         }
         Ok(report)
@@ -230,13 +232,15 @@ impl CrashMatrix {
         last <= cuts || share(cut) > share(cut - 1) || cut == 1
     }
 
-    /// Recovers from a log that was cut, and checks what follows. `last` is the last append before the cut.
+    /// Recovers from a log that was cut, and checks what follows. `last` is the last append before the cut, and `first` the
+    /// end of the log at the crash before, if there was one.
     async fn crash(
         &self,
         before: &Ran,
         prefix: &Regrown,
         last: &[StoredRecord],
         cut: usize,
+        first: Option<Position>,
         report: &mut CrashReport,
     ) -> Result<Ran, Broken> {
         let found = prefix.found().map_err(|error| before.broken(Some(cut), &error))?;
@@ -247,7 +251,7 @@ impl CrashMatrix {
         let seen = before.seen.iter().filter(|execution| execution.head <= behind);
         after.seen = seen.chain(&own).cloned().collect();
         let setting = Setting {
-            is_changed: self.changed_to.is_some(),
+            changed_at: self.changed_to.as_ref().map(|_| first.unwrap_or(behind)),
             may_break: self.clock_panics_at.is_some(),
             set_back: Duration::from_millis(self.clock_step_ms.min(0).unsigned_abs()),
         };
@@ -257,9 +261,15 @@ impl CrashMatrix {
     }
 
     /// Crashes a recovered process as well, in the middle of its recovery.
-    async fn crash_again(&self, first: &Ran, cut: usize, report: &mut CrashReport) -> Result<(), Broken> {
-        let broken = |error: Error| first.broken(Some(cut), &error);
-        let sets = appends(first.log.as_ref()).map_err(broken)?;
+    async fn crash_again(
+        &self,
+        ran: &Ran,
+        cut: usize,
+        first: Option<Position>,
+        report: &mut CrashReport,
+    ) -> Result<(), Broken> {
+        let broken = |error: Error| ran.broken(Some(cut), &error);
+        let sets = appends(ran.log.as_ref()).map_err(broken)?;
         let again = cut + (sets.len() - cut) / 2;
         let Some(last) = sets.get(again.wrapping_sub(1)).filter(|_| again > cut && again < sets.len()) else {
             return Ok(());
@@ -268,7 +278,7 @@ impl CrashMatrix {
         for set in sets.iter().take(again) {
             prefix.take(set).await.map_err(broken)?;
         }
-        self.crash(first, &prefix, last, again, report).await.map(drop)
+        self.crash(ran, &prefix, last, again, first, report).await.map(drop)
     }
 
     /// Runs the workload from its beginning to its end.

@@ -35,9 +35,8 @@ fn posts(parts: Vec<json::JsonValue>) -> CrashMatrixWork {
     })
 }
 
-type CrashMatrixWork = Box<
-    dyn Fn(Driver) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send + Sync,
->;
+type CrashMatrixWork =
+    Box<dyn Fn(Driver) -> std::pin::Pin<Box<dyn Future<Output = Result<(), Error>> + Send>> + Send + Sync>;
 
 #[test]
 fn a_task_of_a_thousand_parts_goes_on_after_a_crash_where_it_was() {
@@ -46,15 +45,14 @@ fn a_task_of_a_thousand_parts_goes_on_after_a_crash_where_it_was() {
         Ok::<_, ToolError>(JsonText::string(cx.call_id()))
     };
     let describe = move |builder: Builder| {
-        let builder = builder.tool_with("put", "Puts", DynTool::new(json!(null), work), ToolPolicy::idempotent());
+        let builder =
+            builder.tool_with("put", "Puts", DynTool::new(json!(null), work), ToolPolicy::idempotent());
         let look = ToolPolicy::read_only().parallel();
         let builder = builder.tool_with("look", "Looks", DynTool::new(json!(null), work), look);
         builder.tool_with("pay", "Pays", DynTool::new(json!(null), work), ToolPolicy::manual())
     };
     let tool = |part: usize| ["put", "look", "look", "pay"][part % 4];
-    let part = |part: usize| {
-        json!({"type": "tool_call", "content": {"tool_name": tool(part), "args": {"n": part}, "call_id": format!("p{part}")}})
-    };
+    let part = |part: usize| json!({"type": "tool_call", "content": {"tool_name": tool(part), "args": {"n": part}, "call_id": format!("p{part}")}});
     let matrix = CrashMatrix::of(describe, posts((0..PARTS).map(part).collect())).cuts_at_most(6);
     let report = run(&matrix).unwrap_or_else(|broken| panic!("{}", short(&broken)));
     assert!(report.appends > PARTS && report.cuts >= 6, "{report:?}");
@@ -96,9 +94,14 @@ fn texts_above_every_limit_lose_no_outcome_over_a_crash() {
         };
         modes.into_iter().fold(builder, with).infer(model)
     };
-    for (tool, says) in
-        [("put", "result"), ("put", "error"), ("put", "panic"), ("put", "question"), ("ask", "result"), ("ask", "much")]
-    {
+    for (tool, says) in [
+        ("put", "result"),
+        ("put", "error"),
+        ("put", "panic"),
+        ("put", "question"),
+        ("ask", "result"),
+        ("ask", "much"),
+    ] {
         let part = json!({"type": "tool_call", "content": {"tool_name": tool, "args": {"says": says}, "call_id": "p"}});
         let matrix = CrashMatrix::of(describe, posts(vec![part])).cuts_at_most(3);
         run(&matrix).unwrap_or_else(|broken| panic!("{tool} {says}: {}", short(&broken)));
@@ -110,5 +113,10 @@ fn texts_above_every_limit_lose_no_outcome_over_a_crash() {
 
 /// Returns the faults, without the events of a long log.
 fn short(broken: &Broken) -> String {
-    broken.to_string().lines().take(60).map(|line| line.chars().take(600).collect::<String>() + "\n").collect()
+    broken
+        .to_string()
+        .lines()
+        .take(60)
+        .map(|line| line.chars().take(600).collect::<String>() + "\n")
+        .collect()
 }

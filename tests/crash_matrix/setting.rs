@@ -112,7 +112,9 @@ impl Change {
             0 => Self::Prompt,
             1 => Self::Model,
             2 => Self::Removed(tool),
-            3 => Self::Narrowed(tool),
+            // The schema of a function is its type's.
+            3 if tool != "block" => Self::Narrowed(tool),
+            3 => Self::Prompt,
             _ => Self::Mode(tool),
         }
     }

@@ -2,6 +2,7 @@
 
 use proto_events::call::{Call, CallEvent, CallKind, CallStatus, FailureClass, Recovery, Verdict, VerdictBy};
 use proto_events::envelope::RecordedEvent;
+use proto_events::id::Position;
 use proto_events::task::TaskEvent;
 
 use crate::testing::judge::row::{Row, same_append};
@@ -11,6 +12,8 @@ use crate::testing::ledger::Execution;
 /// The events and executions of one call after a cut.
 pub(crate) struct Follows<'a> {
     pub(crate) call: &'a Call,
+    /// The position of its intent.
+    pub(crate) intended_at: Position,
     pub(crate) events: Vec<&'a RecordedEvent<TaskEvent>>,
     pub(crate) executions: Vec<&'a Execution>,
     /// The event at which its task was canceled or failed.
@@ -107,6 +110,9 @@ impl Follows<'_> {
     fn sent(&self, at: usize) -> Judged {
         let next = self.call.attempts + 1;
         match self.event(at) {
+            Some(CallEvent::Dispatched { .. }) if self.is_outdated() => {
+                Err("it was sent although its agent was changed".to_owned())
+            }
             Some(CallEvent::Dispatched { attempt, .. }) if *attempt == next => {
                 self.when_due(at)?;
                 self.carried_out(next, at + 1)
@@ -131,9 +137,14 @@ impl Follows<'_> {
         }
     }
 
+    fn is_outdated(&self) -> bool {
+        let is_before = self.setting.changed_at.is_some_and(|changed_at| self.intended_at <= changed_at);
+        self.call.request.kind == CallKind::Infer && is_before
+    }
+
     /// Checks that an inference was given up for another one, because its agent was changed.
     fn superseded(&self) -> Judged {
-        if self.call.request.kind != CallKind::Infer || !self.setting.is_changed {
+        if !self.is_outdated() {
             return Err("it was superseded, but its agent is the same".to_owned());
         }
         if self.taken_over { Ok(()) } else { Err("no other inference took its place".to_owned()) }
@@ -147,7 +158,11 @@ impl Follows<'_> {
             || matches!(self.event(after), Some(CallEvent::Dispatched { .. } | CallEvent::Canceled { .. }));
         // The ledger has the executions of tools and handlers.
         let is_seen = matches!(self.call.request.kind, CallKind::Tool | CallKind::Handler);
-        if !is_seen || refused || self.setting.may_break || self.executions.iter().any(|execution| execution.attempt == attempt) {
+        if !is_seen
+            || refused
+            || self.setting.may_break
+            || self.executions.iter().any(|execution| execution.attempt == attempt)
+        {
             return Ok(());
         }
         Err(format!("attempt {attempt} was dispatched but never executed"))
