@@ -3,6 +3,7 @@
 
 pub(crate) mod follows;
 pub(crate) mod messages;
+pub(crate) mod outcomes;
 pub(crate) mod people;
 pub(crate) mod row;
 pub(crate) mod setting;
@@ -137,6 +138,16 @@ impl Judge {
             }
             self.tasks.insert(stream, events);
         }
+    }
+
+    /// Checks that each attempt of a tool that returned something was executed. This holds unless the clock panicked,
+    /// before an attempt came to its tool.
+    pub(crate) fn outcomes(&mut self, ledger: &[Execution]) {
+        let faults = self.tasks.iter().flat_map(|(stream, events)| {
+            let own = ledger.iter().filter(|execution| stream.id() == execution.task_id);
+            outcomes::faults(events, own).into_iter().map(move |fault| format!("{stream}: {fault}"))
+        });
+        self.faults.extend(faults);
     }
 
     /// Checks the time limits of runs against the time that passed, with these corrections of the clock. This holds only

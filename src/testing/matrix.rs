@@ -206,6 +206,9 @@ impl CrashMatrix {
         let seen = |judge: &mut Judge| {
             judge.evidence();
             judge.time_limits(&whole.steps);
+            if self.clock_panics_at.is_none() {
+                judge.outcomes(&whole.seen);
+            }
         };
         report.add(&whole.sound(None, &self.secrets, seen)?, whole.seen.len());
         let mut prefix = Regrown::new();
@@ -255,7 +258,12 @@ impl CrashMatrix {
             may_break: self.clock_panics_at.is_some(),
             set_back: Duration::from_millis(self.clock_step_ms.min(0).unsigned_abs()),
         };
-        let judged = |judge: &mut Judge| judge.recovered(behind, &own, setting);
+        let judged = |judge: &mut Judge| {
+            judge.recovered(behind, &own, setting);
+            if !setting.may_break {
+                judge.outcomes(&after.seen);
+            }
+        };
         report.add(&after.sound(Some(cut), &self.secrets, judged)?, own.len());
         Ok(after)
     }

@@ -58,6 +58,7 @@ fn around(run: &Run) -> Vec<(&'static str, bool)> {
         ("people: while it recovers", acts(|after| (1..usize::MAX).contains(&after))),
         ("people: at rest", acts(|after| after == usize::MAX)),
         ("people: decide and settle", hand(|hand| hand.decides())),
+        ("people: follow the log", setting.hands.first().is_some_and(|hand| hand.follows && hand.decides())),
         ("people: say more", hand(|hand| hand.tells)),
         ("people: post again", hand(|hand| hand.posts)),
         ("people: cancel", hand(|hand| hand.cancels)),

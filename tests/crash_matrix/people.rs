@@ -2,14 +2,17 @@
 
 use std::time::Duration;
 
-use proto_events::call::{CallStatus, Verdict};
+use proto_events::call::{CallEvent, CallStatus, Verdict};
+use proto_events::id::Category;
 use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
-use proto_events::task::TaskCommand;
+use proto_events::task::{TaskCommand, TaskEvent};
 use taskreel::testing::Driver;
 use taskreel::{Error, Message, TaskHandle, TaskState};
+use taskreel_log::api::EventStore as _;
 use taskreel_log::ports::Ports;
+use taskreel_log::read::decode_record;
 
 use crate::run::Run;
 use crate::setting::{Care, Hand};
@@ -69,6 +72,9 @@ pub(crate) async fn look_after_all(run: &Run, driver: &Driver) -> Result<(), Err
 
 /// Acts as the persons for all tasks of a run while the system recovers: on whatever they find.
 pub(crate) async fn intervene(run: &Run, driver: &Driver) -> Result<(), Error> {
+    if let Some(first) = run.setting.hands.first().filter(|hand| hand.follows) {
+        tokio::spawn(follow(driver.clone(), first.care));
+    }
     for (number, hand) in run.setting.hands.iter().enumerate().take(run.tasks.len()) {
         let task = driver.task(&name(number))?;
         legal(settle(&task, *hand).await)?;
@@ -80,6 +86,23 @@ pub(crate) async fn intervene(run: &Run, driver: &Driver) -> Result<(), Error> {
         }
         if hand.cancels {
             legal(task.cancel(Some("not any more")).await)?;
+        }
+    }
+    Ok(())
+}
+
+/// Settles each call at once whose outcome the log says is unknown, as a program does that follows the log; until the
+/// log is closed.
+async fn follow(driver: Driver, care: Care) -> Result<(), Error> {
+    let mut feed = driver.store().subscribe();
+    while let Ok(record) = feed.next().await {
+        if record.record.stream.category() != Some(Category::Task) {
+            continue;
+        }
+        for recorded in decode_record::<TaskEvent>(&record)? {
+            if let TaskEvent::Call(CallEvent::OutcomeUnknown { call_id, .. }) = &recorded.event {
+                legal(resolve(&driver.task(&record.record.stream.id())?, call_id, care).await)?;
+            }
         }
     }
     Ok(())

@@ -52,6 +52,8 @@ pub(crate) enum Care {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hand {
     pub(crate) care: Care,
+    /// Whether it follows the log from then on, and settles each unknown call at once.
+    pub(crate) follows: bool,
     pub(crate) tells: bool,
     pub(crate) posts: bool,
     pub(crate) cancels: bool,
@@ -124,7 +126,8 @@ impl Hand {
     fn of(dice: &mut Dice) -> Self {
         let care = Care::of(dice);
         let (tells, posts, cancels) = (dice.below(4) == 0, dice.below(6) == 0, dice.below(4) == 0);
-        Self { care, tells, posts, cancels }
+        let follows = dice.below(3) == 0;
+        Self { care, follows, tells, posts, cancels }
     }
 
     /// Whether it decides approvals and settles what is unknown.

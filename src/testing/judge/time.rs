@@ -3,7 +3,6 @@
 
 use std::time::Duration;
 
-use proto_events::call::CallEvent;
 use proto_events::decider::Decider;
 use proto_events::envelope::{RecordedEvent, Timestamp};
 use proto_events::model::BudgetLimit;
@@ -22,18 +21,15 @@ pub(crate) fn faults(events: &[RecordedEvent<TaskEvent>], steps: &[ClockStep]) -
         if let (1, Some(began), Some(limit)) = (task.runs(), began, limit(&task)) {
             let passed = now.since(began);
             let shown = task.run().map(|run| recorded.metadata.at.since(run.began)).unwrap_or_default();
-            match &recorded.event {
-                TaskEvent::Call(CallEvent::Dispatched { call_id, .. }) if passed > limit + TOLERANCE => {
-                    faults.push(format!(
-                        "`{call_id}` was sent {passed:?} after a run began that has {limit:?}"
-                    ));
-                }
-                TaskEvent::StateChanged { budget: Some(over), .. }
-                    if over.limit == BudgetLimit::RuntimeSeconds && passed.max(shown) + TOLERANCE < limit =>
-                {
-                    faults.push(format!("a run with {limit:?} was out of time after {passed:?}"));
-                }
-                _ => {}
+            if task.run().is_some() && passed > limit + TOLERANCE {
+                let event = &recorded.event;
+                faults.push(format!("a run with {limit:?} goes on after {passed:?}: {event:?}"));
+            }
+            if let TaskEvent::StateChanged { budget: Some(over), .. } = &recorded.event
+                && over.limit == BudgetLimit::RuntimeSeconds
+                && passed.max(shown) + TOLERANCE < limit
+            {
+                faults.push(format!("a run with {limit:?} was out of time after {passed:?}"));
             }
         }
         task.evolve(&recorded.event, &recorded.metadata);
