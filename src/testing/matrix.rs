@@ -1,6 +1,7 @@
 //! The crash matrix: a workload's log is cut after each append, the agent is started on the rest, and what
 //! follows is checked against rule R7.
 
+pub(crate) mod life;
 pub(crate) mod ran;
 pub(crate) mod report;
 
@@ -22,7 +23,7 @@ use crate::testing::clock::{VirtualClock, plus};
 use crate::testing::cut::{Regrown, appends};
 use crate::testing::judge::Judge;
 use crate::testing::judge::setting::Setting;
-use crate::testing::ledger::Ledger;
+use crate::testing::matrix::life::{end, start, unknown_behind};
 use crate::testing::matrix::ran::Ran;
 use crate::testing::matrix::report::{Broken, CrashReport};
 use crate::testing::system::{Describe, Driver, TestSystem, newest};
@@ -268,7 +269,8 @@ impl CrashMatrix {
         Ok(after)
     }
 
-    /// Crashes a recovered process as well, in the middle of its recovery.
+    /// Crashes a recovered process as well: behind the first append of its recovery that records an unknown outcome, while
+    /// the run goes on, or else in the middle.
     async fn crash_again(
         &self,
         ran: &Ran,
@@ -278,7 +280,8 @@ impl CrashMatrix {
     ) -> Result<(), Broken> {
         let broken = |error: Error| ran.broken(Some(cut), &error);
         let sets = appends(ran.log.as_ref()).map_err(broken)?;
-        let again = cut + (sets.len() - cut) / 2;
+        let middle = cut + (sets.len() - cut) / 2;
+        let again = unknown_behind(&sets, cut).map_err(broken)?.unwrap_or(middle);
         let Some(last) = sets.get(again.wrapping_sub(1)).filter(|_| again > cut && again < sets.len()) else {
             return Ok(());
         };
@@ -342,40 +345,6 @@ impl CrashMatrix {
         }
         Ok(())
     }
-}
-
-/// Waits for the system's work to end, and then ends the system.
-async fn end(system: TestSystem, worked: Result<(), Error>, cut: Option<usize>) -> Result<Ran, Broken> {
-    let ended = match worked {
-        Ok(()) => system.run_out_timers().await,
-        Err(error) => Err(error),
-    };
-    let (seen, steps) = (system.ledger().executions(), system.clock_steps());
-    let mut ran = Ran { log: Arc::clone(system.store()) as _, seen, steps };
-    // Taken first: a closed log cannot be read.
-    let kept = system.store().reopened();
-    let gone = system.kill().await;
-    match kept {
-        Ok(kept) => ran.log = Arc::new(kept),
-        Err(error) => return Err(ran.broken(cut, &error)),
-    }
-    match ended.and(gone) {
-        Ok(()) => Ok(ran),
-        Err(error) => Err(ran.broken(cut, &error)),
-    }
-}
-
-async fn start(
-    describe: &Describe,
-    store: MemoryStore,
-    clock: Option<VirtualClock>,
-) -> Result<TestSystem, Broken> {
-    let log = store.reopened();
-    let started = TestSystem::start(Arc::clone(describe), store, clock, Ledger::default()).await;
-    started.map_err(|error| match log {
-        Ok(log) => Ran { log: Arc::new(log), seen: Vec::new(), steps: Vec::new() }.broken(None, &error),
-        Err(_) => Broken { cut: None, faults: vec![error.to_string()], log: Vec::new() },
-    })
 }
 
 /// Performs the acts of people on a system.

@@ -51,11 +51,12 @@ fn a_task_of_a_thousand_parts_goes_on_after_a_crash_where_it_was() {
         let builder = builder.tool_with("look", "Looks", DynTool::new(json!(null), work), look);
         builder.tool_with("pay", "Pays", DynTool::new(json!(null), work), ToolPolicy::manual())
     };
-    let tool = |part: usize| ["put", "look", "look", "pay"][part % 4];
+    // Most of them may run side by side.
+    let tool = |part: usize| if part < 700 { "look" } else { ["put", "look", "look", "pay"][part % 4] };
     let part = |part: usize| json!({"type": "tool_call", "content": {"tool_name": tool(part), "args": {"n": part}, "call_id": format!("p{part}")}});
     let matrix = CrashMatrix::of(describe, posts((0..PARTS).map(part).collect())).cuts_at_most(6);
     let report = run(&matrix).unwrap_or_else(|broken| panic!("{}", short(&broken)));
-    assert!(report.appends > PARTS && report.cuts >= 6, "{report:?}");
+    assert!(report.executions > PARTS && report.cuts >= 6, "{report:?}");
 }
 
 #[derive(Deserialize)]

@@ -76,11 +76,16 @@ impl Run {
     pub(crate) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let places = (dice.below(3) == 0).then(|| 1 + usize::from(dice.below(2) == 0));
-        let tasks = (0..=dice.below(3)).map(|number| TaskPlan::of(&mut dice, number)).collect();
+        let mut tasks: Vec<_> = (0..=dice.below(3)).map(|number| TaskPlan::of(&mut dice, number)).collect();
         let care = (0..4).map(|_| Care::of(&mut dice)).collect();
         let down_for = [0, 0, 700, 3_600_000][dice.below(4) as usize];
         let (conversation, handler) = (dice.below(4) != 0, dice.below(2) == 0);
-        let setting = Setting::of(&mut dice, down_for);
+        let mut setting = Setting::of(&mut dice, down_for);
+        if let (Some((at, _)), Some(task)) = (setting.clock_steps.first_mut(), tasks.first_mut()) {
+            // The clock is corrected while the run has a time limit.
+            *at = task.comes_at + 1 + dice.below(1_400);
+            task.run_limit = Some(1_500 + dice.below(2_000));
+        }
         let modes = ["manual", "idempotent", "read_only"];
         let handled = (dice.below(8) == 0).then(|| modes[dice.below(3) as usize]);
         Self { seed, conversation, places, tasks, handler, handled, setting, care }

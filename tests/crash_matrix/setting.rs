@@ -125,8 +125,11 @@ impl Change {
 impl Hand {
     fn of(dice: &mut Dice) -> Self {
         let care = Care::of(dice);
-        let (tells, posts, cancels) = (dice.below(4) == 0, dice.below(6) == 0, dice.below(4) == 0);
         let follows = dice.below(3) == 0;
+        // Who follows the log settles what it finds.
+        let is_idle = matches!(care, Care::Nothing | Care::Message);
+        let care = if follows && is_idle { Care::Landed } else { care };
+        let (tells, posts, cancels) = (dice.below(4) == 0, dice.below(6) == 0, dice.below(4) == 0);
         Self { care, follows, tells, posts, cancels }
     }
 
