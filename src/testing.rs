@@ -69,5 +69,6 @@ pub use crate::testing::cut::{appends, cut_after};
 pub use crate::testing::ids::CountedIds;
 pub use crate::testing::judge::row::{Cells, Row};
 pub use crate::testing::ledger::{Execution, Ledger};
-pub use crate::testing::matrix::{Broken, CrashMatrix, CrashReport};
+pub use crate::testing::matrix::CrashMatrix;
+pub use crate::testing::matrix::report::{Broken, CrashReport};
 pub use crate::testing::system::{Driver, TestSystem, system, system_over};

@@ -208,3 +208,26 @@ async fn the_time_of_all_runs_counts_and_the_time_that_a_person_takes_does_not()
     );
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn at_the_deadline_no_inference_is_intended_that_waits_for_a_permit_and_the_log_is_well_formed() {
+    let wait = |_: Nothing| async {
+        testing::sleep(Duration::from_secs(2)).await;
+        Ok::<_, Infallible>("waited")
+    };
+    let describe = move |builder: Builder| {
+        let model = Scripted::by_prompt([(String::new(), Vec::new())]);
+        builder.tool("wait", "Waits", wait).infer(model).max_concurrency(8)
+    };
+    let system = testing::system(describe).await.unwrap();
+    let parts = [
+        json!({"type": "tool_call", "content": {"tool_name": "wait", "args": {}}}),
+        json!({"type": "infer", "content": {"prompt": "and now?"}}),
+    ];
+    let task = system.submit(posted(&json!({"max_runtime_seconds": 2}), &parts)).await.unwrap();
+    let end = system.finish(&task).await.unwrap();
+    assert!(end.task().error().unwrap().contains("max_runtime_seconds"), "{:?}", end.task().error());
+    assert!(end.task().calls().iter().all(|call| call.request.kind != CallKind::Infer));
+    testing::assert_well_formed(system.store().as_ref());
+    system.shutdown().await.unwrap();
+}

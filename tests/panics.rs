@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fuse::{ALONE, burnt, is_burnt, light};
 use host::{WAITS, describe};
+use proto_events::call::{CallStatus, FailureClass};
 use proto_events::json;
 use taskreel::{Error, Part, System, TaskHandle, TaskSnapshot, TaskState};
 use taskreel_log::memory::MemoryStore;
@@ -122,6 +123,25 @@ async fn an_approval_handler_that_panics_leaves_the_question_to_a_person() {
         assert_eq!(end_of(place, &next).await.state(), TaskState::Completed, "{place}");
         soon(place, system.shutdown()).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_lookup_of_secrets_that_panics_fails_its_call_before_the_tool_runs() {
+    let _alone = ALONE.lock().await;
+    let system = start(&Arc::new(MemoryStore::new())).await.unwrap();
+    for place in ["SecretProvider::secret", "SecretProvider::secret, later"] {
+        light(place);
+        let locked = || Part::tool_call("locked", json!({"pin": "secret:pin"})).unwrap();
+        let task = system.submit(locked()).await.unwrap();
+        let end = end_of(place, &task).await;
+        let status = end.task().calls().iter().next().unwrap().status.clone();
+        let CallStatus::Failed(failure) = status else { panic!("{place}: {status:?}") };
+        assert!(failure.message.contains(&format!("panicked: BOOM in {place}")), "{failure:?}");
+        assert_eq!(failure.class, FailureClass::BeforeEffect, "{place}");
+        let next = system.submit(locked()).await.unwrap();
+        assert_eq!(end_of(place, &next).await.state(), TaskState::Completed, "{place}");
+    }
+    soon("all", system.shutdown()).await.unwrap();
 }
 
 #[tokio::test]

@@ -36,10 +36,18 @@ pub(crate) fn of_call(question: &Question<'_>, after: Option<Duration>) -> Optio
 
 /// Returns the time limit if the run has exceeded it.
 pub(crate) fn exceeded(question: &Question<'_>) -> Option<LimitUse> {
+    if question.is_time_up { used_up(question) } else { None }
+}
+
+/// Returns the time limit if the run has come to its deadline by the clock, whether or not its timer has fired: a call
+/// that waits for a permit now is not sent any more.
+pub(crate) fn reached(question: &Question<'_>) -> Option<LimitUse> {
+    let is_reached = question.run_until.is_some_and(|until| until <= question.now);
+    if is_reached { used_up(question) } else { None }
+}
+
+fn used_up(question: &Question<'_>) -> Option<LimitUse> {
     let (run, until) = (question.task.run()?, question.run_until?);
-    if !question.is_time_up {
-        return None;
-    }
     // The clock may have been set back meanwhile.
     let used = question.now.since(run.began).max(until.since(run.began) + Duration::from_millis(1));
     let used = used + worked_before(question.task, question.agent.budget_scope);

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -22,11 +23,19 @@ const BEGINNING: Timestamp = Timestamp(1_767_225_600_000_000);
 pub struct VirtualClock(Arc<Mutex<Inner>>);
 
 struct Inner {
+    /// The time that has passed, counted from the time that was shown first: no correction changes it.
     now: Timestamp,
+    /// The sum of the corrections, in microseconds.
+    off: i64,
+    /// The number of uses until one panics.
+    fuse: Option<u64>,
     /// The pending timers, by due time and order of creation.
     timers: BTreeMap<(Timestamp, u64), Option<Waker>>,
     came: u64,
 }
+
+/// The text of the panic of [`VirtualClock::panic_at`].
+const BROKEN: &str = "the clock broke";
 
 thread_local! {
     /// The clock of the system that runs on this thread.
@@ -64,7 +73,7 @@ impl VirtualClock {
 
     /// Returns a clock that shows this time.
     pub fn starting_at(now: Timestamp) -> Self {
-        Self(Arc::new(Mutex::new(Inner { now, timers: BTreeMap::new(), came: 0 })))
+        Self(Arc::new(Mutex::new(Inner { now, off: 0, fuse: None, timers: BTreeMap::new(), came: 0 })))
     }
 
     /// Advances the clock by `time`. Timers that fall due are woken, the earliest first; their tasks run
@@ -76,12 +85,42 @@ impl VirtualClock {
         self.go_to(until);
     }
 
+    /// Corrects the time that the clock shows by this number of milliseconds, back if negative, as the clock of a machine
+    /// is corrected. Timers are due when they would have been.
+    pub fn step_by(&self, millis: i64) {
+        let mut inner = self.lock();
+        inner.off = inner.off.saturating_add(millis.saturating_mul(1_000));
+    }
+
+    /// Makes the clock panic once when it is asked for the time: the first time, the second, and so on from now, as a
+    /// host's clock may do. Timers do not panic: the machine's would take their place, which no test controls.
+    pub fn panic_at(&self, uses: u64) {
+        self.lock().fuse = Some(uses);
+    }
+
+    /// Panics if this is the time that does.
+    fn used(&self) {
+        let mut inner = self.lock();
+        let Some(left) = inner.fuse.map(|left| left.saturating_sub(1)) else { return };
+        inner.fuse = Some(left).filter(|left| *left > 0);
+        drop(inner);
+        if left == 0 {
+            // Without the panic hook, which would print it.
+            resume_unwind(Box::new(BROKEN.to_owned()));
+        }
+    }
+
+    /// Returns the time without the corrections, by which timers are due.
+    pub(crate) fn steady(&self) -> Timestamp {
+        self.lock().now
+    }
+
     /// Makes this the clock of [`sleep`] on this thread.
     pub(crate) fn is_of_this_thread(&self) {
         OF_THIS_THREAD.set(Some(self.clone()));
     }
 
-    /// Sets this time, unless the clock shows a later one.
+    /// Lets the time pass up to this one, without the corrections.
     pub(crate) fn go_to(&self, time: Timestamp) {
         let mut inner = self.lock();
         inner.now = inner.now.max(time);
@@ -133,7 +172,9 @@ impl VirtualClock {
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        self.lock().now
+        self.used();
+        let inner = self.lock();
+        Timestamp(inner.now.0.saturating_add(inner.off))
     }
 
     fn sleep(&self, time: Duration) -> Sleep {
@@ -203,6 +244,18 @@ mod tests {
         assert!(clock.step());
         assert!(is_over(&mut long));
         assert_eq!((clock.step(), clock.now()), (false, plus(start, SECOND * 90)));
+    }
+
+    #[test]
+    fn a_correction_moves_what_is_shown_and_no_timer() {
+        let clock = VirtualClock::starting_at(Timestamp(0));
+        let mut sleep = clock.sleep(SECOND);
+        clock.step_by(-3_600_000);
+        assert_eq!((clock.now(), clock.steady()), (Timestamp(-3_600_000_000), Timestamp(0)));
+        assert_eq!(clock.next_timer(), Some(SECOND));
+        clock.advance(SECOND);
+        assert!(is_over(&mut sleep));
+        assert_eq!((clock.now(), clock.steady()), (Timestamp(-3_599_000_000), Timestamp(1_000_000)));
     }
 
     #[test]

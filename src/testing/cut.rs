@@ -1,6 +1,6 @@
 //! Logs that end early, as a process finds them that starts after a crash.
 
-use proto_events::codec::record::EncodedRecord;
+use proto_events::codec::record::{EncodedRecord, Record, RecordError, StoredEvent};
 use proto_events::id::{ExpectedVersion, Position, Version};
 use taskreel_log::api::{Append, AppendPart, EventReader, EventStore, StoredRecord};
 use taskreel_log::memory::MemoryStore;
@@ -45,7 +45,7 @@ impl Regrown {
         let mut parts = Vec::with_capacity(append.len());
         for stored in append {
             let expected = ExpectedVersion::at(Version(stored.record.first_version.0.saturating_sub(1)));
-            let record = EncodedRecord::from_bytes(&stored.bytes)?;
+            let record = encoded(stored)?;
             parts.push(AppendPart { stream: stored.record.stream.clone(), expected, record });
         }
         let (fence, set_id) = (self.0.fence(), first.record.set_id);
@@ -57,6 +57,16 @@ impl Regrown {
     pub(crate) fn found(&self) -> Result<MemoryStore, Error> {
         Ok(self.0.reopened()?)
     }
+}
+
+/// Returns a record as its writer encoded it, with the bodies that stand outside its bytes.
+fn encoded(stored: &StoredRecord) -> Result<EncodedRecord, RecordError> {
+    let outside = Record::decode(&stored.bytes)?;
+    let body = |(number, _): (usize, u32)| {
+        let body = stored.record.events.get(number).and_then(StoredEvent::body);
+        Some((number, body?.to_vec()))
+    };
+    EncodedRecord::with_bodies(&stored.bytes, outside.missing_bodies().filter_map(body).collect())
 }
 
 /// Returns a log in memory with the first appends of another: the log that a process finds if its predecessor

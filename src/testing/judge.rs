@@ -2,29 +2,43 @@
 //! code that implements it: nothing here calls the recovery code.
 
 pub(crate) mod follows;
+pub(crate) mod messages;
+pub(crate) mod outcomes;
+pub(crate) mod people;
 pub(crate) mod row;
+pub(crate) mod setting;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod time;
 
 use std::collections::BTreeMap;
 
-use proto_events::call::{CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy};
+use proto_events::call::{
+    Call, CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
+};
 use proto_events::decider::Decider;
 use proto_events::envelope::RecordedEvent;
 use proto_events::id::{Category, Position, StreamId};
+use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::TaskState;
+use proto_events::session::SessionEvent;
 use proto_events::task::{Task, TaskEvent, approved_args};
 use taskreel_log::api::EventReader;
 use taskreel_log::read::{decode_record, for_each_record};
 
 use crate::error::Error;
 use crate::testing::judge::follows::Follows;
+use crate::testing::judge::messages::Shown;
 use crate::testing::judge::row::{Cells, Row, same_append};
+use crate::testing::judge::setting::Setting;
 use crate::testing::ledger::Execution;
+use crate::testing::system::ClockStep;
 
 /// The events of all tasks, and the faults and cells found in them.
 pub(crate) struct Judge {
     tasks: BTreeMap<StreamId, Vec<RecordedEvent<TaskEvent>>>,
+    /// The messages of all conversations.
+    shown: Shown,
     pub(crate) faults: Vec<String>,
     pub(crate) cells: Cells,
 }
@@ -32,15 +46,25 @@ pub(crate) struct Judge {
 impl Judge {
     /// Reads a log.
     pub(crate) fn of(log: &dyn EventReader) -> Result<Self, Error> {
-        let mut tasks: BTreeMap<StreamId, Vec<RecordedEvent<TaskEvent>>> = BTreeMap::new();
+        let (mut tasks, mut shown) = (BTreeMap::<_, Vec<_>>::new(), Shown::new());
         for_each_record::<Error>(log, Position(1), |stored| {
-            if stored.record.stream.category() == Some(Category::Task) {
-                let events = decode_record::<TaskEvent>(stored)?;
-                tasks.entry(stored.record.stream.clone()).or_default().extend(events);
+            match stored.record.stream.category() {
+                Some(Category::Task) => {
+                    let events = decode_record::<TaskEvent>(stored)?;
+                    tasks.entry(stored.record.stream.clone()).or_default().extend(events);
+                }
+                Some(Category::Session) => {
+                    for recorded in decode_record::<SessionEvent>(stored)? {
+                        if let SessionEvent::MessageAppended(message) = recorded.event {
+                            shown.entry(message.message.id).or_insert(recorded.position);
+                        }
+                    }
+                }
+                _ => {}
             }
             Ok(())
         })?;
-        Ok(Self { tasks, faults: Vec::new(), cells: Cells::new() })
+        Ok(Self { tasks, shown, faults: Vec::new(), cells: Cells::new() })
     }
 
     /// Checks the rules that hold for each log, wherever its processes died: no run hangs, a cancel closes
@@ -64,9 +88,13 @@ impl Judge {
             if task.run().is_some() {
                 self.fault(&stream, "the run hangs: no work is left, but it has not ended");
             }
-            let own = ledger.iter().filter(|execution| stream.id() == execution.task_id);
-            for execution in own {
+            let own: Vec<_> = ledger.iter().filter(|execution| stream.id() == execution.task_id).collect();
+            for execution in &own {
                 self.execution(&stream, &task, &sent, execution);
+            }
+            let more = people::faults(&events, &own).into_iter();
+            for fault in more.chain(messages::faults(&events, &self.shown)) {
+                self.fault(&stream, &fault);
             }
             self.tasks.insert(stream, events);
         }
@@ -75,12 +103,16 @@ impl Judge {
 
     /// Checks what followed in a log that was cut after this position, for each call in it: R7's first three
     /// rows. `ledger` holds the executions after the cut.
-    pub(crate) fn recovered(&mut self, cut: Position, ledger: &[Execution]) {
+    pub(crate) fn recovered(&mut self, cut: Position, ledger: &[Execution], setting: Setting) {
         for (stream, events) in std::mem::take(&mut self.tasks) {
             let mut before = Task::default();
             let (known, after): (Vec<_>, Vec<_>) =
                 events.iter().partition(|recorded| recorded.position <= cut);
+            let mut intents = BTreeMap::new();
             for recorded in known {
+                if let TaskEvent::Call(CallEvent::Requested(request)) = &recorded.event {
+                    intents.insert(request.call_id.clone(), recorded.position);
+                }
                 before.evolve(&recorded.event, &recorded.metadata);
             }
             for call in before.calls().iter() {
@@ -88,8 +120,9 @@ impl Judge {
                 let of_call = |recorded: &&&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(event) if event.call_id() == id);
                 let follows = Follows {
                     call,
+                    intended_at: intents.get(id).copied().unwrap_or_default(),
                     events: after.iter().filter(of_call).copied().collect(),
-                    executions: ledger.iter().filter(|execution| execution.call_id == id).collect(),
+                    executions: executions_of(ledger, &stream, id),
                     ends: ends(&after),
                     parent_ends: call
                         .request
@@ -97,6 +130,8 @@ impl Judge {
                         .parent
                         .as_ref()
                         .and_then(|parent| outcome(&after, &parent.call_id)),
+                    taken_over: is_taken_over(call, &after),
+                    setting,
                 };
                 let row = follows.row();
                 *self.cells.entry((row, call.request.recovery.as_str())).or_default() += 1;
@@ -109,6 +144,25 @@ impl Judge {
             }
             self.tasks.insert(stream, events);
         }
+    }
+
+    /// Checks that each attempt of a tool that returned something was executed. This holds unless the clock panicked,
+    /// before an attempt came to its tool.
+    pub(crate) fn outcomes(&mut self, ledger: &[Execution]) {
+        let faults = self.tasks.iter().flat_map(|(stream, events)| {
+            let own = ledger.iter().filter(|execution| stream.id() == execution.task_id);
+            outcomes::faults(events, own).into_iter().map(move |fault| format!("{stream}: {fault}"))
+        });
+        self.faults.extend(faults);
+    }
+
+    /// Checks the time limits of runs against the time that passed, with these corrections of the clock. This holds only
+    /// if the process did not die.
+    pub(crate) fn time_limits(&mut self, steps: &[ClockStep]) {
+        let faults = self.tasks.iter().flat_map(|(stream, events)| {
+            time::faults(events, steps).into_iter().map(move |fault| format!("{stream}: {fault}"))
+        });
+        self.faults.extend(faults);
     }
 
     /// Checks rule R11: a call that needed approval has it, for exactly these arguments, before its intent.
@@ -213,7 +267,9 @@ impl Judge {
             return self.fault(stream, &format!("call `{call_id}` was executed without an intent"));
         };
         let request = &call.request;
-        if request.args != execution.args || request.idempotency_key != execution.idempotency_key {
+        if in_clear(request, &request.args) != in_clear(request, &execution.args)
+            || request.idempotency_key != execution.idempotency_key
+        {
             let text = format!(
                 "attempt {attempt} of `{call_id}` was executed with other arguments or another idempotency key"
             );
@@ -287,6 +343,23 @@ impl Judge {
     }
 }
 
+/// Returns the arguments without those that are secret: the tool gets the values, the log has references.
+fn in_clear(request: &CallRequested, args: &JsonText) -> JsonText {
+    if request.secrets.is_empty() {
+        return args.clone();
+    }
+    let mut fields: JsonObject = args.read().unwrap_or_default();
+    for name in &request.secrets {
+        fields.remove(name);
+    }
+    fields.to_text()
+}
+
+fn executions_of<'a>(ledger: &'a [Execution], stream: &StreamId, call_id: &str) -> Vec<&'a Execution> {
+    let own = |execution: &&Execution| execution.call_id == call_id && execution.task_id == stream.id();
+    ledger.iter().filter(own).collect()
+}
+
 /// Returns the event at which the task was canceled or failed, if it was.
 fn ends<'a>(events: &[&'a RecordedEvent<TaskEvent>]) -> Option<&'a RecordedEvent<TaskEvent>> {
     let end = |recorded: &&&RecordedEvent<TaskEvent>| {
@@ -308,4 +381,12 @@ fn outcome<'a>(events: &[&'a RecordedEvent<TaskEvent>], id: &str) -> Option<&'a 
     };
     let its = |recorded: &&&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(event) if event.call_id() == id && is_outcome(event));
     events.iter().find(its).copied()
+}
+
+/// Whether another inference was intended at the place of this one, or its run ended.
+fn is_taken_over(call: &Call, after: &[&RecordedEvent<TaskEvent>]) -> bool {
+    let place = |request: &CallRequested| (request.kind, request.origin.run, request.origin.part);
+    let is_other = |recorded: &&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::Call(CallEvent::Requested(request)) if place(request) == place(&call.request));
+    let has_ended = |recorded: &&RecordedEvent<TaskEvent>| matches!(&recorded.event, TaskEvent::StateChanged { to, .. } if *to != TaskState::Working);
+    after.iter().any(|recorded| is_other(recorded) || has_ended(recorded))
 }

@@ -1,36 +1,42 @@
 //! The crash matrix: a workload's log is cut after each append, the agent is started on the rest, and what
 //! follows is checked against rule R7.
 
+pub(crate) mod life;
+pub(crate) mod ran;
+pub(crate) mod report;
+
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto_events::codec::AnyEvent;
+use futures_util::future::{Either, select};
+use proto_events::envelope::Timestamp;
 use proto_events::id::Position;
-use taskreel_log::api::{EventReader, StoredRecord};
+use taskreel_log::api::StoredRecord;
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::read::for_each_record;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::Error;
 use crate::system::builder::Builder;
-use crate::testing::assert::ill_formed;
 use crate::testing::clock::{VirtualClock, plus};
 use crate::testing::cut::{Regrown, appends};
 use crate::testing::judge::Judge;
-use crate::testing::judge::row::Cells;
-use crate::testing::ledger::{Execution, Ledger};
+use crate::testing::judge::setting::Setting;
+use crate::testing::matrix::life::{end, start, unknown_behind};
+use crate::testing::matrix::ran::Ran;
+use crate::testing::matrix::report::{Broken, CrashReport};
 use crate::testing::system::{Describe, Driver, TestSystem, newest};
 
 /// The interval of second crashes: after every third cut, the recovered process is crashed as well.
 const RECRASH_EVERY: usize = 3;
 
-/// The maximum number of characters of an event in a line.
-const LINE_CHARS: usize = 240;
-
 type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 type Workload = Box<dyn Fn(Driver) -> Work + Send + Sync>;
+
+/// What people do while a recovery goes on, and after how many of its records, by the number of the cut.
+type Meanwhile = (Box<dyn Fn(usize) -> usize + Send + Sync>, Workload);
 
 /// A crash test of an agent and a workload, with a crash after each append.
 ///
@@ -76,9 +82,15 @@ type Workload = Box<dyn Fn(Driver) -> Work + Send + Sync>;
 /// ```
 pub struct CrashMatrix {
     describe: Describe,
+    changed_to: Option<Describe>,
     workload: Workload,
+    meanwhile: Option<Meanwhile>,
     afterwards: Option<Workload>,
     down_for: Duration,
+    clock_step_ms: i64,
+    clock_panics_at: Option<u64>,
+    cuts_max: usize,
+    secrets: Vec<String>,
 }
 
 impl fmt::Debug for CrashMatrix {
@@ -86,46 +98,6 @@ impl fmt::Debug for CrashMatrix {
         f.debug_struct("CrashMatrix").finish_non_exhaustive()
     }
 }
-
-/// The counts of a crash matrix that found no fault.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CrashReport {
-    /// The number of appends of the workload; the log was cut after each but the last.
-    pub appends: usize,
-    /// The number of executions of tools, including those after restarts.
-    pub executions: usize,
-    /// The cells of R7's table that were reached, with counts.
-    pub cells: Cells,
-}
-
-/// The faults found, and the cut that led to them.
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Broken {
-    /// The number of appends before the cut; `None` for a fault without a crash.
-    pub cut: Option<usize>,
-    /// Descriptions of the faults.
-    pub faults: Vec<String>,
-    /// The log at the end, one event per line.
-    pub log: Vec<String>,
-}
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.cut {
-            None => writeln!(f, "without a crash:")?,
-            Some(cut) => writeln!(f, "cut after append {cut}:")?,
-        }
-        for fault in &self.faults {
-            writeln!(f, "  {fault}")?;
-        }
-        writeln!(f, "the log:")?;
-        self.log.iter().try_for_each(|line| writeln!(f, "  {line}"))
-    }
-}
-
-impl std::error::Error for Broken {}
 
 impl CrashMatrix {
     /// Returns the matrix of this agent and this workload. Both are built again for each execution; for a
@@ -136,8 +108,43 @@ impl CrashMatrix {
         W: Fn(Driver) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        let workload = Box::new(move |driver| Box::pin(workload(driver)) as Work);
-        Self { describe: Arc::new(describe), workload, afterwards: None, down_for: Duration::ZERO }
+        Self {
+            describe: Arc::new(describe),
+            changed_to: None,
+            workload: boxed(workload),
+            meanwhile: None,
+            afterwards: None,
+            down_for: Duration::ZERO,
+            clock_step_ms: 0,
+            clock_panics_at: None,
+            cuts_max: usize::MAX,
+            secrets: Vec::new(),
+        }
+    }
+
+    /// Sets the agent of the processes after a crash, if it is another one than before: other tools, another model,
+    /// another prompt. An inference that was intended before the crash may not be sent any more then, and another one
+    /// takes its place.
+    #[must_use]
+    pub fn changed_to(mut self, describe: impl Fn(Builder) -> Builder + Send + Sync + 'static) -> Self {
+        self.changed_to = Some(Arc::new(describe));
+        self
+    }
+
+    /// Sets what people do while the system recovers: after the recovery has written as many records as `after` says for
+    /// the cut (zero is at once, before anything else of the recovery), at the latest when it is at rest.
+    #[must_use]
+    pub fn meanwhile<W, F>(
+        mut self,
+        after: impl Fn(usize) -> usize + Send + Sync + 'static,
+        people: W,
+    ) -> Self
+    where
+        W: Fn(Driver) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<(), Error>> + Send + 'static,
+    {
+        self.meanwhile = Some((Box::new(after), boxed(people)));
+        self
     }
 
     /// Sets what people do after each crash, once the recovered system is at rest: they approve, settle, answer. What
@@ -148,7 +155,7 @@ impl CrashMatrix {
         W: Fn(Driver) -> F + Send + Sync + 'static,
         F: Future<Output = Result<(), Error>> + Send + 'static,
     {
-        self.afterwards = Some(Box::new(move |driver| Box::pin(people(driver)) as Work));
+        self.afterwards = Some(boxed(people));
         self
     }
 
@@ -156,6 +163,36 @@ impl CrashMatrix {
     #[must_use]
     pub fn down_for(mut self, time: Duration) -> Self {
         self.down_for = time;
+        self
+    }
+
+    /// Sets by how many milliseconds the machine's clock is corrected between a crash and the restart: back if negative.
+    /// See [`Driver::step_clock`] for a correction in the middle of the workload.
+    #[must_use]
+    pub fn clock_steps_by(mut self, millis: i64) -> Self {
+        self.clock_step_ms = millis;
+        self
+    }
+
+    /// Makes the clock panic once in each process when it is asked for the time: the first time after the start, the
+    /// second, and so on.
+    #[must_use]
+    pub fn clock_panics_at(mut self, uses: u64) -> Self {
+        self.clock_panics_at = Some(uses);
+        self
+    }
+
+    /// Sets the largest number of cuts: of a longer log, as many appends spread over it.
+    #[must_use]
+    pub fn cuts_at_most(mut self, cuts: usize) -> Self {
+        self.cuts_max = cuts;
+        self
+    }
+
+    /// Adds a text that may stand in no record, such as the value of a secret argument.
+    #[must_use]
+    pub fn never_stored(mut self, text: impl Into<String>) -> Self {
+        self.secrets.push(text.into());
         self
     }
 
@@ -167,25 +204,47 @@ impl CrashMatrix {
         let whole = self.workload().await?;
         let sets = appends(whole.log.as_ref()).map_err(|error| whole.broken(None, &error))?;
         let mut report = CrashReport { appends: sets.len(), ..CrashReport::default() };
-        report.add(&whole.sound(None, Judge::evidence)?, whole.seen.len());
+        let seen = |judge: &mut Judge| {
+            judge.evidence();
+            judge.time_limits(&whole.steps);
+            if self.clock_panics_at.is_none() {
+                judge.outcomes(&whole.seen);
+            }
+        };
+        report.add(&whole.sound(None, &self.secrets, seen)?, whole.seen.len());
         let mut prefix = Regrown::new();
         for (set, cut) in sets.iter().zip(1..sets.len()) {
             prefix.take(set).await.map_err(|error| whole.broken(Some(cut), &error))?;
-            let after = self.crash(&whole, &prefix, set, cut, &mut report).await?;
-            if cut % RECRASH_EVERY == 0 {
-                self.crash_again(&after, cut, &mut report).await?;
+            if !self.is_tried(cut, sets.len()) {
+                continue;
+            }
+            let after = self.crash(&whole, &prefix, set, cut, None, &mut report).await?;
+            report.cuts += 1;
+            if report.cuts.is_multiple_of(RECRASH_EVERY) {
+                let first = set.last().map(StoredRecord::last_position);
+                self.crash_again(&after, cut, first, &mut report).await?;
             }
         }
         Ok(report)
     }
 
-    /// Recovers from a log that was cut, and checks what follows. `last` is the last append before the cut.
+    /// Whether the log is cut there: after each append, or after so many that are spread evenly, the first and the last
+    /// among them.
+    fn is_tried(&self, cut: usize, appends: usize) -> bool {
+        let (last, cuts) = (appends.saturating_sub(1), self.cuts_max);
+        let share = |cut: usize| cut.saturating_mul(cuts) / last.max(1);
+        last <= cuts || share(cut) > share(cut - 1) || cut == 1
+    }
+
+    /// Recovers from a log that was cut, and checks what follows. `last` is the last append before the cut, and `first` the
+    /// end of the log at the crash before, if there was one.
     async fn crash(
         &self,
         before: &Ran,
         prefix: &Regrown,
         last: &[StoredRecord],
         cut: usize,
+        first: Option<Position>,
         report: &mut CrashReport,
     ) -> Result<Ran, Broken> {
         let found = prefix.found().map_err(|error| before.broken(Some(cut), &error))?;
@@ -195,15 +254,34 @@ impl CrashMatrix {
         // Executions before the crash stay in the ledger.
         let seen = before.seen.iter().filter(|execution| execution.head <= behind);
         after.seen = seen.chain(&own).cloned().collect();
-        report.add(&after.sound(Some(cut), |judge| judge.recovered(behind, &own))?, own.len());
+        let setting = Setting {
+            changed_at: self.changed_to.as_ref().map(|_| first.unwrap_or(behind)),
+            may_break: self.clock_panics_at.is_some(),
+            set_back: Duration::from_millis(self.clock_step_ms.min(0).unsigned_abs()),
+        };
+        let judged = |judge: &mut Judge| {
+            judge.recovered(behind, &own, setting);
+            if !setting.may_break {
+                judge.outcomes(&after.seen);
+            }
+        };
+        report.add(&after.sound(Some(cut), &self.secrets, judged)?, own.len());
         Ok(after)
     }
 
-    /// Crashes a recovered process as well, in the middle of its recovery.
-    async fn crash_again(&self, first: &Ran, cut: usize, report: &mut CrashReport) -> Result<(), Broken> {
-        let broken = |error: Error| first.broken(Some(cut), &error);
-        let sets = appends(first.log.as_ref()).map_err(broken)?;
-        let again = cut + (sets.len() - cut) / 2;
+    /// Crashes a recovered process as well: behind the first append of its recovery that records an unknown outcome, while
+    /// the run goes on, or else in the middle.
+    async fn crash_again(
+        &self,
+        ran: &Ran,
+        cut: usize,
+        first: Option<Position>,
+        report: &mut CrashReport,
+    ) -> Result<(), Broken> {
+        let broken = |error: Error| ran.broken(Some(cut), &error);
+        let sets = appends(ran.log.as_ref()).map_err(broken)?;
+        let middle = cut + (sets.len() - cut) / 2;
+        let again = unknown_behind(&sets, cut).map_err(broken)?.unwrap_or(middle);
         let Some(last) = sets.get(again.wrapping_sub(1)).filter(|_| again > cut && again < sets.len()) else {
             return Ok(());
         };
@@ -211,65 +289,61 @@ impl CrashMatrix {
         for set in sets.iter().take(again) {
             prefix.take(set).await.map_err(broken)?;
         }
-        self.crash(first, &prefix, last, again, report).await.map(drop)
+        self.crash(ran, &prefix, last, again, first, report).await.map(drop)
     }
 
     /// Runs the workload from its beginning to its end.
     async fn workload(&self) -> Result<Ran, Broken> {
-        let system = self.start(MemoryStore::new(), None).await?;
-        let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
+        let system = start(&self.describe, MemoryStore::new(), None).await?;
+        self.light(&system);
         let worked = perform(&system, &self.workload).await;
-        self.end(system, ran, worked, None).await
+        end(system, worked, None).await
     }
 
     /// Starts a system on a log that was cut, and lets it recover.
     async fn recover(&self, found: MemoryStore, cut: usize) -> Result<Ran, Broken> {
-        let at = newest(&found).ok().flatten().map(|at| VirtualClock::starting_at(plus(at, self.down_for)));
-        let system = self.start(found, at).await?;
-        let ran = Ran { log: Arc::clone(system.store()) as _, seen: Vec::new() };
-        let worked = match &self.afterwards {
-            None => Ok(()),
-            Some(people) => match system.run_out_timers().await {
-                Ok(()) => perform(&system, people).await,
-                Err(error) => Err(error),
-            },
-        };
-        self.end(system, ran, worked, Some(cut)).await
+        let at = newest(&found).ok().flatten().map(|at| {
+            let micros = plus(at, self.down_for).0.saturating_add(self.clock_step_ms.saturating_mul(1_000));
+            VirtualClock::starting_at(Timestamp(micros))
+        });
+        let describe = self.changed_to.as_ref().unwrap_or(&self.describe);
+        let system = start(describe, found, at).await?;
+        self.light(&system);
+        let worked = self.attend(&system, cut).await;
+        end(system, worked, Some(cut)).await
     }
 
-    /// Waits for the system's work to end, and then ends the system.
-    async fn end(
-        &self,
-        system: TestSystem,
-        mut ran: Ran,
-        worked: Result<(), Error>,
-        cut: Option<usize>,
-    ) -> Result<Ran, Broken> {
-        let ended = match worked {
-            Ok(()) => system.run_out_timers().await,
-            Err(error) => Err(error),
-        };
-        ran.seen = system.ledger().executions();
-        // Taken first: a closed log cannot be read.
-        let kept = system.store().reopened();
-        let gone = system.kill().await;
-        match kept {
-            Ok(kept) => ran.log = Arc::new(kept),
-            Err(error) => return Err(ran.broken(cut, &error)),
-        }
-        match ended.and(gone) {
-            Ok(()) => Ok(ran),
-            Err(error) => Err(ran.broken(cut, &error)),
+    fn light(&self, system: &TestSystem) {
+        if let Some(uses) = self.clock_panics_at {
+            system.clock().panic_at(uses);
         }
     }
 
-    async fn start(&self, store: MemoryStore, clock: Option<VirtualClock>) -> Result<TestSystem, Broken> {
-        let log = store.reopened();
-        let started = TestSystem::start(Arc::clone(&self.describe), store, clock, Ledger::default()).await;
-        started.map_err(|error| match log {
-            Ok(log) => Ran { log: Arc::new(log), seen: Vec::new() }.broken(None, &error),
-            Err(_) => Broken { cut: None, faults: vec![error.to_string()], log: Vec::new() },
-        })
+    /// Lets people act on a system that recovers, and again once it is at rest.
+    async fn attend(&self, system: &TestSystem, cut: usize) -> Result<(), Error> {
+        if let Some((after, people)) = &self.meanwhile {
+            let rest = CancellationToken::new();
+            let (driver, resting, records) = (system.driver(), rest.clone(), after(cut));
+            let acts = people(system.driver());
+            let person = async move {
+                select(pin!(driver.grown_by(records)), pin!(resting.cancelled())).await;
+                acts.await
+            };
+            let mut person = pin!(system.on_system_thread(person));
+            match select(person.as_mut(), pin!(system.run_out_timers())).await {
+                Either::Left((acted, _)) => acted??,
+                Either::Right((idle, _)) => {
+                    idle?;
+                    rest.cancel();
+                    system.run(person).await.unwrap_or_else(|| Err(never("what people do")))??;
+                }
+            }
+        }
+        if let Some(people) = &self.afterwards {
+            system.run_out_timers().await?;
+            perform(system, people).await?;
+        }
+        Ok(())
     }
 }
 
@@ -277,68 +351,18 @@ impl CrashMatrix {
 async fn perform(system: &TestSystem, work: &Workload) -> Result<(), Error> {
     match system.run(system.on_system_thread(work(system.driver()))).await {
         Some(worked) => worked.and_then(|worked| worked),
-        None => Err(Error::Internal("the workload does not end".to_owned())),
+        None => Err(never("the workload")),
     }
 }
 
-impl CrashReport {
-    /// Adds the counts of another report.
-    pub fn merge(&mut self, other: &Self) {
-        self.appends += other.appends;
-        self.add(&other.cells, other.executions);
-    }
-
-    fn add(&mut self, cells: &Cells, executions: usize) {
-        self.executions += executions;
-        for (cell, times) in cells {
-            *self.cells.entry(*cell).or_default() += times;
-        }
-    }
+fn never(what: &str) -> Error {
+    Error::Internal(format!("{what} does not end"))
 }
 
-/// The result of one system's life: its log, and the executions seen outside.
-struct Ran {
-    log: Arc<dyn EventReader>,
-    seen: Vec<Execution>,
-}
-
-impl Ran {
-    /// Checks the log against all general rules, and against those that `more` adds.
-    fn sound(&self, cut: Option<usize>, more: impl FnOnce(&mut Judge)) -> Result<Cells, Broken> {
-        let judged = || {
-            let mut judge = Judge::of(self.log.as_ref())?;
-            judge.is_idle(&self.seen);
-            more(&mut judge);
-            judge.faults.extend(ill_formed(self.log.as_ref())?);
-            Ok::<_, Error>(judge)
-        };
-        let Judge { faults, cells, .. } = judged().map_err(|error| self.broken(cut, &error))?;
-        if faults.is_empty() {
-            return Ok(cells);
-        }
-        Err(Broken { cut, faults, log: lines(self.log.as_ref()) })
-    }
-
-    fn broken(&self, cut: Option<usize>, why: &dyn fmt::Display) -> Broken {
-        Broken { cut, faults: vec![why.to_string()], log: lines(self.log.as_ref()) }
-    }
-}
-
-/// Returns the events of a log, one per line, as far as it can be read.
-fn lines(log: &dyn EventReader) -> Vec<String> {
-    let mut lines = Vec::new();
-    let read = for_each_record::<Error>(log, Position(1), |stored| {
-        let record = &stored.record;
-        for (event, at) in record.events.iter().zip(0_u64..) {
-            let body = event.body().unwrap_or_default();
-            let decoded = AnyEvent::decode(record.stream.category(), event.kind, event.schema, body);
-            let text = decoded.map_or_else(|error| error.to_string(), |event| format!("{event:?}"));
-            let (position, version) = (stored.position.0 + at, record.first_version.0 + at);
-            let text: String = text.chars().take(LINE_CHARS).collect();
-            lines.push(format!("{position} {} v{version} {} {text}", record.stream, record.metadata.at));
-        }
-        Ok(())
-    });
-    lines.extend(read.err().map(|error| error.to_string()));
-    lines
+fn boxed<W, F>(work: W) -> Workload
+where
+    W: Fn(Driver) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    Box::new(move |driver| Box::pin(work(driver)) as Work)
 }

@@ -10,9 +10,9 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use proto_events::envelope::Timestamp;
 use proto_events::id::Position;
-use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::api::{EventReader, EventStore, FeedError};
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::ports::{Clock, Ports};
+use taskreel_log::ports::Ports;
 
 use crate::actors::shared::observed_runtime::ObservedRuntime;
 use crate::agent::handler::HandlerCode;
@@ -75,9 +75,14 @@ pub struct Driver {
     clock: VirtualClock,
     ledger: Ledger,
     store: Arc<MemoryStore>,
+    /// The corrections of the clock.
+    steps: Arc<Mutex<Vec<ClockStep>>>,
     /// The waits that currently advance time; the newest of them does so.
     driving: Arc<Mutex<BTreeSet<u64>>>,
 }
+
+/// A correction of the clock of a system under test: the head of the log at the time, and the milliseconds.
+pub(crate) type ClockStep = (Position, i64);
 
 /// A wait that advances time, for as long as it exists.
 struct Driving {
@@ -159,8 +164,8 @@ impl TestSystem {
             .under_test(Arc::clone(&observed), log, doors.clone(), watch, watch_handler)
             .start()
             .await?;
-        let driving = Arc::default();
-        Ok(Self { driver: Driver { system, observed, clock, ledger, store, driving }, describe })
+        let (steps, driving) = Default::default();
+        Ok(Self { driver: Driver { system, observed, clock, ledger, store, steps, driving }, describe })
     }
 
     /// Returns the driver of the system, to keep or to hand to another task.
@@ -234,7 +239,7 @@ impl Driver {
 
     /// Advances the clock by `time`, and lets everything that falls due happen, in its order.
     pub async fn advance(&self, time: Duration) {
-        let (until, own) = (plus(self.clock.now(), time), self.drive());
+        let (until, own) = (plus(self.clock.steady(), time), self.drive());
         loop {
             self.until_idle().await;
             if own.is_newest() && !self.clock.wake_next(until) {
@@ -242,6 +247,32 @@ impl Driver {
             }
         }
         self.clock.go_to(until);
+    }
+
+    /// Corrects the system's clock by this number of milliseconds, back if negative, as a machine's clock is corrected
+    /// while a process runs. No timer is due earlier or later for it.
+    ///
+    /// # Errors
+    /// Errors of reading the log.
+    pub fn step_clock(&self, millis: i64) -> Result<(), Error> {
+        lock(&self.steps).push((self.store.head()?, millis));
+        self.clock.step_by(millis);
+        Ok(())
+    }
+
+    /// Returns the corrections of the clock.
+    pub(crate) fn clock_steps(&self) -> Vec<ClockStep> {
+        lock(&self.steps).clone()
+    }
+
+    /// Waits until this number of records have been added to the log, or the log is closed.
+    pub async fn grown_by(&self, records: usize) {
+        let mut feed = self.store.subscribe();
+        for _ in 0..records {
+            if matches!(feed.next().await, Err(FeedError::Closed)) {
+                return;
+            }
+        }
     }
 
     /// Enters a wait that advances time.

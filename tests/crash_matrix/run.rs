@@ -5,9 +5,10 @@ use proto_events::json;
 use proto_events::json::JsonValue as Value;
 
 use crate::dice::Dice;
+use crate::setting::{Care, Setting};
 
 /// The tools' names, for each mode: one that starts at once, and one that allows a single call at a time.
-pub(crate) const TOOLS: [&str; 13] = [
+pub(crate) const TOOLS: [&str; 17] = [
     "read",
     "read_one",
     "read_late",
@@ -21,7 +22,14 @@ pub(crate) const TOOLS: [&str; 13] = [
     "pay_one",
     "pay_asked",
     "keep",
+    "frail",
+    "block",
+    "block_async",
+    "put_secret",
 ];
+
+/// The value of the secret argument: it stands in no record.
+pub(crate) const SECRET: &str = "hush-7731-quiet";
 
 /// A generated run.
 #[derive(Debug, Clone)]
@@ -34,8 +42,9 @@ pub(crate) struct Run {
     pub(crate) tasks: Vec<TaskPlan>,
     /// Whether an approval handler decides before a person does.
     pub(crate) handler: bool,
-    /// The time between a crash and the start of the next process, in milliseconds.
-    pub(crate) down_for: u64,
+    /// The recovery mode of the handler that does the agent's work, if there is one.
+    pub(crate) handled: Option<&'static str>,
+    pub(crate) setting: Setting,
     /// The person's action for each task, by its number, when all work has ended.
     pub(crate) care: Vec<Care>,
 }
@@ -63,33 +72,37 @@ pub(crate) enum PartPlan {
     Infer { prompt: String, replies: Vec<String>, is_structured: bool },
 }
 
-/// The person's action for a call with an unknown outcome, for one that needs approval, or for the waiting
-/// task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Care {
-    Landed,
-    DidNotHappen,
-    Abandon,
-    Message,
-    Nothing,
-}
-
 impl Run {
     pub(crate) fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed);
         let places = (dice.below(3) == 0).then(|| 1 + usize::from(dice.below(2) == 0));
-        let tasks = (0..=dice.below(3)).map(|number| TaskPlan::of(&mut dice, number)).collect();
+        let mut tasks: Vec<_> = (0..=dice.below(3)).map(|number| TaskPlan::of(&mut dice, number)).collect();
         let care = (0..4).map(|_| Care::of(&mut dice)).collect();
         let down_for = [0, 0, 700, 3_600_000][dice.below(4) as usize];
         let (conversation, handler) = (dice.below(4) != 0, dice.below(2) == 0);
-        let mut run = Self { seed, conversation, places, tasks, handler, down_for, care };
+        let mut setting = Setting::of(&mut dice, down_for);
+        if let (Some((at, _)), Some(task)) = (setting.clock_steps.first_mut(), tasks.first_mut()) {
+            // The clock is corrected while the run has a time limit.
+            *at = task.comes_at + 1 + dice.below(1_400);
+            task.run_limit = Some(1_500 + dice.below(2_000));
+        }
+        let modes = ["manual", "idempotent", "read_only"];
+        let handled = (dice.below(8) == 0).then(|| modes[dice.below(3) as usize]);
+        let mut run = Self { seed, conversation, places, tasks, handler, handled, setting, care };
         crate::delegation::add(&mut run);
         run
     }
 
     /// Returns smaller versions of the run, each with one thing left out.
     pub(crate) fn smaller(&self) -> Vec<Self> {
-        let mut smaller = Vec::new();
+        let settings = self.setting.smaller().into_iter();
+        let mut smaller: Vec<_> = settings.map(|setting| Self { setting, ..self.clone() }).collect();
+        if self.handled.is_some() {
+            smaller.push(Self { handled: None, ..self.clone() });
+        }
+        if self.places.is_some() {
+            smaller.push(Self { places: None, ..self.clone() });
+        }
         for task in 0..self.tasks.len() {
             let mut without = self.clone();
             without.tasks.remove(task);
@@ -155,7 +168,7 @@ impl PartPlan {
     fn of(dice: &mut Dice, task: u64, part: u64) -> Self {
         if dice.below(5) < 3 {
             let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];
-            return Self::Tool { tool, args: args(dice) };
+            return Self::Tool { tool, args: args_of(dice, tool) };
         }
         let steps = dice.below(4);
         let mut replies: Vec<String> = (0..steps).map(|step| reply(dice, step)).collect();
@@ -186,6 +199,15 @@ impl PartPlan {
     }
 }
 
+/// Returns the arguments of a call of this tool: a secret one is given by name, or in clear.
+fn args_of(dice: &mut Dice, tool: &str) -> Value {
+    let mut args = args(dice);
+    if tool == "put_secret" {
+        args["pin"] = json!(if dice.below(2) == 0 { "secret:pin" } else { SECRET });
+    }
+    args
+}
+
 /// Returns the tool's behaviour at each attempt, the last one for all further ones, and its probe's verdict.
 fn args(dice: &mut Dice) -> Value {
     let does: Vec<String> = (0..=dice.below(2)).map(|_| doing(dice)).collect();
@@ -195,12 +217,15 @@ fn args(dice: &mut Dice) -> Value {
 
 fn doing(dice: &mut Dice) -> String {
     let time = 1 + dice.below(1_500);
-    match dice.below(12) {
+    match dice.below(14) {
         0..=5 => format!("ok {time}"),
         6 => format!("fail {time}"),
         7 => "reject 0".to_owned(),
         8 | 9 => "hang 0".to_owned(),
         10 => format!("panic {time}"),
+        // It asks a person one question, or two.
+        11 => format!("asks {time}"),
+        12 if time % 2 == 0 => format!("asks_twice {time}"),
         // It returns when it is notified that its result is no longer wanted.
         _ => "heed 0".to_owned(),
     }
@@ -213,28 +238,18 @@ fn reply(dice: &mut Dice, step: u64) -> String {
             // Several calls at once, through the provider's own interface.
             let call = |dice: &mut Dice| {
                 let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];
-                json!({"tool": tool, "args": args(dice)})
+                json!({"tool": tool, "args": args_of(dice, tool)})
             };
             let calls: Vec<Value> = (0..2 + dice.below(3)).map(|_| call(dice)).collect();
             json!({"calls": calls}).to_string()
         }
         1 => json!({"type": "tool_call", "tool": "nobody knows it", "args": {"step": step}}).to_string(),
+        5 => json!({"type": "agent_call", "agent": "friend", "action": "infer", "prompt": format!("who knows {step}?")})
+            .to_string(),
         2 => json!({"type": "tool_call", "tool": "read", "args": {"does": step}}).to_string(),
         _ => {
             let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];
-            json!({"type": "tool_call", "tool": tool, "args": args(dice)}).to_string()
-        }
-    }
-}
-
-impl Care {
-    fn of(dice: &mut Dice) -> Self {
-        match dice.below(6) {
-            0 => Self::Landed,
-            1 => Self::DidNotHappen,
-            2 => Self::Abandon,
-            3 => Self::Message,
-            _ => Self::Nothing,
+            json!({"type": "tool_call", "tool": tool, "args": args_of(dice, tool)}).to_string()
         }
     }
 }

@@ -11,7 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, Approver, CapabilityPolicy};
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest};
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError};
-use taskreel::tool::{IntoTool, Tool, ToolContext, ToolError, ToolParts, ToolPolicy, Verdict};
+use taskreel::tool::{
+    DynTool, IntoTool, SecretProvider, SecretRequest, Tool, ToolContext, ToolError, ToolParts, ToolPolicy,
+    Verdict,
+};
 use taskreel::{BoxFuture, BudgetUsage, Builder, JsonObject, JsonSchema, TaskState};
 
 use crate::fuse::at;
@@ -238,12 +241,27 @@ impl Approver for Judge {
     }
 }
 
+/// A lookup of secrets.
+struct Vault;
+
+impl SecretProvider for Vault {
+    fn secret(&self, _: SecretRequest) -> BoxFuture<'static, Result<Option<String>, String>> {
+        at("SecretProvider::secret");
+        Box::pin(async {
+            at("SecretProvider::secret, later");
+            Ok(Some("open sesame".to_owned()))
+        })
+    }
+}
+
 /// Registers all of the host's code.
 pub(crate) fn describe(builder: Builder) -> Builder {
     let probed = |cx: ToolContext, args: Args| {
         at("probe");
         probe(cx, args)
     };
+    // Its schema names no argument, so that any is taken.
+    let unlocks = DynTool::new(JsonValue::Null, |_, _| async { Ok(JsonText::string("done")) });
     builder
         .agent("desk")
         .tool("by-hand", "By hand", Raw)
@@ -253,6 +271,8 @@ pub(crate) fn describe(builder: Builder) -> Builder {
         .tool("hangs", "Hangs", hangs)
         .tool_with("loses", "Loses", loses, ToolPolicy::reconcile(probed))
         .tool_with("guarded", "Guarded", plain, ToolPolicy::manual().capabilities(["money"]))
+        .tool_with("locked", "Locked", unlocks, ToolPolicy::idempotent().secret_args(["pin"]))
+        .secrets(Vault)
         .capability_policy(CapabilityPolicy::new().require_approval("money"))
         .approval_handler(Judge)
         .infer(Model)

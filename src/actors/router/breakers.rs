@@ -38,7 +38,9 @@ impl Breakers {
         now: Timestamp,
     ) -> Option<(String, Duration)> {
         let circuit = self.0.get_mut(target)?;
-        let until = circuit.open_until?;
+        // A clock that was set back since does not keep it open for longer than its cooldown.
+        let until = circuit.open_until?.min(now.plus(circuit.rule.cooldown));
+        circuit.open_until = Some(until);
         let left = if circuit.trial.is_some() { circuit.rule.cooldown } else { until.since(now) };
         if left.is_zero() {
             circuit.trial = Some(attempt.clone());
@@ -128,6 +130,9 @@ mod tests {
         breakers.note("t", Some(RULE), &failed(), at(12));
         assert!(breakers.refuses("t", &attempt(1), at(13)).is_some(), "it failed again");
         assert!(breakers.refuses("t", &attempt(1), at(22)).is_none());
+        breakers.note("t", Some(RULE), &failed(), at(7_200));
+        assert!(breakers.refuses("t", &attempt(1), at(3_600)).is_some(), "the clock was set back by an hour");
+        assert!(breakers.refuses("t", &attempt(1), at(3_610)).is_none(), "and the cooldown is what it was");
         breakers.note("t", Some(RULE), &worked(), at(23));
         assert!(breakers.refuses("t", &attempt(1), at(23)).is_none(), "it is closed");
         breakers.note("t", Some(RULE), &failed(), at(24));

@@ -13,6 +13,7 @@ use proto_events::secret::{KeptSecret, SecretRef, references};
 use taskreel_log::secrets::{KeptValue, SecretFiles};
 
 use crate::run::secrets::Replaced;
+use crate::tools::panics::caught_in;
 use crate::tools::secret::{Mask, SecretProvider, SecretRequest};
 
 /// The secret values of a system.
@@ -204,15 +205,17 @@ async fn look_up(
              a provider with `Builder::secrets`"
         ));
     };
-    let asked = provider.secret(SecretRequest {
+    let asked = SecretRequest {
         name: name.to_owned(),
         tool: tool.clone(),
         argument: argument.to_owned(),
         task_id: task_id.to_owned(),
         call_id: request.call_id.clone(),
         attempt,
-    });
-    match asked.await {
+    };
+    // A panic of the host's lookup comes before the tool runs, as its error does.
+    let found = caught_in(async { provider.secret(asked).await }).await;
+    match found.unwrap_or_else(|panic| Err(format!("its lookup panicked: {panic}"))) {
         Ok(Some(value)) => Ok(value),
         Ok(None) => Err(format!("there is no secret `{name}` for the argument `{argument}` of {tool}")),
         Err(error) => Err(format!("the secret `{name}` for the argument `{argument}` of {tool}: {error}")),

@@ -5,12 +5,15 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 
 use crate::models::backend::KnownBackend;
+use crate::run::deadline;
 use crate::run::model_input::{output_schema, prompt_ref};
 use crate::run::question::{At, Progress, Question, Step};
 use crate::run::spent::{About, over_budget, shown_tokens};
 use crate::run::steps::{idempotency_key, millis, start};
 
-/// Returns the next inference: the budget check first, then intent and dispatch in one append.
+/// Returns the next inference: the budget check first, then intent and dispatch in one append. None that would
+/// wait for a permit is intended once the run has come to its deadline: it would be given up in the append of its
+/// intent, behind the end of the turn that it was shown.
 pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[&Call]) -> Progress {
     let tokens = shown_tokens(question, at, part);
     if let Some(end) = over_budget(question, at, About::Inference(tokens.unwrap_or_default())) {
@@ -46,7 +49,8 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
             max_attempts: question.agent.infer_policy.attempts_max(),
         })
     };
-    Progress::Next(Step::Do(start(question, request)))
+    let over = deadline::reached(question).filter(|_| question.agent.is_limited(&request));
+    over.map_or_else(|| Progress::Next(Step::Do(start(question, request))), Progress::OverBudget)
 }
 
 /// Returns what an intent records of the question besides its messages: backend, model, parameters and

@@ -2,20 +2,27 @@
 
 use proto_events::call::{Call, CallEvent, CallKind, CallStatus, FailureClass, Recovery, Verdict, VerdictBy};
 use proto_events::envelope::RecordedEvent;
+use proto_events::id::Position;
 use proto_events::task::TaskEvent;
 
 use crate::testing::judge::row::{Row, same_append};
+use crate::testing::judge::setting::Setting;
 use crate::testing::ledger::Execution;
 
 /// The events and executions of one call after a cut.
 pub(crate) struct Follows<'a> {
     pub(crate) call: &'a Call,
+    /// The position of its intent.
+    pub(crate) intended_at: Position,
     pub(crate) events: Vec<&'a RecordedEvent<TaskEvent>>,
     pub(crate) executions: Vec<&'a Execution>,
     /// The event at which its task was canceled or failed.
     pub(crate) ends: Option<&'a RecordedEvent<TaskEvent>>,
     /// The outcome of the call that asked for it, if another call did.
     pub(crate) parent_ends: Option<&'a RecordedEvent<TaskEvent>>,
+    /// Whether another call of its kind took its place, or its run ended.
+    pub(crate) taken_over: bool,
+    pub(crate) setting: Setting,
 }
 
 type Judged = Result<(), String>;
@@ -48,7 +55,7 @@ impl Follows<'_> {
         }
         match row {
             Row::OutcomePresent | Row::CanceledInFlight => self.nothing(),
-            Row::Asked => self.unanswered(),
+            Row::Asked => self.asked(),
             // The run may end for another reason before anything is sent.
             _ if self.given_up() => self.not_carried_out(),
             Row::RequestedOnly => self.sent(0),
@@ -61,17 +68,14 @@ impl Follows<'_> {
         }
     }
 
-    /// Checks that nothing was sent before a person answered the question.
-    fn unanswered(&self) -> Judged {
-        if let (Some(CallEvent::Answered { .. }), Some(next)) = (self.event(0), self.event(1)) {
-            return match next {
-                CallEvent::Canceled { .. } => self.not_carried_out(),
-                _ => self.sent(1),
-            };
-        }
-        self.not_carried_out()?;
+    /// Checks that a question was given up, or that the next attempt was sent with its answer, and none without it.
+    fn asked(&self) -> Judged {
         match self.event(0) {
-            None | Some(CallEvent::Answered { .. } | CallEvent::Canceled { .. }) => Ok(()),
+            None | Some(CallEvent::Canceled { .. }) => self.not_carried_out(),
+            Some(CallEvent::Answered { .. }) => match self.event(1) {
+                Some(CallEvent::Canceled { .. }) => self.not_carried_out(),
+                _ => self.sent(1),
+            },
             _ => Err("it went on without an answer to its question".to_owned()),
         }
     }
@@ -79,6 +83,11 @@ impl Follows<'_> {
     /// Checks that nothing followed, except evidence.
     fn nothing(&self) -> Judged {
         self.not_carried_out()?;
+        self.evidence_from(0).map_err(|()| "its outcome was already recorded".to_owned())
+    }
+
+    /// Checks that only evidence followed from this event on: late results, and what people find out.
+    fn evidence_from(&self, at: usize) -> Result<(), ()> {
         let is_evidence = |at| {
             matches!(
                 self.event(at),
@@ -89,11 +98,7 @@ impl Follows<'_> {
                 )
             )
         };
-        if (0..self.events.len()).all(is_evidence) {
-            Ok(())
-        } else {
-            Err("its outcome was already recorded".to_owned())
-        }
+        if (at..self.events.len()).all(is_evidence) { Ok(()) } else { Err(()) }
     }
 
     fn not_carried_out(&self) -> Judged {
@@ -107,9 +112,15 @@ impl Follows<'_> {
     fn sent(&self, at: usize) -> Judged {
         let next = self.call.attempts + 1;
         match self.event(at) {
+            Some(CallEvent::Dispatched { .. }) if self.is_outdated() => {
+                Err("it was sent although its agent was changed".to_owned())
+            }
             Some(CallEvent::Dispatched { attempt, .. }) if *attempt == next => {
                 self.when_due(at)?;
                 self.carried_out(next, at + 1)
+            }
+            Some(CallEvent::Failed { failure, .. }) if failure.class == FailureClass::Superseded => {
+                self.superseded()
             }
             Some(CallEvent::Failed { failure, .. }) => self.too_late(at, failure.class),
             _ => Err(format!("attempt {next} was expected")),
@@ -120,11 +131,25 @@ impl Follows<'_> {
     fn when_due(&self, at: usize) -> Judged {
         let CallStatus::RetryScheduled(due, _) = &self.call.status else { return Ok(()) };
         match self.events.get(at).map(|recorded| recorded.metadata.at) {
-            Some(sent) if sent < *due => {
+            // A clock that was set back since shows an earlier time.
+            Some(sent) if sent.plus(self.setting.set_back) < *due => {
                 Err(format!("it was sent at {sent}, before its back-off ended at {due}"))
             }
             _ => Ok(()),
         }
+    }
+
+    fn is_outdated(&self) -> bool {
+        let is_before = self.setting.changed_at.is_some_and(|changed_at| self.intended_at <= changed_at);
+        self.call.request.kind == CallKind::Infer && is_before
+    }
+
+    /// Checks that an inference was given up for another one, because its agent was changed.
+    fn superseded(&self) -> Judged {
+        if !self.is_outdated() {
+            return Err("it was superseded, but its agent is the same".to_owned());
+        }
+        if self.taken_over { Ok(()) } else { Err("no other inference took its place".to_owned()) }
     }
 
     /// Checks that an attempt that was sent reached its tool, unless it was refused or ended before that.
@@ -133,9 +158,13 @@ impl Follows<'_> {
             Some(CallEvent::Failed { failure, .. } | CallEvent::RetryScheduled { failure, .. })
                 if failure.class == FailureClass::BeforeEffect)
             || matches!(self.event(after), Some(CallEvent::Dispatched { .. } | CallEvent::Canceled { .. }));
-        // Models and other agents are no tools, whose executions are noted.
-        let is_noted = matches!(self.call.request.kind, CallKind::Tool | CallKind::Handler);
-        if !is_noted || refused || self.executions.iter().any(|execution| execution.attempt == attempt) {
+        // The ledger has the executions of tools and handlers.
+        let is_seen = matches!(self.call.request.kind, CallKind::Tool | CallKind::Handler);
+        if !is_seen
+            || refused
+            || self.setting.may_break
+            || self.executions.iter().any(|execution| execution.attempt == attempt)
+        {
             return Ok(());
         }
         Err(format!("attempt {attempt} was dispatched but never executed"))
@@ -147,8 +176,12 @@ impl Follows<'_> {
         let now = self.events.get(at).map(|recorded| recorded.metadata.at);
         let past = request.deadline.zip(now).is_some_and(|(deadline, now)| deadline <= now);
         let none_left = self.call.attempts >= request.max_attempts && class == FailureClass::Exhausted;
-        let retry = matches!(self.call.status, CallStatus::RetryScheduled(..) | CallStatus::Asked(_));
-        if past || none_left || (retry && !self.within_window()) {
+        // A target forgets a key during a back-off, and while a person thinks about a question.
+        let waited = matches!(
+            self.call.status,
+            CallStatus::RetryScheduled(..) | CallStatus::Asked(_) | CallStatus::Answered
+        );
+        if past || none_left || (waited && !self.within_window()) {
             return self.not_carried_out();
         }
         Err("it failed although attempts were left".to_owned())
@@ -157,7 +190,9 @@ impl Follows<'_> {
     fn unknown(&self, at: usize) -> Judged {
         self.not_carried_out()?;
         match self.event(at) {
-            Some(CallEvent::OutcomeUnknown { .. }) => Ok(()),
+            Some(CallEvent::OutcomeUnknown { .. }) => self
+                .evidence_from(at + 1)
+                .map_err(|()| "its outcome was recorded as unknown, and then it went on".to_owned()),
             _ => Err("its unknown outcome was not recorded".to_owned()),
         }
     }

@@ -79,14 +79,14 @@ fn judge(recovery: Recovery, before: Vec<CallEvent>, after: Vec<CallEvent>) -> J
     before.into_iter().zip(2..).for_each(|(event, at)| add(at, event));
     after.into_iter().zip(CUT + 1..).for_each(|(event, at)| add(at, event));
     let tasks = [(stream, events)].into();
-    Judge { tasks, faults: Vec::new(), cells: Cells::new() }
+    Judge { tasks, shown: Shown::new(), faults: Vec::new(), cells: Cells::new() }
 }
 
 /// Whether these events may follow, with these attempts of the tool.
 fn may(recovery: Recovery, before: &[CallEvent], after: &[CallEvent], attempts: &[u32]) -> bool {
     let mut judge = judge(recovery, before.to_vec(), after.to_vec());
     let seen: Vec<_> = attempts.iter().map(|attempt| execution(*attempt)).collect();
-    judge.recovered(Position(CUT), &seen);
+    judge.recovered(Position(CUT), &seen, Setting::default());
     judge.faults.is_empty()
 }
 
