@@ -60,6 +60,16 @@ pub enum Error {
         /// The state it ended in.
         state: proto_events::model::TaskState,
     },
+    /// The task that was to bring an answer failed or was canceled. It can be looked at under its id.
+    #[error("task `{id}` is {state}: {why}")]
+    NotCompleted {
+        /// The task's id.
+        id: String,
+        /// The state it ended in.
+        state: proto_events::model::TaskState,
+        /// The error of the task.
+        why: String,
+    },
     /// The stream does not have this version yet.
     #[error("{id} has {actual} events; version {asked} does not exist")]
     NoSuchVersion {
