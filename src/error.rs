@@ -156,6 +156,15 @@ impl Error {
         matches!(self, Self::Open(_) | Self::Append(_) | Self::Read(_))
     }
 
+    /// Returns the limit in bytes of an event or record, if the error is that it was exceeded.
+    pub(crate) fn too_large(&self) -> Option<usize> {
+        match self {
+            Self::Append(AppendError::TooLarge { limit, .. })
+            | Self::Codec(CodecError::TooLarge { limit, .. }) => Some(*limit),
+            _ => None,
+        }
+    }
+
     /// Returns the id under which the command may be sent again, if the error leaves it open whether it took effect, or
     /// says that it did not for a reason that passes.
     pub fn command_id(&self) -> Option<&str> {

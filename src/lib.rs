@@ -38,6 +38,8 @@ pub mod system;
 pub mod testing;
 pub(crate) mod tools;
 
+#[doc(inline)]
+pub use agent::changed::ChangedAgent;
 #[doc(hidden)]
 pub use earlier::{audit, context, inspect, ports, store};
 #[doc(inline)]

@@ -104,7 +104,8 @@ fn known<'a>(task: &'a Task, wanted: &PermissionRequest<'_>) -> Option<&'a Appro
     let origin = wanted.origin;
     let fits = |approval: &&Approval| {
         let asked = &approval.request;
-        asked.tool == wanted.name && asked.args == *wanted.args && !task.is_used(approval)
+        let is_alike = asked.tool == wanted.name && asked.args == *wanted.args;
+        is_alike && asked.changed_agent().is_none() && !task.is_used(approval)
     };
     let place = |origin: &CallOrigin| (origin.run, origin.part, origin.step);
     // Equal calls of one reply stand at one place: each needs an approval of its own.

@@ -4,7 +4,7 @@ use proto_events::call::{Call, CallEvent, CallFailure, CallRequested, CallStatus
 use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
-use proto_events::task::ApprovalDecided;
+use proto_events::task::{ApprovalDecided, Task};
 
 use crate::audit::json::{call_kind, one_line};
 
@@ -117,6 +117,13 @@ pub fn question_step(question: &str) -> String {
     format!(
         "it waits for a person's answer; with `taskreel answer` it is sent again and given the answer: {question}"
     )
+}
+
+/// Describes the recovery of a call whose task waits for a person because its agent has changed; empty where none waits.
+pub fn held_step(task: &Task) -> Option<String> {
+    let (approval, change) = task.changed_agent().filter(|_| task.is_held())?;
+    let id = &approval.request.approval_id;
+    Some(format!("nothing before a person decides approval {id}: {}", change.in_words()))
 }
 
 /// Describes the recovery of a call whose next attempt is scheduled.
