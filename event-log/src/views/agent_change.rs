@@ -26,7 +26,7 @@ pub fn agent_change(
         return Ok(None);
     }
     let Some((went_on, in_epoch)) = last_progress(reader, task)? else { return Ok(None) };
-    if false {
+    if in_epoch >= epoch {
         return Ok(None);
     }
     let history = fold_stream::<AgentHistory>(reader, &agent, None)?.state;
