@@ -5,6 +5,7 @@
 pub(crate) mod approval;
 pub(crate) mod capability;
 pub(crate) mod card;
+pub(crate) mod changed;
 pub(crate) mod definition;
 pub(crate) mod handler;
 pub(crate) mod peer;

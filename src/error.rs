@@ -60,6 +60,16 @@ pub enum Error {
         /// The state it ended in.
         state: proto_events::model::TaskState,
     },
+    /// The task that was to bring an answer failed or was canceled. It can be looked at under its id.
+    #[error("task `{id}` is {state}: {why}")]
+    NotCompleted {
+        /// The task's id.
+        id: String,
+        /// The state it ended in.
+        state: proto_events::model::TaskState,
+        /// The error of the task.
+        why: String,
+    },
     /// The stream does not have this version yet.
     #[error("{id} has {actual} events; version {asked} does not exist")]
     NoSuchVersion {
@@ -144,6 +154,15 @@ impl Error {
     /// Whether the store returned this error, so that the same operation may succeed later.
     pub(crate) fn is_of_the_store(&self) -> bool {
         matches!(self, Self::Open(_) | Self::Append(_) | Self::Read(_))
+    }
+
+    /// Returns the limit in bytes of an event or record, if the error is that it was exceeded.
+    pub(crate) fn too_large(&self) -> Option<usize> {
+        match self {
+            Self::Append(AppendError::TooLarge { limit, .. })
+            | Self::Codec(CodecError::TooLarge { limit, .. }) => Some(*limit),
+            _ => None,
+        }
     }
 
     /// Returns the id under which the command may be sent again, if the error leaves it open whether it took effect, or

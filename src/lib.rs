@@ -38,6 +38,8 @@ pub mod system;
 pub mod testing;
 pub(crate) mod tools;
 
+#[doc(inline)]
+pub use agent::changed::ChangedAgent;
 #[doc(hidden)]
 pub use earlier::{audit, context, inspect, ports, store};
 #[doc(inline)]
@@ -54,8 +56,9 @@ pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
 #[doc(inline)]
 pub use system::{
-    Builder, Decided, InterruptedCall, Live, LiveFeed, Operator, Reopened, SessionHandle, System, TaskEvents,
-    TaskHandle, TaskInput, TaskSnapshot, TaskStreamEvent, TaskStreamPayload,
+    Builder, Decided, INVOKE_SESSION, InterruptedCall, Live, LiveFeed, NO_RESPONSE, Operator, Reopened,
+    SessionHandle, System, TaskEvents, TaskHandle, TaskInput, TaskSnapshot, TaskStreamEvent,
+    TaskStreamPayload,
 };
 pub use taskreel_log as log;
 pub use tools::future::BoxFuture;

@@ -5,7 +5,7 @@
 //! | file | holds |
 //! |---|---|
 //! | `builder`, `running`, `thread`, `reopen` | start, parts, the actors' thread, reopening of the log |
-//! | `handle`, `handles`, `input`, `task_events` | the handles on a system, a task and a session; what a task is made of; a task's events |
+//! | `handle`, `handles`, `input`, `invoke`, `task_events` | the handles on a system, a task and a session; what a task is made of; one call for an answer; a task's events |
 //! | `calls_runtime` | the runtime of tools and models |
 //! | `starts` | the records of starts and ends, with the agent's definition |
 //! | `operator` | decisions of a person while no system has the log open |
@@ -17,6 +17,7 @@ pub(crate) mod calls_runtime;
 pub(crate) mod handle;
 pub(crate) mod handles;
 pub(crate) mod input;
+pub(crate) mod invoke;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod operator;
@@ -35,6 +36,7 @@ pub use crate::system::builder::Builder;
 pub use crate::system::handle::{InterruptedCall, System};
 pub use crate::system::handles::{SessionHandle, TaskHandle, TaskSnapshot};
 pub use crate::system::input::TaskInput;
+pub use crate::system::invoke::{INVOKE_SESSION, NO_RESPONSE};
 pub use crate::system::operator::{Decided, Operator};
 pub use crate::system::peer::SystemPeer;
 pub use crate::system::reopen::Reopened;

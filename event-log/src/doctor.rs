@@ -246,8 +246,13 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
     }
     match changed_tools(store) {
         Ok(changed) => found.notes.extend(changed.iter().map(|changed| {
+            let then = if changed.is_held {
+                "it waits for a person, `taskreel calls` lists the approval"
+            } else {
+                "it goes on with the newest definition"
+            };
             format!(
-                "{} in flight used the tool `{}`, which has changed since: {}; it goes on with the newest definition",
+                "{} in flight used the tool `{}`, which has changed since: {}; {then}",
                 changed.task, changed.tool, changed.what
             )
         })),

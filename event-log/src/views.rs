@@ -1,6 +1,7 @@
 //! Views for readers: rows made from the log alone, statistics, and the lookup of typed names. Everything
 //! takes an [`EventReader`](crate::api::EventReader) and knows no actor.
 
+pub(crate) mod agent_change;
 pub(crate) mod calls;
 pub(crate) mod changed_tools;
 pub(crate) mod find;
@@ -10,6 +11,7 @@ pub(crate) mod stats;
 pub(crate) mod summary;
 pub(crate) mod view;
 
+pub use crate::views::agent_change::agent_change;
 #[doc(hidden)]
 pub use crate::views::calls::shell_word;
 pub use crate::views::calls::{CallRow, unsettled};

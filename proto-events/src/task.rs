@@ -2,6 +2,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod approval_rules;
+pub(crate) mod changed_agent;
 pub(crate) mod command;
 pub(crate) mod decide;
 pub(crate) mod event;
@@ -13,6 +14,7 @@ pub(crate) mod usage;
 
 pub use approval::{Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested};
 pub use approval_rules::approved_args;
+pub use changed_agent::{AgentChange, CHANGED_AGENT, CHANGED_AGENT_ID, ChangeIds};
 pub use command::{HandlerSays, TaskCommand, TaskRejection, fields as command_content};
 pub use event::TaskEvent;
 pub use posted_again::PostedDifference;

@@ -10,7 +10,8 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::scenario::Scenario;
 use proto_events::task::{
-    ApprovalDecided, ApprovalRejection, ApprovalRequested, Task, TaskCommand, TaskEvent, TaskRejection,
+    AgentChange, ApprovalDecided, ApprovalRejection, ApprovalRequested, CHANGED_AGENT_ID, Task, TaskCommand,
+    TaskEvent, TaskRejection,
 };
 
 const ARGS: &str = r#"{"cents":100}"#;
@@ -49,6 +50,11 @@ fn asked(run: u32) -> ApprovalRequested {
 
 fn asking() -> TaskEvent {
     TaskEvent::ApprovalRequested(Box::new(asked(1)))
+}
+
+fn change() -> ApprovalRequested {
+    let args = JsonText::parse(r#"{"from":1,"to":2}"#).unwrap();
+    ApprovalRequested { tool: "agent".to_owned(), args, ..asked(1) }
 }
 
 fn verdict(approved: bool) -> ApprovalDecided {
@@ -196,4 +202,35 @@ fn an_approval_is_good_for_the_very_call_that_was_asked_for_and_for_no_other() {
     let denied = given([asking(), TaskEvent::ApprovalDecided(verdict(false))]);
     denied.when(request(&meant)).then_rejected(&refused("c", "it was denied"));
     given([]).when(request(&meant)).then_rejected(&refused("c", "it was never requested"));
+}
+
+#[test]
+fn the_approval_of_a_changed_agent_permits_no_call_that_looks_like_it() {
+    let held = ApprovalRequested { call_id: format!("{CHANGED_AGENT_ID}1"), ..change() };
+    assert_eq!(held.changed_agent(), Some(AgentChange { from: 1, to: 2 }));
+    let call = call(Some("a"), "agent", held.args.as_str(), &held.call_id);
+    let (call_id, approval_id) = (call.call_id.clone(), "a".to_owned());
+    let why = "it is about the agent and permits no call";
+    let refused = rejected(ApprovalRejection::NotApproved { call_id, approval_id, why });
+    let decided = TaskEvent::ApprovalDecided(verdict(true));
+    given([TaskEvent::ApprovalRequested(Box::new(held)), decided])
+        .when(request(&call))
+        .then_rejected(&refused);
+}
+
+#[test]
+fn a_run_is_held_until_the_newest_question_about_its_agent_is_decided() {
+    let held = |approval_id: &str, run| {
+        let origin = CallOrigin { run, ..CallOrigin::default() };
+        let call_id = format!("{CHANGED_AGENT_ID}{approval_id}");
+        let asked = ApprovalRequested { approval_id: approval_id.to_owned(), call_id, origin, ..change() };
+        TaskEvent::ApprovalRequested(Box::new(asked))
+    };
+    let folded = |events: &[TaskEvent]| given(events.iter().cloned()).state().is_held();
+    assert!(!folded(&[]));
+    assert!(folded(&[held("a", 1)]));
+    assert!(!folded(&[held("a", 1), TaskEvent::ApprovalDecided(verdict(true))]));
+    assert!(folded(&[held("a", 1), TaskEvent::ApprovalDecided(verdict(true)), held("b", 1)]));
+    assert!(!folded(&[held("a", 1), went(TaskState::Working, TaskState::InputRequired)]));
+    assert!(!folded(&[asking()]), "another approval");
 }

@@ -1,12 +1,13 @@
 //! The actor of a task. [`actor`] handles the messages and [`core`] does the work: [`ops`] decides an
 //! operation, [`flush`] appends, and [`effect`] names what the router does afterwards. [`approving`]
-//! and [`approver`] handle approvals, [`outside_state`] keeps the state that is not in the log, and
+//! and [`approver`] handle approvals, [`changed`] runs whose agent has changed, [`outside_state`] keeps the state that is not in the log, and
 //! [`outside_ops`] works on it. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
 
 pub(crate) mod actor;
 pub(crate) mod approver;
 pub(crate) mod approving;
 pub(crate) mod attended;
+pub(crate) mod changed;
 pub(crate) mod core;
 pub(crate) mod effect;
 pub(crate) mod flush;

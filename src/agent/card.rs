@@ -10,6 +10,7 @@ use proto_events::model::BudgetScope;
 
 use crate::agent::approval::Approvals;
 use crate::agent::capability::CapabilityPolicy;
+use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
 use crate::agent::peer::Peers;
 use crate::limits::APPROVAL_TIMEOUT;
@@ -52,6 +53,8 @@ pub(crate) struct Agent {
     pub approvals: Approvals,
     /// The longest time for a handler's decision; after that a person is asked.
     pub approval_timeout: Duration,
+    /// The rule for tasks that are found under way after the definition has changed.
+    pub on_changed: ChangedAgent,
 }
 
 impl std::fmt::Debug for Agent {
@@ -199,6 +202,7 @@ impl Agent {
             capability_policy: CapabilityPolicy::default(),
             approvals: Approvals::default(),
             approval_timeout: APPROVAL_TIMEOUT,
+            on_changed: ChangedAgent::default(),
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) fn after_decision(question: &mut Question<'_>, approval_id: &str) -> 
         .approvals()
         .get(approval_id)
         .and_then(|approval| Some((&approval.request, approval.verdict()?)))
-        .filter(|(asked, _)| asked.origin.run == task.runs());
+        .filter(|(asked, _)| asked.origin.run == task.runs() && asked.changed_agent().is_none());
     let Some((asked, decided)) = decided else { return Vec::new() };
     let parts = paused.item.map_or(&[][..], |item| task.parts(item));
     let at = usize::try_from(asked.origin.part).unwrap_or(usize::MAX);

@@ -13,7 +13,7 @@ use crate::run::asked::{after_own_approval, ask_person, await_answer};
 use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::steps::{attach, end_turn, executable, session_id};
-use crate::run::{deadline, delegation, handler, infer, permission, tool};
+use crate::run::{deadline, delegation, handler, infer, notes, permission, tool};
 
 /// Returns the next step.
 pub(crate) fn next(question: &mut Question<'_>) -> Step {
@@ -21,6 +21,9 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
     let Some(run) = task.run().copied() else {
         return Step::Wait;
     };
+    if let Some(step) = held(question) {
+        return step;
+    }
     let parts = run.item.map_or(&[][..], |item| task.parts(item));
     let next_part = executable(parts, run.next_part).next();
     if let Some(act) = settled_output(question, next_part) {
@@ -69,6 +72,17 @@ fn approved(question: &mut Question<'_>) -> Option<Step> {
         task.open_questions().filter_map(approval).filter(|approval| approval.verdict().is_some());
     let approval = asked.next()?;
     Some(Step::Do(after_own_approval(question, approval)))
+}
+
+/// Returns the step of a run under a changed agent that a person has not accepted: it waits as it is, or fails.
+fn held(question: &mut Question<'_>) -> Option<Step> {
+    let (approval, change) = question.task.changed_agent()?;
+    let Some(decided) = approval.verdict() else { return Some(Step::Wait) };
+    if decided.approved {
+        return None;
+    }
+    let error = notes::not_continued(change, decided);
+    Some(ending(question, |question| fatal(question, error)))
 }
 
 /// Returns the step for a model's call that this run continues after a person's answer, where the call again ends the

@@ -3,7 +3,7 @@
 
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
-use proto_events::task::ApprovalRequested;
+use proto_events::task::{AgentChange, ApprovalDecided, ApprovalRequested};
 
 use crate::python::{list_repr, python_json};
 use crate::tools::texts::short;
@@ -186,6 +186,13 @@ pub(crate) fn tool_not_found(tool: &str) -> String {
 /// Returns Protolink's text for a denied action.
 pub(crate) fn denied(action: &str, reason: &str) -> String {
     format!("Action '{action}' denied: {reason}")
+}
+
+/// Returns the error of a task that a person ended because its agent had changed.
+pub(crate) fn not_continued(change: AgentChange, decided: &ApprovalDecided) -> String {
+    let why = decided.reason.as_deref().filter(|reason| !reason.is_empty());
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    format!("{}, and {} decided that it does not go on{why}", change.in_words(), decided.decided_by)
 }
 
 /// Returns Protolink's text for an action that requires approval where no one can be asked.

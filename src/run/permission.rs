@@ -107,6 +107,7 @@ fn known<'a>(task: &'a Task, wanted: &PermissionRequest<'_>) -> Option<&'a Appro
         asked.tool == wanted.name
             && asked.args == *wanted.args
             && asked.origin.parent == origin.parent
+            && asked.changed_agent().is_none()
             && !task.is_used(approval)
     };
     if origin.parent.is_some() {

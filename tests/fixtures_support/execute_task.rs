@@ -107,11 +107,9 @@ impl Run {
     async fn step(&mut self, step: &Value, posted: PostedTask) -> Result<(Value, JsonText), Failure> {
         let as_posted = posted.to_json();
         if let Some(text) = step["invoke"].as_str() {
-            let session = "invocation_session_id";
-            self.sessions.push(session.to_owned());
-            let sent = self.system.session(session).send(Part::infer(text)).await.map_err(broken)?;
-            let end = sent.finished().await.map_err(broken)?;
-            return Ok((json!({"invoke": end.answer().map(JsonText::tree)}), as_posted));
+            self.sessions.push("invocation_session_id".to_owned());
+            let answer = self.system.invoke(Part::infer(text)).await.map_err(broken)?;
+            return Ok((json!({"invoke": answer.tree()}), as_posted));
         }
         if let Some(id) = step["cancel_only"].as_str() {
             let refused = self.system.cancel(id, step["reason"].as_str()).await.err();

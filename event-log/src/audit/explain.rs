@@ -119,11 +119,12 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
 fn recovery(task: &Task, call: &Call, at: Timestamp) -> CallRecovery {
     // The next process has a higher epoch than any in the log; the words do not depend on its value.
     let moment = Moment { epoch: call.epoch.saturating_add(1), at };
-    let command = task.run().and_then(|_| resume(call, moment));
+    let command = task.run().filter(|_| !task.is_held()).and_then(|_| resume(call, moment));
     let (events, words) = match command {
         None if call.open_question().is_some() => {
             (Vec::new(), words::question_step(call.open_question().unwrap_or_default()))
         }
+        None if task.is_held() => (Vec::new(), words::held_step(task).unwrap_or_default()),
         Some(Next::Write(_) | Next::Wait { .. } | Next::Probe { .. })
             if call.request.origin.parent.is_some() =>
         {

@@ -6,7 +6,7 @@ use proto_events::call::{
 use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
-use proto_events::task::ApprovalDecided;
+use proto_events::task::{ApprovalDecided, Task};
 
 use crate::audit::json::{call_kind, one_line};
 
@@ -136,6 +136,13 @@ pub fn parent_step(parent: &ParentCall) -> String {
         "it waits for the next attempt of {}, which asked for it, and is canceled if that call ends without one",
         parent.call_id
     )
+}
+
+/// Describes the recovery of a call whose task waits for a person because its agent has changed; empty where none waits.
+pub fn held_step(task: &Task) -> Option<String> {
+    let (approval, change) = task.changed_agent().filter(|_| task.is_held())?;
+    let id = &approval.request.approval_id;
+    Some(format!("nothing before a person decides approval {id}: {}", change.in_words()))
 }
 
 /// Describes the recovery of a call whose next attempt is scheduled.

@@ -31,7 +31,7 @@ pub struct CallRow {
     pub call_id: String,
     /// The approval that the call waits for.
     pub approval_id: Option<String>,
-    /// `tool`, `infer`, `delegate` or `handler`.
+    /// `tool`, `infer`, `delegate` or `handler`; `agent` for the question whether the task goes on under a changed agent.
     pub kind: &'static str,
     /// The tool, or backend and model.
     pub target: String,
@@ -180,12 +180,15 @@ fn of_approval(stream: &StreamId, approval: &Approval) -> CallRow {
         stream: stream.clone(),
         call_id: asked.call_id.clone(),
         approval_id: Some(asked.approval_id.clone()),
-        kind: "tool",
+        kind: if asked.changed_agent().is_some() { "agent" } else { "tool" },
         target: asked.tool.clone(),
         args: asked.args.clone(),
         status: "approval",
         since: approval.requested_at,
-        waits_for: format!("approval, because it needs {}", asked.capabilities.join(", ")),
+        waits_for: match asked.changed_agent() {
+            Some(change) => format!("approval to go on, because {}", change.in_words()),
+            None => format!("approval, because it needs {}", asked.capabilities.join(", ")),
+        },
         next_step: None,
         attempts: 0,
         max_attempts: 0,
@@ -240,6 +243,9 @@ fn next_step(task: &Task, call: &Call, now: Timestamp) -> Option<String> {
         return Some(words::question_step(question));
     }
     task.run()?;
+    if let Some(held) = words::held_step(task) {
+        return Some(held);
+    }
     if let Some(parent) = &call.request.origin.parent {
         return call.status.is_open().then(|| words::parent_step(parent));
     }

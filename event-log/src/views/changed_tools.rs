@@ -25,6 +25,8 @@ pub struct ChangedTool {
     pub tool: String,
     /// The change, in words.
     pub what: String,
+    /// Whether the task waits for a person to accept the changed agent.
+    pub is_held: bool,
 }
 
 /// Returns the tools that tasks in flight used, and that the newest revision of their agent does not have or whose
@@ -41,12 +43,14 @@ pub fn changed_tools(reader: &dyn EventReader) -> Result<Vec<ChangedTool>, ReadE
             agents.insert(name.clone(), Agent::read(reader, &name)?);
         }
         let Some(agent) = agents.get(&name).filter(|agent| agent.history.number() > 1) else { continue };
-        if fold_stream::<Task>(reader, &stream, None)?.state.state().is_terminal() {
+        let task_state = fold_stream::<Task>(reader, &stream, None)?.state;
+        if task_state.state().is_terminal() {
             continue;
         }
+        let is_held = task_state.is_held();
         for (tool, epoch) in used_tools(reader, &stream)? {
             let what = agent.change(&tool, epoch);
-            found.extend(what.map(|what| ChangedTool { task: stream.clone(), tool, what }));
+            found.extend(what.map(|what| ChangedTool { task: stream.clone(), tool, what, is_held }));
         }
     }
     Ok(found)

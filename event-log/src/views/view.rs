@@ -201,6 +201,7 @@ pub fn waiting_for(task: &Task) -> Option<String> {
                 None => "a person".to_owned(),
             })
         }
+        TaskState::Working if task.is_held() => Some("a person: go on under the changed agent?".to_owned()),
         TaskState::Working => Some(match task.calls().open().next() {
             Some(call) => format!("{} ({})", of(call), call.status.as_str()),
             None => match task.awaited_approvals().next() {

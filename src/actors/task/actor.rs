@@ -104,7 +104,7 @@ impl TaskActor {
             }
             (Err(error), None) => self.stall_for(&error),
         }
-        if self.core.as_ref().is_some_and(TaskCore::is_idle) && !self.waiters.is_empty() {
+        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
             let view = self.view();
             self.waiters.answer(|| Ok(view.clone()));
         }
@@ -138,7 +138,7 @@ impl TaskActor {
             ReplyWhen::Queried | ReplyWhen::RunEnded if !exists => {
                 reply.send(Err(Error::TaskNotFound(self.stream.id())))
             }
-            ReplyWhen::RunEnded if !core.is_some_and(TaskCore::is_idle) => {
+            ReplyWhen::RunEnded if !core.is_some_and(TaskCore::is_at_rest) => {
                 if self.stalled.is_some() {
                     let _ = reply.send(Err(self.stall()));
                     return;

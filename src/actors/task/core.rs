@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use proto_events::call::{Call, CallStatus};
-use proto_events::codec::CodecError;
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
 use proto_events::json::JsonText;
@@ -17,6 +16,7 @@ use crate::actors::entity::{Entity, Seed};
 use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp, TurnLease};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::tool_stores::HeldStore;
+use crate::actors::task::changed::FoundRun;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::outside_state::Outside;
 use crate::error::Error;
@@ -45,6 +45,8 @@ pub(crate) struct TaskCore {
     pub(crate) outside: Outside,
     /// The content of the command being carried out, where its caller chose its id.
     pub(crate) content: Option<Vec<u8>>,
+    /// The run that was open when the task was read, and the agent's definition as it found it.
+    pub(crate) found: Option<FoundRun>,
     /// Whether the operation is decided and its next steps are being planned.
     planning: bool,
     /// Whether the task holds a text that is too long for the actors' thread.
@@ -70,20 +72,13 @@ fn result_of(call: &Call) -> Option<&JsonText> {
     }
 }
 
-/// Returns the limit in bytes of an event or record, if the error is that it was exceeded.
-fn too_large(error: &Error) -> Option<usize> {
-    match error {
-        Error::Append(AppendError::TooLarge { limit, .. })
-        | Error::Codec(CodecError::TooLarge { limit, .. }) => Some(*limit),
-        _ => None,
-    }
-}
-
 impl TaskCore {
     pub(crate) async fn recover(shared: &Shared, stream: StreamId) -> Result<Self, Error> {
         let entity = Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await?;
+        let found = FoundRun::of(shared, &entity).await?;
         Ok(Self {
             entity,
+            found,
             turn: None,
             tool: None,
             requested_turn: None,
@@ -181,13 +176,13 @@ impl TaskCore {
                         (
                             TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Succeeded { result, .. } },
                             error,
-                        ) if !written && too_large(&error).is_some() => {
-                            let limit = too_large(&error).unwrap_or_default();
+                        ) if !written && error.too_large().is_some() => {
+                            let limit = error.too_large().unwrap_or_default();
                             let end = AttemptEnd::too_large(result.as_str().len(), limit);
                             op = TaskOp::Outcome { call_id, attempt, end };
                         }
                         // The operation is on disk; what follows from it is too large to store.
-                        (_, error) if written && too_large(&error).is_some() => {
+                        (_, error) if written && error.too_large().is_some() => {
                             return self.give_up(shared, &error.to_string(), &metadata).await;
                         }
                         (_, error) => return Err(error),
@@ -206,6 +201,7 @@ impl TaskCore {
         metadata: &Metadata,
         content: Option<&[u8]>,
     ) -> Result<(), Error> {
+        self.ask_about_change(shared, metadata).await?;
         // Permits and the end of a back-off are known to the actor alone: each counts, even after an earlier one.
         let always =
             matches!(op, TaskOp::PermitGranted { .. } | TaskOp::PermitLate { .. } | TaskOp::RetryDue { .. });

@@ -7,6 +7,7 @@ use std::time::Duration;
 use proto_events::call::Price;
 use proto_events::model::{BudgetScope, Message};
 
+use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
 use crate::models::policy::InferPolicy;
 use crate::system::builder::Builder;
@@ -104,6 +105,27 @@ impl Builder {
     #[must_use]
     pub fn infer_policy(mut self, policy: InferPolicy) -> Self {
         self.agent.infer_policy = policy;
+        self
+    }
+
+    /// Sets what becomes of a task that is found under way at a start, or when its actor reads it again, and whose agent's
+    /// definition has changed since its run last went on; [`ChangedAgent::Follow`] by default. The definition is the model,
+    /// the system prompt, the tools with their schemas and policies, the other agents and the parameters, as the log's
+    /// stream of the agent has them.
+    ///
+    /// With [`ChangedAgent::WaitForPerson`] the task stays `working` with an open approval, and nothing of it is sent: no
+    /// call again, no inference, no probe. [`TaskHandle::finished`] returns, [`System::approvals`] and `taskreel calls` list
+    /// it. [`System::approve`], or `taskreel approve`, lets it go on as after a restart under the same definition;
+    /// [`System::deny`] fails it; a cancel works as ever. The conversation's turn, if the run has one, waits with it, and
+    /// the time of its budget goes on. A task that waits for a person already is not asked about again.
+    ///
+    /// [`TaskHandle::finished`]: crate::TaskHandle::finished
+    /// [`System::approvals`]: crate::System::approvals
+    /// [`System::approve`]: crate::System::approve
+    /// [`System::deny`]: crate::System::deny
+    #[must_use]
+    pub fn on_changed_agent(mut self, rule: ChangedAgent) -> Self {
+        self.agent.on_changed = rule;
         self
     }
 
