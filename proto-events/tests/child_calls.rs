@@ -130,7 +130,7 @@ fn only_a_tool_or_a_handler_in_flight_asks_and_only_for_calls_to_other_agents() 
 
 #[test]
 fn children_are_numbered_from_one_without_a_gap_in_a_list_of_any_length() {
-    for before in [0, 40] {
+    for before in [0, 3, 40] {
         let done = |ordinal: u32| {
             let id = format!("c{ordinal}");
             [requested(child(&id, ordinal)), sent(&id, 1, 1), succeeded(&id, 1)]

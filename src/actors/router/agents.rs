@@ -8,6 +8,7 @@ use actix::Recipient;
 use proto_events::call::{CallQuestion, CallStatus, ParentCall, Verdict};
 use proto_events::id::StreamId;
 use proto_events::model::TaskState;
+use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -30,6 +31,8 @@ pub(crate) struct Agents {
     call_id: String,
     attempt: u32,
     questions: Vec<CallQuestion>,
+    /// The runtime for calls: a tool may poll its requests elsewhere.
+    runtime: Handle,
     /// The number of requests sent, those that were sent again included: each is a command of its own.
     sent: AtomicU64,
     /// The place of the next request. It is held while one is made, so that requests are recorded in their order.
@@ -44,6 +47,7 @@ struct Request {
 }
 
 impl Agents {
+    /// Returns the way of an attempt that is carried out on the runtime for calls.
     pub(crate) fn of(order: &Order, to_task: Recipient<ToTask>) -> Arc<Self> {
         Arc::new(Self {
             to_task,
@@ -51,6 +55,7 @@ impl Agents {
             call_id: order.request.call_id.clone(),
             attempt: order.attempt,
             questions: order.questions.clone(),
+            runtime: Handle::current(),
             sent: AtomicU64::new(0),
             place: Mutex::new(1),
         })
@@ -158,7 +163,7 @@ impl AgentDoor for Agents {
         Box::pin(async move {
             // A request that is given up in the middle keeps its place: the next one must not take it.
             let door = Arc::clone(&self);
-            let recorded = tokio::spawn(async move { door.record((agent, work), &asking).await });
+            let recorded = self.runtime.spawn(async move { door.record((agent, work), &asking).await });
             let (request, told) = recorded
                 .await
                 .map_err(|error| ToolError::lost(format!("the request was cut off: {error}")))??;
