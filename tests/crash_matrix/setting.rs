@@ -50,6 +50,7 @@ pub(crate) enum Care {
 
 /// What a person does to a task while the system recovers: with what it finds open, and apart from that.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "each act is done or not, apart from the others")]
 pub(crate) struct Hand {
     pub(crate) care: Care,
     /// Whether it follows the log from then on, and settles each unknown call at once.
@@ -111,12 +112,11 @@ impl Change {
     fn of(dice: &mut Dice) -> Self {
         let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];
         match dice.below(5) {
-            0 => Self::Prompt,
-            1 => Self::Model,
-            2 => Self::Removed(tool),
+            0 => Self::Model,
+            1 => Self::Removed(tool),
             // The schema of a function is its type's.
-            3 if tool != "block" => Self::Narrowed(tool),
-            3 => Self::Prompt,
+            2 if tool != "block" => Self::Narrowed(tool),
+            2 | 3 => Self::Prompt,
             _ => Self::Mode(tool),
         }
     }
