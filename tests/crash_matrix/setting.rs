@@ -16,7 +16,7 @@ pub(crate) struct Setting {
     pub(crate) step_at_cut: i64,
     /// The changes of the agent between a crash and the restart.
     pub(crate) changes: Vec<Change>,
-    /// What each task's person does while the system recovers; nobody does anything if it is empty.
+    /// The acts of each task's person while the system recovers; nobody does anything if it is empty.
     pub(crate) hands: Vec<Hand>,
     /// The number of records of a recovery after which they act, for one cut after another.
     pub(crate) acts_after: Vec<usize>,
@@ -48,7 +48,7 @@ pub(crate) enum Care {
     Nothing,
 }
 
-/// What a person does to a task while the system recovers: with what it finds open, and apart from that.
+/// The acts of a person on a task while the system recovers: on what it finds open, and apart from that.
 #[derive(Debug, Clone, Copy)]
 #[allow(clippy::struct_excessive_bools, reason = "each act is done or not, apart from the others")]
 pub(crate) struct Hand {
