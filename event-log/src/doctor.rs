@@ -244,6 +244,22 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
     for (what, advice) in kept_secrets::faults(&found.dir, store) {
         found.find("secrets", what, advice);
     }
+    check_tasks(store, found);
+    match store.trees() {
+        Ok(trees) => found.trees = trees,
+        Err(error) => found.find("database", error.to_string(), RESTORE),
+    }
+    if let Err(error) = store.close() {
+        found.find(
+            "database",
+            error.to_string(),
+            "check that the directory can be written, then run the command again",
+        );
+    }
+}
+
+/// Notes the tasks in flight that used a tool that has changed.
+fn check_tasks(store: &SledStore, found: &mut Examined) {
     match changed_tools(store) {
         Ok(changed) => found.notes.extend(changed.iter().map(|changed| {
             let then = if changed.is_held {
@@ -257,17 +273,6 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
             )
         })),
         Err(error) => found.unchecked.push(format!("changed tools of tasks in flight: {error}")),
-    }
-    match store.trees() {
-        Ok(trees) => found.trees = trees,
-        Err(error) => found.find("database", error.to_string(), RESTORE),
-    }
-    if let Err(error) = store.close() {
-        found.find(
-            "database",
-            error.to_string(),
-            "check that the directory can be written, then run the command again",
-        );
     }
 }
 

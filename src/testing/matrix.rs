@@ -35,7 +35,7 @@ type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 type Workload = Box<dyn Fn(Driver) -> Work + Send + Sync>;
 
-/// What people do while a recovery goes on, and after how many of its records, by the number of the cut.
+/// The acts of people while a recovery goes on, and after how many of its records, by the number of the cut.
 type Meanwhile = (Box<dyn Fn(usize) -> usize + Send + Sync>, Workload);
 
 /// A crash test of an agent and a workload, with a crash after each append.

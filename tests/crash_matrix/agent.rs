@@ -51,13 +51,13 @@ impl Args {
 }
 
 /// Ends an attempt that neither hangs nor asks.
-fn ended(what: &str, said: String) -> Result<JsonText, ToolError> {
+fn ended(what: &str, said: &str) -> Result<JsonText, ToolError> {
     match what {
         "fail" => Err(ToolError::failed("it broke")),
         "reject" => Err(ToolError::arguments("not these")),
         // Without the panic hook, which would print it.
         "panic" => std::panic::resume_unwind(Box::new("as it was told to".to_owned())),
-        _ => Ok(JsonText::string(&said)),
+        _ => Ok(JsonText::string(said)),
     }
 }
 
@@ -78,15 +78,16 @@ pub(crate) async fn work(cx: ToolContext, args: JsonText) -> Result<JsonText, To
         }
         "hang" => std::future::pending().await,
         // What the tool says of a secret is masked.
-        what => ended(what, format!("{} {}", cx.call_id(), args.pin.unwrap_or_default())),
+        what => ended(what, &format!("{} {}", cx.call_id(), args.pin.unwrap_or_default())),
     }
 }
 
 /// A plain function, which runs on a thread of its own. No virtual time passes meanwhile, so it never hangs.
+#[allow(clippy::needless_pass_by_value, reason = "the shape of a tool")]
 fn block(cx: ToolContext, args: Args) -> Result<JsonText, ToolError> {
     let (what, _) = args.of_attempt(cx.attempt());
     std::thread::sleep(Duration::from_micros(200));
-    ended(&what, cx.call_id().to_owned())
+    ended(&what, cx.call_id())
 }
 
 /// An `async fn` that keeps its thread for a moment.
@@ -114,7 +115,7 @@ async fn handle(cx: HandlerContext, message: Message) -> Result<HandlerEnd, Tool
         "hang" => std::future::pending().await,
         "reject" => Ok(HandlerEnd::Rejected("not this".to_owned())),
         "fail" => Ok(HandlerEnd::Failed("it broke".to_owned())),
-        what => ended(what, String::new()).map(|_| HandlerEnd::Completed),
+        what => ended(what, "").map(|_| HandlerEnd::Completed),
     }
 }
 
@@ -147,10 +148,9 @@ fn policy(tool: &str, fuse: &Fuse) -> ToolPolicy {
         "read_one" => ToolPolicy::read_only(),
         "put" => ToolPolicy::idempotent().retries(1),
         "put_soon" => ToolPolicy::idempotent_within(WINDOW),
-        "put_one" | "keep" => ToolPolicy::idempotent(),
+        "put_one" | "keep" | "block" | "block_async" => ToolPolicy::idempotent(),
         "put_secret" => ToolPolicy::idempotent().secret_args(["pin"]),
         "frail" => ToolPolicy::read_only().retries(1).breaker(1, COOLDOWN),
-        "block" | "block_async" => ToolPolicy::idempotent(),
         "put_asked" => ToolPolicy::idempotent().capabilities(["money.lend"]),
         "ask" | "ask_one" => ToolPolicy::reconcile(probe),
         "pay_asked" => ToolPolicy::manual().capabilities(["money.spend"]),
@@ -239,6 +239,7 @@ impl InferBackend for Moody {
 }
 
 /// The host's lookup of secrets: it has the value, fails at times, and panics at others.
+#[allow(clippy::unused_async, reason = "the shape of a lookup")]
 async fn secret(asked: SecretRequest) -> Result<Option<String>, String> {
     match Digest::of(asked.call_id.as_bytes()).0[0] % 8 {
         0 => Ok(None),

@@ -1,4 +1,4 @@
-//! One place in the host's code that panics, at one of its calls in each process.
+//! The fuse: a place in the host's code that panics, at one of its calls in each process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -54,7 +54,19 @@ fn a_task_of_a_thousand_parts_goes_on_after_a_crash_where_it_was() {
     // Most of them may run side by side.
     let tool = |part: usize| if part < 700 { "look" } else { ["put", "look", "look", "pay"][part % 4] };
     let part = |part: usize| json!({"type": "tool_call", "content": {"tool_name": tool(part), "args": {"n": part}, "call_id": format!("p{part}")}});
-    let matrix = CrashMatrix::of(describe, posts((0..PARTS).map(part).collect())).cuts_at_most(6);
+    let of_parts = || CrashMatrix::of(describe, posts((0..PARTS).map(part).collect()));
+    // The append of a cancel closes all calls that are open.
+    let canceled = of_parts().cuts_at_most(2).meanwhile(
+        |_| 3,
+        |driver| async move {
+            match driver.task("t")?.cancel(None).await {
+                Ok(_) | Err(Error::TaskNotFound(_) | Error::TaskNotCancelable { .. }) => Ok(()),
+                Err(error) => Err(error),
+            }
+        },
+    );
+    run(&canceled).unwrap_or_else(|broken| panic!("{}", short(&broken)));
+    let matrix = of_parts().cuts_at_most(6);
     let report = run(&matrix).unwrap_or_else(|broken| panic!("{}", short(&broken)));
     assert!(report.executions > PARTS && report.cuts >= 6, "{report:?}");
 }
@@ -89,11 +101,11 @@ async fn talkative(_: ToolContext, args: Says) -> Result<Verdict, ToolError> {
 fn texts_above_every_limit_lose_no_outcome_over_a_crash() {
     let describe = |builder: Builder| {
         let model = Scripted::by_prompt([(String::new(), vec![Entry::Text("z".repeat(OUTSIZED))])]);
-        let modes = [("put", ToolPolicy::idempotent()), ("ask", ToolPolicy::reconcile(talkative))];
+        let tools = [("put", ToolPolicy::idempotent()), ("ask", ToolPolicy::reconcile(talkative))];
         let with = |builder: Builder, (name, policy): (&str, ToolPolicy)| {
             builder.tool_with(name, "Talks", DynTool::new(json!(null), talk), policy)
         };
-        modes.into_iter().fold(builder, with).infer(model)
+        tools.into_iter().fold(builder, with).infer(model)
     };
     for (tool, says) in [
         ("put", "result"),

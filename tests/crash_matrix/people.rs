@@ -7,12 +7,12 @@ use proto_events::id::Category;
 use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
-use proto_events::task::{TaskCommand, TaskEvent};
+use proto_events::task::{Task, TaskCommand, TaskEvent};
 use taskreel::testing::Driver;
 use taskreel::{Error, Message, TaskHandle, TaskState};
 use taskreel_log::api::EventStore as _;
 use taskreel_log::ports::Ports;
-use taskreel_log::read::decode_record;
+use taskreel_log::read::{decode_record, fold_stream};
 
 use crate::run::Run;
 use crate::setting::{Care, Hand};
@@ -77,7 +77,7 @@ pub(crate) async fn intervene(run: &Run, driver: &Driver) -> Result<(), Error> {
     }
     for (number, hand) in run.setting.hands.iter().enumerate().take(run.tasks.len()) {
         let task = driver.task(&name(number))?;
-        legal(settle(&task, *hand).await)?;
+        legal(settle(driver, &task, *hand).await)?;
         if hand.tells {
             legal(tell(&task).await)?;
         }
@@ -108,13 +108,14 @@ async fn follow(driver: Driver, care: Care) -> Result<(), Error> {
     Ok(())
 }
 
-/// Decides, settles and answers all that a task has open.
-async fn settle(task: &TaskHandle, hand: Hand) -> Result<(), Error> {
-    let now = task.snapshot().await?;
-    for approval in now.task().approvals().iter().filter(|approval| approval.verdict().is_none()) {
+/// Decides, settles and answers all that a task has open. What that is, the person knows from the log: the first command
+/// comes as early as it can, in the middle of the recovery.
+async fn settle(driver: &Driver, task: &TaskHandle, hand: Hand) -> Result<(), Error> {
+    let now = fold_stream::<Task>(driver.store().as_ref(), task.stream(), None)?.state;
+    for approval in now.approvals().iter().filter(|approval| approval.verdict().is_none()) {
         legal(decide(task, &approval.request.approval_id, hand.care).await)?;
     }
-    for call in now.task().calls().iter() {
+    for call in now.calls().iter() {
         let id = call.request.call_id.as_str();
         match &call.status {
             CallStatus::Unknown(_) => legal(resolve(task, id, hand.care).await)?,

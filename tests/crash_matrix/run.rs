@@ -87,8 +87,8 @@ impl Run {
             task.run_limit = Some(1_500 + dice.below(2_000));
         }
         let modes = ["manual", "idempotent", "read_only"];
-        let handled = (dice.below(8) == 0).then(|| modes[dice.below(3) as usize]);
-        let mut run = Self { seed, conversation, places, tasks, handler, handled, setting, care };
+        let mode = (dice.below(8) == 0).then(|| modes[dice.below(3) as usize]);
+        let mut run = Self { seed, conversation, places, tasks, handler, handled: mode, setting, care };
         crate::delegation::add(&mut run);
         run
     }
@@ -225,7 +225,7 @@ fn doing(dice: &mut Dice) -> String {
         10 => format!("panic {time}"),
         // It asks a person one question, or two.
         11 => format!("asks {time}"),
-        12 if time % 2 == 0 => format!("asks_twice {time}"),
+        12 if time.is_multiple_of(2) => format!("asks_twice {time}"),
         // It returns when it is notified that its result is no longer wanted.
         _ => "heed 0".to_owned(),
     }

@@ -61,7 +61,9 @@ pub(crate) fn note(log: &dyn EventReader) {
         }
     }
     let mut happened = HAPPENED.lock().unwrap();
-    met.into_keys().for_each(|word| *happened.entry(word).or_default() += 1);
+    for word in met.into_keys() {
+        *happened.entry(word).or_default() += 1;
+    }
 }
 
 /// Returns the counts of all cases.

@@ -16,7 +16,7 @@ pub(crate) struct Setting {
     pub(crate) step_at_cut: i64,
     /// The changes of the agent between a crash and the restart.
     pub(crate) changes: Vec<Change>,
-    /// What each task's person does while the system recovers; nobody does anything if it is empty.
+    /// The acts of each task's person while the system recovers; nobody does anything if it is empty.
     pub(crate) hands: Vec<Hand>,
     /// The number of records of a recovery after which they act, for one cut after another.
     pub(crate) acts_after: Vec<usize>,
@@ -48,8 +48,9 @@ pub(crate) enum Care {
     Nothing,
 }
 
-/// What a person does to a task while the system recovers: with what it finds open, and apart from that.
+/// The acts of a person on a task while the system recovers: on what it finds open, and apart from that.
 #[derive(Debug, Clone, Copy)]
+#[allow(clippy::struct_excessive_bools, reason = "each act is done or not, apart from the others")]
 pub(crate) struct Hand {
     pub(crate) care: Care,
     /// Whether it follows the log from then on, and settles each unknown call at once.
@@ -111,12 +112,11 @@ impl Change {
     fn of(dice: &mut Dice) -> Self {
         let tool = TOOLS[dice.below(TOOLS.len() as u64) as usize];
         match dice.below(5) {
-            0 => Self::Prompt,
-            1 => Self::Model,
-            2 => Self::Removed(tool),
+            0 => Self::Model,
+            1 => Self::Removed(tool),
             // The schema of a function is its type's.
-            3 if tool != "block" => Self::Narrowed(tool),
-            3 => Self::Prompt,
+            2 if tool != "block" => Self::Narrowed(tool),
+            2 | 3 => Self::Prompt,
             _ => Self::Mode(tool),
         }
     }

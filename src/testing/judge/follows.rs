@@ -158,6 +158,11 @@ impl Follows<'_> {
             Some(CallEvent::Failed { failure, .. } | CallEvent::RetryScheduled { failure, .. })
                 if failure.class == FailureClass::BeforeEffect)
             || matches!(self.event(after), Some(CallEvent::Dispatched { .. } | CallEvent::Canceled { .. }));
+        // The task may be canceled before the attempt comes to its tool.
+        let closes = |end| self.events.get(after).is_some_and(|event| same_append(event, end));
+        let refused = refused
+            || (self.ends.is_some_and(closes)
+                && matches!(self.event(after), Some(CallEvent::OutcomeUnknown { .. })));
         // The ledger has the executions of tools and handlers.
         let is_seen = matches!(self.call.request.kind, CallKind::Tool | CallKind::Handler);
         if !is_seen

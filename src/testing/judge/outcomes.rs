@@ -1,4 +1,4 @@
-//! What the log says of a tool's work is what the tool did: an attempt that returned something was executed.
+//! Outcomes out of nothing: an attempt of a tool that returned something was executed.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What people decide holds: a denied call is not made, an effect that a person found done is not made again, and a
+//! The decisions of people hold: a denied call is not made, an effect that a person found done is not made again, and a
 //! finished task has no open call.
 
 use std::collections::BTreeMap;

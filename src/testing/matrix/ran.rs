@@ -1,4 +1,4 @@
-//! One life of a system under the matrix: its log, the executions seen outside, and the check of both.
+//! The life of one system under the matrix: its log, the executions seen outside, and the check of both.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a crash matrix returns: the counts of what it met, or the faults that it found.
+//! The result of a crash matrix: the counts of what it met, or the faults that it found.
 
 use std::fmt;
 
