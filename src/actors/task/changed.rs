@@ -4,7 +4,7 @@
 use proto_events::envelope::Metadata;
 use proto_events::id::Mint;
 use proto_events::task::{
-    AgentChange, ApprovalDecided, ApprovalRequested, CHANGED_AGENT_ID, ChangeIds, Task, TaskCommand,
+    AgentChange, Approval, ApprovalDecided, ApprovalRequested, CHANGED_AGENT_ID, ChangeIds, Task, TaskCommand,
 };
 use taskreel_log::views::agent_change;
 
@@ -105,7 +105,9 @@ fn commands(task: &Task, found: FoundRun, agent: &str, mint: &mut dyn Mint) -> V
         open.map(|approval_id| TaskCommand::DecideApproval(decided(approval_id)))
     };
     let Some(change) = found.change else { return settle(true, found.settled).into_iter().collect() };
-    if asked.is_some_and(|(_, known)| known.to == change.to) {
+    // What a person denied stays denied, whatever the agent is now.
+    let is_denied = |approval: &Approval| approval.verdict().is_some_and(|decided| !decided.approved);
+    if asked.is_some_and(|(approval, known)| known.to == change.to || is_denied(approval)) {
         return Vec::new();
     }
     let ids = ChangeIds { approval_id: mint.id("approval_"), call_id: mint.id(CHANGED_AGENT_ID) };
