@@ -180,6 +180,22 @@ async fn an_approval_in_a_log_that_no_system_has_open_holds_for_that_change_alon
 }
 
 #[tokio::test]
+async fn a_denial_in_a_log_that_no_system_has_open_stands_whatever_the_agent_is_then() {
+    let host = Host::new();
+    let (system, task) = under_way(&host, call("idempotent")).await;
+    host.change();
+    let (system, task) = restarted(&host, system, task.id()).await;
+    let approval = held_by(&system, &task).await;
+    let store: Arc<dyn EventStore> = Arc::new(system.store().reopened().unwrap());
+    Operator::new(Arc::clone(&store)).deny(task.stream(), &approval, None, "ada").await.unwrap();
+    host.change();
+    let next = host.describe(taskreel::System::builder("in memory").store(store)).start().await.unwrap();
+    let rested = next.task(task.id()).unwrap().finished().await.unwrap();
+    assert_eq!((rested.state(), rested.task().is_held()), (TaskState::Failed, false));
+    next.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_callers_add_to_a_task_before_or_after_it_waits_does_not_let_it_go_on() {
     let host = Host::new();
     let (system, task) = under_way(&host, Part::infer("go")).await;

@@ -1,7 +1,7 @@
 //! The actor of a task. [`actor`] handles the messages and [`core`] does the work: [`ops`] decides an
 //! operation, [`flush`] appends, and [`effect`] names what the router does afterwards. [`approving`]
-//! and [`approver`] handle approvals, [`changed`] runs whose agent has changed, [`outside_state`] keeps the state that is not in the log, and
-//! [`outside_ops`] works on it. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
+//! and [`approver`] handle approvals, [`changed`] and [`found_run`] runs whose agent has changed,
+//! [`outside_state`] keeps the state that is not in the log, and [`outside_ops`] works on it. Above [`shared`](crate::actors::shared); the supervisor starts these actors.
 
 pub(crate) mod actor;
 pub(crate) mod approver;
@@ -11,6 +11,7 @@ pub(crate) mod changed;
 pub(crate) mod core;
 pub(crate) mod effect;
 pub(crate) mod flush;
+pub(crate) mod found_run;
 pub(crate) mod ops;
 pub(crate) mod outside_ops;
 pub(crate) mod outside_state;

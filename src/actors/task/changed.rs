@@ -2,55 +2,12 @@
 //! before anything of it goes on.
 
 use proto_events::envelope::Metadata;
-use proto_events::id::Mint;
-use proto_events::task::{
-    AgentChange, ApprovalDecided, ApprovalRequested, CHANGED_AGENT_ID, ChangeIds, Task, TaskCommand,
-};
-use taskreel_log::views::agent_change;
 
-use crate::actors::entity::{Entity, on_blocking_pool};
 use crate::actors::shared::messages::Cause;
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
-use crate::agent::changed::ChangedAgent;
+use crate::actors::task::found_run::{FoundRun, commands};
 use crate::error::Error;
-
-/// The name under which the system itself decides a question that has become pointless.
-const BY_SYSTEM: &str = "taskreel";
-
-/// The agent's definition as a run found it that was open when its task was read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FoundRun {
-    /// The number of the run.
-    run: u32,
-    /// The change of the definition since the run last went on, if a person is asked about it.
-    change: Option<AgentChange>,
-    /// The reason why an earlier question about a change is pointless, if it is.
-    settled: &'static str,
-    /// Whether a person was asked, where that is needed.
-    is_looked_at: bool,
-}
-
-impl FoundRun {
-    /// Looks at the run of a task that was just read; `None` without one.
-    pub(crate) async fn of(shared: &Shared, entity: &Entity<Task>) -> Result<Option<Self>, Error> {
-        let task = entity.state();
-        if task.run().is_none() {
-            return Ok(None);
-        }
-        let run = task.runs();
-        if shared.agent.on_changed == ChangedAgent::Follow {
-            let settled = "the agent's tasks follow its newest definition";
-            return Ok(Some(Self { run, change: None, settled, is_looked_at: false }));
-        }
-        let (store, stream) = (shared.store.clone(), entity.stream().clone());
-        let epoch = store.fence().epoch;
-        let read = move || agent_change(store.as_ref(), &stream, epoch);
-        let change = on_blocking_pool(&shared.store, entity.stream(), read).await??;
-        let settled = "the agent's definition is again what it was";
-        Ok(Some(Self { run, change, settled, is_looked_at: false }))
-    }
-}
 
 impl TaskCore {
     /// Whether nothing more happens without a person. A question of an earlier start counts once this one has looked at
@@ -88,28 +45,4 @@ impl TaskCore {
         self.found = Some(FoundRun { is_looked_at: true, ..found });
         Ok(())
     }
-}
-
-/// Returns the commands that ask about the change, or withdraw an open question about another one.
-fn commands(task: &Task, found: FoundRun, agent: &str, mint: &mut dyn Mint) -> Vec<TaskCommand> {
-    let asked = task.changed_agent();
-    let open = asked.filter(|(approval, _)| approval.decision.is_none());
-    let settle = |approved: bool, reason: &str| {
-        let decided = |approval_id: String| ApprovalDecided {
-            approval_id,
-            approved,
-            reason: Some(reason.to_owned()),
-            decided_by: BY_SYSTEM.into(),
-        };
-        let open = open.map(|(approval, _)| approval.request.approval_id.clone());
-        open.map(|approval_id| TaskCommand::DecideApproval(decided(approval_id)))
-    };
-    let Some(change) = found.change else { return settle(true, found.settled).into_iter().collect() };
-    if asked.is_some_and(|(_, known)| known.to == change.to) {
-        return Vec::new();
-    }
-    let ids = ChangeIds { approval_id: mint.id("approval_"), call_id: mint.id(CHANGED_AGENT_ID) };
-    let ask = ApprovalRequested::of_changed_agent(task, agent, change, ids);
-    let superseded = settle(false, "the agent's definition has changed again");
-    superseded.into_iter().chain([TaskCommand::RequestApproval(Box::new(ask))]).collect()
 }
