@@ -1,4 +1,4 @@
-//! Whether the definition of a task's agent has changed since the task's run last went on.
+//! The change of an agent's definition since the run of a task last went on.
 
 use std::ops::ControlFlow;
 

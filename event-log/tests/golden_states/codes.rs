@@ -81,7 +81,7 @@ fn failures(log: &mut Log) {
     }
 }
 
-/// What a person who is authenticated decided, settled, gave up and declined to answer.
+/// The decisions of a person who is authenticated: approved, settled, given up, declined to answer.
 fn persons(log: &mut Log) {
     let task = task("persons");
     log.append(vec![("persons", &task, vec![submitted("persons", Submitted), changed(Submitted, Working)])]);
