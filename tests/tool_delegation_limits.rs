@@ -9,6 +9,8 @@
 #[path = "tool_delegation/desk.rs"]
 mod desk;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use desk::{Desk, assert_sound, children, lead, leads, message, ordinals, outputs};
@@ -18,7 +20,7 @@ use serde::Deserialize;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::Scripted;
 use taskreel::testing::{TestSystem, sleep, system};
-use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
 use taskreel::{Builder, JsonSchema, Part, TaskState};
 use taskreel_log::audit::{Explanation, explain};
 use taskreel_log::views::unsettled;
@@ -221,4 +223,31 @@ async fn a_subscriber_of_the_task_stream_is_not_told_of_a_tools_own_requests() {
         told.push_str(event.unwrap().to_json().as_str());
     }
     assert!(told.contains("tool_result") && !told.contains("agent_call"), "{told}");
+}
+
+#[tokio::test]
+async fn a_run_that_ended_while_the_approval_handler_was_asked_does_not_keep_the_next_one_waiting() {
+    let desk = Desk::idempotent();
+    let asked_before = Arc::new(AtomicBool::new(false));
+    let approver = move |_: ApprovalRequest| {
+        let first = !asked_before.swap(true, Ordering::SeqCst);
+        async move {
+            if first {
+                std::future::pending::<()>().await;
+            }
+            ApprovalVerdict::Approved
+        }
+    };
+    let policy = ToolPolicy::manual().timeout(Duration::from_secs(1));
+    let (system, waits) = run(&desk, vec![leads(&["ok 5"], &[])], move |builder| {
+        asked(builder).approval_handler(approver.clone()).tool_with("lead", "Leads", lead, policy.clone())
+    })
+    .await;
+    assert_eq!(waits.state(), TaskState::InputRequired, "its outcome is unknown");
+    let parent = waits.task().calls().iter().next().unwrap().request.call_id.clone();
+    let task = system.task(waits.task().id()).unwrap();
+    task.reconcile(&parent, Verdict::DidNotHappen, "ada").await.unwrap();
+    let end = system.finish(&task).await.unwrap();
+    assert_eq!((end.state(), desk.times()), (TaskState::Completed, 1), "{}", outputs(end.task()));
+    assert_sound(&system);
 }

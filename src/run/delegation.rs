@@ -179,7 +179,7 @@ fn not_yet(question: &Question<'_>, wanted: &WantedCall, permission: Permission)
         Permission::First(Step::Wait) | Permission::Granted(_) => None,
         Permission::First(step) => Some(step),
         // One at a time.
-        Permission::Handler(_) if !question.outside.with_handler.is_subset(&decided(question.task)) => None,
+        Permission::Handler(_) if is_asking(question) => None,
         Permission::Handler(approval_id) => Some(Step::AskApprover { approval_id }),
         Permission::Person(approval) => {
             let text = notes::for_person(question.task.id(), &approval.request);
@@ -189,10 +189,13 @@ fn not_yet(question: &Question<'_>, wanted: &WantedCall, permission: Permission)
     }
 }
 
-/// Returns the ids of the approvals that are decided.
-fn decided(task: &Task) -> std::collections::BTreeSet<String> {
-    let decided = task.approvals().iter().filter(|approval| approval.verdict().is_some());
-    decided.map(|approval| approval.request.approval_id.clone()).collect()
+/// Whether the embedder's code is being asked about an approval of this run.
+fn is_asking(question: &Question<'_>) -> bool {
+    let outside = question.outside;
+    question.task.awaited_approvals().any(|approval| {
+        let id = &approval.request.approval_id;
+        outside.with_handler.contains(id) && !outside.with_person.contains(id)
+    })
 }
 
 fn refuse(wanted: &WantedCall, kind: &'static str, why: String) -> Step {
