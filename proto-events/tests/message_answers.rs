@@ -1,4 +1,4 @@
-//! Which message of a user answers which question of a task, as a table of tasks and messages.
+//! The message of a user that answers a question of a task, as a table of tasks and messages.
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests, which the lint settings know only inside test functions"

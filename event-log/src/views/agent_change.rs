@@ -1,4 +1,4 @@
-//! Whether the definition of a task's agent has changed since the task's run last went on.
+//! The change of the definition of a task's agent since the task's run last went on.
 
 use std::ops::ControlFlow;
 
