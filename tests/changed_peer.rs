@@ -45,9 +45,14 @@ async fn an_agent_that_asked_waits_until_the_other_ones_task_is_over() {
     let asked = other.task(&asked).unwrap();
     let held = asked.finished().await.unwrap();
     assert!(held.task().is_held());
+    let task = again.task(task.id()).unwrap();
+    for _ in 0..200 {
+        // Each is a round trip to the actors, in which an answer that came too early would arrive.
+        assert_eq!(task.snapshot().await.unwrap().state(), TaskState::Working);
+    }
     let (approval, _) = held.task().changed_agent().unwrap();
     asked.approve(&approval.request.approval_id, "ada").await.unwrap();
-    let done = again.task(task.id()).unwrap().finished().await.unwrap();
+    let done = task.finished().await.unwrap();
     assert_eq!(done.state(), TaskState::Completed, "{:?}", done.task().error());
     let call = done.task().calls().iter().find(|call| call.request.kind == CallKind::Delegate).unwrap();
     let CallStatus::Succeeded(answer) = &call.status else { panic!("{:?}", call.status) };
