@@ -1,5 +1,6 @@
 //! The task: Protolink's lifecycle as a decider. One folder, one state machine.
 
+pub(crate) mod answer;
 pub(crate) mod approval;
 pub(crate) mod approval_rules;
 pub(crate) mod changed_agent;

@@ -1,4 +1,4 @@
-//! The choice of what becomes of tasks under way when the agent's definition has changed between two starts.
+//! The rule for tasks that are under way when the agent's definition has changed between two starts.
 
 /// The rule for a task under way whose agent has changed since the task's run last went on, see
 /// [`Builder::on_changed_agent`](crate::Builder::on_changed_agent).

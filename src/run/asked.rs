@@ -42,9 +42,26 @@ fn resumed(question: &mut Question<'_>, call: &Call, answer: &Answer) -> Vec<Act
     if call.request.kind == CallKind::Handler {
         return start_next_run(question, vec![told]);
     }
-    let Some((part, rest)) = place(task, call) else { return Vec::new() };
+    go_on(question, call, Some(told))
+}
+
+/// Returns the commands that resume the task after the message that answered this call: the message itself holds the
+/// answer, so that a handler's run begins with it, and any other run with what is left to do.
+pub(crate) fn after_message(question: &mut Question<'_>, call_id: &str) -> Vec<Act> {
+    let task = question.task;
+    let Some(call) = task.calls().get(call_id).filter(|_| task.paused().is_some()) else { return Vec::new() };
+    if call.request.kind == CallKind::Handler {
+        return vec![Act::Task(TaskCommand::Begin)];
+    }
+    go_on(question, call, None)
+}
+
+/// Begins the run that sends the call again, with the answer in its message unless that is told already.
+fn go_on(question: &mut Question<'_>, call: &Call, told: Option<Part>) -> Vec<Act> {
+    let Some((part, rest)) = place(question.task, call) else { return Vec::new() };
+    let call_id = &call.request.call_id;
     let part = if call.request.origin.step > 0 { with_result(question, call_id, part) } else { part.clone() };
-    start_next_run(question, [told, part].into_iter().chain(rest.iter().cloned()).collect())
+    start_next_run(question, told.into_iter().chain([part]).chain(rest.iter().cloned()).collect())
 }
 
 /// Returns the commands that resume the task, if it waits for this approval.

@@ -209,7 +209,8 @@ impl TaskHandle {
         self.ask_as(op, by).await
     }
 
-    /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk.
+    /// Sends a command of your own, such as a message or metadata to add. Returns when it is on disk. A user's message
+    /// without a tool call or prompt answers the question of a task that waits for one, as [`TaskHandle::answer`] does.
     ///
     /// # Errors
     /// [`Error::Task`] if the task rejects it, [`Error::NotForCallers`] for a command reserved to the system,

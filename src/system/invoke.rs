@@ -35,7 +35,7 @@ impl SessionHandle {
     pub async fn invoke(&self, input: impl Into<TaskInput>) -> Result<JsonText, Error> {
         let task = self.send(input).await?;
         let done = task.finished().await?;
-        if matches!(done.state(), TaskState::Failed | TaskState::Canceled) {
+        if !matches!(done.state(), TaskState::Completed | TaskState::InputRequired) {
             let why = done.task().error().unwrap_or_default();
             return Err(Error::NotCompleted { id: task.id().to_owned(), state: done.state(), why });
         }

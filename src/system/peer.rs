@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::limits::DELEGATION_TIMEOUT;
 use crate::run::spent::usage;
 use crate::system::handle::System;
+use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::tools::future::BoxFuture;
 use crate::tools::policy::ToolPolicy;
 
@@ -81,7 +82,7 @@ impl Peer for SystemPeer {
             let cause = Cause { may_repeat: true, ..Cause::own(format_args!("delegated:{}", task.id), "") };
             let sent = system.submit_as(task, cause).await;
             let handle = sent.map_err(|error| not_taken(&error, attempt))?;
-            let end = handle.finished().await.map_err(|error| lost(&error))?;
+            let end = at_its_end(&handle).await.map_err(|error| lost(&error))?;
             let task = end.task();
             let error = task.error().filter(|_| task.state() == TaskState::Failed);
             let mut used = usage(BudgetScope::Task, task, 0);
@@ -101,6 +102,21 @@ impl Peer for SystemPeer {
                 Err(error) => Err(PeerError::new(PeerErrorKind::Failed, error.to_string())),
             }
         })
+    }
+}
+
+/// Waits until the task is over or waits for input. A task that waits as it is, since its agent has changed, has no answer
+/// yet.
+async fn at_its_end(handle: &TaskHandle) -> Result<TaskSnapshot, Error> {
+    loop {
+        let rests = handle.finished().await?;
+        if !rests.task().is_held() {
+            return Ok(rests);
+        }
+        let mut following = handle.events_after(rests.version());
+        while let Some(event) = following.next().await {
+            event?;
+        }
     }
 }
 

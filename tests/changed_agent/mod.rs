@@ -31,11 +31,11 @@ pub(crate) struct Narrow {
 pub(crate) struct Host {
     /// The number in the system prompt.
     pub(crate) prompt: AtomicU32,
-    /// True if the tool `idempotent` needs an argument.
+    /// Set where the tool `idempotent` needs an argument.
     pub(crate) is_narrow: AtomicBool,
-    /// True if changed agents are followed.
+    /// Set where changed agents are followed.
     pub(crate) follows: AtomicBool,
-    /// True if tools and model hang.
+    /// Set while tools and model hang.
     pub(crate) hangs: AtomicBool,
     /// The number of requests to the model.
     pub(crate) asked: AtomicU32,

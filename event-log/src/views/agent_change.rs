@@ -1,4 +1,4 @@
-//! The change of an agent's definition since the run of a task last went on.
+//! The change of the definition of a task's agent since the task's run last went on.
 
 use std::ops::ControlFlow;
 

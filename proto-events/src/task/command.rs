@@ -212,6 +212,16 @@ pub enum TaskRejection {
     /// The call does not wait for an answer.
     #[error("call `{0}` has no open question for which the task could wait")]
     NotAsked(String),
+    /// A message came to a task with several open questions: it does not say which of them it answers.
+    #[error(
+        "the task has {} open questions, and a message does not say which it answers: answer each under the id of its call ({})",
+        .calls.len(),
+        .calls.join(", ")
+    )]
+    WhichQuestion {
+        /// The ids of the calls that ask.
+        calls: Vec<String>,
+    },
     /// The attempt of a handler is over, or is not the call's last one: it adds nothing more.
     #[error("attempt {attempt} of handler call `{call_id}` is over; it adds nothing more to the task")]
     HandlerOver {

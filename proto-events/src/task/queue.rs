@@ -67,12 +67,12 @@ impl Task {
     }
 }
 
-fn is_users(message: &Message) -> bool {
+pub(super) fn is_users(message: &Message) -> bool {
     message.role.as_deref() == Some("user")
 }
 
 /// Returns the text that a model is shown of a message: texts and prompts as they are, other parts as JSON.
-fn text_of(message: &Message) -> String {
+pub(super) fn text_of(message: &Message) -> String {
     let text = |part: &Part| match part.kind() {
         "infer" => part.as_infer().map(|asked| asked.prompt).unwrap_or_default(),
         _ => part.content().to_str().unwrap_or_else(|| part.content().as_str().to_owned()),

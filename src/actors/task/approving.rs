@@ -2,6 +2,7 @@
 
 use proto_events::call::{Answer, CallCommand};
 use proto_events::envelope::Metadata;
+use proto_events::model::Message;
 use proto_events::task::{ApprovalDecided, TaskCommand};
 
 use crate::actors::shared::parts::Shared;
@@ -64,6 +65,45 @@ impl TaskCore {
         }
         let mut mint = shared.ports.clone();
         for act in asked::after_answer(&mut self.question(shared, metadata, &mut mint), &about) {
+            if let Act::Task(command) = act {
+                self.entity.decide(command, metadata)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a caller's message. Where the task waits for the answer to a question, the message is that answer.
+    pub(crate) fn add_message(
+        &mut self,
+        shared: &Shared,
+        message: Message,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let is_known = || {
+            let known = self.task().messages().iter().map(|known| &known.id);
+            message.id.is_some() && { known }.any(|id| *id == message.id)
+        };
+        // A client that sends its message twice answers one question.
+        let answered = self.task().answered_by(&message)?.filter(|_| !is_known());
+        self.entity.decide(TaskCommand::AppendMessage(message), metadata)?;
+        match answered {
+            Some((call_id, text)) => self.answered_by_message(shared, call_id, text, metadata),
+            None => Ok(()),
+        }
+    }
+
+    /// Records the answer that a message held, which was added before; a new run resumes the task.
+    pub(crate) fn answered_by_message(
+        &mut self,
+        shared: &Shared,
+        call_id: String,
+        text: String,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let (about, answer) = (call_id.clone(), Answer::Given(text));
+        self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, answer }), metadata)?;
+        let mut mint = shared.ports.clone();
+        for act in asked::after_message(&mut self.question(shared, metadata, &mut mint), &about) {
             if let Act::Task(command) = act {
                 self.entity.decide(command, metadata)?;
             }

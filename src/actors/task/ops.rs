@@ -10,7 +10,7 @@ use proto_events::limits::PARTS_MAX;
 use proto_events::model;
 use proto_events::model::{PostedTask, TaskState};
 use proto_events::session::SessionCommand;
-use proto_events::task::{TaskCommand, TaskRejection};
+use proto_events::task::{Task, TaskCommand, TaskRejection};
 use proto_events::tool_store::ToolStoreCommand;
 
 use crate::actors::entity::{Entity, Seed};
@@ -86,7 +86,10 @@ impl TaskCore {
             TaskOp::Submit(posted) => self.submit(shared, posted, metadata),
             TaskOp::Command(command) => {
                 check_parts(&command)?;
-                self.entity.decide(*command, metadata)
+                match *command {
+                    TaskCommand::AppendMessage(message) => self.add_message(shared, message, metadata),
+                    command => self.entity.decide(command, metadata),
+                }
             }
             TaskOp::Cancel { reason } => self.cancel(shared, reason, metadata),
             TaskOp::Outcome { call_id, attempt, end } => {
@@ -137,6 +140,8 @@ impl TaskCore {
     fn submit(&mut self, shared: &Shared, posted: Box<PostedTask>, metadata: &Metadata) -> Result<(), Error> {
         let submit = TaskCommand::Submit(posted);
         check_parts(&submit)?;
+        let items = |task: &Task| (task.messages().len(), task.artifacts().len());
+        let (messages, artifacts) = items(self.task());
         self.entity.decide(submit, metadata)?;
         // A repeated post adds nothing; a finished task is left untouched, including its context.
         if self.entity.pending().is_empty() || self.task().state().is_terminal() {
@@ -148,6 +153,12 @@ impl TaskCore {
         if shared.agent.conversation {
             // The conversation must have a valid name before the run asks for it.
             StreamId::session(&shared.agent.name, &steps::session_id(self.task()))?;
+        }
+        // One message in reply to a question is its answer; anything else that is posted goes on without it.
+        let is_message = items(self.task()) == (messages.saturating_add(1), artifacts);
+        let reply = self.task().messages().last().filter(|_| is_message);
+        if let Some((call_id, text)) = reply.map_or(Ok(None), |reply| self.task().answered_by(reply))? {
+            return self.answered_by_message(shared, call_id, text, metadata);
         }
         self.entity.decide(TaskCommand::Begin, metadata)
     }
