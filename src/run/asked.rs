@@ -33,7 +33,6 @@ pub(crate) fn after_answer(question: &mut Question<'_>, call_id: &str) -> Vec<Ac
 
 /// Returns the commands that resume the task with this answer to the question of a call.
 fn resumed(question: &mut Question<'_>, call: &Call, answer: &Answer) -> Vec<Act> {
-    let (task, call_id) = (question.task, call.request.call_id.as_str());
     let told = Part::text(match answer {
         Answer::Given(text) => text.clone(),
         Answer::Declined(why) if why.is_empty() => "No answer.".to_owned(),
