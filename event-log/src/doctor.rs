@@ -23,7 +23,7 @@ use crate::sled::index::REQUESTED;
 use crate::sled::options::SledOptions;
 use crate::sled::sizes::TreeSize;
 use crate::sled::store::SledStore;
-use crate::views::changed_tools;
+use crate::views::{ChangedTool, changed_tools};
 
 /// A finding: what is wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -261,19 +261,20 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
 /// Notes the tasks in flight that used a tool that has changed.
 fn check_tasks(store: &SledStore, found: &mut Examined) {
     match changed_tools(store) {
-        Ok(changed) => found.notes.extend(changed.iter().map(|changed| {
-            let then = if changed.is_held {
-                "it waits for a person, `taskreel calls` lists the approval"
-            } else {
-                "it goes on with the newest definition"
-            };
-            format!(
-                "{} in flight used the tool `{}`, which has changed since: {}; {then}",
-                changed.task, changed.tool, changed.what
-            )
-        })),
+        Ok(changed) => found.notes.extend(changed.iter().map(note_of)),
         Err(error) => found.unchecked.push(format!("changed tools of tasks in flight: {error}")),
     }
+}
+
+/// Returns the note about a tool that changed under a task in flight.
+fn note_of(changed: &ChangedTool) -> String {
+    let ChangedTool { task, tool, what, is_held } = changed;
+    let then = if *is_held {
+        "it waits for a person, `taskreel calls` lists the approval"
+    } else {
+        "it goes on with the newest definition"
+    };
+    format!("{task} in flight used the tool `{tool}`, which has changed since: {what}; {then}")
 }
 
 /// Returns the part that an opening error is about, and the advice.
