@@ -1,4 +1,5 @@
-//! Texts of outsiders that are larger than an event may be: no outcome is lost because of them, and nothing hangs.
+//! Texts of outsiders that are larger than an event may be, and numbers that JSON does not have: no outcome is lost because
+//! of them, and nothing hangs.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -145,4 +146,24 @@ async fn an_error_of_another_agent_that_says_too_much_ends_the_run() {
     let CallStatus::Failed(failure) = &call.status else { panic!("{:?}", call.status.as_str()) };
     assert!(failure.message.len() <= CUT);
     system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_tool_that_returns_a_number_that_json_does_not_have_has_failed_and_says_so() {
+    for odd in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        let average = move |_: Nothing| async move { Ok::<_, Infallible>(vec![Some(1.5), Some(odd)]) };
+        let system = System::builder("-")
+            .store(Arc::new(MemoryStore::new()))
+            .tool("average", "Divides", average)
+            .start()
+            .await
+            .unwrap();
+        let task = system.submit(Part::tool_call("average", json!({})).unwrap()).await.unwrap();
+        let end = task.finished().await.unwrap();
+        assert_eq!(end.state(), TaskState::Failed, "{}", end.to_json());
+        let call = end.task().calls().iter().next().unwrap();
+        let CallStatus::Failed(failure) = &call.status else { panic!("{:?}", call.status) };
+        assert!(failure.message.contains("NaN or infinite"), "{}", failure.message);
+        system.shutdown().await.unwrap();
+    }
 }
