@@ -47,7 +47,7 @@ type Meanwhile = (Box<dyn Fn(usize) -> usize + Send + Sync>, Workload);
 ///
 /// Each time it is checked that
 /// * for each call, what followed matches R7 for its row and its recovery mode;
-/// * no tool was called more often than its mode allows, by the tools' own count (a [`Ledger`] apart from the
+/// * no tool was called more often than its mode allows, by the tools' own count (a [`Ledger`](crate::testing::Ledger) apart from the
 ///   log);
 /// * each execution's dispatch was on disk before it, with the same arguments and under the same key;
 /// * no inference was requested while a tool call had no answer, and the log passes
