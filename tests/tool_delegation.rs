@@ -10,10 +10,11 @@
 mod desk;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use desk::{Desk, assert_sound, children, lead, leads, message, ordinals, outputs};
-use proto_events::call::{CallKind, CallStatus};
+use proto_events::call::{CallKind, CallStatus, Verdict};
 use proto_events::json;
 use proto_events::json::JsonText;
 use serde::Deserialize;
@@ -131,6 +132,44 @@ async fn an_outcome_that_may_not_be_repeated_is_unknown_to_the_tool_and_settled_
     let task = system.task(end.task().id()).unwrap();
     task.abandon(&child, "nobody knows", "ada").await.unwrap();
     assert_sound(&system);
+}
+
+#[tokio::test]
+async fn a_verdict_on_a_request_is_evidence_and_neither_ends_nor_repeats_the_tool_that_asked_for_it() {
+    let verdicts = [Verdict::Landed(json!("found").into()), Verdict::DidNotHappen];
+    for verdict in verdicts.into_iter().map(Some).chain([None]) {
+        let (desk, begun) = (Desk::with(ToolPolicy::manual()), Arc::new(AtomicUsize::new(0)));
+        let counter = Arc::clone(&begun);
+        let unsure = move |cx: ToolContext, _: Nothing| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let Err(_) = cx.delegate("desk", "lose 1").await else { return Ok("told".to_owned()) };
+                cx.ask("Go on?").await
+            }
+        };
+        let peer = desk.clone();
+        let describe = move |builder: Builder| {
+            builder.tool_with("unsure", "Asks", unsure.clone(), ToolPolicy::manual()).peer(peer.clone())
+        };
+        let system = system(describe).await.unwrap();
+        let end = run(&system, Part::tool_call("unsure", json!({})).unwrap()).await;
+        let child = children(end.task())[0].request.call_id.clone();
+        let asks = end.task().open_questions().next().unwrap().request.call_id.clone();
+        let task = system.task(end.task().id()).unwrap();
+        match verdict {
+            Some(verdict) => drop(task.reconcile(&child, verdict, "ada").await.unwrap()),
+            None => drop(task.abandon(&child, "nobody knows", "ada").await.unwrap()),
+        }
+        let now = system.finish(&task).await.unwrap();
+        assert_eq!(now.state(), TaskState::InputRequired, "{:?}", now.task().error());
+        assert_eq!(now.task().open_questions().next().unwrap().request.call_id, asks);
+        assert_eq!((begun.load(Ordering::SeqCst), now.task().artifacts().len()), (1, 0));
+        task.answer(&asks, "yes", "ada").await.unwrap();
+        let end = system.finish(&task).await.unwrap();
+        assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+        assert_eq!((begun.load(Ordering::SeqCst), desk.times()), (2, 1));
+        assert_sound(&system);
+    }
 }
 
 #[tokio::test]

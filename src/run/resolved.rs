@@ -22,7 +22,9 @@ pub(crate) fn after_resolution(question: &mut Question<'_>, call_id: &str) -> Ve
         let continued = task.continued().is_some_and(|continued| continued.request.call_id == call_id);
         call.request.origin.run == task.runs() || continued
     };
-    let Some(call) = task.calls().get(call_id).filter(is_awaited) else { return Vec::new() };
+    // What another call asked for in its middle stands at that call's place, and is none of the run's own.
+    let is_own = |call: &&Call| call.request.origin.parent.is_none();
+    let Some(call) = task.calls().get(call_id).filter(is_awaited).filter(is_own) else { return Vec::new() };
     if call.request.kind == CallKind::Handler {
         return handler::after_resolution(question, call);
     }
