@@ -22,7 +22,7 @@ use serde::Deserialize;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{McpServer, McpServerState, McpServerStatus, ToolPolicy};
 use taskreel::{Builder, Error, JsonSchema, Part, System, TaskSnapshot, TaskState};
-use taskreel_log::api::EventReader;
+use taskreel_log::api::{EventReader, EventStore as _};
 use taskreel_log::audit::verify;
 use taskreel_log::doctor::examine;
 use taskreel_log::memory::MemoryStore;
@@ -210,9 +210,10 @@ async fn a_server_that_comes_up_later_is_used_and_the_log_has_the_new_definition
     let tools = |number| history.revision(number).unwrap().text(Aspect::Tools).to_owned();
     assert!(!tools(1).contains("small_add") && tools(2).contains("small_add"));
     system.shutdown().await.unwrap();
-    let found = verify(store.as_ref());
+    let log = store.reopen().unwrap();
+    let found = verify(log.as_ref());
     assert!(found.findings.is_empty(), "{:?}", found.findings);
-    let seen = events(store.as_ref());
+    let seen = events(log.as_ref());
     let [SystemEvent::Started(_), SystemEvent::ToolServerSeen(down), SystemEvent::ToolServerSeen(up), end] =
         &seen[..]
     else {
