@@ -104,7 +104,7 @@ fn the_process_with_few_descriptors() {
             .iter()
             .filter_map(|event| match event {
                 SystemEvent::Stopped { reason, .. } => Some(reason.is_some()),
-                SystemEvent::Started(_) => None,
+                SystemEvent::Started(_) | SystemEvent::ToolServerSeen(_) => None,
             })
             .collect();
         assert_eq!(reasons, [true, true], "{:?}", events(log.as_ref()));

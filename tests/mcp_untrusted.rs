@@ -14,16 +14,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use proto_events::definition::{AgentHistory, Aspect};
-use proto_events::id::StreamId;
+use proto_events::id::{StreamId, Version};
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
+use proto_events::system::SystemEvent;
 use serde::Deserialize;
 use taskreel::infer::{Entry, Scripted};
 use taskreel::tool::{McpServer, McpServerState, McpServerStatus, ToolPolicy};
 use taskreel::{Builder, Error, JsonSchema, Part, System, TaskSnapshot, TaskState};
+use taskreel_log::api::{EventReader, EventStore as _};
 use taskreel_log::audit::verify;
+use taskreel_log::doctor::examine;
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::read::fold_stream;
+use taskreel_log::read::{decode_record, fold_stream};
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -206,9 +209,45 @@ async fn a_server_that_comes_up_later_is_used_and_the_log_has_the_new_definition
     assert_eq!(history.number(), 2, "the change is recorded once");
     let tools = |number| history.revision(number).unwrap().text(Aspect::Tools).to_owned();
     assert!(!tools(1).contains("small_add") && tools(2).contains("small_add"));
-    let found = verify(store.as_ref());
-    assert!(found.findings.is_empty(), "{:?}", found.findings);
     system.shutdown().await.unwrap();
+    let log = store.reopen().unwrap();
+    let found = verify(log.as_ref());
+    assert!(found.findings.is_empty(), "{:?}", found.findings);
+    let seen = events(log.as_ref());
+    let [SystemEvent::Started(_), SystemEvent::ToolServerSeen(down), SystemEvent::ToolServerSeen(up), end] =
+        &seen[..]
+    else {
+        panic!("{seen:?}");
+    };
+    assert!(down.failure.as_ref().is_some_and(|why| why.contains("cannot be started")), "{down:?}");
+    assert!(up.failure.is_none() && up.tools.contains(&"small_add".to_owned()), "{up:?}");
+    assert_eq!(up.left_out[0].tool, "small_eco");
+    assert!(matches!(end, SystemEvent::Stopped { reason: None, .. }), "{end:?}");
+}
+
+/// Returns the events of the system's stream, in order.
+fn events(log: &dyn EventReader) -> Vec<SystemEvent> {
+    let records = log.read_stream(&StreamId::of_system(0), Version(1), usize::MAX).unwrap();
+    let read = records.iter().flat_map(|record| decode_record::<SystemEvent>(record).unwrap());
+    read.map(|recorded| recorded.event).collect()
+}
+
+#[tokio::test]
+async fn doctor_tells_of_a_server_that_was_down_until_a_program_begins_that_does_not_miss_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let own = |_: Nothing| async { Ok::<_, Infallible>("mine") };
+    let builder = || System::builder(dir.path()).tool("own", "Ours", own);
+    let missing = McpServer::stdio("none", "no-such-program-here").env("TOKEN", "t0ken-t0ken");
+    let system = builder().mcp(missing).start().await.unwrap();
+    system.reopen().await.unwrap();
+    system.shutdown().await.unwrap();
+    let told = |notes: &[String]| notes.iter().any(|note| note.contains("the tools of none are missing"));
+    let found = examine(dir.path()).unwrap();
+    assert!(found.findings.is_empty() && told(&found.notes), "{found:?}");
+    assert!(!format!("{found:?}").contains("t0ken"), "{found:?}");
+    builder().start().await.unwrap().shutdown().await.unwrap();
+    let found = examine(dir.path()).unwrap();
+    assert!(!told(&found.notes), "{found:?}");
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ async fn a_definition_is_written_once_and_again_only_where_it_changed() {
         .into_iter()
         .filter_map(|event| match event {
             SystemEvent::Started(started) => started.agents.first().map(|agent| agent.number),
-            SystemEvent::Stopped { .. } => None,
+            SystemEvent::Stopped { .. } | SystemEvent::ToolServerSeen(_) => None,
         })
         .collect();
     assert_eq!(started, [1, 1, 2, 3], "the epoch of a record names the definition that decided it");
@@ -137,7 +137,7 @@ async fn a_reopened_log_has_a_start_of_its_new_epoch() {
         .into_iter()
         .filter_map(|event| match event {
             SystemEvent::Started(started) => Some(started.epoch),
-            SystemEvent::Stopped { .. } => None,
+            SystemEvent::Stopped { .. } | SystemEvent::ToolServerSeen(_) => None,
         })
         .collect();
     assert_eq!(epochs.last(), Some(&report.epoch));

@@ -15,6 +15,7 @@ use crate::api::store::EventStore;
 use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::report::{Scope, Verified};
 use crate::audit::verify::verifier;
+use crate::audit::words::tool_server;
 pub use crate::doctor::disk::{PartSize, SyncCost};
 pub use crate::doctor::salvage::{Gap, SalvageError, SalvageReport, salvage};
 use crate::engine::head::Head;
@@ -23,7 +24,7 @@ use crate::sled::index::REQUESTED;
 use crate::sled::options::SledOptions;
 use crate::sled::sizes::TreeSize;
 use crate::sled::store::SledStore;
-use crate::views::{ChangedTool, changed_tools};
+use crate::views::{ChangedTool, changed_tools, tool_servers};
 
 /// A finding: what is wrong, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -263,6 +264,13 @@ fn check_tasks(store: &SledStore, found: &mut Examined) {
     match changed_tools(store) {
         Ok(changed) => found.notes.extend(changed.iter().map(note_of)),
         Err(error) => found.unchecked.push(format!("changed tools of tasks in flight: {error}")),
+    }
+    match tool_servers(store) {
+        Ok(servers) => found.notes.extend(servers.iter().map(|seen| {
+            let agent = &seen.agent;
+            format!("when a program last wrote here, {}, for the agent {agent}", tool_server(seen))
+        })),
+        Err(error) => found.unchecked.push(format!("servers of tools: {error}")),
     }
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod narrowed;
 pub(crate) mod readable;
 pub(crate) mod stats;
 pub(crate) mod summary;
+pub(crate) mod tool_servers;
 pub(crate) mod view;
 
 pub use crate::views::agent_change::agent_change;
@@ -21,6 +22,7 @@ pub use crate::views::narrowed::narrowed;
 pub use crate::views::readable::Readable;
 pub use crate::views::stats::{Durations, Stats, StatsGroup, StatsRow, stats};
 pub use crate::views::summary::Summaries;
+pub use crate::views::tool_servers::tool_servers;
 pub use crate::views::view::{
     EventRow, SessionRow, TaskRow, ToolRow, call_json, event_rows, session_row, task_row, tool_row,
     waiting_for,

@@ -215,7 +215,9 @@ KINDS = {
     301: lambda b: b.fields(task=b.text, call_id=b.text, key=b.text),
     400: lambda b: b.fields(epoch=b.uint, release=b.text, build=b.maybe_text,
                             agents=lambda: b.list(lambda: b.fields(name=b.text, revision=b.uint))),
-    401: lambda b: b.fields(epoch=b.uint, reason=b.maybe_text), 500: Body.revised,
+    401: lambda b: b.fields(epoch=b.uint, reason=b.maybe_text),
+    402: lambda b: b.fields(epoch=b.uint, agent=b.text, server=b.text, failure=b.maybe_text, tools=lambda: b.list(b.text),
+                            left_out=lambda: b.list(lambda: b.fields(tool=b.text, why=b.text))), 500: Body.revised,
 }
 
 

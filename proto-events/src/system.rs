@@ -18,6 +18,34 @@ pub enum SystemEvent {
         /// The reason why the start failed; `None` for a shutdown.
         reason: Option<String>,
     },
+    /// A server that was to bring tools brought less than it should, or one of which that was said has answered since.
+    ToolServerSeen(ToolServerSeen),
+}
+
+/// A server of tools, as a running program saw it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolServerSeen {
+    /// The epoch of the program.
+    pub epoch: u64,
+    /// The agent that uses the server.
+    pub agent: String,
+    /// The server's name.
+    pub server: String,
+    /// The reason why none of its tools can be used; `None` if it has listed them.
+    pub failure: Option<String>,
+    /// The names of its tools that are used.
+    pub tools: Vec<String>,
+    /// The tools that it lists, or that the host names, and that are not used.
+    pub left_out: Vec<ToolLeftOut>,
+}
+
+/// A tool of a server that is not used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolLeftOut {
+    /// The tool's name, or its beginning.
+    pub tool: String,
+    /// The reason.
+    pub why: String,
 }
 
 /// A program that began to write to a partition.
@@ -54,6 +82,8 @@ pub enum SystemCommand {
         /// The reason why the start failed; `None` for a shutdown.
         reason: Option<String>,
     },
+    /// Record what a running program saw of a server of tools. What a program that is not running saw adds nothing.
+    NoteToolServer(ToolServerSeen),
 }
 
 /// The reason why a command to the system's stream is rejected.
@@ -117,6 +147,10 @@ impl Decider for SystemHistory {
                 let is_its_own = self.is_running && last == Some(epoch);
                 Ok(if is_its_own { vec![SystemEvent::Stopped { epoch, reason }] } else { Vec::new() })
             }
+            SystemCommand::NoteToolServer(seen) => {
+                let is_its_own = self.is_running && last == Some(seen.epoch);
+                Ok(if is_its_own { vec![SystemEvent::ToolServerSeen(seen)] } else { Vec::new() })
+            }
         }
     }
 
@@ -131,6 +165,7 @@ impl Decider for SystemHistory {
                 self.last = Some(started.clone());
             }
             SystemEvent::Stopped { .. } => self.is_running = false,
+            SystemEvent::ToolServerSeen(_) => {}
         }
     }
 }

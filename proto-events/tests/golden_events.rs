@@ -24,7 +24,7 @@ use proto_events::model::{
     Artifact, BudgetLimit, LimitUse, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState,
 };
 use proto_events::session::SessionEvent;
-use proto_events::system::{AgentRevision, Started, SystemEvent};
+use proto_events::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
@@ -262,6 +262,14 @@ fn system_events() -> Vec<SystemEvent> {
             agents,
         }),
         SystemEvent::Stopped { epoch: 300, reason: Some("no model".into()) },
+        SystemEvent::ToolServerSeen(ToolServerSeen {
+            epoch: 300,
+            agent: "desk".into(),
+            server: "files".into(),
+            failure: Some("it does not answer".into()),
+            tools: vec!["read".into()],
+            left_out: vec![ToolLeftOut { tool: "read file".into(), why: "a bad name".into() }],
+        }),
     ]
 }
 

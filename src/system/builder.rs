@@ -328,7 +328,12 @@ impl Builder {
             Ok::<_, Error>((store, open, name, Arc::new(secrets)))
         })
         .await??;
-        let revision = record_start(&store, &self.ports, Some(&self.agent), self.build.as_deref()).await?;
+        #[cfg(feature = "mcp")]
+        let servers = mcp.seen(&name);
+        #[cfg(not(feature = "mcp"))]
+        let servers = Vec::new();
+        let build = self.build.as_deref();
+        let revision = record_start(&store, &self.ports, Some(&self.agent), build, servers).await?;
         self.agent.tools.begin(revision);
         let parts = Parts {
             build: self.build.map(Into::into),

@@ -8,7 +8,7 @@ use crate::agent::card::Agent;
 use crate::error::Error;
 use crate::limits::{MCP_RETRY_FIRST, MCP_RETRY_MAX};
 use crate::system::handle::{Inner, System};
-use crate::system::starts::record_revision;
+use crate::system::starts::{record_revision, record_tool_server};
 use crate::tools::mcp::admission::{Admission, admit};
 use crate::tools::mcp::connection::ListedTools;
 use crate::tools::mcp::servers::{Entry, Listing, McpServerStatus, flatten};
@@ -90,6 +90,11 @@ async fn join(
         "the tools of an MCP server have joined"
     );
     entry.listed(names, left_out);
+    let seen = entry.status().seen(&agent.name);
+    if let Err(error) = record_tool_server(&parts.store, &parts.ports, seen).await {
+        // The tools can be used all the same; only a reader of the log does not hear of it.
+        tracing::warn!(%error, "that an MCP server has joined could not be recorded");
+    }
     Ok(())
 }
 

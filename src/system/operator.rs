@@ -199,7 +199,7 @@ impl Operator {
         let is_new = !entity.pending().is_empty();
         if is_new {
             if !self.started.swap(true, Ordering::SeqCst) {
-                record_start(&self.store, &self.ports, None, None).await?;
+                record_start(&self.store, &self.ports, None, None, Vec::new()).await?;
             }
             for act in self.follow(&entity, &metadata, about, after) {
                 if let Act::Task(command) = act {

@@ -69,7 +69,12 @@ impl System {
         let found = blocking(move || look(store.as_ref(), &agent, unresolved)).await?;
         let (report, open) = found?;
         parts.unresolved.clear();
-        record_start(&parts.store, &parts.ports, Some(&parts.agent), parts.build.as_deref()).await?;
+        #[cfg(feature = "mcp")]
+        let servers = self.inner.mcp.seen(&parts.agent.name);
+        #[cfg(not(feature = "mcp"))]
+        let servers = Vec::new();
+        let build = parts.build.as_deref();
+        record_start(&parts.store, &parts.ports, Some(&parts.agent), build, servers).await?;
         let (store, doors) = (Arc::clone(&parts.store), parts.ports.clone());
         match Running::start(parts, open) {
             Ok(running) => {

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use proto_events::definition::{AgentHistory, Definition};
-use proto_events::envelope::Committed;
-use proto_events::id::{Digest, Position, StreamId, Version};
-use proto_events::system::{AgentRevision, Started, SystemCommand, SystemHistory};
-use taskreel_log::api::{Append, AppendPart, EventStore};
+use proto_events::id::{StreamId, Version};
+use proto_events::system::{
+    AgentRevision, Started, SystemCommand, SystemEvent, SystemHistory, ToolServerSeen,
+};
+use taskreel_log::api::{Append, AppendPart, EventStore, ReadError, StoredRecord};
 use taskreel_log::ports::Ports;
-use taskreel_log::read::Folded;
+use taskreel_log::read::{Folded, decode_record};
 use taskreel_log::shown::{Offer, system_prompt};
 
 use crate::actors::entity::{Entity, Seed, SetPart, on_blocking_pool};
@@ -22,13 +23,15 @@ use crate::tools::revision::Revision;
 /// The version of taskreel, as starts record it.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// Records that a program begins to write, and what the agent's definition is now. Returns the revision of the
+/// Records that a program begins to write, what the agent's definition is now, and the servers of tools that brought less
+/// than they should. Returns the revision of the
 /// definition; that of no agent is the default.
 pub(crate) async fn record_start(
     store: &Arc<dyn EventStore>,
     ports: &Ports,
     agent: Option<&Agent>,
     build: Option<&str>,
+    servers: Vec<ToolServerSeen>,
 ) -> Result<Revision, Error> {
     let epoch = store.fence().epoch;
     let metadata = Cause::own(format_args!("start:{epoch}"), "start").metadata(ports.clock.now());
@@ -49,6 +52,9 @@ pub(crate) async fn record_start(
     let started = Started { epoch, release: RELEASE.to_owned(), build: build.map(str::to_owned), agents };
     let mut system = recover_end(store, Seed::draw(ports)).await?;
     system.decide(SystemCommand::Start(started), &metadata)?;
+    for seen in servers {
+        system.decide(SystemCommand::NoteToolServer(ToolServerSeen { epoch, ..seen }), &metadata)?;
+    }
     let seed = Seed::draw(ports);
     let count = if revised.is_some() { 2 } else { 1 };
     let mut encoded: Vec<AppendPart> = Vec::new();
@@ -95,6 +101,26 @@ pub(crate) async fn record_revision(
     Ok(Revision { number, record, system })
 }
 
+/// Records what the running program saw of a server of tools.
+#[cfg(feature = "mcp")]
+pub(crate) async fn record_tool_server(
+    store: &Arc<dyn EventStore>,
+    ports: &Ports,
+    seen: ToolServerSeen,
+) -> Result<(), Error> {
+    let epoch = store.fence().epoch;
+    let mut system = recover_end(store, Seed::draw(ports)).await?;
+    let cause = Cause::own(format_args!("server:{epoch}:{}", system.version()), "mcp");
+    let metadata = cause.metadata(ports.clock.now());
+    system.decide(SystemCommand::NoteToolServer(ToolServerSeen { epoch, ..seen }), &metadata)?;
+    if system.pending().is_empty() {
+        return Ok(());
+    }
+    let seed = Seed::draw(ports);
+    let part = system.part(store.fence(), SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
+    append(store, seed, vec![part]).await
+}
+
 /// Records that the program ends in order, or that its start failed for this reason. A program whose start is
 /// not recorded has no end either.
 pub(crate) async fn record_stop(
@@ -120,30 +146,42 @@ async fn append(store: &Arc<dyn EventStore>, seed: Seed, parts: Vec<AppendPart>)
     Ok(())
 }
 
-/// Reads the last record of the partition's system stream alone: a log with many starts is not folded at each.
+/// Reads the end of the partition's system stream, from its last start: a log with many starts is not folded at each.
 async fn recover_end(store: &Arc<dyn EventStore>, salts: Seed) -> Result<Entity<SystemHistory>, Error> {
     let stream = StreamId::of_system(store.fence().partition);
     let end = store.stream_version(&stream)?;
-    let (state, nowhere) =
-        (SystemHistory::default(), Committed { version: Version(0), position: Position(0) });
-    if end == nowhere.version {
-        return Ok(Entity::from_parts(
-            stream,
-            state,
-            nowhere.version,
-            nowhere.position,
-            Digest::default(),
-            salts,
-        ));
+    let mut folded = Folded::<SystemHistory>::default();
+    if end > Version(0) {
+        let (reader, name) = (Arc::clone(store), stream.clone());
+        folded = on_blocking_pool(store, &stream, move || fold_end(reader.as_ref(), &name, end)).await??;
     }
-    let (reader, name) = (Arc::clone(store), stream.clone());
-    let page = on_blocking_pool(store, &stream, move || reader.read_stream(&name, end, 1)).await??;
-    let Some(last) = page.last() else {
-        return Err(Error::Internal(format!("{stream} ends at version {end}, but has no such record")));
-    };
-    let before = Version(last.record.first_version.0.saturating_sub(1));
-    let mut folded = Folded { version: before, last_hash: last.record.previous, ..Folded::default() };
-    folded.take_record(last, end)?;
     let Folded { state, version, position, last_hash, .. } = folded;
     Ok(Entity::from_parts(stream, state, version, position, last_hash, salts))
+}
+
+/// Folds the records of a system stream from its last start on.
+fn fold_end(
+    reader: &dyn EventStore,
+    stream: &StreamId,
+    end: Version,
+) -> Result<Folded<SystemHistory>, ReadError> {
+    let mut records: Vec<StoredRecord> = Vec::new();
+    let mut at = end;
+    while at > Version(0) {
+        let Some(record) = reader.read_stream(stream, at, 1)?.into_iter().next() else { break };
+        at = Version(record.record.first_version.0.saturating_sub(1));
+        let begins = decode_record::<SystemEvent>(&record)?
+            .iter()
+            .any(|recorded| matches!(recorded.event, SystemEvent::Started(_)));
+        records.push(record);
+        if begins {
+            break;
+        }
+    }
+    let previous = records.last().map(|first| first.record.previous).unwrap_or_default();
+    let mut folded = Folded { version: at, last_hash: previous, ..Folded::default() };
+    for record in records.iter().rev() {
+        folded.take_record(record, end)?;
+    }
+    Ok(folded)
 }

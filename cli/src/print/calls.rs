@@ -3,8 +3,9 @@
 use proto_events::id::StreamId;
 use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
+use taskreel_log::audit::words::tool_server;
 use taskreel_log::ports::{Clock as _, SystemClock};
-use taskreel_log::views::{CallRow, Readable, unsettled};
+use taskreel_log::views::{CallRow, Readable, tool_servers, unsettled};
 
 use crate::print::answer::Answer;
 use crate::print::newer::name_left_out;
@@ -41,6 +42,11 @@ pub(crate) fn calls(
                 format!("{}, {} of them for a person", count(all as u64, "call waits", "calls wait"), people)
             }
         });
+        if only.is_none() {
+            for seen in tool_servers(reader)? {
+                note(&format!("when a program last wrote here, {}", screen.plain(&tool_server(&seen))));
+            }
+        }
     }
     Ok(read)
 }

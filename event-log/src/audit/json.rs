@@ -13,7 +13,7 @@ use proto_events::definition::{AgentEvent, AgentHistory, Aspect, RevisedText};
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::LimitUse;
 use proto_events::session::SessionEvent;
-use proto_events::system::{AgentRevision, Started, SystemEvent, SystemHistory};
+use proto_events::system::{AgentRevision, Started, SystemEvent, SystemHistory, ToolLeftOut};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::{ToolEntry, ToolStore, ToolStoreEvent};
 use proto_events::turn::TurnMessage;
@@ -130,6 +130,17 @@ fn system_event(event: &SystemEvent) -> JsonText {
         }
         SystemEvent::Stopped { epoch, reason } => {
             object([("epoch", number(*epoch)), ("reason", text_or_null(reason.as_deref()))])
+        }
+        SystemEvent::ToolServerSeen(seen) => {
+            let left = |left: &ToolLeftOut| object([("tool", text(&left.tool)), ("why", text(&left.why))]);
+            object([
+                ("epoch", number(seen.epoch)),
+                ("agent", text(&seen.agent)),
+                ("server", text(&seen.server)),
+                ("failure", text_or_null(seen.failure.as_deref())),
+                ("tools", JsonText::of_model(&seen.tools)),
+                ("left_out", JsonText::of_model(&seen.left_out.iter().map(left).collect::<Vec<_>>())),
+            ])
         }
     }
 }

@@ -6,6 +6,7 @@ use proto_events::call::{
 use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
+use proto_events::system::ToolServerSeen;
 use proto_events::task::{ApprovalDecided, Task};
 
 use crate::audit::json::{call_kind, one_line};
@@ -128,6 +129,18 @@ pub fn question_step(question: &str) -> String {
     format!(
         "it waits for a person's answer; with `taskreel answer` it is sent again and given the answer: {question}"
     )
+}
+
+/// Describes what a program saw of a server of tools.
+pub fn tool_server(seen: &ToolServerSeen) -> String {
+    let mut said = match &seen.failure {
+        Some(why) => format!("the tools of {} are missing: {why}", seen.server),
+        None => format!("{} brings {} tools", seen.server, seen.tools.len()),
+    };
+    for left in &seen.left_out {
+        said.push_str(&format!("; `{}` is left out: {}", left.tool, left.why));
+    }
+    said
 }
 
 /// Describes the recovery of a call that another one asked for in its middle.

@@ -159,6 +159,7 @@ fn system(event: &SystemEvent) -> String {
         }
         SystemEvent::Stopped { reason: None, .. } => "in order".to_owned(),
         SystemEvent::Stopped { reason: Some(reason), .. } => format!("the start failed: {reason}"),
+        SystemEvent::ToolServerSeen(seen) => words::tool_server(seen),
     }
 }
 

@@ -13,7 +13,7 @@ use proto_events::id::{Digest, StreamId, Version};
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message, Part, PostedTask, TaskState};
 use proto_events::session::SessionEvent;
-use proto_events::system::{AgentRevision, Started, SystemEvent};
+use proto_events::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
 use proto_events::task::{ApprovalDecided, ApprovalRequested, TaskEvent};
 use proto_events::tool_store::ToolStoreEvent;
 use proto_events::turn::TurnMessage;
@@ -296,6 +296,18 @@ pub(crate) fn started(epoch: u64, revision: u32) -> AnyEvent {
 
 pub(crate) fn stopped(epoch: u64) -> AnyEvent {
     AnyEvent::System(SystemEvent::Stopped { epoch, reason: None })
+}
+
+/// What a program of this epoch saw of a server of tools.
+pub(crate) fn server_seen(epoch: u64) -> AnyEvent {
+    AnyEvent::System(SystemEvent::ToolServerSeen(ToolServerSeen {
+        epoch,
+        agent: "desk".to_owned(),
+        server: "files".to_owned(),
+        failure: None,
+        tools: vec!["read".to_owned()],
+        left_out: vec![ToolLeftOut { tool: "write".to_owned(), why: "its name is in use".to_owned() }],
+    }))
 }
 
 /// A revision whose texts were held first by these revisions. A new text names its number and the salt.

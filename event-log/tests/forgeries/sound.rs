@@ -46,6 +46,7 @@ pub(crate) fn sound() -> Log {
     let led = vec![canceled("l3", CancelStage::InFlight), succeeded("l1", 2)];
     log.append(vec![("led", &self::task("lead"), led)]);
     log.append(vec![("lead ends", &self::task("lead"), vec![changed(Working, Completed)])]);
+    log.append(vec![("server", &programs, vec![server_seen(2)])]);
     log.append(vec![("stopped", &programs, vec![stopped(2)])]);
     log
 }

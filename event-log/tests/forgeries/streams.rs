@@ -121,6 +121,11 @@ pub(crate) const STREAMS: &[Forgery] = &[
 
 #[rustfmt::skip]
 pub(crate) const RECORDS: &[Forgery] = &[
+    ("a server seen by another program", ("server", 0), "it names epoch 1, but its record", |log| *log.event("server", 0) = server_seen(1)),
+    ("a server seen after the end", ("stopped", 0), "saw a server, but was not running", |log| {
+        *log.event("server", 0) = stopped(2);
+        *log.event("stopped", 0) = server_seen(2);
+    }),
     ("a record of a foreign partition", ("overdue", 0), "the record is of partition", |log| log.draft("overdue").partition = 1),
     ("a record of a foreign partition in an append", ("paid", 0), "the record is of partition", |log| log.draft("paid").partition = 9),
     ("an epoch that goes back", ("resent", 0), "wrote after the writer of epoch", |log| {

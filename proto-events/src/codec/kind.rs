@@ -81,6 +81,8 @@ kinds! {
     STARTED = 400, "Started";
     /// A program ended in order.
     STOPPED = 401, "Stopped";
+    /// A server of tools brought less than it should, or has answered since.
+    TOOL_SERVER_SEEN = 402, "ToolServerSeen";
     /// An agent's definition was changed.
     REVISED = 500, "Revised";
 }

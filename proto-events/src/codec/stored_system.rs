@@ -8,7 +8,7 @@ use crate::codec::storable::{Payload, Storable};
 use crate::codec::upcast::{first_version, read, write};
 use crate::definition::{AgentEvent, Revised, RevisedText};
 use crate::id::Category;
-use crate::system::{AgentRevision, Started, SystemEvent};
+use crate::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
 
 #[derive(Serialize, Deserialize)]
 struct StartedV1 {
@@ -22,6 +22,16 @@ struct StartedV1 {
 struct StoppedV1 {
     epoch: u64,
     reason: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ToolServerSeenV1 {
+    epoch: u64,
+    agent: String,
+    server: String,
+    failure: Option<String>,
+    tools: Vec<String>,
+    left_out: Vec<(String, String)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -40,7 +50,7 @@ struct RevisedTextV1 {
     text: Option<String>,
 }
 
-first_version!(StartedV1, StoppedV1, RevisedV1);
+first_version!(StartedV1, StoppedV1, ToolServerSeenV1, RevisedV1);
 
 impl Storable for SystemEvent {
     const CATEGORY: Category = Category::System;
@@ -52,6 +62,11 @@ impl Storable for SystemEvent {
                 write(kind::STARTED, &StartedV1 { epoch, release, build, agents })
             }
             Self::Stopped { epoch, reason } => write(kind::STOPPED, &StoppedV1 { epoch, reason }),
+            Self::ToolServerSeen(ToolServerSeen { epoch, agent, server, failure, tools, left_out }) => {
+                let left_out = left_out.into_iter().map(|left| (left.tool, left.why)).collect();
+                let stored = ToolServerSeenV1 { epoch, agent, server, failure, tools, left_out };
+                write(kind::TOOL_SERVER_SEEN, &stored)
+            }
         }
     }
 
@@ -65,6 +80,12 @@ impl Storable for SystemEvent {
             kind::STOPPED => {
                 let StoppedV1 { epoch, reason } = read(kind, schema, body)?;
                 Self::Stopped { epoch, reason }
+            }
+            kind::TOOL_SERVER_SEEN => {
+                let stored: ToolServerSeenV1 = read(kind, schema, body)?;
+                let ToolServerSeenV1 { epoch, agent, server, failure, tools, left_out } = stored;
+                let left_out = left_out.into_iter().map(|(tool, why)| ToolLeftOut { tool, why }).collect();
+                Self::ToolServerSeen(ToolServerSeen { epoch, agent, server, failure, tools, left_out })
             }
             _ => return Err(CodecError::UnknownKind { kind, category: Self::CATEGORY.as_str() }),
         })

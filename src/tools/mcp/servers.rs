@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use proto_events::system::{ToolLeftOut, ToolServerSeen};
 use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 
@@ -9,6 +10,10 @@ use crate::tools::mcp::admission::{Admission, McpToolLeftOut, admit};
 use crate::tools::mcp::connection::{Connection, ListedTools};
 use crate::tools::mcp::server::McpServer;
 use crate::tools::registry::Tools;
+use crate::tools::texts::shorten;
+
+/// The most tools that are named as left out in the log; `System::mcp_servers` has all.
+const LEFT_OUT_MAX: usize = 100;
 
 /// An MCP server of a running system, see `System::mcp_servers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +45,34 @@ pub enum McpServerState {
         /// The names of the tools that are used.
         tools: Vec<String>,
     },
+}
+
+impl McpServerStatus {
+    /// Returns the status as the log keeps it, of an epoch that is filled in later.
+    pub(crate) fn seen(&self, agent: &str) -> ToolServerSeen {
+        let (failure, tools) = match &self.state {
+            McpServerState::Connecting => (Some("it has not answered yet".to_owned()), Vec::new()),
+            McpServerState::Unavailable { why, .. } => (Some(cut_text(why)), Vec::new()),
+            McpServerState::Listed { tools } => (None, tools.clone()),
+        };
+        let left_out = self.left_out.iter().take(LEFT_OUT_MAX);
+        let left_out = left_out.map(|left| ToolLeftOut { tool: left.tool.clone(), why: cut_text(&left.why) });
+        ToolServerSeen {
+            epoch: 0,
+            agent: agent.to_owned(),
+            server: self.name.clone(),
+            failure,
+            tools,
+            left_out: left_out.collect(),
+        }
+    }
+}
+
+/// Returns a text from outside, at most as long as an error's.
+fn cut_text(text: &str) -> String {
+    let mut text = text.to_owned();
+    shorten(&mut text);
+    text
 }
 
 /// A list of tools that is being asked for.
@@ -149,6 +182,12 @@ impl McpServers {
     /// Takes the servers that are to be tried again, with the answer that is still awaited.
     pub(crate) fn take_late(&self) -> Vec<(Arc<Entry>, Option<Listing>)> {
         std::mem::take(&mut *self.late.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns what is seen of the servers that do not bring all their tools, for the log.
+    pub(crate) fn seen(&self, agent: &str) -> Vec<ToolServerSeen> {
+        let seen = self.entries.iter().map(|entry| entry.status().seen(agent));
+        seen.filter(|seen| seen.failure.is_some() || !seen.left_out.is_empty()).collect()
     }
 
     /// Returns the status of each server.

@@ -27,6 +27,7 @@ impl SystemCheck {
         let named = match event {
             SystemEvent::Started(started) => started.epoch,
             SystemEvent::Stopped { epoch, .. } => *epoch,
+            SystemEvent::ToolServerSeen(seen) => seen.epoch,
         };
         let last = self.0.last().map_or(0, |started| started.epoch);
         let running = self.0.is_running();
@@ -43,7 +44,8 @@ impl SystemCheck {
         }
         let is_its_end = running && named == last;
         if !is_start && !is_its_end {
-            return Err(format!("the program of epoch {named} stopped, but was not running"));
+            let what = if matches!(event, SystemEvent::Stopped { .. }) { "stopped" } else { "saw a server" };
+            return Err(format!("the program of epoch {named} {what}, but was not running"));
         }
         Ok(())
     }
