@@ -1,5 +1,5 @@
-//! Kill -9 at chosen points: in every step of opening, before and after a flush, while chunks and the index
-//! are written. One log goes through all of them, reopened after each kill, and never loses what was
+//! Kill -9 at chosen points: in every step of opening, before and after a flush, while chunks, the index
+//! and snapshots of the database are written. One log goes through all of them, reopened after each kill, and never loses what was
 //! acknowledged.
 #![cfg(feature = "testing")]
 #![allow(
@@ -19,14 +19,14 @@ use std::process::{Command, Stdio};
 use futures_util::future::join_all;
 use store_support::{all, runtime};
 use taskreel_log::api::EventStore as _;
-use taskreel_log::sled::{SledStore, blob_files};
+use taskreel_log::sled::{SledOptions, SledStore, blob_files};
 use taskreel_log::testing::conformance::{Author, check_log, stream};
 
 /// The variable that names the child's log.
 const LOG: &str = "TASKREEL_KILLS_LOG";
 
 /// The points, and how often each is passed before the kill.
-const KILLS: [(&str, &[u64]); 11] = [
+const KILLS: [(&str, &[u64]); 13] = [
     ("guarded", &[0, 0]),
     ("database open", &[0, 0, 0]),
     ("epoch raised", &[0, 0]),
@@ -38,6 +38,8 @@ const KILLS: [(&str, &[u64]); 11] = [
     ("chunk", &[0, 1, 5, 12]),
     ("block", &[0, 1]),
     ("watermark", &[0, 0]),
+    ("snapshot read", &[0, 0, 0]),
+    ("snapshot replaced", &[0, 0, 0]),
 ];
 
 /// Entry of the process that is killed; not a test of its own.
@@ -46,7 +48,9 @@ fn the_child_that_is_killed() {
     let Some(dir) = std::env::var_os(LOG) else {
         return;
     };
-    let store = SledStore::open(dir).unwrap();
+    // A snapshot of the database follows every group.
+    let options = SledOptions { snapshot_every_bytes: 1, ..SledOptions::default() };
+    let store = SledStore::open_with(dir, options).unwrap();
     let epoch = store.fence().epoch;
     let mut author = Author::new(store.fence()).with_sets_from(epoch * 1_000_000);
     let body = |n: usize, bytes: usize| vec![u8::try_from(n % 256).unwrap(); bytes];

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::{fs, io};
 
+use crate::engine::halt;
 use crate::limits::SNAPSHOT_SHARE;
 use crate::sled::dir::DATA_FILE;
 use crate::sled::guard::pages::{PageTable, SNAPSHOT, UNFINISHED, snapshot_names};
@@ -82,7 +83,9 @@ fn advance(dir: &Path, db: &File) -> io::Result<u64> {
     if table.stable == before {
         return Ok(0);
     }
+    halt::pass("snapshot read");
     table.replace_snapshot(dir)?;
+    halt::pass("snapshot replaced");
     let name = format!("{SNAPSHOT}{:016X}", table.stable.unwrap_or(0));
     Ok(fs::metadata(dir.join(name))?.len())
 }

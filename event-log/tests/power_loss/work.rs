@@ -4,7 +4,7 @@ use std::path::Path;
 
 use futures_util::future::join_all;
 use taskreel_log::api::{Append, EventStore as _};
-use taskreel_log::sled::SledStore;
+use taskreel_log::sled::{SledOptions, SledStore};
 use taskreel_log::testing::conformance::{Author, stream};
 
 use crate::store_support::runtime;
@@ -22,7 +22,8 @@ use crate::traced;
 /// | `bN` | one append with a body of N × 100 kB: in chunks |
 /// | `r` | closed and opened again |
 /// | `c` | closed |
-pub(crate) const WORKLOADS: [&[&str]; 26] = [
+/// | `s` | as the first word: a snapshot of the database after every group, where a segment was filled |
+pub(crate) const WORKLOADS: [&[&str]; 28] = [
     &["c"],
     &["a1"],
     &["a1 c"],
@@ -49,13 +50,19 @@ pub(crate) const WORKLOADS: [&[&str]; 26] = [
     &["m150 a1", "a2"],
     &["b60", "b50 a1 c"],
     &["a2 b90 g4", "l20 m100", "a1"],
+    &["s l40 a2", "s l30 b6", "a1"],
+    &["s m120 l15 c", "s a3 l25"],
 ];
 
 /// Runs one life in the child, and prints what was acknowledged.
 pub(crate) fn live(dir: &Path, words: &str) {
-    let mut store = SledStore::open(dir).unwrap();
+    let words = words.split(' ').filter(|word| !word.is_empty());
+    let snapshots = words.clone().next() == Some("s");
+    let default = SledOptions::default();
+    let options = if snapshots { SledOptions { snapshot_every_bytes: 1, ..default } } else { default };
+    let mut store = SledStore::open_with(dir, options).unwrap();
     let mut author = Writer::of(&store);
-    for word in words.split(' ').filter(|word| !word.is_empty()) {
+    for word in words.skip(usize::from(snapshots)) {
         let (kind, count) = word.split_at(1);
         let count: usize = count.parse().unwrap_or(1);
         match kind {
@@ -69,7 +76,7 @@ pub(crate) fn live(dir: &Path, words: &str) {
             "b" => append(&store, vec![author.one("huge", body(count, count * 100_000))]),
             "r" => {
                 store.close().unwrap();
-                store = SledStore::open(dir).unwrap();
+                store = SledStore::open_with(dir, options).unwrap();
                 author = Writer::of(&store);
             }
             "c" => return store.close().unwrap(),
