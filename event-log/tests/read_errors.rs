@@ -2,8 +2,8 @@
 //! next opening finds every record. One opening for each read: of logs of one segment and of many, with and
 //! without a snapshot of the database, with a clean and an unclean end.
 //!
-//! `TASKREEL_READ_ERRORS` (16) sets the number of reads that fail for each log and kind of read, the first
-//! ones and others spread over the rest; 0 means each one.
+//! `TASKREEL_READ_ERRORS` (16) sets the number of reads that fail for each log and kind of read: half of them are
+//! the first ones, the others are drawn from all; 0 means each one. `TASKREEL_SEED` draws the same ones again.
 #![cfg(feature = "testing")]
 #![allow(
     clippy::unwrap_used,
@@ -12,15 +12,20 @@
     reason = "in a test a panic is the answer, in helpers too; its figures are to be seen"
 )]
 
+#[path = "../../tests/crash/dice.rs"]
+mod dice;
 #[path = "read_errors/logs.rs"]
 mod logs;
 mod store_support;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::BuildHasher as _;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use dice::Dice;
 use logs::{Base, copy};
 use store_support::{all, quick_dir};
 use taskreel_log::api::EventStore as _;
@@ -119,7 +124,7 @@ impl Reads {
             return (outcome, hits);
         }
         // The thread that burned its reads is the opener.
-        let mut counts = std::collections::BTreeMap::new();
+        let mut counts = BTreeMap::new();
         for line in trace.lines().filter(|line| line.contains(&format!("{}(", self.call))) {
             *counts.entry(line.split(' ').next().unwrap()).or_insert(0_u64) += 1;
         }
@@ -127,16 +132,16 @@ impl Reads {
     }
 }
 
-/// Returns the numbers of the reads that are made to fail.
-fn chosen(first: u64, last: u64, count: u64) -> Vec<u64> {
+/// Returns the numbers of the reads that are made to fail: the first ones, and as many drawn from the rest.
+fn chosen(first: u64, last: u64, count: u64, dice: &mut Dice) -> BTreeSet<u64> {
     let total = last.saturating_sub(first) + 1;
     if count == 0 || total <= count {
         return (first..=last).collect();
     }
-    let dense = count - count / 4;
-    let mut chosen: Vec<u64> = (first..first + dense).collect();
-    let rest = total - dense;
-    chosen.extend((1..=count / 4).map(|n| first + dense - 1 + n * rest / (count / 4)));
+    let mut chosen: BTreeSet<u64> = (first..first + count / 2).collect();
+    while (chosen.len() as u64) < count {
+        chosen.insert(first + dice.below(total));
+    }
     chosen
 }
 
@@ -176,12 +181,18 @@ fn strace_works() -> bool {
 }
 
 /// Lets reads of the opening of one log fail, one at a time. Returns how many, and what was lost.
-fn try_out(base: &Base, reads: &Reads, (count, killed): (u64, bool), dir: &Path) -> (usize, Vec<String>) {
+fn try_out(
+    base: &Base,
+    reads: &Reads,
+    (count, killed): (u64, bool),
+    to: (&Path, &mut Dice),
+) -> (usize, Vec<String>) {
+    let (dir, dice) = to;
     let (mut failed, mut lost) = (0, Vec::new());
     copy(&base.dir, dir);
     let (outcome, total) = reads.open(dir, None, false);
     assert!(outcome.starts_with(&format!("read {} ", base.hashes.len())), "{}: {outcome}", base.name);
-    for number in chosen(reads.burned + 1, total, count) {
+    for number in chosen(reads.burned + 1, total, count, dice) {
         copy(&base.dir, dir);
         let (outcome, hits) = reads.open(dir, Some(number), killed);
         failed += usize::from(hits > 0);
@@ -213,16 +224,21 @@ fn a_read_error_at_any_read_of_an_opening_loses_nothing() {
         return;
     }
     let count = std::env::var("TASKREEL_READ_ERRORS").map_or(16, |text| text.parse().unwrap());
+    let seed = std::env::var("TASKREEL_SEED").map(|text| text.parse().unwrap());
+    let seed = seed.unwrap_or_else(|_| std::hash::RandomState::new().hash_one("seed"));
+    eprintln!("read errors: TASKREEL_SEED={seed} TASKREEL_READ_ERRORS={count}");
+    let mut dice = Dice::new(seed);
     let root = quick_dir();
+    let tried = root.path().join("tried");
     let (mut failed, mut lost) = (0, Vec::new());
     for base in logs::all(root.path()) {
         for reads in &KINDS {
-            let (hits, of_it) = try_out(&base, reads, (count, false), &root.path().join("tried"));
+            let (hits, of_it) = try_out(&base, reads, (count, false), (&tried, &mut dice));
             failed += hits;
             lost.extend(of_it);
         }
         // The first reads are those after which the database clears what it takes for torn.
-        let (hits, of_it) = try_out(&base, &KINDS[0], (count.min(12), true), &root.path().join("tried"));
+        let (hits, of_it) = try_out(&base, &KINDS[0], (count.min(12), true), (&tried, &mut dice));
         failed += hits;
         lost.extend(of_it);
     }
