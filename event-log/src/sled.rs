@@ -11,6 +11,7 @@ pub(crate) mod guard;
 pub(crate) mod holder;
 pub(crate) mod import;
 pub(crate) mod index;
+pub(crate) mod newest;
 pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod remains;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use proto_events::definition::{AgentHistory, Definition};
+use proto_events::envelope::Metadata;
 use proto_events::id::{StreamId, Version};
 use proto_events::system::{
     AgentRevision, Started, SystemCommand, SystemEvent, SystemHistory, ToolServerSeen,
@@ -23,9 +24,8 @@ use crate::tools::revision::Revision;
 /// The version of taskreel, as starts record it.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
 
-/// Records that a program begins to write, what the agent's definition is now, and the servers of tools that brought less
-/// than they should. Returns the revision of the
-/// definition; that of no agent is the default.
+/// Records that a program begins to write, what the agent's definition is now, and the servers of tools that
+/// brought less than they should. Returns the revision of the definition; that of no agent is the default.
 pub(crate) async fn record_start(
     store: &Arc<dyn EventStore>,
     ports: &Ports,
@@ -113,12 +113,7 @@ pub(crate) async fn record_tool_server(
     let cause = Cause::own(format_args!("server:{epoch}:{}", system.version()), "mcp");
     let metadata = cause.metadata(ports.clock.now());
     system.decide(SystemCommand::NoteToolServer(ToolServerSeen { epoch, ..seen }), &metadata)?;
-    if system.pending().is_empty() {
-        return Ok(());
-    }
-    let seed = Seed::draw(ports);
-    let part = system.part(store.fence(), SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
-    append(store, seed, vec![part]).await
+    append_pending(store, ports, &mut system, &metadata).await
 }
 
 /// Records that the program ends in order, or that its start failed for this reason. A program whose start is
@@ -132,11 +127,21 @@ pub(crate) async fn record_stop(
     let metadata = Cause::own(format_args!("stop:{epoch}"), "stop").metadata(ports.clock.now());
     let mut system = recover_end(store, Seed::draw(ports)).await?;
     system.decide(SystemCommand::Stop { epoch, reason }, &metadata)?;
+    append_pending(store, ports, &mut system, &metadata).await
+}
+
+/// Appends what was decided of the system's stream, if anything was.
+async fn append_pending(
+    store: &Arc<dyn EventStore>,
+    ports: &Ports,
+    system: &mut Entity<SystemHistory>,
+    metadata: &Metadata,
+) -> Result<(), Error> {
     if system.pending().is_empty() {
         return Ok(());
     }
     let seed = Seed::draw(ports);
-    let part = system.part(store.fence(), SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
+    let part = system.part(store.fence(), SetPart { seed, part: 0, parts: 1 }, metadata, None)?;
     append(store, seed, vec![part]).await
 }
 

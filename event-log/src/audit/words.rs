@@ -138,7 +138,7 @@ pub fn tool_server(seen: &ToolServerSeen) -> String {
         None => format!("{} brings {} tools", seen.server, seen.tools.len()),
     };
     for left in &seen.left_out {
-        said.push_str(&format!("; `{}` is left out: {}", left.tool, left.why));
+        said.extend(["; `", left.tool.as_str(), "` is left out: ", left.why.as_str()]);
     }
     said
 }

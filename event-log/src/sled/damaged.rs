@@ -19,6 +19,7 @@ use crate::sled::dir;
 use crate::sled::fence::{Fenced, fenced};
 use crate::sled::guard::copy::Copy;
 use crate::sled::index::BLOCKS_TREE;
+use crate::sled::newest::Newest;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::Trees;
 
@@ -52,7 +53,9 @@ impl SledDamaged {
         let copy = Copy::of(dir)?;
         let db = open_database(copy.dir(), options)?;
         let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
-        let trees = Trees { log: tree("log")?, chunks: tree("chunks")?, blocks: tree(BLOCKS_TREE)? };
+        let (newest, newest_chunks) = (Newest::default(), Newest::default());
+        let (log, chunks, blocks) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?);
+        let trees = Trees { log, chunks, blocks, newest, newest_chunks };
         drop(db);
         let trees = Fenced::new(trees);
         let last = fenced(|| last_value(&trees.log)).and_then(|last| last);

@@ -32,6 +32,7 @@ use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, FORMAT, LogHeader, io_error};
 use crate::sled::fence::{Fenced, fenced};
 use crate::sled::index::BLOCKS_TREE;
+use crate::sled::newest::Newest;
 use crate::sled::open::header_fields;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::{SledSink, sync_all};
@@ -173,8 +174,10 @@ fn fresh_sink(dir: &Path, durability: Durability) -> Result<SledSink, OpenError>
     Ok(SledSink {
         log,
         spacer: Spacer::after(None),
+        newest: Newest::default(),
         chunks,
         chunk_spacer: Spacer::after(None),
+        newest_chunks: Newest::default(),
         blocks,
         block_spacer: Spacer::after(None),
         meta,

@@ -29,6 +29,7 @@ use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
 use crate::sled::fence::{Fenced, fenced};
 use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
+use crate::sled::newest::Newest;
 use crate::sled::options::SledOptions;
 use crate::sled::scan::{Scan, ScanError};
 use crate::sled::sink::{SledSink, Trees, sync_all};
@@ -143,8 +144,10 @@ fn start(
     let mut sink = SledSink {
         log: log.clone(),
         spacer: Spacer::after(scan.last_spaced),
+        newest: Newest::default(),
         chunks: chunks.clone(),
         chunk_spacer: Spacer::after(tail.last_spaced),
+        newest_chunks: Newest::default(),
         block_spacer: Spacer::after(last_spaced(&blocks).map_err(|error| sled_error(dir, &error))?),
         blocks,
         meta,
@@ -169,7 +172,8 @@ fn start(
     halt::pass("head written");
     let fence = Fence { partition: PARTITION, epoch };
     let tail = Tail { frontier: scan.frontier, next_chunk: tail.leftover.start, blocks: scan.blocks };
-    let trees = Trees { log, chunks, blocks: sink.blocks.clone() };
+    let (newest, newest_chunks) = (sink.newest.clone(), sink.newest_chunks.clone());
+    let trees = Trees { log, chunks, blocks: sink.blocks.clone(), newest, newest_chunks };
     // A reopening trusts the index that was just built.
     let options = SledOptions { rebuild_index: false, ..options };
     spawn((dir, header, options), trees, sink, Shared::new(fence, scan.index), tail)

@@ -17,6 +17,7 @@ use crate::engine::writer::sink::Sink;
 use crate::engine::{files, halt};
 use crate::sled::fence::{fenced, is_io};
 use crate::sled::index::WATERMARK;
+use crate::sled::newest::Newest;
 use crate::sled::snapshots::Snapshots;
 
 /// The trees that readers use. While a handle is alive, the directory stays locked.
@@ -24,6 +25,8 @@ pub(crate) struct Trees {
     pub(crate) log: Tree,
     pub(crate) chunks: Tree,
     pub(crate) blocks: Tree,
+    pub(crate) newest: Newest,
+    pub(crate) newest_chunks: Newest,
 }
 
 /// The trees and files that the writer uses.
@@ -31,8 +34,10 @@ pub(crate) struct SledSink {
     pub(crate) db: Db,
     pub(crate) log: Tree,
     pub(crate) spacer: Spacer,
+    pub(crate) newest: Newest,
     pub(crate) chunks: Tree,
     pub(crate) chunk_spacer: Spacer,
+    pub(crate) newest_chunks: Newest,
     pub(crate) blocks: Tree,
     pub(crate) block_spacer: Spacer,
     pub(crate) meta: Tree,
@@ -49,11 +54,11 @@ impl Values for Trees {
     type Bytes = IVec;
 
     fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
-        get(&self.log, "value", ordinal)
+        get((&self.log, &self.newest), "value", ordinal)
     }
 
     fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
-        get(&self.chunks, "chunk", ordinal)
+        get((&self.chunks, &self.newest_chunks), "chunk", ordinal)
     }
 }
 
@@ -61,28 +66,26 @@ impl Values for SledSink {
     type Bytes = IVec;
 
     fn get(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
-        get(&self.log, "value", ordinal)
+        get((&self.log, &self.newest), "value", ordinal)
     }
 
     fn get_chunk(&self, ordinal: u64) -> Result<Option<IVec>, ReadError> {
-        get(&self.chunks, "chunk", ordinal)
+        get((&self.chunks, &self.newest_chunks), "chunk", ordinal)
     }
 }
 
-fn get(tree: &Tree, what: &str, ordinal: u64) -> Result<Option<IVec>, ReadError> {
+fn get((tree, newest): (&Tree, &Newest), what: &str, ordinal: u64) -> Result<Option<IVec>, ReadError> {
     // sled panics on some kinds of damage. This only reads, so that nothing is left incomplete.
     let read = fenced(|| tree.get(value_key(ordinal)));
-    let panicked = |why: String| {
-        if is_io(&why) {
-            ReadError::Io(why)
-        } else {
-            ReadError::corrupt(format!("{what} {ordinal}: {why}"), None)
-        }
+    let corrupt = |why: String| ReadError::corrupt(format!("{what} {ordinal}: {why}"), None);
+    let refused = match read {
+        Ok(Ok(found)) => return Ok(found),
+        Ok(Err(::sled::Error::Io(error))) => describe_io(&error),
+        Err(why) if is_io(&why) => why,
+        Ok(Err(other)) => return Err(corrupt(other.to_string())),
+        Err(why) => return Err(corrupt(why)),
     };
-    read.map_err(panicked)?.map_err(|error| match error {
-        ::sled::Error::Io(error) => ReadError::Io(describe_io(&error)),
-        other => ReadError::corrupt(format!("{what} {ordinal}: {other}"), None),
-    })
+    newest.find(ordinal).map(Some).ok_or(ReadError::Io(refused))
 }
 
 /// Describes an error of sled for people.
@@ -110,7 +113,14 @@ pub(crate) fn catch_sled<T>(work: impl FnOnce() -> Result<T, ::sled::Error>) -> 
 }
 
 /// Inserts a value, after the spacers that must precede it.
-fn put(tree: &Tree, spacer: &mut Spacer, ordinal: u64, value: &[u8]) -> Result<(), String> {
+fn put(
+    (tree, newest): (&Tree, &Newest),
+    spacer: &mut Spacer,
+    ordinal: u64,
+    value: &[u8],
+) -> Result<(), String> {
+    let value = IVec::from(value);
+    newest.keep(ordinal, &value, |before| tree.get(value_key(before)).ok().flatten());
     for key in spacer.before(ordinal) {
         tree.insert(key, &[]).map_err(|error| describe(&error))?;
     }
@@ -140,13 +150,13 @@ impl Sink for SledSink {
     fn put(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
         halt::pass("value");
         self.snapshots.count(value.len());
-        put(&self.log, &mut self.spacer, ordinal, value)
+        put((&self.log, &self.newest), &mut self.spacer, ordinal, value)
     }
 
     fn put_chunk(&mut self, ordinal: u64, value: &[u8]) -> Result<(), String> {
         halt::pass("chunk");
         self.snapshots.count(value.len());
-        put(&self.chunks, &mut self.chunk_spacer, ordinal, value)
+        put((&self.chunks, &self.newest_chunks), &mut self.chunk_spacer, ordinal, value)
     }
 
     fn sync(&mut self) -> Result<(), String> {
