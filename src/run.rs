@@ -29,4 +29,5 @@ pub(crate) mod wanted;
 
 pub(crate) use proto_events::call::recovery::{after_failure, after_loss};
 
+pub(crate) use crate::run::delegation::waits_for_parent;
 pub(crate) use crate::run::infer_request::infer_request;

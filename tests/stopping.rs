@@ -19,7 +19,7 @@ use std::time::Duration;
 use proto_events::call::CallStatus;
 use proto_events::json;
 use serde::Deserialize;
-use taskreel::tool::ToolPolicy;
+use taskreel::tool::{AgentWork, ToolContext, ToolError, ToolPolicy};
 use taskreel::{Builder, Error, JsonSchema, Message, Part, PostedTask, System, TaskState};
 use taskreel_log::api::EventStore;
 use taskreel_log::memory::MemoryStore;
@@ -74,6 +74,41 @@ async fn a_second_shutdown_waits_until_the_log_is_released_even_if_the_first_cal
     second.await.unwrap().unwrap();
     drop(SledStore::open(dir.path()).expect("the log is released"));
     system.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_in_flight_asks_another_agent_during_the_shutdown_and_is_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let desk = System::builder("-").store(Arc::new(MemoryStore::new())).agent("desk");
+    let desk = desk.tool("add", "Adds", |_: Nothing| Ok::<_, Infallible>(5)).start().await.unwrap();
+    let (begin, began) = channel();
+    let go = Arc::new(tokio::sync::Semaphore::new(0));
+    let (begin, wait) = (Mutex::new(begin), Arc::clone(&go));
+    let lead = move |cx: ToolContext, _: Nothing| {
+        begin.lock().unwrap().send(()).unwrap();
+        let wait = Arc::clone(&wait);
+        async move {
+            let _go = wait.acquire().await;
+            let answer = cx.delegate("desk", AgentWork::tool_call("add", json!({}))).await?;
+            Ok::<_, ToolError>(answer.result.to_string())
+        }
+    };
+    let system = over(dir.path()).tool("lead", "Leads", lead).peer(desk.peer()).start().await.unwrap();
+    let task = system.submit(posted("lead")).await.unwrap();
+    received(began).await;
+    let stopped = tokio::spawn(system.clone().shutdown());
+    while !matches!(task.snapshot().await, Err(Error::Stopped)) {
+        tokio::task::yield_now().await;
+    }
+    go.add_permits(1);
+    let stopped = tokio::time::timeout(Duration::from_secs(20), stopped).await;
+    stopped.expect("the shutdown ends").unwrap().unwrap();
+    let again = over(dir.path()).start().await.unwrap();
+    let end = again.task(task.id()).unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+    assert!(end.task().artifacts()[0].parts[0].content().as_str().contains('5'), "{}", end.to_json());
+    again.shutdown().await.unwrap();
+    desk.shutdown().await.unwrap();
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ use proto_events::json::JsonText;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::testing::{CrashMatrix, TestSystem, appends, system};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
-use taskreel::{Builder, Operator, Part, TaskHandle, TaskSnapshot, TaskState};
+use taskreel::{Builder, Operator, Part, TaskCommand, TaskHandle, TaskSnapshot, TaskState};
 use taskreel_log::api::EventStore;
 
 fn describe(
@@ -156,11 +156,17 @@ async fn questions_to_a_person_and_approvals_of_requests_keep_their_places() {
     let system = system(describe).await.unwrap();
     let task = submit(&system, leads(&["ok 5 one"], &[])).await;
     system.finish(&task).await.unwrap();
-    // A word in place of the decision is no approval: it is asked for again.
+    // A word in place of the decision is no approval: it names the one to be decided, and repeats nothing.
     let open = task.questions().await.unwrap()[0].request.call_id.clone();
-    task.answer(&open, "well", "ada").await.unwrap();
-    system.finish(&task).await.unwrap();
-    assert_eq!(desk.times(), 0);
+    let approval = task.approvals().await.unwrap()[0].request.approval_id.clone();
+    let before = task.snapshot().await.unwrap().version();
+    for refused in [
+        task.answer(&open, "well", "ada").await.unwrap_err(),
+        task.command(TaskCommand::AppendMessage(message(vec![Part::text("yes")]))).await.unwrap_err(),
+    ] {
+        assert!(refused.to_string().contains(&approval), "{refused}");
+    }
+    assert_eq!((task.snapshot().await.unwrap().version(), desk.times()), (before, 0));
     let waits = decide(&system, &task, true).await;
     assert_eq!(waits.task().open_questions().next().unwrap().open_question(), Some("Where?"));
     task.answer(&open, "Oslo", "ada").await.unwrap();

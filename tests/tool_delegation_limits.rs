@@ -10,18 +10,19 @@
 mod desk;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use desk::{Desk, assert_sound, children, lead, leads, message, ordinals, outputs};
 use proto_events::call::CallKind;
 use proto_events::json;
+use proto_events::json::JsonText;
 use serde::Deserialize;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict, CapabilityPolicy};
 use taskreel::infer::Scripted;
 use taskreel::testing::{TestSystem, sleep, system};
-use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
-use taskreel::{Builder, JsonSchema, Part, TaskState};
+use taskreel::tool::{AgentWork, ToolContext, ToolError, ToolPolicy, Verdict};
+use taskreel::{Builder, JsonSchema, Part, TaskCommand, TaskState};
 use taskreel_log::audit::{Explanation, explain};
 use taskreel_log::views::unsettled;
 
@@ -249,5 +250,93 @@ async fn a_run_that_ended_while_the_approval_handler_was_asked_does_not_keep_the
     task.reconcile(&parent, Verdict::DidNotHappen, "ada").await.unwrap();
     let end = system.finish(&task).await.unwrap();
     assert_eq!((end.state(), desk.times()), (TaskState::Completed, 1), "{}", outputs(end.task()));
+    assert_sound(&system);
+}
+
+#[tokio::test]
+async fn arguments_that_say_nothing_are_the_empty_object_and_others_that_are_none_are_refused() {
+    const NOTHING: [&str; 6] = ["null", "[]", "\"\"", "0", "false", "{}"];
+    async fn works(cx: ToolContext, _: Nothing) -> Result<String, ToolError> {
+        let mut said = Vec::new();
+        for args in NOTHING.into_iter().chain(["[1]", "7", "\"text\"", "true"]) {
+            let work = AgentWork::tool_call("look", JsonText::parse(args).unwrap());
+            match cx.delegate("desk", work).await {
+                Ok(answer) => said.push(answer.state.to_string()),
+                Err(error) if error.type_name() == "WaitsForApproval" => return Err(error),
+                Err(error) => said.push(format!("{args}: {}", error.type_name())),
+            }
+        }
+        Ok(said.join(", "))
+    }
+    let desk = Desk::idempotent();
+    let peer = desk.clone();
+    let describe = move |builder: Builder| {
+        asked(builder).approvals_by_person().tool("works", "Works", works).peer(peer.clone())
+    };
+    let system = system(describe).await.unwrap();
+    let task = system.submit(message(vec![Part::tool_call("works", json!({})).unwrap()])).await.unwrap();
+    for _ in NOTHING {
+        assert_eq!(system.finish(&task).await.unwrap().state(), TaskState::InputRequired);
+        let approval = task.approvals().await.unwrap()[0].request.approval_id.clone();
+        task.approve(&approval, "ada").await.unwrap();
+    }
+    let end = system.finish(&task).await.unwrap();
+    let said = outputs(end.task());
+    let refused = ["[1]", "7", "\\\"text\\\"", "true"].map(|args| format!("{args}: InvalidArguments"));
+    assert!(refused.iter().all(|refused| said.contains(refused)), "{said}");
+    assert_eq!((said.matches("completed").count(), desk.times()), (6, 6), "{said}");
+    assert_sound(&system);
+}
+
+#[tokio::test]
+async fn a_request_between_two_attempts_when_its_call_asks_a_person_is_taken_up_by_the_next_attempt() {
+    let desk = Desk::idempotent();
+    let (peer, sent) = (desk.clone(), Arc::new(AtomicUsize::new(1)));
+    let wanted = Arc::clone(&sent);
+    let describe = move |builder: Builder| {
+        let (seen, wanted) = (peer.clone(), Arc::clone(&wanted));
+        let beside = move |cx: ToolContext, _: Nothing| {
+            let (seen, wanted) = (seen.clone(), wanted.load(Ordering::SeqCst));
+            async move {
+                let mut slow = Box::pin(cx.delegate("desk", "again 500 slow"));
+                let sent = async {
+                    while seen.times() < wanted {
+                        sleep(Duration::from_millis(1)).await;
+                    }
+                };
+                // The request is under way before the person is asked, and is lost while the person thinks.
+                tokio::select! { biased; _ = &mut slow => {}, () = sent => {} }
+                let place = cx.ask("Where?").await?;
+                Ok::<_, ToolError>(format!("{} in {place}", slow.await?.result))
+            }
+        };
+        builder.tool("beside", "Asks", beside).peer(peer.clone())
+    };
+    let system = system(describe).await.unwrap();
+    for (number, wait) in [(1, 0), (3, 3)] {
+        sent.store(number, Ordering::SeqCst);
+        let task = system.submit(message(vec![Part::tool_call("beside", json!({})).unwrap()])).await.unwrap();
+        assert_eq!(system.finish(&task).await.unwrap().state(), TaskState::InputRequired);
+        system.advance(Duration::from_secs(wait)).await;
+        let call = task.questions().await.unwrap()[0].request.call_id.clone();
+        task.answer(&call, "Oslo", "ada").await.unwrap();
+        let end = system.finish(&task).await.unwrap();
+        assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+        assert!(
+            outputs(end.task()).contains("answer to again 500 slow\\\" in Oslo"),
+            "{}",
+            outputs(end.task())
+        );
+        assert_eq!((desk.times(), ordinals(end.task())), (number + 1, vec![1]));
+    }
+    // Work in place of the answer gives the question up, and the request with it.
+    sent.store(5, Ordering::SeqCst);
+    let task = system.submit(message(vec![Part::tool_call("beside", json!({})).unwrap()])).await.unwrap();
+    system.finish(&task).await.unwrap();
+    let more = message(vec![Part::text("never mind"), Part::tool_call("gone", json!({})).unwrap()]);
+    task.command(TaskCommand::AppendMessage(more)).await.unwrap();
+    task.command(TaskCommand::Begin).await.unwrap();
+    let end = system.finish(&task).await.unwrap();
+    assert!(end.task().calls().open().next().is_none(), "nothing is left open");
     assert_sound(&system);
 }

@@ -3,7 +3,7 @@
 
 use proto_events::call::{Answer, Call, CallCommand, CallKind};
 use proto_events::model::{Message, Part};
-use proto_events::task::{Approval, TaskCommand};
+use proto_events::task::{Approval, Task, TaskCommand, TaskRejection};
 
 use crate::run::decided::{after_decision, with_result};
 use crate::run::delegation::approval_of_question;
@@ -18,6 +18,19 @@ pub(crate) fn await_answer(question: &mut Question<'_>, mut say: Vec<Act>, call:
     let message = Message::agent(&text, question.mint);
     say.push(Act::Task(TaskCommand::AwaitAnswer { call_id, question: message }));
     Step::Do(say)
+}
+
+/// Checks that a text may answer the open question of a call. A question with which the system itself ended an attempt
+/// stands for an approval, and is answered by the decision about that: after a text the call would only ask again.
+pub(crate) fn check_answer(task: &Task, call_id: &str) -> Result<(), TaskRejection> {
+    let approval = task.calls().get(call_id).and_then(|call| approval_of_question(task, call));
+    match approval.filter(|approval| approval.verdict().is_none()) {
+        Some(approval) => Err(TaskRejection::AwaitsApproval {
+            call_id: call_id.to_owned(),
+            approval_id: approval.request.approval_id.clone(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Returns the commands that resume the task, if it waits for this answer. In a run that is still active the call is

@@ -231,10 +231,13 @@ fn changed(wanted: &WantedCall, before: &Call) -> String {
 /// Whether the call was asked for by another one that is between two attempts, or lost: it is not sent then, and waits for
 /// the next attempt of that call.
 pub(crate) fn is_dormant(question: &Question<'_>, call: &Call) -> bool {
+    waits_for_parent(question.task, call, question.epoch) && !call.is_under_way(question.epoch)
+}
+
+/// Whether the next attempt of the call waits for the call that asked for it, of which no attempt is under way.
+pub(crate) fn waits_for_parent(task: &Task, call: &Call, epoch: u64) -> bool {
     let Some(parent) = &call.request.origin.parent else { return false };
-    let calls = question.task.calls();
-    let parent_is = |parent: &Call| parent.is_under_way(question.epoch);
-    !calls.get(&parent.call_id).is_some_and(parent_is) && !call.is_under_way(question.epoch)
+    !task.calls().get(&parent.call_id).is_some_and(|parent| parent.is_under_way(epoch))
 }
 
 /// Returns the questions to a person with which the system had ended attempts for the approval of this request.

@@ -35,7 +35,7 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
     if let Some(step) = approved(question).or_else(|| delegation::step(question)) {
         return step;
     }
-    if let Some(step) = unfinished(question) {
+    if let Some(step) = unfinished(question, |_| true) {
         return step;
     }
     if handler::carries_out(question) {
@@ -62,6 +62,17 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
             ending(question, |question| permission::ask_person(question, say, &approval))
         }
     }
+}
+
+/// Returns the next step while the system shuts down: calls in flight end, and what they ask of other agents is carried
+/// out for that. Nothing else begins.
+pub(crate) fn while_stopping(question: &mut Question<'_>) -> Step {
+    let task = question.task;
+    if task.run().is_none() || task.changed_agent().is_some() {
+        return Step::Wait;
+    }
+    let asked_for = |call: &Call| call.request.origin.parent.is_some();
+    delegation::step(question).or_else(|| unfinished(question, asked_for)).unwrap_or(Step::Wait)
 }
 
 /// Returns the step for a call whose attempt ended for an approval that was decided meanwhile.
@@ -133,13 +144,15 @@ fn ending(question: &mut Question<'_>, end: impl FnOnce(&mut Question<'_>) -> St
     end(question)
 }
 
-/// Returns the step for open calls, which come before everything else; `None` if none is open. A call that
+/// Returns the step for those open calls that are meant, which come before everything else; `None` if none is open. A call that
 /// was never sent is sent; one whose process has ended or whose deadline has passed is handled by its
 /// recovery mode (R7); any other is waited for.
-fn unfinished(question: &Question<'_>) -> Option<Step> {
+fn unfinished(question: &Question<'_>, is_meant: impl Fn(&Call) -> bool) -> Option<Step> {
     let moment = Moment { epoch: question.epoch, at: question.now };
     // A call that waits for a person's answer ends the run once all others have ended.
-    let goes_on = |call: &&Call| call.open_question().is_none() && !delegation::is_dormant(question, call);
+    let goes_on = |call: &&Call| {
+        is_meant(call) && call.open_question().is_none() && !delegation::is_dormant(question, call)
+    };
     let mut open = question.task.calls().open().filter(goes_on).peekable();
     open.peek()?;
     let step = open.find_map(|call| match resume(call, moment)? {

@@ -16,7 +16,7 @@ use crate::actors::entity::{Entity, Seed, SetPart};
 use crate::actors::shared::resolution::CallResolution;
 use crate::agent::card::Agent;
 use crate::error::Error;
-use crate::run::asked::{after_answer, after_approval};
+use crate::run::asked::{after_answer, after_approval, check_answer};
 use crate::run::question::{Act, OutsideWork, Question};
 use crate::run::resolved::after_resolution;
 use crate::system::handles::TaskSnapshot;
@@ -186,6 +186,9 @@ impl Operator {
             Entity::<Task>::recover(&self.store, stream.clone(), Seed::draw(&self.ports)).await?;
         if !entity.state().exists() {
             return Err(Error::TaskNotFound(stream.id()));
+        }
+        if let TaskCommand::Call(CallCommand::Answer { call_id, .. }) = &command {
+            check_answer(entity.state(), call_id)?;
         }
         let metadata = Metadata {
             at: self.ports.clock.now(),

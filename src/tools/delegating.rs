@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use proto_events::json::JsonText;
-use proto_events::model::TaskState;
+use proto_events::model::{TaskState, python};
 
 use crate::tools::asking::Asking;
 use crate::tools::error::ToolError;
@@ -29,6 +29,24 @@ impl AgentWork {
     /// Creates a request to call one of the agent's tools.
     pub fn tool_call(tool: impl Into<String>, args: impl Into<JsonText>) -> Self {
         Self::ToolCall { tool: tool.into(), args: args.into() }
+    }
+
+    /// Returns the work as it is sent: arguments that are false in Python are the empty object, as in a part of a
+    /// message.
+    ///
+    /// # Errors
+    /// An error of type `InvalidArguments` if the arguments are no object.
+    pub(crate) fn checked(self) -> Result<Self, ToolError> {
+        let Self::ToolCall { tool, args } = self else { return Ok(self) };
+        let args = if python::truthy(&args) { args } else { JsonText::empty_object() };
+        let found = python::kind(&args);
+        if found != "an object" {
+            let text = format!(
+                "the arguments of the tool `{tool}` must be an object, not {found}; nothing was sent"
+            );
+            return Err(ToolError::not_sent(text).with_type("InvalidArguments").final_());
+        }
+        Ok(Self::ToolCall { tool, args })
     }
 }
 

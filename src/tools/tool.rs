@@ -203,7 +203,8 @@ impl ToolContext {
     /// its heartbeat too.
     ///
     /// # Errors
-    /// An error with the failure of the request, with these types besides those of the peer: `Denied` (policy or a person),
+    /// An error with the failure of the request, with these types besides those of the peer: `InvalidArguments` (the
+    /// arguments of a tool call are no object), `Denied` (policy or a person),
     /// `UnknownAgent`, `CircularDelegation`, `BudgetExceeded`, `RequestChanged` (an earlier attempt asked for something else
     /// at this place), `OutcomeUnknown` (it may have taken effect, and may not be repeated), and `WaitsForApproval`: a
     /// person must approve it first, the attempt is to end as with [`ToolContext::ask`], so propagate the error with `?`.
@@ -245,7 +246,9 @@ impl ToolContext {
         agent: &str,
         work: W,
     ) -> impl Future<Output = Result<AgentAnswer, ToolError>> + Send + use<W> {
-        Arc::clone(&self.2).delegate(agent.to_owned(), work.into(), Arc::clone(&self.1))
+        let (door, asking, agent) = (Arc::clone(&self.2), Arc::clone(&self.1), agent.to_owned());
+        let work = work.into().checked();
+        async move { door.delegate(agent, work?, asking).await }
     }
 
     /// Returns the answer to the next question, see [`ToolContext::ask`].

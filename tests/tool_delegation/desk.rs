@@ -51,12 +51,13 @@ impl Desk {
     }
 }
 
-/// Returns the answer to a prompt.
-fn answer(prompt: &str) -> Result<PeerAnswer, PeerError> {
+/// Returns the answer to a prompt that was sent for the n-th time.
+fn answer(prompt: &str, times: usize) -> Result<PeerAnswer, PeerError> {
     let result = JsonText::string(&format!("answer to {prompt}"));
     let state = match prompt.split(' ').next().unwrap_or_default() {
         "fail" => return Err(PeerError::new(PeerErrorKind::Failed, "the desk broke")),
         "reject" => return Err(PeerError::new(PeerErrorKind::Refused, "not my work")),
+        "again" if times == 1 => return Err(PeerError::new(PeerErrorKind::Lost, "the line broke once")),
         "lose" => return Err(PeerError::new(PeerErrorKind::Lost, "the line broke")),
         "ask" => TaskState::InputRequired,
         _ => TaskState::Completed,
@@ -86,11 +87,13 @@ impl Peer for Desk {
         let part = &delegation.task.messages[0].parts[0];
         let prompt = part.as_infer().map_or_else(|_| "tool".to_owned(), |asked| asked.prompt);
         let mut sent = self.sent.lock().unwrap();
-        sent.entry(delegation.task.id).or_insert_with(|| (prompt.clone(), 0)).1 += 1;
+        let sent = sent.entry(delegation.task.id).or_insert_with(|| (prompt.clone(), 0));
+        sent.1 += 1;
+        let times = sent.1;
         Box::pin(async move {
             let time = prompt.split(' ').nth(1).and_then(|time| time.parse().ok()).unwrap_or(1);
             sleep(Duration::from_millis(time)).await;
-            answer(&prompt)
+            answer(&prompt, times)
         })
     }
 

@@ -212,6 +212,16 @@ pub enum TaskRejection {
     /// The call does not wait for an answer.
     #[error("call `{0}` has no open question for which the task could wait")]
     NotAsked(String),
+    /// The question of a call stands for an approval: the decision about the approval is its answer.
+    #[error(
+        "the question of call `{call_id}` is whether a person approves `{approval_id}`: approve or deny that; a text is no decision"
+    )]
+    AwaitsApproval {
+        /// The id of the call.
+        call_id: String,
+        /// The id of the approval.
+        approval_id: String,
+    },
     /// A message came to a task with several open questions: it does not say which of them it answers.
     #[error(
         "the task has {} open questions, and a message does not say which it answers: answer each under the id of its call ({})",

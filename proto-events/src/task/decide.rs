@@ -2,6 +2,7 @@
 //! command to them.
 
 use crate::call::command::CallCommand;
+use crate::call::fold::Call;
 use crate::call::request::CallKind;
 use crate::call::status::CallStatus;
 use crate::decider::Decider;
@@ -114,17 +115,23 @@ impl Task {
         Ok(events.into_iter().map(TaskEvent::Call).collect())
     }
 
-    /// Begins a run. A question that nobody has answered is given up: the task continues without it.
+    /// Begins a run. A question that nobody has answered is given up, with what its call has asked for: the task
+    /// continues without it.
     fn begin(&self) -> Decision {
         let begun = self.go_to(TaskState::Working)?;
         if begun.is_empty() {
             return Ok(begun);
         }
-        let unanswered = self.calls().cancel_where(|call| call.open_question().is_some());
+        let asks = |call: &Call| call.open_question().is_some();
+        let unanswered = self.calls().cancel_where(|call| {
+            let parent = call.request.origin.parent.as_ref();
+            asks(call) || parent.and_then(|parent| self.calls().get(&parent.call_id)).is_some_and(asks)
+        });
         Ok(unanswered.into_iter().map(TaskEvent::Call).chain(begun).collect())
     }
 
-    /// Ends the run for a person's answer: the call that asks stays open, all others are closed.
+    /// Ends the run for a person's answer: the call that asks stays open, with what it has asked for, which its next
+    /// attempt takes up. All others are closed.
     fn await_answer(&self, call_id: &str, question: Message) -> Decision {
         if self.calls().get(call_id).is_none_or(|call| call.open_question().is_none()) {
             return Err(TaskRejection::NotAsked(call_id.to_owned()));
@@ -133,7 +140,8 @@ impl Task {
         if transitions.is_empty() {
             return Ok(transitions);
         }
-        let others = self.calls().cancel_where(|call| call.request.call_id != call_id);
+        let others =
+            self.calls().cancel_where(|call| call.request.call_id != call_id && !call.is_child_of(call_id));
         let mut events: Vec<_> = others.into_iter().map(TaskEvent::Call).collect();
         events.extend(transitions);
         events.push(TaskEvent::MessageAppended(question));

@@ -58,6 +58,7 @@ impl TaskCore {
         answer: Answer,
         metadata: &Metadata,
     ) -> Result<(), Error> {
+        asked::check_answer(self.task(), &call_id)?;
         let (about, before) = (call_id.clone(), self.decided());
         self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, answer }), metadata)?;
         if self.decided() == before {
@@ -85,6 +86,7 @@ impl TaskCore {
         };
         // A client that sends its message twice answers one question.
         let answered = self.task().answered_by(&message)?.filter(|_| !is_known());
+        answered.as_ref().map_or(Ok(()), |(call_id, _)| asked::check_answer(self.task(), call_id))?;
         self.entity.decide(TaskCommand::AppendMessage(message), metadata)?;
         match answered {
             Some((call_id, text)) => self.answered_by_message(shared, call_id, text, metadata),

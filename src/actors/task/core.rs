@@ -214,7 +214,7 @@ impl TaskCore {
         }
         self.note_run(shared.agent.budget_scope, metadata.at);
         self.planning = true;
-        let acquire = if shared.is_stopping() { None } else { self.plan(shared, metadata).await? };
+        let acquire = self.plan(shared, metadata).await?;
         self.planning = false;
         if let Err(error) = self.flush(shared, metadata).await {
             // The request for the turn is not sent.
@@ -318,7 +318,8 @@ impl TaskCore {
     }
 
     fn next_step(&self, shared: &Shared, metadata: &Metadata, mint: &mut dyn Mint) -> Step {
-        next::next(&mut self.question(shared, metadata, mint))
+        let question = &mut self.question(shared, metadata, mint);
+        if shared.is_stopping() { next::while_stopping(question) } else { next::next(question) }
     }
 
     pub(crate) fn question<'a>(

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::limits::PROBED_RESULT_BYTES_MAX;
 use crate::run;
 use crate::run::question::Act;
-use crate::run::{resolved, steps};
+use crate::run::{asked, resolved, steps};
 use crate::tools::state::state_error;
 use crate::tools::texts::shorten;
 
@@ -158,6 +158,7 @@ impl TaskCore {
         let is_message = items(self.task()) == (messages.saturating_add(1), artifacts);
         let reply = self.task().messages().last().filter(|_| is_message);
         if let Some((call_id, text)) = reply.map_or(Ok(None), |reply| self.task().answered_by(reply))? {
+            asked::check_answer(self.task(), &call_id)?;
             return self.answered_by_message(shared, call_id, text, metadata);
         }
         self.entity.decide(TaskCommand::Begin, metadata)
@@ -235,9 +236,10 @@ impl TaskCore {
                     // Left to the next start, as after a crash.
                     Some(_) if shared.is_stopping() => return Ok(()),
                     Some(call) => match run::after_loss(call, moment(shared, metadata), &why) {
-                        // The next attempt waits for its turn, as any other.
+                        // The next attempt waits for its turn, as any other, and for the call that asked for it.
                         Next::Write(CallCommand::Dispatch { .. })
-                            if shared.agent.rate_of(&call.request).is_some() =>
+                            if shared.agent.rate_of(&call.request).is_some()
+                                || run::waits_for_parent(self.task(), call, shared.store.fence().epoch) =>
                         {
                             let (class, error_type) = (FailureClass::AfterEffect, "Lost".to_owned());
                             let failure = CallFailure { class, error_type, message: why, usage: None };

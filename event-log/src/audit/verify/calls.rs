@@ -45,18 +45,22 @@ impl CallsCheck {
     }
 
     /// Returns a call without an outcome that must have one before the task enters a state. One call may wait for a
-    /// person's answer together with its task, and goes on once it is answered.
+    /// person's answer together with its task, and what it has asked for with it; it goes on once it is answered.
     pub(crate) fn first_open(&self, to: TaskState, from: TaskState) -> Option<&str> {
-        let status = |id: &String| self.seen.get(id).map(|call| &call.status);
-        let is_asked = |id: &String| matches!(status(id), Some(CallStatus::Asked(_)));
-        let mut open = self.open.iter();
+        let status = |id: &str| self.seen.get(id).map(|call| &call.status);
+        let is_asked = |id: &str| matches!(status(id), Some(CallStatus::Asked(_)));
+        let is_answered = |id: &str| status(id) == Some(&CallStatus::Answered);
+        let parent = |id: &str| self.seen.get(id).and_then(|call| call.parent.as_deref());
+        let mut open = self.open.iter().map(String::as_str);
         match to {
             TaskState::Working if from != TaskState::InputRequired => None,
-            TaskState::Working => open.find(|id| status(id) != Some(&CallStatus::Answered)),
-            TaskState::InputRequired if self.open.len() == 1 => open.find(|id| !is_asked(id)),
+            TaskState::Working => open.find(|id| !is_answered(id) && !parent(id).is_some_and(is_answered)),
+            TaskState::InputRequired => {
+                let asking = open.clone().find(|id| is_asked(id));
+                open.find(|id| asking.is_none() || (Some(*id) != asking && parent(id) != asking))
+            }
             _ => open.next(),
         }
-        .map(String::as_str)
     }
 
     /// Takes the change of the task's state that ends the calls of its run.
