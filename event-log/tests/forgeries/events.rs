@@ -298,7 +298,7 @@ pub(crate) fn stopped(epoch: u64) -> AnyEvent {
     AnyEvent::System(SystemEvent::Stopped { epoch, reason: None })
 }
 
-/// What a program of this epoch saw of a server of tools.
+/// Returns what a program of this epoch saw of a server of tools.
 pub(crate) fn server_seen(epoch: u64) -> AnyEvent {
     AnyEvent::System(SystemEvent::ToolServerSeen(ToolServerSeen {
         epoch,
