@@ -331,10 +331,11 @@ async fn an_answer_that_is_lost_or_has_a_wrong_shape_leaves_a_manual_call_unknow
         assert!(told.contains(&format!("MCP server `{server}`")), "{tool}, {why}: {told}");
         assert_eq!(only_call(&lost).attempts, 1, "{tool}, {why}");
     }
-    for tool in ["web_fail", "small_fail"] {
-        let failed = failure(&call(&system, tool, json!({"why": "long"})).await);
-        assert!(failed.message.starts_with('☃') && failed.message.ends_with("bytes in all)"), "{tool}");
-        assert!(failed.message.len() <= taskreel::limits::ERROR_TEXT_BYTES);
-    }
+    let failed = failure(&call(&system, "small_fail", json!({"why": "long"})).await);
+    assert!(failed.message.starts_with('☃') && failed.message.ends_with("bytes in all)"));
+    assert!(failed.message.len() <= taskreel::limits::ERROR_TEXT_BYTES);
+    // Of an answer over HTTP no more is read than 16 MiB: what the call came to is not known then.
+    let lost = call(&system, "web_fail", json!({"why": "long"})).await;
+    assert!(matches!(only_call(&lost).status, CallStatus::Unknown(_)), "{}", lost.to_json());
     system.shutdown().await.unwrap();
 }

@@ -283,6 +283,8 @@ mod tests {
         assert_eq!(kind(&[json!({"choices": []})]), ("EmptyAnswer".to_owned(), InferErrorKind::Malformed));
         assert_eq!(kind(&[end("length")]), ("LengthLimit".to_owned(), InferErrorKind::Malformed));
         assert_eq!(kind(&[end("content_filter")]), ("ContentFilter".to_owned(), InferErrorKind::Failed));
+        let cut = read(&[end("length")]).unwrap_err().usage;
+        assert_eq!(cut, Some(TokenUsage { input_tokens: 0, output_tokens: 1 }), "estimated from what came");
         let refused = delta(&json!({"refusal": "I can't"}));
         assert_eq!(read(&[refused]).unwrap_err().message, "the model refused: I can't");
         assert_eq!(read(&[end("stop")]).unwrap().content, "{");
