@@ -233,11 +233,12 @@ async fn an_answer_and_a_refusal_under_one_id_are_given_once() {
         task.finished().await.unwrap();
         let call = task.questions().await.unwrap().remove(0).request.call_id;
         for _ in 0..2 {
-            let told = match declines {
-                true => task.once("told").decline(&call, "nowhere", "ada").await,
-                false => task.once("told").answer(&call, "Oslo", "ada").await,
-            };
-            told.unwrap();
+            let once = task.once("told");
+            if declines {
+                once.decline(&call, "nowhere", "ada").await.unwrap();
+            } else {
+                once.answer(&call, "Oslo", "ada").await.unwrap();
+            }
             task.finished().await.unwrap();
         }
         let answered = store.read_all(Position(1), usize::MAX).unwrap();
@@ -245,10 +246,7 @@ async fn an_answer_and_a_refusal_under_one_id_are_given_once() {
         assert_eq!(answered, 1);
         let open = task.questions().await.unwrap();
         assert_eq!(open.len(), usize::from(!declines), "the answer is not taken for the next question's");
-        let other = match declines {
-            true => task.once("told").answer(&call, "Oslo", "ada").await,
-            false => task.once("told").answer(&call, "Rome", "ada").await,
-        };
+        let other = task.once("told").answer(&call, "Rome", "ada").await;
         assert!(matches!(other, Err(Error::CommandIdReused { .. })), "{other:?}");
         system.shutdown().await.unwrap();
     }
