@@ -28,6 +28,11 @@ use taskreel_log::ports::Ports;
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
+#[derive(Deserialize, JsonSchema)]
+struct Said {
+    text: String,
+}
+
 fn builder() -> Builder {
     System::builder("-").store(Arc::new(MemoryStore::new()))
 }
@@ -148,7 +153,7 @@ impl InferBackend for Counting {
         Box::pin(async move {
             if fails {
                 let error = InferError::new(InferErrorKind::Malformed, "LengthLimit", "cut off");
-                return Err(error.with_usage(usage));
+                return Err(error.with_usage(usage).with_partial(&"x".repeat(160)));
             }
             let content = json!({"type": "final", "content": "x".repeat(400)}).to_string();
             Ok(InferReply { content, usage, model: "m".to_owned(), ..InferReply::default() })
@@ -173,7 +178,59 @@ async fn tokens_of_a_failed_attempt_count_and_those_that_nobody_reports_are_esti
         estimated.as_deref().is_some_and(|error| error.contains("max_output_tokens observed 10")),
         "{estimated:?}"
     );
-    assert_eq!(ends(false, false, 200).await.state(), TaskState::Completed);
+    assert_eq!(ends(false, false, 130).await.state(), TaskState::Completed);
+    let cut = ends(false, true, 130).await.task().error();
+    assert!(cut.as_deref().is_some_and(|error| error.contains("max_output_tokens observed 14")), "{cut:?}");
+}
+
+/// Returns the estimates of what each inference of a task was shown.
+fn estimates(end: &TaskSnapshot) -> Vec<u64> {
+    let prompts = end.task().calls().iter().filter_map(|call| call.request.prompt.as_ref());
+    prompts.map(|prompt| prompt.tokens.unwrap()).collect()
+}
+
+/// A model that reports this usage, or none.
+struct Reports(Scripted, Option<TokenUsage>);
+
+impl InferBackend for Reports {
+    fn backend(&self) -> &'static str {
+        "reports"
+    }
+
+    fn model(&self) -> &'static str {
+        "m"
+    }
+
+    fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        let (usage, reply) = (self.1, self.0.infer(request));
+        Box::pin(async move { Ok(InferReply { usage, ..reply.await? }) })
+    }
+}
+
+#[tokio::test]
+async fn max_input_tokens_holds_by_the_estimate_where_no_input_is_reported_and_arguments_of_calls_count() {
+    let look = |said: Said| async move { Ok::<_, Infallible>(said.text.len()) };
+    let script = json!([
+        json!({"calls": [json!({"tool": "look", "args": {"text": "x".repeat(4_000)}})]}),
+        json!({"type": "final", "content": "done"}),
+    ])
+    .to_string();
+    let none = TokenUsage { input_tokens: 0, output_tokens: 40 };
+    for usage in [None, Some(none)] {
+        let ends = |limit: u64| {
+            let model = Reports(Scripted::from_json(&script).unwrap(), usage);
+            let agent = builder().stateless().infer(model).tool("look", "Looks", look);
+            async move { run(agent, &json!({"max_input_tokens": limit}), &[infer("go")]).await }
+        };
+        let end = ends(1_000_000).await;
+        assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+        let shown = estimates(&end);
+        assert!(shown[1] > shown[0] + 1_000, "the arguments are sent again: {shown:?}");
+        let all = shown[0] + shown[1];
+        assert_eq!(ends(all).await.state(), TaskState::Completed, "{usage:?}");
+        let over = ends(all - 1).await.task().error().unwrap_or_default();
+        assert!(over.contains(&format!("max_input_tokens observed {all} >")), "{usage:?}: {over}");
+    }
 }
 
 #[tokio::test]

@@ -16,8 +16,11 @@ use std::time::Duration;
 use call_support::{Nothing, call, call_events, memory, soon};
 use proto_events::call::{CallEvent, CallStatus};
 use proto_events::id::Version;
-use taskreel::tool::{ToolContext, ToolPolicy};
-use taskreel::{System, TaskState};
+use proto_events::json;
+use proto_events::json::JsonText;
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::{Builder, PostedTask, System, TaskState, testing};
+use taskreel_log::ports::Ports;
 use tokio::sync::Notify;
 
 #[tokio::test]
@@ -100,4 +103,55 @@ async fn a_tool_that_hears_no_cancel_is_dropped_before_anything_else_is_done_abo
     let end = soon(system.submit(call("t")).await.unwrap().finished()).await.unwrap();
     assert_eq!(end.state(), TaskState::Completed);
     assert_eq!(noted.load(Ordering::SeqCst), 1, "the first attempt was gone when the second began");
+}
+
+/// A tool that fails, then ends when it is canceled, then works; with a circuit that opens at its first failure.
+async fn with_circuit(runs: &Arc<AtomicU32>) -> testing::TestSystem {
+    let runs = Arc::clone(runs);
+    let tool = move |cx: ToolContext, _: Nothing| {
+        let run = runs.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match run {
+                0 => return Err(ToolError::failed("down")),
+                1 => cx.cancellation().canceled().await,
+                _ => {}
+            }
+            Ok("up")
+        }
+    };
+    let policy = ToolPolicy::manual().breaker(1, Duration::from_secs(10));
+    let with = move |agent: Builder| agent.tool_with("t", "", tool.clone(), policy.clone());
+    testing::system(with).await.unwrap()
+}
+
+#[tokio::test]
+async fn after_a_trial_that_was_canceled_or_met_its_tasks_limit_of_time_the_next_call_is_sent() {
+    for by_time in [false, true] {
+        let runs = Arc::new(AtomicU32::new(0));
+        let system = with_circuit(&runs).await;
+        let first = system.submit(call("t")).await.unwrap();
+        assert_eq!(system.finish(&first).await.unwrap().state(), TaskState::Failed);
+        system.advance(Duration::from_secs(10)).await;
+        let part = json!({"type": "tool_call", "content": json!({"tool_name": "t", "args": json!({})})});
+        let posted = json!({
+            "messages": [json!({"role": "user", "parts": [part]})],
+            "metadata": json!({"budget": json!({"max_runtime_seconds": 5})}),
+        });
+        let posted = PostedTask::from_json(&JsonText::from(posted), &mut Ports::default()).unwrap();
+        let trial = system.submit(posted).await.unwrap();
+        system.until_idle().await;
+        assert_eq!(runs.load(Ordering::SeqCst), 2, "the trial is under way");
+        if by_time {
+            system.advance(Duration::from_secs(5)).await;
+        } else {
+            trial.cancel(None).await.unwrap();
+        }
+        system.finish(&trial).await.unwrap();
+        system.until_idle().await;
+        let next = system.submit(call("t")).await.unwrap();
+        let end = system.finish(&next).await.unwrap();
+        assert_eq!(end.state(), TaskState::Completed, "by time: {by_time}: {}", end.to_json());
+        assert_eq!(runs.load(Ordering::SeqCst), 3);
+        system.shutdown().await.unwrap();
+    }
 }

@@ -6,26 +6,32 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use proto_events::call::{CallEvent, VerdictBy};
+use proto_events::codec::AnyEvent;
+use proto_events::envelope::{Basis, Principal};
 use proto_events::id::{Position, StreamId};
 use proto_events::json;
 use proto_events::model::PostedTask;
+use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::infer::Scripted;
-use taskreel::tool::{ToolError, ToolPolicy, Verdict};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
 use taskreel::{
     Error, JsonObject, JsonSchema, JsonText, Message, Part, System, TaskCommand, TaskHandle, TaskState,
 };
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
+use taskreel_log::read::for_each_record;
 use taskreel_log::testing::{AppendFault, Faults, FaultyStore};
+use taskreel_log::views::event_rows;
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
 /// The commands that are sent, each through every kind of handle that has it.
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 13] = [
     "submit a part",
     "submit a message",
     "submit a task without an id",
@@ -37,6 +43,8 @@ const COMMANDS: [&str; 11] = [
     "command",
     "reconcile",
     "abandon",
+    "answer",
+    "decline",
 ];
 
 async fn soon<T>(work: impl Future<Output = T>) -> T {
@@ -45,11 +53,13 @@ async fn soon<T>(work: impl Future<Output = T>) -> T {
 
 async fn start(store: FaultyStore) -> System {
     let pay = async |_: Nothing| Ok::<_, Infallible>("paid");
+    let ask = async |cx: ToolContext, _: Nothing| cx.ask("where?").await;
     let lose = async |_: Nothing| Err::<(), _>(ToolError::lost("no answer"));
     System::builder("-")
         .store(Arc::new(store))
         .tool_with("pay", "Pays", pay, ToolPolicy::manual().capabilities(["money"]))
         .tool("lose", "Loses", lose)
+        .tool("ask", "Asks", ask)
         .capability_policy(CapabilityPolicy::new().require_approval("money"))
         .approvals_by_person()
         .infer(Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap())
@@ -75,6 +85,7 @@ async fn ready(system: &System, command: &str) -> Ready {
     let (part, posted) = match command {
         "approve" | "deny" => (Part::tool_call("pay", json!({})).unwrap(), text("")),
         "reconcile" | "abandon" | "cancel" => (Part::tool_call("lose", json!({})).unwrap(), text("")),
+        "answer" | "decline" => (Part::tool_call("ask", json!({})).unwrap(), text("")),
         "submit a task" => (Part::text("first"), text("named")),
         _ => (Part::text("first"), text("")),
     };
@@ -83,6 +94,11 @@ async fn ready(system: &System, command: &str) -> Ready {
     let approval = task.approvals().await.unwrap().first().map(|asked| asked.request.approval_id.clone());
     let call = end.task().calls().iter().next().map(|call| call.request.call_id.clone());
     Ready { task, about: approval.or(call).unwrap_or_default(), posted }
+}
+
+/// The person who decides, as a host says whose credential it has checked.
+fn ada() -> Principal {
+    Principal::authenticated("ada@example.com")
 }
 
 fn metadata() -> JsonObject {
@@ -106,13 +122,15 @@ async fn send(system: &System, command: &str, id: Option<&str>, at: &Ready) -> R
         }
         "send" => system.session("s").send(Part::text("hello")).await.map(submitted),
         "cancel" => task.cancel(Some("enough")).await.map(changed),
-        "approve" => task.approve(&at.about, "ada").await.map(changed),
-        "deny" => task.deny(&at.about, Some("no"), "ada").await.map(changed),
+        "approve" => task.approve(&at.about, ada()).await.map(changed),
+        "deny" => task.deny(&at.about, Some("no"), ada()).await.map(changed),
         "command" => task.command(TaskCommand::MergeMetadata(metadata())).await.map(changed),
         "reconcile" => {
-            task.reconcile(&at.about, Verdict::Landed(JsonText::string("7")), "ada").await.map(changed)
+            task.reconcile(&at.about, Verdict::Landed(JsonText::string("7")), ada()).await.map(changed)
         }
-        "abandon" => task.abandon(&at.about, "never mind", "ada").await.map(changed),
+        "answer" => task.answer(&at.about, "Oslo", ada()).await.map(changed),
+        "decline" => task.decline(&at.about, "nowhere", ada()).await.map(changed),
+        "abandon" => task.abandon(&at.about, "never mind", ada()).await.map(changed),
         other => panic!("{other}"),
     }
 }
@@ -158,5 +176,58 @@ async fn the_error_of_every_command_in_doubt_names_the_id_under_which_it_is_sent
             );
             soon(system.shutdown()).await.unwrap();
         }
+    }
+}
+
+/// Returns the principal that an event keeps beside its record's.
+fn kept(event: AnyEvent) -> Option<Principal> {
+    match event {
+        AnyEvent::Task(TaskEvent::ApprovalDecided(decided)) => Some(decided.decided_by),
+        AnyEvent::Task(TaskEvent::Call(CallEvent::Abandoned { by, .. })) => Some(by),
+        AnyEvent::Task(TaskEvent::Call(CallEvent::Reconciled { by: VerdictBy::Operator(by), .. })) => {
+            Some(by)
+        }
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn every_command_of_a_checked_person_is_recorded_so_and_has_a_digest_only_under_an_id_of_the_callers() {
+    // The host's own handle names nobody: the one who decides is who sent it.
+    let decides =
+        |command: &str| COMMANDS[5..].contains(&command) && !["cancel", "command"].contains(&command);
+    let by_host = COMMANDS.into_iter().filter(|command| decides(command)).map(|command| (command, false));
+    for (command, by_eve) in COMMANDS.map(|command| (command, true)).into_iter().chain(by_host) {
+        let log = Arc::new(MemoryStore::new());
+        let system = start(FaultyStore::new(log.clone(), Faults::none())).await;
+        let at = ready(&system, command).await;
+        let eve = system.acting_as(Principal::authenticated("eve@example.com"));
+        let sender = if by_eve { eve } else { system.clone() };
+        let at = Ready { task: sender.task(at.task.id()).unwrap(), ..at };
+        let id = send(&sender, command, Some("mine"), &at).await.unwrap();
+        soon(system.task(&id).unwrap().finished()).await.unwrap();
+        let who = if by_eve { "eve@example.com" } else { "ada@example.com" };
+        let (mut named, mut by_events) = (0, Vec::new());
+        for_each_record(log.as_ref(), Position(1), |stored| {
+            let metadata = &stored.record.metadata;
+            let is_named = metadata.command_id == "mine";
+            assert_eq!(metadata.command_digest.is_some(), is_named, "{command}: {metadata:?}");
+            if is_named {
+                named += 1;
+                let principal = &metadata.principal;
+                assert_eq!(
+                    (principal.name.as_str(), principal.basis),
+                    (who, Basis::Authenticated),
+                    "{command}"
+                );
+                by_events.extend(event_rows(stored).into_iter().filter_map(|row| kept(row.event.ok()?)));
+            }
+            Ok::<_, taskreel_log::api::ReadError>(())
+        })
+        .unwrap();
+        assert!(named > 0, "{command}");
+        let keeps = ["approve", "deny", "reconcile", "abandon"].contains(&command);
+        assert_eq!(by_events, vec![ada(); usize::from(keeps)], "{command}");
+        soon(system.shutdown()).await.unwrap();
     }
 }

@@ -308,3 +308,34 @@ async fn a_server_over_http_is_called_with_its_headers_and_connected_again_when_
     assert_eq!(result(&done), "\"4\"");
     system.shutdown().await.unwrap();
 }
+
+#[tokio::test]
+async fn an_answer_that_is_lost_or_has_a_wrong_shape_leaves_a_manual_call_unknown_and_a_long_error_is_cut() {
+    if !python() {
+        return;
+    }
+    let journal = Journal::new();
+    let listening = Listening::at(&journal, 0);
+    let web = McpServer::http("web", format!("http://127.0.0.1:{}/mcp", listening.1));
+    let system = system().mcp(web).mcp(over_stdio(&journal)).start().await.unwrap();
+    for (tool, why) in [
+        ("web_fail", "hang up"),
+        ("web_fail", "nonsense"),
+        ("small_fail", "nonsense"),
+        ("small_fail", "hang up"),
+    ] {
+        let lost = call(&system, tool, json!({"why": why})).await;
+        assert_eq!(lost.state(), TaskState::InputRequired, "{tool}, {why}: {}", lost.to_json());
+        let CallStatus::Unknown(told) = only_call(&lost).status else { panic!("{tool}: {}", lost.to_json()) };
+        let server = tool.trim_end_matches("_fail");
+        assert!(told.contains(&format!("MCP server `{server}`")), "{tool}, {why}: {told}");
+        assert_eq!(only_call(&lost).attempts, 1, "{tool}, {why}");
+    }
+    let failed = failure(&call(&system, "small_fail", json!({"why": "long"})).await);
+    assert!(failed.message.starts_with('☃') && failed.message.ends_with("bytes in all)"));
+    assert!(failed.message.len() <= taskreel::limits::ERROR_TEXT_BYTES);
+    // Of an answer over HTTP no more is read than 16 MiB: what the call came to is not known then.
+    let lost = call(&system, "web_fail", json!({"why": "long"})).await;
+    assert!(matches!(only_call(&lost).status, CallStatus::Unknown(_)), "{}", lost.to_json());
+    system.shutdown().await.unwrap();
+}

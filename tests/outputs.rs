@@ -9,7 +9,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto_events::json;
 use proto_events::model::{Message, PostedTask};
@@ -69,16 +69,37 @@ async fn results(task: &TaskHandle) -> Vec<u64> {
 
 #[tokio::test]
 async fn a_task_of_thousands_of_parts_ends_with_an_output_of_each() {
-    for policy in [ToolPolicy::manual(), ToolPolicy::read_only().parallel()] {
-        let (store, purse) = (Arc::new(MemoryStore::new()), Purse::default());
-        let system = started(Arc::clone(&store), &purse, policy).await;
-        let task = system.submit(posted(3_000)).await.unwrap();
-        let end = within(task.finished()).await.unwrap();
-        assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
-        assert_eq!(results(&task).await, (0..3_000).collect::<Vec<_>>());
-        assert_eq!(purse.calls.load(Ordering::SeqCst), 3_000);
-        system.shutdown().await.unwrap();
+    run_of(ToolPolicy::read_only().parallel(), 2_000).await;
+}
+
+/// Runs a task of so many parts, and returns the time that it took.
+async fn run_of(policy: ToolPolicy, parts: u32) -> Duration {
+    let (store, purse) = (Arc::new(MemoryStore::new()), Purse::default());
+    let system = started(Arc::clone(&store), &purse, policy).await;
+    let began = Instant::now();
+    let task = system.submit(posted(parts)).await.unwrap();
+    let end = within(task.finished()).await.unwrap();
+    let took = began.elapsed();
+    assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+    assert_eq!(results(&task).await, (0..u64::from(parts)).collect::<Vec<_>>());
+    assert_eq!(purse.calls.load(Ordering::SeqCst), parts);
+    system.shutdown().await.unwrap();
+    took
+}
+
+#[tokio::test]
+async fn a_task_of_twice_as_many_parts_takes_about_twice_the_time() {
+    let mut tried = Vec::new();
+    // The machine may be busy with something else for a while.
+    for _ in 0..2 {
+        let (half, whole) =
+            (run_of(ToolPolicy::manual(), 1_000).await, run_of(ToolPolicy::manual(), 2_000).await);
+        if whole < 3 * half {
+            return;
+        }
+        tried.push((half, whole));
     }
+    panic!("1,000 and 2,000 parts took {tried:?}");
 }
 
 #[tokio::test]

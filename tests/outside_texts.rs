@@ -20,10 +20,11 @@ use proto_events::json::JsonText;
 use proto_events::limits::PAYLOAD_BYTES_MAX;
 use serde::Deserialize;
 use taskreel::approval::{ApprovalRequest, ApprovalVerdict};
-use taskreel::infer::Scripted;
+use taskreel::handler::{HandlerContext, HandlerEnd};
+use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, InferRequest, Scripted};
 use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
 use taskreel::tool::{BoxFuture, ToolContext, ToolError, ToolPolicy};
-use taskreel::{JsonSchema, Part, System, TaskHandle, TaskSnapshot, TaskState};
+use taskreel::{JsonSchema, Message, Part, System, TaskHandle, TaskSnapshot, TaskState};
 use taskreel_log::memory::MemoryStore;
 
 #[derive(Deserialize, JsonSchema)]
@@ -146,6 +147,70 @@ async fn an_error_of_another_agent_that_says_too_much_ends_the_run() {
     let CallStatus::Failed(failure) = &call.status else { panic!("{:?}", call.status.as_str()) };
     assert!(failure.message.len() <= CUT);
     system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_last_word_of_a_handler_is_cut_and_its_task_ends_or_waits_as_it_said() {
+    for (which, state, most) in [
+        ("failed", TaskState::Failed, CUT),
+        ("rejected", TaskState::Failed, CUT),
+        ("error", TaskState::Failed, CUT),
+        ("asks", TaskState::InputRequired, taskreel::limits::QUESTION_BYTES_MAX),
+    ] {
+        let says = move |_: HandlerContext, _: Message| async move {
+            match which {
+                "failed" => Ok(HandlerEnd::Failed(huge())),
+                "rejected" => Ok(HandlerEnd::Rejected(huge())),
+                "asks" => Ok(HandlerEnd::InputRequired(huge())),
+                _ => Err(ToolError::failed(huge())),
+            }
+        };
+        let system = System::builder("-").store(store()).handler(says).start().await.unwrap();
+        let task = system.submit(Part::text("go")).await.unwrap();
+        let end = ended(&task).await;
+        assert_eq!(end.state(), state, "{which}: {:.300}", end.to_json().as_str());
+        let said = match &end.task().calls().iter().next().unwrap().status {
+            CallStatus::Failed(failure) => failure.message.clone(),
+            CallStatus::Succeeded(result) => result.tree()["question"].as_str().unwrap().to_owned(),
+            other => panic!("{which}: {}", other.as_str()),
+        };
+        assert!(said.starts_with('☃') && said.ends_with("bytes in all)"), "{which}: {}", said.len());
+        assert!(said.len() <= most && said.len() > most - 8, "{which}: {}", said.len());
+        let told = end.to_json().as_str().len();
+        assert!(told < 4 * most + 4_096, "{which}: {told}");
+        system.shutdown().await.unwrap();
+    }
+}
+
+struct Fails(InferErrorKind);
+
+impl InferBackend for Fails {
+    fn backend(&self) -> &'static str {
+        "fails"
+    }
+
+    fn model(&self) -> &'static str {
+        "m"
+    }
+
+    fn infer(&self, _: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        let kind = self.0;
+        Box::pin(async move { Err(InferError::new(kind, "Error", huge())) })
+    }
+}
+
+#[tokio::test]
+async fn an_error_of_a_model_is_cut_and_ends_the_run() {
+    for kind in [InferErrorKind::Failed, InferErrorKind::Malformed] {
+        let system = System::builder("-").store(store()).infer(Fails(kind)).start().await.unwrap();
+        let task = system.submit(Part::infer("go")).await.unwrap();
+        let end = ended(&task).await;
+        assert_eq!(end.state(), TaskState::Failed, "{kind:?}: {:.300}", end.to_json().as_str());
+        let call = end.task().calls().iter().next().unwrap();
+        let CallStatus::Failed(failure) = &call.status else { panic!("{kind:?}: {}", call.status.as_str()) };
+        assert!(failure.message.starts_with('☃') && failure.message.len() <= CUT);
+        system.shutdown().await.unwrap();
+    }
 }
 
 #[tokio::test]

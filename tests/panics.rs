@@ -10,7 +10,7 @@ mod host;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fuse::{ALONE, burnt, is_burnt, light};
+use fuse::{ALONE, asked, burnt, is_burnt, light};
 use host::{WAITS, describe};
 use proto_events::call::{CallStatus, FailureClass};
 use proto_events::json;
@@ -68,6 +68,36 @@ async fn a_panic_of_what_is_registered_is_an_error_of_the_start_that_names_it() 
         assert_eq!(end_of(place, &task).await.state(), TaskState::Completed, "{place}");
         system.shutdown().await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn what_a_trait_says_of_itself_is_asked_once_for_a_start_and_all_its_runs() {
+    let _alone = ALONE.lock().await;
+    asked();
+    let system = start(&Arc::new(MemoryStore::new())).await.unwrap();
+    for _ in 0..2 {
+        for part in [call("by-hand"), call("plain"), Part::infer("say"), Part::infer("ask the other")] {
+            let task = system.submit(part).await.unwrap();
+            assert_eq!(end_of("none", &task).await.state(), TaskState::Completed);
+        }
+    }
+    soon("none", system.shutdown()).await.unwrap();
+    let asked = asked();
+    for place in [
+        "IntoTool::into_tool",
+        "Tool::is_blocking",
+        "InferBackend::backend",
+        "InferBackend::model",
+        "InferBackend::parameters",
+        "InferBackend::check",
+        "Peer::name",
+        "Peer::description",
+        "Peer::skills",
+        "Peer::policy",
+    ] {
+        assert_eq!(asked.get(place), Some(&1), "{place}: {asked:?}");
+    }
+    assert_eq!((asked.get("Tool::call"), asked.get("Peer::send")), (Some(&2), Some(&2)), "{asked:?}");
 }
 
 #[tokio::test]

@@ -6,17 +6,21 @@
     reason = "in a test a panic is the answer, in helpers too"
 )]
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use proto_events::call::{Call, CallStatus, FailureClass};
-use proto_events::id::StreamId;
+use proto_events::call::{Call, CallEvent, CallStatus, FailureClass};
+use proto_events::codec::Storable as _;
+use proto_events::codec::record::{EventBody, Record, RecordDraft, StoredEvent};
+use proto_events::id::{ExpectedVersion, StreamId, Version};
 use proto_events::json;
-use proto_events::task::Task;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::task::{Task, TaskEvent};
 use taskreel::infer::{BoxFuture, InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::ToolPolicy;
 use taskreel::{Builder, JsonSchema, Part, System, TaskState};
-use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::api::{Append, AppendPart, EventReader, EventStore, StoredRecord};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::{fold_stream, for_each_stream};
@@ -154,50 +158,160 @@ impl InferBackend for Silent {
     }
 }
 
+/// The change of the agent between two programs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Change {
+    Nothing,
+    SystemPrompt,
+    Tools,
+    Parameters,
+    Model,
+    Renderer,
+}
+
+/// A script with other parameters than it has.
+struct Warm(Scripted);
+
+impl InferBackend for Warm {
+    fn backend(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn model(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn parameters(&self) -> JsonObject {
+        let mut parameters = JsonObject::new();
+        parameters.set("temperature", JsonText::parse("1").unwrap());
+        parameters
+    }
+
+    fn infer(&self, request: InferRequest) -> BoxFuture<'static, Result<InferReply, InferError>> {
+        self.0.infer(request)
+    }
+}
+
+fn changed(builder: Builder, change: Change, model: &Scripted) -> Builder {
+    let builder = match change {
+        Change::SystemPrompt => builder.system_prompt("Be long."),
+        Change::Tools => builder.tool("tides", "Tides of one city", forecast),
+        _ => builder,
+    };
+    match change {
+        Change::Parameters => builder.infer(Warm(model.clone())),
+        Change::Model => builder.infer(model.clone().named("larger")),
+        _ => builder.infer(model.clone()),
+    }
+}
+
+/// Returns the log that a program would have left whose renderer has another version.
+async fn of_another_renderer(log: &MemoryStore) -> MemoryStore {
+    let (other, mut ends) = (MemoryStore::new(), HashMap::new());
+    for append in taskreel::testing::appends(log).unwrap() {
+        let part = |stored: &StoredRecord| {
+            let Record { stream, first_version, set_id, part, parts, partition, epoch, .. } =
+                stored.record.clone();
+            let body = |event: &StoredEvent| {
+                let mut body = event.body().unwrap().to_vec();
+                if let Ok(TaskEvent::Call(CallEvent::Requested(mut asked))) =
+                    TaskEvent::decode(event.kind, event.schema, &body)
+                {
+                    asked.prompt.as_mut().unwrap().renderer += 1;
+                    body = TaskEvent::Call(CallEvent::Requested(asked)).encode().unwrap().body;
+                }
+                EventBody { kind: event.kind, schema: event.schema, salt: [1; 16], body }
+            };
+            let draft = RecordDraft {
+                previous: ends.get(&stream).copied().unwrap_or_default(),
+                events: stored.record.events.iter().map(body).collect(),
+                metadata: stored.record.metadata.clone(),
+                fields: stored.record.fields.clone(),
+                stream: stream.clone(),
+                first_version,
+                set_id,
+                part,
+                parts,
+                partition,
+                epoch,
+            };
+            let record = draft.encode().unwrap();
+            ends.insert(stream.clone(), record.hash());
+            let expected = ExpectedVersion::at(Version(first_version.0 - 1));
+            AppendPart { stream, expected, record }
+        };
+        let (fence, set_id) = (other.fence(), append[0].record.set_id);
+        let parts = append.iter().map(part).collect();
+        other.append(Append { fence, set_id, parts }).await.unwrap();
+    }
+    other
+}
+
+/// Runs a task into a crash during its inference, and to its end with an agent changed like this; returns the log and
+/// the requests of the second program.
+async fn resumed(stateless: bool, change: Change) -> (Arc<dyn EventStore>, Vec<InferRequest>) {
+    let store = Arc::new(MemoryStore::new());
+    let silent = Silent::default();
+    let first = builder(store.clone()).infer(silent.clone());
+    let first = if stateless { first.stateless() } else { first }.start().await.unwrap();
+    let task = first.session("demo").send(Part::infer("Coat in Oslo?")).await.unwrap();
+    silent.0.notified().await;
+    // The program ends here.
+    let store = match change {
+        Change::Renderer => of_another_renderer(&store).await.reopened(),
+        _ => store.reopened(),
+    };
+    let store = Arc::new(store.unwrap());
+    let model = Scripted::from_json(r#"{"Oslo":[{"type":"final","content":"yes"}]}"#).unwrap();
+    let second = changed(builder(store.clone()), change, &model);
+    let second = if stateless { second.stateless() } else { second }.start().await.unwrap();
+    let end = second.task(task.id()).unwrap().finished().await.unwrap();
+    assert_eq!(end.answer().unwrap().as_str(), "\"yes\"");
+    second.shutdown().await.unwrap();
+    (store.reopen().unwrap(), model.requests())
+}
+
 #[tokio::test]
 async fn an_inference_in_flight_under_a_changed_agent_is_intended_anew_and_both_prompts_stay_in_the_log() {
     for stateless in [false, true] {
-        for changed in [false, true] {
-            let store = Arc::new(MemoryStore::new());
-            let silent = Silent::default();
-            let first = builder(store.clone()).infer(silent.clone());
-            let first = if stateless { first.stateless() } else { first }.start().await.unwrap();
-            let task = first.session("demo").send(Part::infer("Coat in Oslo?")).await.unwrap();
-            silent.0.notified().await;
-            // The program ends here.
-            let store = Arc::new(store.reopened().unwrap());
-            let model = Scripted::from_json(r#"{"Oslo":[{"type":"final","content":"yes"}]}"#).unwrap();
-            let second = builder(store.clone()).infer(model.clone());
-            let second = if stateless { second.stateless() } else { second };
-            let second = if changed { second.system_prompt("Be long.") } else { second };
-            let second = second.start().await.unwrap();
-            let end = second.task(task.id()).unwrap().finished().await.unwrap();
-            assert_eq!(end.answer().unwrap().as_str(), "\"yes\"");
-            second.shutdown().await.unwrap();
-            let log = store.reopen().unwrap();
-            let requests = model.requests();
-            assert_rendered(&*log, &requests);
+        for change in [
+            Change::Nothing,
+            Change::SystemPrompt,
+            Change::Tools,
+            Change::Parameters,
+            Change::Model,
+            Change::Renderer,
+        ] {
+            let (log, requests) = resumed(stateless, change).await;
             let found = inferences(&*log);
             let ends: Vec<_> = found.iter().map(|(_, call)| (call.status.as_str(), call.attempts)).collect();
-            if !changed {
+            if change == Change::Nothing {
+                assert_rendered(&*log, &requests);
                 assert_eq!(ends, [("succeeded", 2)], "the same prompt is sent again");
                 continue;
             }
-            assert_eq!(ends, [("failed", 1), ("succeeded", 1)]);
+            assert_eq!(ends, [("failed", 1), ("succeeded", 1)], "{change:?}");
             let CallStatus::Failed(failure) = &found[0].1.status else { panic!("{:?}", found[0].1) };
             assert_eq!(failure.class, FailureClass::Superseded);
             let revisions: Vec<u32> =
                 found.iter().map(|(_, call)| call.request.prompt.as_ref().unwrap().revision).collect();
+            if change == Change::Renderer {
+                assert_eq!(revisions, [1, 1]);
+                continue;
+            }
+            assert_rendered(&*log, &requests);
             assert_eq!(revisions, [1, 2]);
             let [before, after] = [&found[0], &found[1]]
                 .map(|(stream, call)| prompt_of(&*log, stream, &call.request.call_id).unwrap());
             assert!(before.system.ends_with("Be brief."), "{}", before.system);
             // A turn keeps the system prompt with which it began.
+            let is_new = stateless && change == Change::SystemPrompt;
             assert!(
-                after.system.ends_with(if stateless { "Be long." } else { "Be brief." }),
+                after.system.ends_with(if is_new { "Be long." } else { "Be brief." }),
                 "{}",
                 after.system
             );
+            assert_eq!(after.offer.tools.len(), 1 + usize::from(change == Change::Tools));
             assert_eq!(after.messages.len(), 1, "the question is not asked twice");
         }
     }
@@ -232,7 +346,7 @@ fn said_in(call: &Call, task: &StreamId) -> StreamId {
 
 /// Returns the appends whose records of a stream hold a text.
 fn holding(log: &dyn EventReader, stream: &StreamId, text: &str) -> Vec<[u8; 16]> {
-    let records = log.read_stream(stream, proto_events::id::Version(1), usize::MAX).unwrap();
+    let records = log.read_stream(stream, Version(1), usize::MAX).unwrap();
     let holds = |stored: &&taskreel_log::api::StoredRecord| {
         let bodies = stored.record.events.iter().filter_map(|event| event.body());
         bodies.into_iter().any(|body| body.windows(text.len()).any(|seen| seen == text.as_bytes()))

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::call::{Call, CallStatus};
+use proto_events::id::StreamId;
 use proto_events::json;
+use proto_events::system::SystemHistory;
 use serde::Deserialize;
 use taskreel::handler::{Answer, HandlerContext, HandlerEnd};
 use taskreel::infer::Scripted;
@@ -22,6 +24,7 @@ use taskreel::{
 use taskreel_log::api::{EventReader as _, EventStore};
 use taskreel_log::audit::verify;
 use taskreel_log::ports::Ports;
+use taskreel_log::read::fold_stream;
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -176,6 +179,14 @@ async fn a_question_outlives_restarts_and_is_answered_in_a_log_that_no_system_ha
     assert!(!again.is_new);
     let other = operator.answer(task.stream(), call_id, Answer::Given("Rome".into()), "ada").await;
     assert!(matches!(other, Err(Error::Task(_))));
+    let programs = || {
+        let programs = fold_stream::<SystemHistory>(&*store, &StreamId::of_system(0), None).unwrap().state;
+        (programs.starts(), programs.is_running())
+    };
+    let (starts, _) = programs();
+    assert_eq!(starts, 2, "who decides is a program that started, once for all decisions");
+    operator.finish().await.unwrap();
+    assert_eq!(programs(), (2, false));
     let by = store.read_stream(task.stream(), decided.task.version(), 1).unwrap();
     assert_eq!(by[0].record.metadata.principal.name, "ada");
     // The system itself finds the question open after a crash.

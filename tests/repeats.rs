@@ -12,7 +12,8 @@ use proto_events::envelope::{Basis, Principal};
 use proto_events::id::Position;
 use proto_events::model::{Message, PostedTask, TaskState};
 use proto_events::task::{TaskCommand, TaskRejection};
-use taskreel::{Error, System, TaskHandle};
+use taskreel::tool::ToolContext;
+use taskreel::{Error, Part, System, TaskHandle};
 use taskreel_log::api::EventReader;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
@@ -212,4 +213,41 @@ async fn the_log_names_who_sent_each_command_and_how_the_name_is_known() {
         assert!(named.contains(&(wanted.0.to_owned(), wanted.1)), "{wanted:?} is not in {named:?}");
     }
     system.shutdown().await.unwrap();
+}
+
+#[derive(serde::Deserialize, taskreel::JsonSchema)]
+struct Nothing {}
+
+#[tokio::test]
+async fn an_answer_and_a_refusal_under_one_id_are_given_once() {
+    for declines in [false, true] {
+        let store = Arc::new(MemoryStore::new());
+        let asks = async |cx: ToolContext, _: Nothing| match cx.ask("Where?").await {
+            Ok(place) => cx.ask(&format!("Where in {place}?")).await,
+            Err(refused) => Err(refused),
+        };
+        let system =
+            System::builder("-").store(store.clone()).tool("ask", "Asks", asks).start().await.unwrap();
+        let part = Part::tool_call("ask", proto_events::json!({})).unwrap();
+        let task = system.submit(part).await.unwrap();
+        task.finished().await.unwrap();
+        let call = task.questions().await.unwrap().remove(0).request.call_id;
+        for _ in 0..2 {
+            let once = task.once("told");
+            if declines {
+                once.decline(&call, "nowhere", "ada").await.unwrap();
+            } else {
+                once.answer(&call, "Oslo", "ada").await.unwrap();
+            }
+            task.finished().await.unwrap();
+        }
+        let answered = store.read_all(Position(1), usize::MAX).unwrap();
+        let answered = answered.iter().filter(|stored| stored.record.metadata.command_id == "told").count();
+        assert_eq!(answered, 1);
+        let open = task.questions().await.unwrap();
+        assert_eq!(open.len(), usize::from(!declines), "the answer is not taken for the next question's");
+        let other = task.once("told").answer(&call, "Rome", "ada").await;
+        assert!(matches!(other, Err(Error::CommandIdReused { .. })), "{other:?}");
+        system.shutdown().await.unwrap();
+    }
 }

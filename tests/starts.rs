@@ -4,6 +4,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proto_events::definition::{AgentHistory, Aspect};
 use proto_events::id::{Position, StreamId};
@@ -221,4 +222,39 @@ async fn tasks_in_flight_that_used_a_tool_which_is_gone_or_takes_less_are_listed
     second.cancel(task.id(), None).await.unwrap();
     assert_eq!(changed_tools(store.as_ref()).unwrap(), [], "the task is over");
     second.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn doctor_names_the_tasks_in_flight_whose_tools_have_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let began = Arc::new(tokio::sync::Notify::new());
+    let waiting = |builder: Builder| {
+        let began = Arc::clone(&began);
+        let wait = move |_: Nothing| {
+            began.notify_one();
+            std::future::pending::<Result<(), Infallible>>()
+        };
+        builder.tool_with("wait", "Waits", wait, ToolPolicy::read_only())
+    };
+    let notes = || {
+        let notes = taskreel_log::doctor::examine(dir.path()).unwrap().notes;
+        notes.into_iter().filter(|note| note.contains("which has changed since")).collect::<Vec<_>>()
+    };
+    let first = waiting(builder(Arc::new(SledStore::open(dir.path()).unwrap()))).start().await.unwrap();
+    let parts = ["look", "wait"].map(|tool| Part::tool_call(tool, serde_json::json!({})).unwrap());
+    let task = first.submit(Message::new("user", parts.to_vec(), &mut Ports::default())).await.unwrap();
+    began.notified().await;
+    let id = task.id().to_owned();
+    first.shutdown_within(Duration::ZERO).await.unwrap();
+    drop(task);
+    assert_eq!(notes(), [""; 0]);
+    let second = System::builder("unused").store(Arc::new(SledStore::open(dir.path()).unwrap()));
+    let second = waiting(second.agent("desk")).start().await.unwrap();
+    began.notified().await;
+    second.shutdown_within(Duration::ZERO).await.unwrap();
+    let said = notes();
+    assert_eq!(said.len(), 1, "{said:?}");
+    for words in [id.as_str(), "the tool `look`", "it is gone"] {
+        assert!(said.iter().all(|note| note.contains(words)), "{said:?}");
+    }
 }

@@ -186,6 +186,12 @@ async fn an_async_tool_that_blocks_its_thread_times_out_and_does_not_hold_up_the
     assert_eq!(end.state(), TaskState::InputRequired, "{}", end.to_json());
     let call = end.task().calls().iter().next().unwrap();
     assert!(matches!(call.status, CallStatus::Unknown(_)), "{:?}", call.status);
+    let counted = async {
+        while system.stuck_calls() != 1 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), counted).await.expect("it is counted as stuck");
     let stopped = tokio::time::timeout(Duration::from_secs(30), system.shutdown()).await;
     stopped.expect("the shutdown does not wait for it").unwrap();
     drop(tell);

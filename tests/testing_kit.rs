@@ -37,9 +37,11 @@ async fn stubborn(cx: ToolContext, _: Nothing) -> Result<&'static str, Infallibl
 
 /// Reports the seconds that its attempt has left, at once and after each of two waits.
 async fn watchful(cx: ToolContext, _: Nothing) -> Result<Vec<u64>, Infallible> {
-    let mut left = Vec::new();
+    let (mut left, deadline) = (Vec::new(), cx.deadline().unwrap());
+    assert!(deadline.to_string().starts_with("2026-01-01"), "by the kit's clock: {deadline}");
     for _ in 0..3 {
         left.push(cx.remaining().unwrap().as_secs());
+        assert_eq!(cx.deadline(), Some(deadline), "it does not move");
         sleep(Duration::from_secs(50)).await;
     }
     Ok(left)

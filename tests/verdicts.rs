@@ -21,9 +21,11 @@ use proto_events::json::JsonText;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use taskreel::infer::Scripted;
+use taskreel::tool::ToolError;
 use taskreel::{JsonSchema, Part, System, TaskSnapshot, TaskState};
 use taskreel_log::api::{Append, AppendPart, EventReader, EventStore};
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::read::{Delivery, decode_record};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -168,5 +170,51 @@ async fn a_call_that_was_abandoned_is_an_error_of_its_part_and_told_to_its_model
         let (end, calls) = after(asked, abandoned).await;
         let state = if asked == Asked::Part { TaskState::Failed } else { TaskState::Completed };
         assert_eq!((end.state(), calls), (state, 1), "{asked:?}: {}", end.to_json());
+    }
+}
+
+/// Starts a system whose tool `lose` loses its answer.
+async fn losing(asked: Asked) -> System {
+    let lose = async |_: Nothing| Err::<(), _>(ToolError::lost("no answer"));
+    let script = r#"{"looked into": [{"type": "final", "content": "went on"}],
+        "": [{"type": "tool_call", "tool": "lose", "args": {}}]}"#;
+    let builder = System::builder("-").store(Arc::new(MemoryStore::new())).tool("lose", "Loses", lose);
+    let builder = builder.infer(Scripted::from_json(script).unwrap());
+    let builder = if asked == Asked::ModelInSession { builder } else { builder.stateless() };
+    builder.start().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_program_that_follows_the_log_decides_as_soon_as_it_reads_that_a_call_is_unknown() {
+    for asked in [Asked::Part, Asked::Model, Asked::ModelInSession] {
+        let system = losing(asked).await;
+        let part = match asked {
+            Asked::Part => Part::tool_call("lose", json!({})).unwrap(),
+            Asked::Model | Asked::ModelInSession => Part::infer("please"),
+        };
+        let task = system.submit(part).await.unwrap();
+        let mut log = system.subscribe_task(task.id(), Version(1)).unwrap();
+        let unknown = async {
+            loop {
+                let Delivery::Record(record) = log.next().await.unwrap().unwrap() else { continue };
+                for event in decode_record::<TaskEvent>(&record).unwrap() {
+                    if let TaskEvent::Call(CallEvent::OutcomeUnknown { call_id, .. }) = event.event {
+                        return call_id;
+                    }
+                }
+            }
+        };
+        let call = tokio::time::timeout(Duration::from_secs(30), unknown).await.unwrap();
+        let landed = Verdict::Landed(JsonText::string("paid"));
+        let told = tokio::time::timeout(Duration::from_secs(30), task.reconcile(&call, landed, "ada")).await;
+        told.unwrap_or_else(|_| panic!("{asked:?}: the verdict hangs")).unwrap();
+        let end = tokio::time::timeout(Duration::from_secs(30), task.finished()).await;
+        let end = end.unwrap_or_else(|_| panic!("{asked:?}: the task hangs")).unwrap();
+        assert_eq!(end.state(), TaskState::Completed, "{asked:?}: {}", end.to_json());
+        let said = if asked == Asked::Part { "\"paid\"" } else { "\"went on\"" };
+        assert!(output(&end).contains(said), "{asked:?}: {}", output(&end));
+        let verified = taskreel_log::audit::verify(system.log().as_ref());
+        assert!(verified.is_sound(), "{asked:?}: {:?}", verified.findings);
+        system.shutdown().await.unwrap();
     }
 }

@@ -336,3 +336,34 @@ async fn a_log_that_a_host_has_open_is_not_decided_about_from_outside() {
     let shown = place.run("calls --file log.ndjson").ended(0).out();
     assert!(shown.contains(" approve model-0001 approval_") && !shown.contains("--file"), "{shown}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_run_again_while_its_task_waits_or_after_it_ended_changes_nothing() {
+    let (place, paid) = (Place::new(), Paid::default());
+    let file = r#"{"id": "part-0001", "messages": [{"role": "user", "parts": [
+        {"type": "tool_call", "content": {"tool_name": "pay", "args": {"cents": 5}}}]}]}"#;
+    let file = file.replace('\n', "");
+    let system = host(&place, &paid, &Arc::default()).start().await.unwrap();
+    let posted = PostedTask::parse(&file, &mut taskreel_log::ports::Ports::default()).unwrap();
+    let waits = system.submit(posted).await.unwrap().finished().await.unwrap();
+    assert_eq!(waits.state(), TaskState::InputRequired);
+    system.shutdown().await.unwrap();
+    let events = || place.run("events part-0001 --json").ended(0).json().len();
+    let before = events();
+    for _ in 0..2 {
+        let ran = place.run_tasks(&file, "");
+        assert_eq!(ran.json()[0]["state"], "input-required", "{}", ran.err());
+        assert_eq!(events(), before, "{}", ran.err());
+    }
+    let row = listed(&place).remove(0);
+    place.run(&format!("{} --by ada", row["commands"][0].as_str().unwrap())).ended(0);
+    let end = goes_on(host(&place, &paid, &Arc::default()), "part-0001").await;
+    assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+    let before = events();
+    for _ in 0..2 {
+        let ran = place.run_tasks(&file, "").ended(0);
+        assert_eq!(ran.json()[0]["state"], "completed", "{}", ran.err());
+        assert_eq!(events(), before, "{}", ran.err());
+    }
+    assert_eq!(*paid.lock().unwrap(), [5], "nothing is paid twice");
+}

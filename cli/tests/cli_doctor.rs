@@ -52,6 +52,8 @@ fn a_sound_log_is_told_whole_and_nothing_is_left_behind() {
     let names = |place: &Place| place.files(LOG).into_iter().map(|(name, _)| kind(name)).collect::<Vec<_>>();
     let before = names(&place);
     let ran = place.run("doctor").ended(0);
+    place.run("doctor --rebuild-index").ended(0);
+    assert_eq!(names(&place), before);
     for word in [
         "format      2",
         "log         ",

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use proto_events::call::TokenUsage;
 use proto_events::id::Digest;
-use proto_events::json::{JsonObject, JsonText};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
+use taskreel_log::context::estimate_tokens;
 
 use crate::models::shown_messages::Messages;
 use crate::tools::future::BoxFuture;
@@ -196,6 +197,15 @@ impl InferError {
     #[must_use]
     pub fn with_usage(self, usage: Option<TokenUsage>) -> Self {
         Self { usage, ..self }
+    }
+
+    /// Adds the text that came back before the failure. It was paid for: where the provider counts no tokens, those of
+    /// the text are estimated. The input is 0 then, which counts as not reported: a budget estimates it as well.
+    #[must_use]
+    pub fn with_partial(self, text: &str) -> Self {
+        let output_tokens = estimate_tokens(&Value::String(text.to_owned()));
+        let estimate = (output_tokens > 0).then_some(TokenUsage { input_tokens: 0, output_tokens });
+        Self { usage: self.usage.or(estimate), ..self }
     }
 
     /// Creates an error of which only type and text are known. Texts of rate limits, overload, timeouts and

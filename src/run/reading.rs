@@ -270,3 +270,59 @@ fn bare_answer(schema: &OutputSchema, raw: String, no_action: &ActionError) -> R
         Err(error) => ReplyReading::Unfit(short(&error)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proto_events::call::{CallBook, CallEvent, CallKind, CallRequested, NewCall, Recovery};
+    use proto_events::envelope::Timestamp;
+
+    use super::*;
+
+    fn inference(events: impl IntoIterator<Item = CallEvent>) -> Call {
+        let mut calls = CallBook::default();
+        let asked = CallEvent::Requested(Box::new(CallRequested::of(NewCall {
+            call_id: "i1".to_owned(),
+            kind: CallKind::Infer,
+            target: "model".to_owned(),
+            args: JsonText::empty_object(),
+            idempotency_key: "key".to_owned(),
+            recovery: Recovery::Reissue,
+            recovery_source: "model".to_owned(),
+            timeout_ms: 1_000,
+            max_attempts: 1,
+        })));
+        let sent =
+            CallEvent::Dispatched { call_id: "i1".to_owned(), attempt: 1, epoch: 1, cause: String::new() };
+        for event in [asked, sent].into_iter().chain(events) {
+            calls.evolve(&event, Timestamp(1));
+        }
+        calls.get("i1").unwrap().clone()
+    }
+
+    #[test]
+    fn a_reply_is_parsed_once_however_often_it_is_looked_at_until_its_part_has_ended() {
+        let (call_id, result) = ("i1".to_owned(), JsonText::null());
+        let answered = inference([CallEvent::Succeeded { call_id, attempt: 1, result, usage: None }]);
+        let (known, parsed) = (ReadReplies::default(), std::cell::Cell::new(0));
+        let look = |call: &Call| {
+            known.keep(&[call]);
+            known.read(call, || {
+                parsed.set(parsed.get() + 1);
+                ReplyReading::Malformed("no JSON".to_owned())
+            })
+        };
+        for _ in 0..5 {
+            assert!(matches!(look(&answered), ReplyReading::Malformed(why) if why == "no JSON"));
+        }
+        assert_eq!(parsed.get(), 1);
+        known.clear();
+        look(&answered);
+        assert_eq!(parsed.get(), 2);
+        // Nothing is kept of a call that has no reply yet.
+        let open = inference([]);
+        let before = parsed.get();
+        look(&open);
+        look(&open);
+        assert_eq!(parsed.get(), before + 2);
+    }
+}

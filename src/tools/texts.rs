@@ -11,15 +11,17 @@ pub(crate) fn short(text: &str) -> String {
 
 /// Shortens a text in place, as [`short`] does.
 pub(crate) fn shorten(text: &mut String) {
-    if text.len() <= ERROR_TEXT_BYTES {
+    shorten_to(text, ERROR_TEXT_BYTES);
+}
+
+/// Shortens a text in place to this many bytes; a cut text says so.
+pub(crate) fn shorten_to(text: &mut String, most: usize) {
+    if text.len() <= most {
         return;
     }
     let note = format!("… ({} bytes in all)", text.len());
     // With its note the text is within the limit: shortened again, it stays as it is.
-    let end = (0..=ERROR_TEXT_BYTES.saturating_sub(note.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(0);
+    let end = (0..=most.saturating_sub(note.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
     text.truncate(end);
     text.push_str(&note);
 }

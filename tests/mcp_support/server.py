@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 LOCK = threading.Lock()
 CANCELED = {}
+HANGS_UP = object()
 
 
 def journal(entry):
@@ -65,6 +66,12 @@ def call(params, request_id):
         return text(args["text"], structuredContent={"text": args["text"], "big": 1180591620717411303424})
     if name == "add":
         return text(str(args["a"] + args["b"]))
+    if name == "fail" and args["why"] == "hang up":
+        return None
+    if name == "fail" and args["why"] == "nonsense":
+        return {"content": 5}
+    if name == "fail" and args["why"] == "long":
+        return text("☃" * (6 * 1024 * 1024), isError=True)
     if name == "fail":
         return text("it cannot be done: " + args["why"], isError=True)
     if name == "environment":
@@ -103,6 +110,8 @@ def answer(message):
         result = {}
     else:
         error = {"code": -32601, "message": "no such method"}
+    if result is None and error is None:
+        return HANGS_UP
     body = {"result": result} if error is None else {"error": error}
     return {"jsonrpc": "2.0", "id": request_id, **body}
 
@@ -110,6 +119,8 @@ def answer(message):
 def over_streams():
     def reply(message):
         said = answer(message)
+        if said is HANGS_UP:
+            os._exit(3)
         if said is not None:
             with LOCK:
                 sys.stdout.write(json.dumps(said) + "\n")
@@ -130,6 +141,9 @@ class OverHttp(BaseHTTPRequestHandler):
         message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         journal({"authorization": self.headers.get("Authorization")})
         said = answer(message)
+        if said is HANGS_UP:
+            self.close_connection = True
+            return
         body = b"" if said is None else json.dumps(said).encode()
         self.send_response(202 if said is None else 200)
         self.send_header("Content-Type", "application/json")

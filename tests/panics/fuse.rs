@@ -1,5 +1,6 @@
 //! The one place at which the host's code panics now, in every trait method and closure that a host gives.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static LIT: Mutex<Option<&'static str>> = Mutex::new(None);
@@ -31,8 +32,16 @@ pub(crate) fn is_burnt() -> bool {
     lit().is_none()
 }
 
-/// Panics if this place is lit.
+static ASKED: Mutex<BTreeMap<&'static str, u32>> = Mutex::new(BTreeMap::new());
+
+/// Returns how often each place was reached since the last call.
+pub(crate) fn asked() -> BTreeMap<&'static str, u32> {
+    std::mem::take(&mut *ASKED.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Counts the call, and panics if this place is lit.
 pub(crate) fn at(place: &'static str) {
+    *ASKED.lock().unwrap_or_else(PoisonError::into_inner).entry(place).or_default() += 1;
     let burns = lit().take_if(|lit| *lit == place).is_some();
     if burns {
         BURNT.notify_one();

@@ -3,7 +3,7 @@
 //! A text counts as itself, any other value as its JSON with `", "` and `": "` as separators and without
 //! escapes for non-ASCII characters. No text is built for this: the characters are counted in place.
 
-use proto_events::json::{JsonNumber, JsonValue as Value};
+use proto_events::json::{JsonNumber, JsonText, JsonValue as Value};
 use proto_events::model::python::repr_float;
 
 /// Characters that count as one token.
@@ -33,6 +33,15 @@ impl MessagesEstimate {
         let name = name.filter(|name| !name.is_empty()).map_or(0, |name| AROUND_NAME + text_chars(name));
         self.chars += AROUND + text_chars(role) + text_chars(content) + name;
         self.messages += 1;
+    }
+
+    /// Adds the calls that the message added last asks for through the provider's own interface, in the form in which it
+    /// keeps them.
+    pub fn add_calls(&mut self, calls: &JsonText) {
+        const AROUND: u64 = chars_of_ascii(r#", "tool_calls": "#);
+        if calls.as_str().starts_with('[') {
+            self.chars += AROUND + chars(calls.as_str());
+        }
     }
 
     /// Returns the estimate for the messages added so far.

@@ -50,12 +50,13 @@ impl<'a> Shown<'a> {
         all.filter_map(move |(number, message)| selected(selection, number, message))
     }
 
-    /// Returns the estimated tokens of all messages.
+    /// Returns the estimated tokens of all messages and of the calls that they ask for.
     pub fn tokens(&self) -> u64 {
         let mut estimate = MessagesEstimate::default();
         estimate.add(LlmRole::System.as_str(), &self.system, None);
         for message in self.history.iter().chain(self.turn.iter().copied()) {
             estimate.add(message.role.as_str(), &message.content, message.name.as_deref());
+            estimate.add_calls(&message.tool_calls);
         }
         estimate.tokens()
     }

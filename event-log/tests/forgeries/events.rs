@@ -298,7 +298,7 @@ pub(crate) fn stopped(epoch: u64) -> AnyEvent {
     AnyEvent::System(SystemEvent::Stopped { epoch, reason: None })
 }
 
-/// The event by which a program of this epoch says what it saw of a server of tools.
+/// Returns what a program of this epoch saw of a server of tools.
 pub(crate) fn server_seen(epoch: u64) -> AnyEvent {
     AnyEvent::System(SystemEvent::ToolServerSeen(ToolServerSeen {
         epoch,

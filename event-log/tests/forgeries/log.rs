@@ -35,6 +35,8 @@ pub(crate) struct Draft {
     /// Whether a caller chose the command's id.
     pub(crate) is_named: bool,
     pub(crate) events: Vec<AnyEvent>,
+    /// The most bytes of the record; longer bodies stand outside it.
+    pub(crate) limit: usize,
 }
 
 /// A log as drafts, in order of position.
@@ -67,6 +69,7 @@ impl Log {
                 command: format!("command-{set}"),
                 is_named: false,
                 events,
+                limit: RECORD_BYTES_MAX,
             });
         }
     }
@@ -119,7 +122,7 @@ impl Log {
             let (version, previous) = ends.get(&draft.stream).copied().unwrap_or_default();
             let events = sealing.fill(draft, (version + 1, previous));
             let draft = &Draft { events, ..draft.clone() };
-            let encoded = draft.record(version + 1, previous).encode_within(RECORD_BYTES_MAX).unwrap();
+            let encoded = draft.record(version + 1, previous).encode_within(draft.limit).unwrap();
             let stored = StoredRecord::new(&encoded, Position(position));
             position += draft.events.len() as u64;
             ends.insert(draft.stream.clone(), (stored.record.last_version().0, stored.hash));
@@ -188,6 +191,30 @@ impl Sealed {
             TaskEvent::Call(CallEvent::Requested(request)) => request.prompt.expect("an inference"),
             other => panic!("no intent: {other:?}"),
         }
+    }
+
+    fn at(&self, label: &str) -> usize {
+        self.labels.iter().position(|(known, ..)| *known == label).unwrap()
+    }
+
+    /// Returns the log without the record with this label.
+    pub(crate) fn without(mut self, label: &str) -> Self {
+        self.records.remove(self.at(label));
+        self
+    }
+
+    /// Returns the log with another hash for the record with this label.
+    pub(crate) fn with_hash(mut self, label: &str, hash: Digest) -> Self {
+        let at = self.at(label);
+        self.records[at].hash = hash;
+        self
+    }
+
+    /// Returns the log with the record of this label as another log has it.
+    pub(crate) fn with(mut self, other: &Self, label: &str) -> Self {
+        let at = self.at(label);
+        self.records[at] = other.records[other.at(label)].clone();
+        self
     }
 
     /// Returns the stream and version of an event of the record with this label.

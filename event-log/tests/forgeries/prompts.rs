@@ -1,13 +1,17 @@
 //! Forgeries of what an inference was shown.
 
-use proto_events::call::{CallEvent, Cut, CutRule, KeptRange, PromptRef, Selection};
+use proto_events::call::{CallEvent, Cut, CutRule, KeptRange, PromptRef, Recovery, Selection};
 use proto_events::codec::AnyEvent;
-use proto_events::id::{Digest, Version};
-use proto_events::model::LlmRole::System;
+use proto_events::id::{Digest, StreamId, Version};
+use proto_events::model::LlmRole::{System, User};
+use proto_events::model::TaskState::{Submitted, Working};
+use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
+use taskreel_log::audit::verify;
+use taskreel_log::shown::prompt_of;
 
 use super::Forgery;
-use super::events::{prompt, rendered, system_prompt_of};
+use super::events::*;
 use super::log::Log;
 
 fn of(log: &mut Log, label: &str, change: impl FnOnce(&mut PromptRef)) {
@@ -64,3 +68,45 @@ pub(crate) const PROMPTS: &[Forgery] = &[
     }),
     ("a definition whose tools are no list", ("revised", 0), "its tools is not a list of what a model can be shown", |log| *log.event("revised", 0) = super::events::revised(1, [1; 5], [Some("a"), Some("b"), Some("c"), Some("[]"), Some("{}")])),
 ];
+
+/// Returns a log with one inference of five messages of which a strategy kept the first, the fourth and the beginning of
+/// the fifth.
+fn selected() -> Log {
+    let (task, session) = (task("t"), session());
+    let (desk, programs) = (StreamId::of_agent("desk").unwrap(), StreamId::of_system(0));
+    let mut log = Log::default();
+    log.epoch(1);
+    let first = revised(1, [1; 5], [Some("a"), Some("b"), Some("[]"), Some("[]"), Some("{}")]);
+    log.append(vec![("revised", &desk, vec![first]), ("started", &programs, vec![started(1, 1)])]);
+    log.append(vec![("begun", &task, vec![submitted("t", Submitted), changed(Submitted, Working)])]);
+    let mut turn = vec![opened("s"), turn_started("turn 1", &task), system_prompt(System)];
+    for text in ["zero", "one", "two", "three", "fôur"] {
+        let AnyEvent::Session(SessionEvent::MessageAppended(mut said)) = said(User, None) else { panic!() };
+        text.clone_into(&mut said.message.content);
+        turn.push(AnyEvent::Session(SessionEvent::MessageAppended(said)));
+    }
+    let kept = vec![KeptRange { first: 0, count: 1 }, KeptRange { first: 3, count: 2 }];
+    let cuts = vec![Cut { message: 4, rule: CutRule::Head, characters: 2 }];
+    let mut infer = intent("i1", "model", Recovery::Reissue, 1);
+    let selection = Some(Selection { strategy: "newest".to_owned(), kept, cuts });
+    infer.prompt = Some(PromptRef { messages: 4, selection, ..prompt(Some(&session)) });
+    let asks = vec![requested(infer), sent("i1", 1, 1, "")];
+    log.append(vec![("turn", &session, turn), ("inferring", &task, asks)]);
+    log
+}
+
+#[test]
+fn a_sound_selection_of_messages_is_rendered_as_it_was_kept_and_cut_and_another_count_is_found() {
+    let sealed = selected().seal();
+    let found = verify(&sealed);
+    assert!(found.is_sound(), "{:#?}", found.findings);
+    let shown = prompt_of(&sealed, &task("t"), "i1").unwrap();
+    assert_eq!(shown.system, rendered("b"));
+    let messages: Vec<&str> = shown.messages.iter().map(|message| message.content.as_str()).collect();
+    assert_eq!(messages, ["zero", "three", "fô"]);
+    for count in [3, 6] {
+        let mut log = selected();
+        of(&mut log, "inferring", |prompt| prompt.messages = count);
+        assert!(!verify(&log.seal()).is_sound(), "{count} messages in place of 4");
+    }
+}

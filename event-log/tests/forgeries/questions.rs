@@ -15,7 +15,7 @@ pub(crate) const QUESTIONS: &[Forgery] = &[
     ("an attempt while the question is open", ("answering", 2), "was sent while its question to a person was open", |log| log.remove("answering", 0)),
     ("a run that begins over an open question", ("answering", 1), "input-required -> working, but its call `h1` has no outcome", |log| log.remove("answering", 0)),
     ("a wait for a person with a call in flight", ("asking", 0), "working -> input-required, but its call `h1` has no outcome", |log| log.remove("asking", 0)),
-    ("a wait for a person with a second open call", ("asking", 2), "working -> input-required, but its call `h1` has no outcome", |log| {
+    ("a wait for a person with a second open call", ("asking", 2), "working -> input-required, but its call `z1` has no outcome", |log| {
         log.insert("asking", 0, requested(intent("z1", "read", Recovery::ReadOnly, 1)));
         log.insert("answering", 0, canceled("z1", CancelStage::Requested));
     }),

@@ -3,13 +3,14 @@
 use proto_events::call::Recovery;
 use proto_events::codec::AnyEvent;
 use proto_events::id::StreamId;
-use proto_events::json::JsonObject;
+use proto_events::json::{JsonObject, JsonText};
 use proto_events::limits::{TOOL_STORE_BYTES_MAX, TOOL_WRITES_MAX};
 use proto_events::model::LlmRole::{Assistant, System, User};
 use proto_events::model::TaskState::{Canceled, Completed, Failed, Submitted, Unknown, Working};
 use proto_events::model::{BudgetLimit, LimitUse};
 use proto_events::task::TaskEvent;
 use proto_events::tool_store::ToolStoreEvent;
+use taskreel_log::limits::RECORD_BYTES_MAX;
 
 use super::Forgery;
 use super::events::*;
@@ -131,6 +132,15 @@ pub(crate) const RECORDS: &[Forgery] = &[
     ("an epoch that goes back", ("resent", 0), "wrote after the writer of epoch", |log| {
         log.draft("resent").epoch = 1;
         *log.event("resent", 0) = sent("x1", 2, 1, "the process ended");
+    }),
+    ("a program of an earlier epoch that starts again", ("third", 0), "a program of epoch 1 started after one of epoch 2", |log| {
+        log.add_after("stopped", "third", vec![started(1, 2)]);
+        log.draft("third").epoch = 1;
+    }),
+    ("a record that no writer would make so long", ("remark", 0), "no writer exceeds", |log| {
+        let entries = [("k".to_owned(), JsonText::string(&"x".repeat(RECORD_BYTES_MAX)))].into_iter().collect();
+        *log.event("remark", 1) = AnyEvent::Task(TaskEvent::MetadataMerged(entries));
+        log.draft("remark").limit = 2 * RECORD_BYTES_MAX;
     }),
     ("an epoch ahead of its program's", ("overdue", 0), "but no program had begun that epoch", |log| log.draft("overdue").epoch = 2),
     ("an epoch that no program began", ("stopped", 0), "but no program had begun that epoch", |log| {

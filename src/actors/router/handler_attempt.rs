@@ -16,12 +16,14 @@ use crate::actors::router::tool_attempt::{tool_failed, watched};
 use crate::actors::shared::messages::{AttemptEnd, Cause, Order, TaskOp, ToTask};
 use crate::agent::card::Agent;
 use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerDoor, HandlerEnd};
+use crate::limits::QUESTION_BYTES_MAX;
 use crate::models::backend::retry_delay;
 use crate::run::handler::message;
 use crate::run::steps::session_id;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::secret::Mask;
+use crate::tools::texts::shorten_to;
 use crate::tools::tool::{ToolContext, ToolContextParts};
 
 /// Runs the handler on the message that the intent names.
@@ -58,6 +60,12 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
     match known.code.run(cx.clone(), message).await {
         Ok(HandlerEnd::Rejected(why)) => ended(FailureClass::Rejected, "Rejected", &why),
         Ok(HandlerEnd::Failed(why)) => ended(FailureClass::AfterEffect, "Failed", &why),
+        Ok(HandlerEnd::InputRequired(mut question)) => {
+            // It has ended and cannot ask in other words.
+            shorten_to(&mut question, QUESTION_BYTES_MAX);
+            let result = HandlerEnd::InputRequired(question).to_json();
+            AttemptEnd::Succeeded { result, usage: None, writes: Vec::new() }
+        }
         Ok(end) => AttemptEnd::Succeeded { result: end.to_json(), usage: None, writes: Vec::new() },
         Err(error) => match cx.open_question() {
             Some(question) => AttemptEnd::Asked { question },

@@ -10,8 +10,8 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use genai::adapter::AdapterKind;
 use genai::chat::{
-    ChatMessage as Said, ChatOptions, ChatRequest, ChatStreamEvent, ContentPart, JsonSpec, MessageContent,
-    StopReason, StreamEnd, Tool, ToolCall, ToolResponse,
+    ChatMessage as Said, ChatOptions, ChatRequest, ChatStream, ChatStreamEvent, ContentPart, JsonSpec,
+    MessageContent, StopReason, StreamEnd, Tool, ToolCall, ToolResponse,
 };
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, ModelIden, ServiceTarget};
@@ -214,7 +214,20 @@ async fn exchange(
     let question = Settings::question(request, &names);
     let options = settings.options(request);
     let asked = client.exec_chat_stream(model, question, Some(&options)).await;
-    let mut stream = asked.map_err(|error| told(&error, request))?.stream;
+    let stream = asked.map_err(|error| told(&error, request))?.stream;
+    let mut said = String::new();
+    let read = pieces(settings, stream, request, (secrets, &names), &mut said).await;
+    read.map_err(|error| error.with_partial(&said))
+}
+
+/// Reads the answer, piece by piece, and keeps its text in `said`.
+async fn pieces(
+    settings: &Settings,
+    mut stream: ChatStream,
+    request: &InferRequest,
+    (secrets, names): (&Secrets, &Names),
+    said: &mut String,
+) -> Result<InferReply, InferError> {
     let (mut heard, mut filter) = (0_usize, secrets.filter());
     loop {
         let next = tokio::time::timeout(settings.idle_timeout, stream.next()).await;
@@ -225,11 +238,12 @@ async fn exchange(
         match next {
             Some(Ok(ChatStreamEvent::Chunk(chunk))) => {
                 heard = heard.saturating_add(chunk.content.len());
+                said.push_str(&chunk.content);
                 request.deltas.say(&filter.pass(&chunk.content));
             }
             Some(Ok(ChatStreamEvent::End(end))) => {
                 request.deltas.say(&filter.rest());
-                return reply(settings, &end, &names);
+                return reply(settings, &end, names);
             }
             Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => heard = heard.max(chunk.tool_call.size()),
             Some(Ok(_)) => {}

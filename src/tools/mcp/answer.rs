@@ -35,7 +35,7 @@ pub(crate) fn answer(result: &CallToolResult) -> Result<JsonText, ToolError> {
             JsonText::of(&Whole { structured_content: structured.as_ref(), content: &result.content })
         }
     };
-    json.map_err(|error| ToolError::failed(format!("the server's result cannot be kept: {error}")))
+    json.map_err(|error| ToolError::lost(format!("the server's result cannot be kept: {error}")))
 }
 
 fn text_of(content: &ContentBlock) -> Option<&str> {

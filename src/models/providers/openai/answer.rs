@@ -64,6 +64,17 @@ impl Answer {
         self.content.len() + self.refusal.len() + calls
     }
 
+    /// Returns all text that the model wrote so far, the arguments of its calls included.
+    fn said(&self) -> String {
+        let calls = self.calls.iter().map(|call| call.arguments.as_str());
+        [self.content.as_str(), self.refusal.as_str()].into_iter().chain(calls).collect()
+    }
+
+    /// Adds to an error what came back before it.
+    pub(crate) fn before(&self, error: InferError) -> InferError {
+        error.with_usage(self.usage).with_partial(&self.said())
+    }
+
     /// Whether the server reported the end of the answer.
     pub(crate) fn is_finished(&self) -> bool {
         self.finish.is_some()
@@ -110,8 +121,7 @@ impl Answer {
 
     /// Returns the reply, or the reason why there is none.
     pub(crate) fn reply(self, names: &Names, model: &str) -> Result<InferReply, InferError> {
-        let error =
-            |kind, name: &str, why: String| Err(InferError::new(kind, name, why).with_usage(self.usage));
+        let error = |kind, name: &str, why: String| Err(self.before(InferError::new(kind, name, why)));
         let malformed = |name: &str, why: String| error(InferErrorKind::Malformed, name, why);
         let failed = |name: &str, why: String| error(InferErrorKind::Failed, name, why);
         if !self.has_choice {
@@ -273,6 +283,8 @@ mod tests {
         assert_eq!(kind(&[json!({"choices": []})]), ("EmptyAnswer".to_owned(), InferErrorKind::Malformed));
         assert_eq!(kind(&[end("length")]), ("LengthLimit".to_owned(), InferErrorKind::Malformed));
         assert_eq!(kind(&[end("content_filter")]), ("ContentFilter".to_owned(), InferErrorKind::Failed));
+        let cut = read(&[end("length")]).unwrap_err().usage;
+        assert_eq!(cut, Some(TokenUsage { input_tokens: 0, output_tokens: 1 }), "estimated from what came");
         let refused = delta(&json!({"refusal": "I can't"}));
         assert_eq!(read(&[refused]).unwrap_err().message, "the model refused: I can't");
         assert_eq!(read(&[end("stop")]).unwrap().content, "{");

@@ -91,7 +91,9 @@ impl Exchange<'_> {
     /// Reads a stream and passes its pieces on.
     async fn stream(&self, response: Response) -> Result<Answer, InferError> {
         let mut filter = self.secrets.filter();
-        let answer = self.pieces(response, &mut filter).await?;
+        let mut answer = Answer::default();
+        let read = self.pieces(response, &mut answer, &mut filter).await;
+        read.map_err(|error| answer.before(error))?;
         self.say(&filter.rest());
         Ok(answer)
     }
@@ -99,18 +101,19 @@ impl Exchange<'_> {
     async fn pieces(
         &self,
         mut response: Response,
+        answer: &mut Answer,
         filter: &mut SecretFilter<'_>,
-    ) -> Result<Answer, InferError> {
+    ) -> Result<(), InferError> {
         let most = self.settings.answer_bytes_max;
         let mut decoder = Decoder::new(most);
-        let (mut answer, mut bytes_in) = (Answer::default(), 0_usize);
+        let mut bytes_in = 0_usize;
         while let Some(bytes) = self.next(&mut response).await? {
             bytes_in = bytes_in.saturating_add(bytes.len());
             for event in decoder.feed(&bytes).map_err(|why| self.unreadable(&why))? {
                 if is_end(&event) {
-                    return Ok(answer);
+                    return Ok(());
                 }
-                self.take(&mut answer, &event, filter)?;
+                self.take(answer, &event, filter)?;
             }
             if answer.len() > most || bytes_in > most.saturating_mul(STREAM_BYTES_PER_BYTE) {
                 return Err(self.too_large());
@@ -118,7 +121,7 @@ impl Exchange<'_> {
         }
         let ended = decoder.rest().is_some_and(|event| is_end(&event));
         if ended || answer.is_finished() {
-            return Ok(answer);
+            return Ok(());
         }
         let why = "the connection ended in the middle of the answer";
         Err(passing("ConnectionError", why.to_owned(), None))
