@@ -26,41 +26,52 @@ pub(crate) struct Replaced {
 /// The replacement of the values in one command.
 pub(crate) struct Replacing<'a> {
     agent: &'a Agent,
+    task: &'a Task,
     /// The references that the task has already, by tool and argument: an equal value gets the same one, so that a
-    /// repeated command is recognised.
-    known: Vec<(String, String, KeptSecret)>,
+    /// repeated command is recognised. They are looked for with the first value: most commands bring none, and the
+    /// search reads the whole task.
+    known: Option<Vec<(String, String, KeptSecret)>>,
     salt: &'a mut dyn FnMut() -> [u8; 16],
     pub(crate) replaced: Vec<Replaced>,
 }
 
 impl<'a> Replacing<'a> {
     /// Prepares the replacement in a command for this task. `None` if no tool of the agent has secret arguments.
-    pub(crate) fn of(agent: &'a Agent, task: &Task, salt: &'a mut dyn FnMut() -> [u8; 16]) -> Option<Self> {
-        if !agent.tools.have_secrets() {
-            return None;
-        }
-        let mut replacing = Self { agent, known: Vec::new(), salt, replaced: Vec::new() };
-        let messages = task.messages().iter().map(|message| &message.parts);
-        let parts = messages.chain(task.artifacts().iter().map(|artifact| &artifact.parts)).flatten();
-        for asked in parts.filter_map(|part| part.as_tool_call().ok()) {
-            replacing.learn(&asked.tool_name, &asked.args);
-        }
-        for call in task.calls().iter().filter(|call| !call.request.secrets.is_empty()) {
-            replacing.learn(&call.request.target, &call.request.args);
-        }
-        Some(replacing)
+    pub(crate) fn of(
+        agent: &'a Agent,
+        task: &'a Task,
+        salt: &'a mut dyn FnMut() -> [u8; 16],
+    ) -> Option<Self> {
+        let has_secrets = agent.tools.have_secrets();
+        has_secrets.then(|| Self { agent, task, known: None, salt, replaced: Vec::new() })
     }
 
-    fn learn(&mut self, tool: &str, args: &JsonText) {
+    /// Returns the references in the task's parts and calls.
+    fn learned(&self) -> Vec<(String, String, KeptSecret)> {
+        let task = self.task;
+        let messages = task.messages().iter().map(|message| &message.parts);
+        let parts = messages.chain(task.artifacts().iter().map(|artifact| &artifact.parts)).flatten();
+        let asked = parts.filter_map(|part| part.as_tool_call().ok());
+        let mut known = Vec::new();
+        for asked in asked {
+            self.learn(&mut known, &asked.tool_name, &asked.args);
+        }
+        for call in task.calls().iter().filter(|call| !call.request.secrets.is_empty()) {
+            self.learn(&mut known, &call.request.target, &call.request.args);
+        }
+        known
+    }
+
+    fn learn(&self, known: &mut Vec<(String, String, KeptSecret)>, tool: &str, args: &JsonText) {
         for (argument, reference) in proto_events::secret::references(args, self.secrets(tool)) {
             if let SecretRef::Kept(kept) = reference {
-                self.known.push((tool.to_owned(), argument, kept));
+                known.push((tool.to_owned(), argument, kept));
             }
         }
     }
 
     fn secrets(&self, tool: &str) -> &'a [String] {
-        self.agent.tools.get(tool).map_or(&[], |tool| tool.spec().policy.get_secret_args())
+        self.agent.tools.secret_args(tool)
     }
 
     /// Replaces the values in a posted task.
@@ -163,12 +174,14 @@ impl<'a> Replacing<'a> {
         let fits = |known: &&(String, String, KeptSecret)| {
             known.0 == tool && known.1 == argument && known.2.fits(value)
         };
-        let known = self.known.iter().find(fits).map(|known| known.2);
+        let mut all = self.known.take().unwrap_or_else(|| self.learned());
+        let known = all.iter().find(fits).map(|known| known.2);
         let reference = known.unwrap_or_else(|| KeptSecret::of((self.salt)(), value));
         let (tool, argument) = (tool.to_owned(), argument.to_owned());
         if known.is_none() {
-            self.known.push((tool.clone(), argument.clone(), reference));
+            all.push((tool.clone(), argument.clone(), reference));
         }
+        self.known = Some(all);
         self.replaced.push(Replaced { tool, argument, reference, value: value.clone() });
         reference
     }
