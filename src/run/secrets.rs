@@ -1,15 +1,16 @@
 //! Secret arguments that arrive in clear: each value is replaced by a reference before anything is decided or
 //! written.
 
+use proto_events::call::Answer;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, Message, Part, PostedTask};
 use proto_events::secret::{KeptSecret, SecretRef};
-use proto_events::task::{Task, TaskCommand};
+use proto_events::task::{HandlerSays, Task, TaskCommand};
 
 use crate::agent::card::Agent;
 use crate::grammar::action::{Action, Reply, parse_action};
 use crate::models::backend::{InferReply, ToolAsk};
-use crate::tools::secret::inner;
+use crate::tools::secret::{Mask, inner};
 
 /// The text in place of arguments that are no object, where the tool has secret ones: nobody can tell them apart.
 const NO_OBJECT: &str = "arguments that are no object are not kept, because the tool has secret arguments";
@@ -87,6 +88,16 @@ impl<'a> Replacing<'a> {
             TaskCommand::AppendMessage(message) => self.message(message),
             TaskCommand::AppendArtifact { artifact, .. } => self.artifact(artifact),
             _ => {}
+        }
+    }
+
+    /// Replaces the values in what a handler says.
+    pub(crate) fn said(&mut self, says: &mut HandlerSays) {
+        match says {
+            HandlerSays::Message(message) => self.message(message),
+            HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. } => {
+                self.artifact(artifact);
+            }
         }
     }
 
@@ -185,6 +196,34 @@ impl<'a> Replacing<'a> {
         self.replaced.push(Replaced { tool, argument, reference, value: value.clone() });
         reference
     }
+}
+
+/// Replaces the values of a task in what a handler says.
+pub(crate) fn mask_said(mask: &Mask, says: &mut HandlerSays) {
+    match says {
+        HandlerSays::Message(message) => mask_parts(mask, &mut message.parts),
+        HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. } => {
+            mask_parts(mask, &mut artifact.parts);
+            for text in [&mut artifact.name, &mut artifact.uri].into_iter().flatten() {
+                *text = mask.text(text);
+            }
+            let metadata = artifact.metadata.to_text();
+            artifact.metadata = mask.json(metadata).read().unwrap_or_default();
+        }
+    }
+}
+
+/// Replaces the values of a task in parts.
+pub(crate) fn mask_parts(mask: &Mask, parts: &mut [Part]) {
+    for part in parts {
+        *part = Part::new(part.kind(), mask.json(part.content().clone()));
+    }
+}
+
+/// Replaces the values of a task in a person's answer.
+pub(crate) fn mask_answer(mask: &Mask, answer: &mut Answer) {
+    let (Answer::Given(text) | Answer::Declined(text)) = answer;
+    *text = mask.text(text);
 }
 
 /// Returns the text with a value replaced by its reference, as it is and as JSON writes it.
