@@ -12,12 +12,12 @@ mod bench;
 
 use std::sync::{Arc, Mutex};
 
-use bench::{Bench, Login, PASSWORD, ended, files, login, spills};
+use bench::{Bench, Does, Login, PASSWORD, ended, files, login, spills};
 use proto_events::json;
 use proto_events::json::JsonText;
 use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::infer::Scripted;
-use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy, Verdict};
 use taskreel::{Message, Part, PostedTask, System, TaskCommand, TaskHandle, TaskState};
 use taskreel_log::ports::Ports;
 
@@ -145,5 +145,21 @@ async fn an_answer_that_repeats_a_value_is_masked_in_the_log_and_reaches_the_too
             spills(dir.path()).is_empty() && files(dir.path()).is_empty(),
             "{how}: the log holds the value"
         );
+    }
+}
+
+#[tokio::test]
+async fn a_probe_that_panics_or_fails_with_the_value_is_masked() {
+    for panics in [true, false] {
+        let probe = move |_: ToolContext, asked: Login| async move {
+            assert!(!panics, "cannot find {}", asked.password);
+            Err::<Verdict, _>(ToolError::failed(format!("not found: {}", asked.password)))
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let system = Bench::that(Does::Loses).start(dir.path(), ToolPolicy::reconcile(probe)).await;
+        let end = ended(&system.submit(login(PASSWORD)).await.unwrap()).await;
+        assert_eq!(end.state(), TaskState::InputRequired, "{}", end.to_json());
+        system.shutdown().await.unwrap();
+        assert!(spills(dir.path()).is_empty(), "panics: {panics}: the log holds the value");
     }
 }
