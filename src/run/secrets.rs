@@ -243,3 +243,37 @@ fn is_same(one: &Action, other: &Action) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proto_events::json;
+    use taskreel_log::ports::Ports;
+
+    use super::*;
+    use crate::tools::policy::ToolPolicy;
+    use crate::tools::registry::RegisteredTool;
+    use crate::tools::into_tool::DynTool;
+
+    #[test]
+    fn the_task_is_read_for_its_references_with_the_first_value_only() {
+        let mut agent = Agent::new("agent");
+        let work = |_, args: JsonText| async move { Ok(args) };
+        let policy = ToolPolicy::manual().secret_args(["password"]);
+        let login = RegisteredTool::new("login", "", policy, DynTool::new(json!(null), work));
+        agent.tools.register(login.unwrap());
+        let (task, mut salt) = (Task::default(), || [7; 16]);
+        let mut replacing = Replacing::of(&agent, &task, &mut salt).unwrap();
+        let says = |args| Part::tool_call("login", args).unwrap();
+        let mut harmless = Message::new(
+            "user",
+            vec![Part::text("hello"), says(json!({"password": "secret:prod"})), says(json!({}))],
+            &mut Ports::default(),
+        );
+        replacing.message(&mut harmless);
+        assert!(replacing.known.is_none() && replacing.replaced.is_empty());
+        let mut two = vec![says(json!({"password": "hunter2000"})), says(json!({"password": "hunter2000"}))];
+        two.iter_mut().for_each(|part| replacing.part(part));
+        assert_eq!(replacing.known.as_ref().map(Vec::len), Some(1), "an equal value has the same reference");
+        assert_eq!(two.first(), two.last());
+    }
+}
