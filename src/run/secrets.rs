@@ -250,9 +250,9 @@ mod tests {
     use taskreel_log::ports::Ports;
 
     use super::*;
+    use crate::tools::into_tool::DynTool;
     use crate::tools::policy::ToolPolicy;
     use crate::tools::registry::RegisteredTool;
-    use crate::tools::into_tool::DynTool;
 
     #[test]
     fn the_task_is_read_for_its_references_with_the_first_value_only() {

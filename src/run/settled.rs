@@ -8,7 +8,6 @@ use proto_events::task::Task;
 
 use crate::agent::card::Agent;
 use crate::grammar::action::{Action, parse_action, signature};
-use crate::run::question::At;
 
 /// The key in an infer part's metadata that names the calls whose settlement the part, or one that it continues, goes on
 /// from.
@@ -49,7 +48,7 @@ pub(crate) struct SettledActions(Vec<String>);
 
 impl SettledActions {
     /// Returns those of this part of the current run.
-    pub(crate) fn of(task: &Task, at: At) -> Self {
+    pub(crate) fn of(task: &Task, at: u32) -> Self {
         let item = task.run().or(task.paused()).and_then(|run| run.item);
         let parts = item.map_or(&[][..], |item| task.parts(item));
         let part = usize::try_from(at).ok().and_then(|at| parts.get(at));

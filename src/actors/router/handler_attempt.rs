@@ -64,13 +64,13 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
         Ok(Ok(end)) => {
             AttemptEnd::Succeeded { result: mask.json(end.to_json()), usage: None, writes: Vec::new() }
         }
-        Ok(Err(error)) => match cx.open_question() {
-            Some(question) => AttemptEnd::Asked { question },
-            None => {
-                let error = error.masked(|text| mask.text(text));
-                tool_failed(&error, retry_delay(attempt.saturating_sub(1), jitter))
+        Ok(Err(error)) => {
+            if let Some(question) = cx.open_question() {
+                return AttemptEnd::Asked { question };
             }
-        },
+            let error = error.masked(|text| mask.text(text));
+            tool_failed(&error, retry_delay(attempt.saturating_sub(1), jitter))
+        }
         Err(panic) => {
             let text = format!("{} panicked: {panic}", order.request.target);
             failed(FailureClass::AfterEffect, "panic", &text)

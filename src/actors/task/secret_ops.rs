@@ -67,7 +67,9 @@ impl TaskCore {
     fn mask_texts(&self, shared: &Shared, op: &mut TaskOp, replaced: &[Replaced]) {
         let mask = || {
             let mut mask = shared.secrets.mask_of(self.entity.stream());
-            replaced.iter().for_each(|new| mask.add(&new.value, &new.reference.to_string()));
+            for new in replaced {
+                mask.add(&new.value, &new.reference.to_string());
+            }
             mask
         };
         match op {
