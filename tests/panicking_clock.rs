@@ -25,11 +25,11 @@ fn described(builder: Builder) -> Builder {
 }
 
 /// Returns a task that calls a tool, with a time limit of this many seconds.
-fn limited(id: &str, tool: &str, seconds: JsonValue) -> PostedTask {
+fn limited(id: &str, tool: &str, seconds: &JsonValue) -> PostedTask {
     let content = json!({"tool_name": tool, "args": json!({})});
     let part = json!({"type": "tool_call", "content": content});
     let message = json!({"id": "m", "role": "user", "timestamp": "x", "parts": [part]});
-    let budget = json!({"max_runtime_seconds": seconds});
+    let budget = json!({"max_runtime_seconds": seconds.clone()});
     let metadata = json!({"run_context": json!({"budget": budget})});
     let posted = json!({"id": id, "created_at": "x", "messages": [message], "metadata": metadata});
     PostedTask::from_json(&JsonText::from(posted), &mut Ports::default()).unwrap()
@@ -45,7 +45,7 @@ async fn a_time_limit_ends_its_run_whichever_use_of_the_clock_panics() {
     for uses in 1..=12 {
         let system = system(described).await.unwrap();
         system.clock().panic_at(uses);
-        match system.submit(limited("t", "hangs", json!(2.0))).await {
+        match system.submit(limited("t", "hangs", &json!(2.0))).await {
             Ok(_) => kept += 1,
             Err(error) => assert!(is_of_the_clock(&error), "{uses}: {error}"),
         }
@@ -62,10 +62,10 @@ async fn a_time_limit_ends_its_run_whichever_use_of_the_clock_panics() {
 async fn the_deadline_of_a_call_that_waits_for_its_turn_ends_the_wait_whichever_use_of_the_clock_panics() {
     for uses in 1..=12 {
         let system = system(described).await.unwrap();
-        system.submit(limited("first", "late", json!(null))).await.unwrap();
+        system.submit(limited("first", "late", &json!(null))).await.unwrap();
         system.advance(Duration::from_millis(1)).await;
         system.clock().panic_at(uses);
-        if let Err(error) = system.submit(limited("second", "late", json!(null))).await {
+        if let Err(error) = system.submit(limited("second", "late", &json!(null))).await {
             assert!(is_of_the_clock(&error), "{uses}: {error}");
         }
         system.advance(Duration::from_millis(3_100)).await;
