@@ -22,6 +22,7 @@ pub(crate) mod question;
 pub(crate) mod reading;
 pub(crate) mod resolved;
 pub(crate) mod secrets;
+pub(crate) mod settled;
 pub(crate) mod spent;
 pub(crate) mod steps;
 pub(crate) mod tool;

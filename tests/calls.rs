@@ -218,6 +218,35 @@ async fn what_a_person_says_of_a_models_call_is_told_to_the_model_in_a_new_turn(
     }
 }
 
+const INSISTS: &str = r#"{"pay please":[{"type":"tool_call","tool":"pay","args":{}}],
+    "looked into":[{"type":"tool_call","tool":"pay","args":{}},{"type":"final","content":"told"}],
+    "stays unknown":[{"calls":[{"tool":"pay","args":{}}]},{"type":"tool_call","tool":"pay","args":{}},
+        {"type":"final","content":"told"}]}"#;
+
+#[tokio::test]
+async fn a_model_that_asks_again_for_what_a_person_has_settled_is_told_so_and_the_call_is_not_made_again() {
+    for (settle, runs) in [("landed", 1), ("abandon", 1), ("not", 2)] {
+        let (system, task, lost, pay, _) = unknown(Part::infer("pay please"), Some(INSISTS)).await;
+        let settled = match settle {
+            "landed" => task.reconcile(&lost, Verdict::Landed(JsonText::string("receipt 7")), "ada").await,
+            "not" => task.reconcile(&lost, Verdict::DidNotHappen, "ada").await,
+            _ => task.abandon(&lost, "no way to know", "ada").await,
+        };
+        settled.unwrap();
+        let end = soon(task.finished()).await.unwrap();
+        assert_eq!(
+            (end.state(), end.answer().unwrap().as_str()),
+            (TaskState::Completed, "\"told\""),
+            "{settle}"
+        );
+        assert_eq!(pay.runs.load(Ordering::SeqCst), runs, "{settle}");
+        // What a user asks for anew is made.
+        let other = system.session("s").send(Part::infer("pay please")).await.unwrap();
+        soon(other.finished()).await.unwrap();
+        assert_eq!(pay.runs.load(Ordering::SeqCst), runs + 1, "{settle}: of another task");
+    }
+}
+
 #[tokio::test]
 async fn a_call_that_is_not_unknown_is_settled_by_nobody() {
     let system =

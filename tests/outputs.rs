@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 use proto_events::json;
 use proto_events::model::{Message, PostedTask};
 use serde::Deserialize;
-use taskreel::limits::PARALLEL_CALLS_MAX;
+use taskreel::limits::{EVENTS_TOGETHER, PARALLEL_CALLS_MAX};
 use taskreel::tool::ToolPolicy;
-use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState};
+use taskreel::{JsonSchema, Part, System, TaskHandle, TaskState, Version};
+use taskreel_log::api::EventReader as _;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use tokio::sync::Notify;
@@ -162,5 +163,19 @@ async fn a_message_with_more_parts_than_a_run_carries_out_is_refused_when_it_is_
     let system = started(Arc::new(MemoryStore::new()), &purse, ToolPolicy::read_only()).await;
     let error = system.submit(posted(100_001)).await.unwrap_err();
     assert!(error.to_string().contains("100001 parts; at most 100000"), "{error}");
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_one_command_leads_to_is_written_in_pieces_of_a_bounded_size() {
+    let store = Arc::new(MemoryStore::new());
+    let system = System::builder("-").store(Arc::clone(&store) as _).start().await.unwrap();
+    // No tool of this name: each part has its output at once, and nothing is waited for.
+    let task = system.submit(posted(3_000)).await.unwrap();
+    let end = within(task.finished()).await.unwrap();
+    assert_eq!(end.task().artifacts().len(), 3_000, "{:?}", end.task().error());
+    let records = store.read_stream(task.stream(), Version(1), usize::MAX).unwrap();
+    let largest = records.iter().map(|stored| stored.record.events.len()).max().unwrap();
+    assert!(largest <= EVENTS_TOGETHER + 8, "a record with {largest} events");
     system.shutdown().await.unwrap();
 }

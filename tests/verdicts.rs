@@ -21,7 +21,8 @@ use proto_events::json::JsonText;
 use proto_events::task::TaskEvent;
 use serde::Deserialize;
 use taskreel::infer::Scripted;
-use taskreel::tool::ToolError;
+use taskreel::peer::{Delegation, Peer, PeerAnswer, PeerError};
+use taskreel::tool::{BoxFuture, ToolError};
 use taskreel::{JsonSchema, Part, System, TaskSnapshot, TaskState};
 use taskreel_log::api::{Append, AppendPart, EventReader, EventStore};
 use taskreel_log::memory::MemoryStore;
@@ -37,7 +38,11 @@ enum Asked {
     Part,
     Model,
     ModelInSession,
+    /// A model that asks another agent.
+    ModelOfAgent,
 }
+
+const ALL: [Asked; 4] = [Asked::Part, Asked::Model, Asked::ModelInSession, Asked::ModelOfAgent];
 
 /// A tool that hangs the first time it is called, and counts its calls.
 #[derive(Clone, Default)]
@@ -46,7 +51,35 @@ struct Tool {
     began: Arc<Notify>,
 }
 
+/// Another agent, which hangs as the tool does.
+struct Desk(Tool);
+
+impl Peer for Desk {
+    fn name(&self) -> &'static str {
+        "desk"
+    }
+
+    fn description(&self) -> &'static str {
+        "pays"
+    }
+
+    fn skills(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn send(&self, _: Delegation) -> BoxFuture<'static, Result<PeerAnswer, PeerError>> {
+        self.0.calls.fetch_add(1, Ordering::SeqCst);
+        self.0.began.notify_one();
+        Box::pin(std::future::pending())
+    }
+
+    fn cancel(&self, _: &str, _: &str) -> BoxFuture<'static, Result<(), PeerError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
 async fn started(store: Arc<MemoryStore>, tool: &Tool, asked: Asked) -> System {
+    let desk = Desk(tool.clone());
     let tool = tool.clone();
     let pay = move |_: Nothing| {
         let (first, began) = (tool.calls.fetch_add(1, Ordering::SeqCst) == 0, Arc::clone(&tool.began));
@@ -61,10 +94,14 @@ async fn started(store: Arc<MemoryStore>, tool: &Tool, asked: Asked) -> System {
     let script = r#"{"took effect": [{"type": "final", "content": "told that it landed"}],
         "did not happen": [{"type": "final", "content": "told that it did not"}],
         "stays unknown": [{"type": "final", "content": "told that nobody knows"}],
+        "ask the desk": [
+            {"type": "agent_call", "agent": "desk", "action": "infer", "prompt": "pay"},
+            {"type": "final", "content": "went on"}],
         "": [{"type": "tool_call", "tool": "pay", "args": {}}, {"type": "final", "content": "went on"}]}"#;
     let builder = System::builder("-")
         .store(store)
         .tool("pay", "Pays", pay)
+        .peer(desk)
         .infer(Scripted::from_json(script).unwrap());
     let builder = if asked == Asked::ModelInSession { builder } else { builder.stateless() };
     builder.start().await.unwrap()
@@ -107,6 +144,7 @@ async fn after(asked: Asked, decide: impl Fn(String) -> CallEvent) -> (TaskSnaps
     let part = match asked {
         Asked::Part => Part::tool_call("pay", json!({})).unwrap(),
         Asked::Model | Asked::ModelInSession => Part::infer("please"),
+        Asked::ModelOfAgent => Part::infer("ask the desk"),
     };
     let task = system.submit(part).await.unwrap();
     tool.began.notified().await;
@@ -143,7 +181,7 @@ fn output(end: &TaskSnapshot) -> String {
 
 #[tokio::test]
 async fn a_call_that_landed_answers_with_the_result_that_the_person_gave() {
-    for asked in [Asked::Part, Asked::Model, Asked::ModelInSession] {
+    for asked in ALL {
         let (end, calls) = after(asked, reconciled(Verdict::Landed(JsonText::string("paid")))).await;
         assert_eq!((end.state(), calls), (TaskState::Completed, 1), "{asked:?}: {}", end.to_json());
         let said = if asked == Asked::Part { "\"paid\"" } else { "\"went on\"" };
@@ -153,7 +191,7 @@ async fn a_call_that_landed_answers_with_the_result_that_the_person_gave() {
 
 #[tokio::test]
 async fn a_call_that_did_not_happen_is_made_again_by_its_part_and_told_to_its_model() {
-    for asked in [Asked::Part, Asked::Model, Asked::ModelInSession] {
+    for asked in ALL {
         let (end, calls) = after(asked, reconciled(Verdict::DidNotHappen)).await;
         assert_eq!(end.state(), TaskState::Completed, "{asked:?}: {}", end.to_json());
         assert_eq!(calls, if asked == Asked::Part { 2 } else { 1 }, "{asked:?}");
@@ -166,7 +204,7 @@ async fn a_call_that_did_not_happen_is_made_again_by_its_part_and_told_to_its_mo
 async fn a_call_that_was_abandoned_is_an_error_of_its_part_and_told_to_its_model() {
     let abandoned =
         |call_id| CallEvent::Abandoned { call_id, reason: "too old".to_owned(), by: "ada".into() };
-    for asked in [Asked::Part, Asked::Model, Asked::ModelInSession] {
+    for asked in ALL {
         let (end, calls) = after(asked, abandoned).await;
         let state = if asked == Asked::Part { TaskState::Failed } else { TaskState::Completed };
         assert_eq!((end.state(), calls), (state, 1), "{asked:?}: {}", end.to_json());
@@ -188,10 +226,8 @@ async fn losing(asked: Asked) -> System {
 async fn a_program_that_follows_the_log_decides_as_soon_as_it_reads_that_a_call_is_unknown() {
     for asked in [Asked::Part, Asked::Model, Asked::ModelInSession] {
         let system = losing(asked).await;
-        let part = match asked {
-            Asked::Part => Part::tool_call("lose", json!({})).unwrap(),
-            Asked::Model | Asked::ModelInSession => Part::infer("please"),
-        };
+        let is_part = asked == Asked::Part;
+        let part = if is_part { Part::tool_call("lose", json!({})).unwrap() } else { Part::infer("please") };
         let task = system.submit(part).await.unwrap();
         let mut log = system.subscribe_task(task.id(), Version(1)).unwrap();
         let unknown = async {

@@ -30,6 +30,7 @@ use crate::run::model_input;
 use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::reading::{AskedCall, Reading, ReplyReading};
+use crate::run::settled::SettledActions;
 use crate::run::spent::{About, over_budget};
 use crate::run::steps::{part_messages, session_id};
 
@@ -47,7 +48,8 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
             Err(error) => Progress::Fatal(notes::fatal_schema(&error)),
         };
     };
-    let reading = Reading::of(agent, &calls, schema.as_ref(), &question.outside.replies);
+    let settled = SettledActions::of(question.task, at);
+    let reading = Reading::of(agent, &calls, schema.as_ref(), &question.outside.replies, settled);
     let recorded = is_reply_recorded(question, at, last);
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded

@@ -13,6 +13,7 @@ use crate::grammar::decode::decode;
 use crate::limits::PARALLEL_CALLS_MAX;
 use crate::models::backend::{InferReply, ToolAsk};
 use crate::models::output_schema::OutputSchema;
+use crate::run::settled::SettledActions;
 use crate::tools::texts::short;
 
 /// The number of newest actions that an action is compared with, as in Protolink.
@@ -72,23 +73,25 @@ pub(crate) struct Reading {
 
 impl Reading {
     /// Reads the calls as [`Reading::of`] does, with the schema that their own intents name.
-    pub(crate) fn of_calls(agent: &Agent, calls: &[&Call]) -> Self {
+    pub(crate) fn of_calls(agent: &Agent, calls: &[&Call], settled: SettledActions) -> Self {
         let schema = calls.last().and_then(|call| output_schema_of(&call.request.args));
         let schema = schema.map(|schema| OutputSchema::new(schema.tree()));
-        Self::of(agent, calls, schema.as_ref(), &ReadReplies::default())
+        Self::of(agent, calls, schema.as_ref(), &ReadReplies::default(), settled)
     }
 
-    /// Reads the calls. Replies that were read before are taken as they were.
+    /// Reads the calls. Replies that were read before are taken as they were. What a person has settled counts as done
+    /// before.
     pub(crate) fn of(
         agent: &Agent,
         calls: &[&Call],
         schema: Option<&OutputSchema>,
         known: &ReadReplies,
+        settled: SettledActions,
     ) -> Self {
         known.keep(calls);
         let last = ReplyReading::Broken("no inference yet".to_owned());
         let mut reading = Self { last, malformed_in_a_row: 0, unfit: 0, steps: 0 };
-        let mut done = DoneActions::default();
+        let mut done = DoneActions { newest: VecDeque::new(), settled };
         for call in calls {
             reading.steps += 1;
             reading.last = known.read(call, || read_outcome(agent, call, schema));
@@ -147,20 +150,24 @@ impl ReadReplies {
     }
 }
 
-/// The newest actions of a part, by their signatures.
-#[derive(Debug, Default)]
-struct DoneActions(VecDeque<String>);
+/// The newest actions of a part, by their signatures, and those that a person settled before it.
+#[derive(Debug)]
+struct DoneActions {
+    newest: VecDeque<String>,
+    settled: SettledActions,
+}
 
 impl DoneActions {
     /// Whether the action was done before and may not be done again; if not, it counts as done from now on.
     fn is_repeated(&mut self, agent: &Agent, action: &Action) -> bool {
         let signature = signature(action);
-        if self.0.contains(&signature) && !may_be_repeated(agent, action) {
+        let is_known = self.newest.contains(&signature) || self.settled.contain(agent, action);
+        if is_known && !may_be_repeated(agent, action) {
             return true;
         }
-        self.0.push_back(signature);
-        if self.0.len() > REMEMBERED_ACTIONS {
-            self.0.pop_front();
+        self.newest.push_back(signature);
+        if self.newest.len() > REMEMBERED_ACTIONS {
+            self.newest.pop_front();
         }
         false
     }
@@ -172,15 +179,17 @@ impl DoneActions {
         for call in calls {
             let action = call.action();
             let signature = signature(&action);
-            let known = self.0.contains(&signature) || here.contains(&signature);
+            let known = self.newest.contains(&signature)
+                || here.contains(&signature)
+                || self.settled.contain(agent, &action);
             call.is_repeated = known && !may_be_repeated(agent, &action);
             if !call.is_repeated {
                 here.push(signature);
             }
         }
-        self.0.extend(here);
-        let over = self.0.len().saturating_sub(REMEMBERED_ACTIONS);
-        self.0.drain(..over);
+        self.newest.extend(here);
+        let over = self.newest.len().saturating_sub(REMEMBERED_ACTIONS);
+        self.newest.drain(..over);
     }
 }
 

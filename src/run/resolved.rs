@@ -8,6 +8,7 @@ use proto_events::task::TaskCommand;
 
 use crate::run::decided::told_instead;
 use crate::run::question::{Act, Question};
+use crate::run::settled::with_settled;
 use crate::run::steps::{executable, place, start_next_run};
 use crate::run::{handler, notes};
 
@@ -48,7 +49,7 @@ fn in_loop(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part])
     // A conversation holds the prompt; without one it must be sent again.
     let asked = part.as_infer().map(|asked| asked.prompt).unwrap_or_default();
     let told = if question.agent.conversation { told } else { format!("{told}\n\n{asked}") };
-    let infer = told_instead(part, &told);
+    let infer = with_settled(told_instead(part, &told), call);
     start_next_run(question, std::iter::once(infer).chain(rest.iter().cloned()).collect())
 }
 

@@ -1,15 +1,16 @@
 //! Secret arguments that arrive in clear: each value is replaced by a reference before anything is decided or
 //! written.
 
+use proto_events::call::Answer;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, Message, Part, PostedTask};
 use proto_events::secret::{KeptSecret, SecretRef};
-use proto_events::task::{Task, TaskCommand};
+use proto_events::task::{HandlerSays, Task, TaskCommand};
 
 use crate::agent::card::Agent;
 use crate::grammar::action::{Action, Reply, parse_action};
 use crate::models::backend::{InferReply, ToolAsk};
-use crate::tools::secret::inner;
+use crate::tools::secret::{Mask, inner};
 
 /// The text in place of arguments that are no object, where the tool has secret ones: nobody can tell them apart.
 const NO_OBJECT: &str = "arguments that are no object are not kept, because the tool has secret arguments";
@@ -26,41 +27,52 @@ pub(crate) struct Replaced {
 /// The replacement of the values in one command.
 pub(crate) struct Replacing<'a> {
     agent: &'a Agent,
+    task: &'a Task,
     /// The references that the task has already, by tool and argument: an equal value gets the same one, so that a
-    /// repeated command is recognised.
-    known: Vec<(String, String, KeptSecret)>,
+    /// repeated command is recognised. They are looked for with the first value: most commands bring none, and the
+    /// search reads the whole task.
+    known: Option<Vec<(String, String, KeptSecret)>>,
     salt: &'a mut dyn FnMut() -> [u8; 16],
     pub(crate) replaced: Vec<Replaced>,
 }
 
 impl<'a> Replacing<'a> {
     /// Prepares the replacement in a command for this task. `None` if no tool of the agent has secret arguments.
-    pub(crate) fn of(agent: &'a Agent, task: &Task, salt: &'a mut dyn FnMut() -> [u8; 16]) -> Option<Self> {
-        if !agent.tools.have_secrets() {
-            return None;
-        }
-        let mut replacing = Self { agent, known: Vec::new(), salt, replaced: Vec::new() };
-        let messages = task.messages().iter().map(|message| &message.parts);
-        let parts = messages.chain(task.artifacts().iter().map(|artifact| &artifact.parts)).flatten();
-        for asked in parts.filter_map(|part| part.as_tool_call().ok()) {
-            replacing.learn(&asked.tool_name, &asked.args);
-        }
-        for call in task.calls().iter().filter(|call| !call.request.secrets.is_empty()) {
-            replacing.learn(&call.request.target, &call.request.args);
-        }
-        Some(replacing)
+    pub(crate) fn of(
+        agent: &'a Agent,
+        task: &'a Task,
+        salt: &'a mut dyn FnMut() -> [u8; 16],
+    ) -> Option<Self> {
+        let has_secrets = agent.tools.have_secrets();
+        has_secrets.then(|| Self { agent, task, known: None, salt, replaced: Vec::new() })
     }
 
-    fn learn(&mut self, tool: &str, args: &JsonText) {
+    /// Returns the references in the task's parts and calls.
+    fn learned(&self) -> Vec<(String, String, KeptSecret)> {
+        let task = self.task;
+        let messages = task.messages().iter().map(|message| &message.parts);
+        let parts = messages.chain(task.artifacts().iter().map(|artifact| &artifact.parts)).flatten();
+        let asked = parts.filter_map(|part| part.as_tool_call().ok());
+        let mut known = Vec::new();
+        for asked in asked {
+            self.learn(&mut known, &asked.tool_name, &asked.args);
+        }
+        for call in task.calls().iter().filter(|call| !call.request.secrets.is_empty()) {
+            self.learn(&mut known, &call.request.target, &call.request.args);
+        }
+        known
+    }
+
+    fn learn(&self, known: &mut Vec<(String, String, KeptSecret)>, tool: &str, args: &JsonText) {
         for (argument, reference) in proto_events::secret::references(args, self.secrets(tool)) {
             if let SecretRef::Kept(kept) = reference {
-                self.known.push((tool.to_owned(), argument, kept));
+                known.push((tool.to_owned(), argument, kept));
             }
         }
     }
 
     fn secrets(&self, tool: &str) -> &'a [String] {
-        self.agent.tools.get(tool).map_or(&[], |tool| tool.spec().policy.get_secret_args())
+        self.agent.tools.secret_args(tool)
     }
 
     /// Replaces the values in a posted task.
@@ -76,6 +88,16 @@ impl<'a> Replacing<'a> {
             TaskCommand::AppendMessage(message) => self.message(message),
             TaskCommand::AppendArtifact { artifact, .. } => self.artifact(artifact),
             _ => {}
+        }
+    }
+
+    /// Replaces the values in what a handler says.
+    pub(crate) fn said(&mut self, says: &mut HandlerSays) {
+        match says {
+            HandlerSays::Message(message) => self.message(message),
+            HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. } => {
+                self.artifact(artifact);
+            }
         }
     }
 
@@ -163,15 +185,45 @@ impl<'a> Replacing<'a> {
         let fits = |known: &&(String, String, KeptSecret)| {
             known.0 == tool && known.1 == argument && known.2.fits(value)
         };
-        let known = self.known.iter().find(fits).map(|known| known.2);
+        let mut all = self.known.take().unwrap_or_else(|| self.learned());
+        let known = all.iter().find(fits).map(|known| known.2);
         let reference = known.unwrap_or_else(|| KeptSecret::of((self.salt)(), value));
         let (tool, argument) = (tool.to_owned(), argument.to_owned());
         if known.is_none() {
-            self.known.push((tool.clone(), argument.clone(), reference));
+            all.push((tool.clone(), argument.clone(), reference));
         }
+        self.known = Some(all);
         self.replaced.push(Replaced { tool, argument, reference, value: value.clone() });
         reference
     }
+}
+
+/// Replaces the values of a task in what a handler says.
+pub(crate) fn mask_said(mask: &Mask, says: &mut HandlerSays) {
+    match says {
+        HandlerSays::Message(message) => mask_parts(mask, &mut message.parts),
+        HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. } => {
+            mask_parts(mask, &mut artifact.parts);
+            for text in [&mut artifact.name, &mut artifact.uri].into_iter().flatten() {
+                *text = mask.text(text);
+            }
+            let metadata = artifact.metadata.to_text();
+            artifact.metadata = mask.json(metadata).read().unwrap_or_default();
+        }
+    }
+}
+
+/// Replaces the values of a task in parts.
+pub(crate) fn mask_parts(mask: &Mask, parts: &mut [Part]) {
+    for part in parts {
+        *part = Part::new(part.kind(), mask.json(part.content().clone()));
+    }
+}
+
+/// Replaces the values of a task in a person's answer.
+pub(crate) fn mask_answer(mask: &Mask, answer: &mut Answer) {
+    let (Answer::Given(text) | Answer::Declined(text)) = answer;
+    *text = mask.text(text);
 }
 
 /// Returns the text with a value replaced by its reference, as it is and as JSON writes it.
@@ -189,5 +241,41 @@ fn is_same(one: &Action, other: &Action) -> bool {
             tool == other && args.tree() == theirs.tree()
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto_events::json;
+    use taskreel_log::ports::Ports;
+
+    use super::*;
+    use crate::tools::into_tool::DynTool;
+    use crate::tools::policy::ToolPolicy;
+    use crate::tools::registry::RegisteredTool;
+
+    #[test]
+    fn the_task_is_read_for_its_references_with_the_first_value_only() {
+        let mut agent = Agent::new("agent");
+        let work = |_, args: JsonText| async move { Ok(args) };
+        let policy = ToolPolicy::manual().secret_args(["password"]);
+        let login = RegisteredTool::new("login", "", policy, DynTool::new(json!(null), work));
+        agent.tools.register(login.unwrap());
+        let (task, mut salt) = (Task::default(), || [7; 16]);
+        let mut replacing = Replacing::of(&agent, &task, &mut salt).unwrap();
+        let says = |args| Part::tool_call("login", args).unwrap();
+        let mut harmless = Message::new(
+            "user",
+            vec![Part::text("hello"), says(json!({"password": "secret:prod"})), says(json!({}))],
+            &mut Ports::default(),
+        );
+        replacing.message(&mut harmless);
+        assert!(replacing.known.is_none() && replacing.replaced.is_empty());
+        let mut two = [says(json!({"password": "hunter2000"})), says(json!({"password": "hunter2000"}))];
+        for part in &mut two {
+            replacing.part(part);
+        }
+        assert_eq!(replacing.known.as_ref().map(Vec::len), Some(1), "an equal value has the same reference");
+        assert_eq!(two.first(), two.last());
     }
 }

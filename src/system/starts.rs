@@ -19,7 +19,7 @@ use crate::actors::shared::messages::Cause;
 use crate::agent::card::Agent;
 use crate::agent::definition::definition;
 use crate::error::Error;
-use crate::tools::revision::Revision;
+use crate::tools::revision::{Revision, declared_secret_args};
 
 /// The version of taskreel, as starts record it.
 const RELEASE: &str = env!("CARGO_PKG_VERSION");
@@ -45,7 +45,9 @@ pub(crate) async fn record_start(
         let definition = definition(agent);
         let system = rendered(&definition)?;
         entity.decide(definition, &metadata)?;
-        revision = Revision { number: entity.state().number(), record: entity.last_hash(), system };
+        let secret_args = declared_secret_args(entity.state()).into();
+        revision =
+            Revision { number: entity.state().number(), record: entity.last_hash(), system, secret_args };
         agents.push(AgentRevision { name: agent.name.clone(), number: revision.number });
         revised = Some(entity).filter(|entity| !entity.pending().is_empty());
     }
@@ -91,14 +93,15 @@ pub(crate) async fn record_revision(
     let system = rendered(&definition)?;
     entity.decide(definition, &metadata)?;
     let (number, record) = (entity.state().number(), entity.last_hash());
+    let secret_args = declared_secret_args(entity.state()).into();
     if entity.pending().is_empty() {
-        return Ok(Revision { number, record, system });
+        return Ok(Revision { number, record, system, secret_args });
     }
     let seed = Seed::draw(ports);
     let part = entity.part(store.fence(), SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
     let record = part.record.hash();
     append(store, seed, vec![part]).await?;
-    Ok(Revision { number, record, system })
+    Ok(Revision { number, record, system, secret_args })
 }
 
 /// Records what the running program saw of a server of tools.

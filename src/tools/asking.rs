@@ -47,9 +47,10 @@ impl Asking {
                 );
                 Err(ToolError::failed(text).with_type("QuestionChanged").final_())
             }
-            Some(CallQuestion { answer: Some(Answer::Given(answer)), .. }) => Ok(answer.clone()),
+            Some(CallQuestion { answer: Some(Answer::Given(answer)), .. }) => Ok(self.mask.in_clear(answer)),
             Some(CallQuestion { answer: Some(Answer::Declined(why)), .. }) => {
-                let text = if why.is_empty() { "a person declined to answer" } else { why };
+                let why = self.mask.in_clear(why);
+                let text = if why.is_empty() { "a person declined to answer" } else { &why };
                 Err(ToolError::failed(text).with_type("Declined").final_())
             }
             Some(CallQuestion { answer: None, .. }) | None => {

@@ -208,9 +208,16 @@ impl Tools {
         }
     }
 
-    /// Whether a tool has secret arguments.
+    /// Whether a tool has secret arguments, or had them in an earlier definition.
     pub(crate) fn have_secrets(&self) -> bool {
-        self.all().any(|tool| !tool.spec.policy.get_secret_args().is_empty())
+        let declared = |tool: &RegisteredTool| !tool.spec.policy.get_secret_args().is_empty();
+        !self.revision().secret_args.is_empty() || self.all().any(declared)
+    }
+
+    /// Returns the secret arguments of a tool: those that it declares, or declared when the agent still had it.
+    pub(crate) fn secret_args(&self, name: &str) -> &[String] {
+        let before = || self.revision().secret_args.get(name).map_or(&[][..], Vec::as_slice);
+        self.get(name).map_or_else(before, |tool| tool.spec.policy.get_secret_args())
     }
 
     /// Returns the tool of this name.

@@ -52,39 +52,51 @@ where
 
 /// The values of one call that must not be repeated, each with the reference that takes its place.
 #[derive(Clone, Default)]
-pub(crate) struct Mask(Vec<(String, String)>);
+pub(crate) struct Mask {
+    texts: Vec<(String, String)>,
+    /// The values that are texts as a whole: their references can be read back.
+    whole: Vec<(String, String)>,
+}
 
 impl fmt::Debug for Mask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} secrets", self.0.len())
+        write!(f, "{} secrets", self.texts.len())
     }
 }
 
 impl Mask {
     /// Adds a value: its text, or the texts and numbers in it. A value that is part of another is masked after it.
     pub(crate) fn add(&mut self, value: &JsonText, reference: &str) {
+        if let Some(text) = value.to_str() {
+            self.whole.push((text, reference.to_owned()));
+        }
         let mut texts = Vec::new();
         leaves(&value.tree(), &mut texts);
         for text in texts.into_iter().filter(|text| text.len() >= MASKED_BYTES_MIN) {
             let escaped = inner(&text);
             if escaped != text {
-                self.0.push((escaped, reference.to_owned()));
+                self.texts.push((escaped, reference.to_owned()));
             }
-            self.0.push((text, reference.to_owned()));
+            self.texts.push((text, reference.to_owned()));
         }
-        self.0.sort_by(|one, other| other.0.len().cmp(&one.0.len()).then_with(|| one.0.cmp(&other.0)));
+        self.texts.sort_by(|one, other| other.0.len().cmp(&one.0.len()).then_with(|| one.0.cmp(&other.0)));
     }
 
     /// Whether nothing is masked.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.texts.is_empty()
     }
 
     /// Returns the text with the values replaced.
     pub(crate) fn text(&self, text: &str) -> String {
-        self.0.iter().fold(text.to_owned(), |text, (value, reference)| {
+        self.texts.iter().fold(text.to_owned(), |text, (value, reference)| {
             if text.contains(value.as_str()) { text.replace(value.as_str(), reference) } else { text }
         })
+    }
+
+    /// Returns the text with the references of whole values replaced by the values, for the one who has them anyway.
+    pub(crate) fn in_clear(&self, text: &str) -> String {
+        self.whole.iter().fold(text.to_owned(), |text, (value, reference)| text.replace(reference, value))
     }
 
     /// Returns the JSON with the values replaced in its texts, keys and numbers.
@@ -108,7 +120,7 @@ impl Mask {
             JsonValue::String(text) => JsonValue::String(self.text(text)),
             JsonValue::Number(number) => {
                 let text = number.to_string();
-                let hidden = self.0.iter().find(|(value, _)| *value == text);
+                let hidden = self.texts.iter().find(|(value, _)| *value == text);
                 hidden.map_or_else(|| value.clone(), |(_, by)| JsonValue::String(by.clone()))
             }
             JsonValue::Array(items) => JsonValue::Array(items.iter().map(|item| self.tree(item)).collect()),

@@ -91,16 +91,22 @@ pub(crate) async fn intervene(run: &Run, driver: &Driver) -> Result<(), Error> {
     Ok(())
 }
 
+/// The number of calls that a program finds not done, before it gives up those that follow: a part whose call did not
+/// happen is called again each time, however often that is said.
+const CALLED_AGAIN_MAX: u32 = 8;
+
 /// Settles each call at once whose outcome the log says is unknown, as a program does that follows the log; until the
 /// log is closed.
 async fn follow(driver: Driver, care: Care) -> Result<(), Error> {
-    let mut feed = driver.store().subscribe();
+    let (mut feed, mut called_again) = (driver.store().subscribe(), 0);
     while let Ok(record) = feed.next().await {
         if record.record.stream.category() != Some(Category::Task) {
             continue;
         }
         for recorded in decode_record::<TaskEvent>(&record)? {
             if let TaskEvent::Call(CallEvent::OutcomeUnknown { call_id, .. }) = &recorded.event {
+                called_again += u32::from(care == Care::DidNotHappen);
+                let care = if called_again > CALLED_AGAIN_MAX { Care::Abandon } else { care };
                 legal(resolve(&driver.task(&record.record.stream.id())?, call_id, care).await)?;
             }
         }

@@ -1,7 +1,7 @@
 //! Secret values that a task may still need: its calls name them by reference, and their values stand outside
 //! the log until nothing will send them any more.
 
-use crate::call::{Call, CallStatus, Verdict};
+use crate::call::{Call, CallKind, CallStatus, Verdict};
 use crate::model::Part;
 use crate::task::state::Task;
 
@@ -9,8 +9,8 @@ impl Task {
     /// Whether a call of this task may still be sent, or sent again, with the value of this reference.
     ///
     /// That is so for an open call and one whose outcome is unknown, for a call that waits for an approval, for a
-    /// `tool_call` part of the run that has no output yet, and for what a model asked for as long as its run goes
-    /// on, because the model may ask again.
+    /// `tool_call` part of the run that has no output yet, for any such part while a handler works on the task, and for
+    /// what a model asked for as long as its run goes on, because the model may ask again.
     pub fn needs_secret(&self, reference: &str) -> bool {
         if !self.exists() || self.state().is_terminal() {
             return false;
@@ -23,8 +23,9 @@ impl Task {
         if self.run().is_some() && self.was_asked_for(reference) {
             return true;
         }
-        let Some(run) = self.run().or_else(|| self.paused()) else {
-            // What the task does next begins with a part that is in it already.
+        let run = self.run().or_else(|| self.paused());
+        // What the task does next begins with a part that is in it already.
+        let Some(run) = run.filter(|_| !self.has_open_handler()) else {
             let items = self.messages().iter().map(|message| &message.parts);
             let items = items.chain(self.artifacts().iter().map(|artifact| &artifact.parts));
             return items.flatten().any(|part| names(part, reference));
@@ -32,6 +33,11 @@ impl Task {
         let parts = run.item.map_or(&[][..], |item| self.parts(item));
         let left = usize::try_from(run.next_part).ok().and_then(|next| parts.get(next..)).unwrap_or_default();
         left.iter().any(|part| names(part, reference))
+    }
+
+    /// Whether a handler works on the task, or waits for an answer: it sees all parts, and may repeat what they name.
+    fn has_open_handler(&self) -> bool {
+        self.calls().open().any(|call| call.request.kind == CallKind::Handler)
     }
 
     /// Whether an approval that names the reference is undecided, or permits a call that was not made yet.

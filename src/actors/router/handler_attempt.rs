@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::router::agents::Agents;
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
-use crate::actors::router::tool_attempt::{tool_failed, watched};
+use crate::actors::router::tool_attempt::{masked, tool_failed, watched};
 use crate::actors::shared::messages::{AttemptEnd, Cause, Order, TaskOp, ToTask};
 use crate::agent::card::Agent;
 use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerDoor, HandlerEnd};
@@ -22,13 +22,14 @@ use crate::run::handler::message;
 use crate::run::steps::session_id;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
-use crate::tools::secret::Mask;
+use crate::tools::panics::caught_masked;
 use crate::tools::texts::shorten_to;
 use crate::tools::tool::{ToolContext, ToolContextParts};
 
 /// Runs the handler on the message that the intent names.
 pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext) -> AttemptEnd {
-    let AttemptContext { ports, live, cancellation, beats, jitter, to_task, .. } = context;
+    let AttemptContext { secrets, ports, live, cancellation, beats, jitter, to_task, .. } = context;
+    let mask = secrets.of_task;
     let Some(known) = agent.handler_of(&order.request.target) else {
         return failed(FailureClass::BeforeEffect, "NoHandler", "the agent has no handler any more");
     };
@@ -39,7 +40,7 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
         return failed(FailureClass::BeforeEffect, "NoMessage", "the task has no such message");
     };
     let agents = Agents::of(&order, to_task.clone());
-    let (call_id, attempt) = (order.request.call_id, order.attempt);
+    let (call_id, attempt) = (order.request.call_id.clone(), order.attempt);
     let door =
         Door { to_task, stream: order.stream, call_id: call_id.clone(), attempt, said: AtomicU64::new(0) };
     let parts = ToolContextParts {
@@ -50,27 +51,39 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
         deadline: Some(ports.clock.now().plus_millis(order.request.timeout_ms)),
         clock: Arc::clone(&ports.clock),
         cancellation,
-        progress: Some(watched(live.progress(), beats)),
+        progress: Some(watched(masked(live.progress(), &mask), beats)),
         questions: order.questions,
         ..ToolContextParts::default()
     };
-    let cx = ToolContext::attended(parts, Mask::default(), agents);
+    let cx = ToolContext::attended(parts, mask.clone(), agents);
     let session_id = session_id(&task);
     let cx = HandlerContext::new(HandlerContextParts { cx, session_id, task, door: Arc::new(door), ports });
-    match known.code.run(cx.clone(), message).await {
-        Ok(HandlerEnd::Rejected(why)) => ended(FailureClass::Rejected, "Rejected", &why),
-        Ok(HandlerEnd::Failed(why)) => ended(FailureClass::AfterEffect, "Failed", &why),
-        Ok(HandlerEnd::InputRequired(mut question)) => {
+    let ran =
+        caught_masked(async { known.code.run(cx.clone(), message).await }, |text| mask.text(text)).await;
+    match ran {
+        Ok(Ok(HandlerEnd::Rejected(why))) => ended(FailureClass::Rejected, "Rejected", &mask.text(&why)),
+        Ok(Ok(HandlerEnd::Failed(why))) => ended(FailureClass::AfterEffect, "Failed", &mask.text(&why)),
+        Ok(Ok(HandlerEnd::InputRequired(question))) => {
+            let mut question = mask.text(&question);
             // It has ended and cannot ask in other words.
             shorten_to(&mut question, QUESTION_BYTES_MAX);
             let result = HandlerEnd::InputRequired(question).to_json();
             AttemptEnd::Succeeded { result, usage: None, writes: Vec::new() }
         }
-        Ok(end) => AttemptEnd::Succeeded { result: end.to_json(), usage: None, writes: Vec::new() },
-        Err(error) => match cx.open_question() {
-            Some(question) => AttemptEnd::Asked { question },
-            None => tool_failed(&error, retry_delay(attempt.saturating_sub(1), jitter)),
-        },
+        Ok(Ok(end)) => {
+            AttemptEnd::Succeeded { result: mask.json(end.to_json()), usage: None, writes: Vec::new() }
+        }
+        Ok(Err(error)) => {
+            if let Some(question) = cx.open_question() {
+                return AttemptEnd::Asked { question };
+            }
+            let error = error.masked(|text| mask.text(text));
+            tool_failed(&error, retry_delay(attempt.saturating_sub(1), jitter))
+        }
+        Err(panic) => {
+            let text = format!("{} panicked: {panic}", order.request.target);
+            failed(FailureClass::AfterEffect, "panic", &text)
+        }
     }
 }
 

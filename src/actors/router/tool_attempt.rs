@@ -90,7 +90,7 @@ pub(crate) fn watched(sink: ProgressSink, beats: Arc<Notify>) -> ProgressSink {
 }
 
 /// Returns a receiver of progress texts that shows no secret value.
-fn masked(sink: ProgressSink, mask: &Mask) -> ProgressSink {
+pub(crate) fn masked(sink: ProgressSink, mask: &Mask) -> ProgressSink {
     if mask.is_empty() {
         return sink;
     }

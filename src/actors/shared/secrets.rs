@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
 
-use proto_events::call::CallRequested;
+use proto_events::call::{CallKind, CallRequested};
 use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::secret::{KeptSecret, SecretRef, references};
@@ -37,6 +37,8 @@ pub(crate) struct CallSecrets {
     kept: Vec<(String, KeptSecret, Option<JsonText>)>,
     /// The arguments whose values the host looks up.
     named: Vec<(String, String)>,
+    /// The values of the task, for a handler: it sees all of the task.
+    pub(crate) of_task: Mask,
     provider: Option<Arc<dyn SecretProvider>>,
 }
 
@@ -68,6 +70,15 @@ impl Secrets {
     pub(crate) fn of_stream(&self, stream: &StreamId) -> Vec<KeptSecret> {
         let kept = self.lock();
         kept.values().filter(|kept| kept.stream == *stream).map(|kept| kept.reference).collect()
+    }
+
+    /// Returns the mask of the values that are kept for this stream.
+    pub(crate) fn mask_of(&self, stream: &StreamId) -> Mask {
+        let mut mask = Mask::default();
+        for kept in self.lock().values().filter(|kept| kept.stream == *stream) {
+            mask.add(&kept.value, &kept.reference.to_string());
+        }
+        mask
     }
 
     /// Keeps values, durably where the log is in a directory.
@@ -134,7 +145,10 @@ impl Secrets {
                 }
             }
         }
-        CallSecrets { kept, named, provider: self.provider.clone() }
+        drop(all);
+        let is_handler = request.kind == CallKind::Handler;
+        let of_task = if is_handler { self.mask_of(stream) } else { Mask::default() };
+        CallSecrets { kept, named, of_task, provider: self.provider.clone() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<KeptSecret, KeptValue>> {

@@ -198,8 +198,9 @@ impl TaskActor {
             }
             Effect::AwaitPermit(wait) => self.await_permit(wait),
             Effect::AwaitRetry { call_id, attempt, wait } => self.await_retry(call_id, attempt, wait),
-            Effect::Wake { at, limit, run } => {
-                let alarm = self.wake_at(at, limit, run);
+            Effect::Wake { at, limit, run, now } => {
+                let now = self.now_or(now);
+                let alarm = self.wake_in(at.since(now).min(limit), run);
                 if let Some(before) = self.alarm.replace(alarm) {
                     before.abort();
                 }
@@ -231,13 +232,13 @@ impl TaskActor {
     /// Waits for a permit outside the mailbox, at most until the call's deadline. The permit of an actor that is gone
     /// is given back.
     fn await_permit(&mut self, wait: PermitWait) {
-        let PermitWait { call_id, target, needs_permit, rate, deadline } = wait;
+        let PermitWait { call_id, target, needs_permit, rate, deadline, now } = wait;
         let waiting = call_id.clone();
         self.shared.live.waiting(&self.stream, &call_id, &target);
         let (permits, to_task) = (Arc::clone(&self.shared.permits), self.shared.to_task.clone());
         let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         let clock = Arc::clone(&self.shared.ports.clock);
-        let wait = deadline.map(|deadline| deadline.since(clock.now()));
+        let wait = deadline.map(|deadline| deadline.since(self.now_or(now)));
         let work = actix_rt::spawn(async move {
             let until = async {
                 match wait {
@@ -273,13 +274,19 @@ impl TaskActor {
         });
     }
 
-    /// Wakes the task when its run's time is over. `limit` is all of that time: a clock that was set back while
-    /// no process ran does not make it longer.
-    fn wake_at(&self, at: Timestamp, limit: Duration, run: u32) -> AbortHandle {
+    /// Returns the time, or that of the operation that is carried out if the host's clock panics: a wait that is not
+    /// begun has no end.
+    fn now_or(&self, before: Timestamp) -> Timestamp {
+        caught(|| self.shared.ports.clock.now()).unwrap_or(before)
+    }
+
+    /// Wakes the task when the rest of its run's time is over. That is at most all of that time: a clock that was set
+    /// back while no process ran does not make it longer.
+    fn wake_in(&self, rest: Duration, run: u32) -> AbortHandle {
         let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
         let stream = self.stream.clone();
         // One millisecond later: the deadline itself is still within the limit.
-        let wait = at.since(clock.now()).min(limit).saturating_add(Duration::from_millis(1));
+        let wait = rest.saturating_add(Duration::from_millis(1));
         actix_rt::spawn(async move {
             sleep_on(&clock, wait).await;
             let cause = Cause::own(format_args!("run-until:{run}"), "deadline");

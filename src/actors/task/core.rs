@@ -282,7 +282,7 @@ impl TaskCore {
                 | Step::Refuse { .. }
                 | Step::AwaitRetry { .. }
                 | Step::AwaitPermit { .. }) => {
-                    self.take_up(shared, step);
+                    self.take_up(shared, step, metadata.at);
                     continue;
                 }
                 Step::Do(acts) => {

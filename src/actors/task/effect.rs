@@ -17,6 +17,8 @@ pub(crate) struct PermitWait {
     pub(crate) needs_permit: bool,
     pub(crate) rate: Option<(String, Rate)>,
     pub(crate) deadline: Option<Timestamp>,
+    /// The time of the operation that asked.
+    pub(crate) now: Timestamp,
 }
 
 /// An effect, performed in this order once the append is durable.
@@ -43,7 +45,7 @@ pub(crate) enum Effect {
     /// Remove secret values that no call needs any more. After all that is sent before.
     Forget { references: Vec<KeptSecret> },
     /// Wake the actor at the deadline of this run.
-    Wake { at: Timestamp, limit: Duration, run: u32 },
+    Wake { at: Timestamp, limit: Duration, run: u32, now: Timestamp },
     /// Ask a session for its turn.
     Acquire { session: StreamId, turn_id: String },
 }

@@ -31,12 +31,12 @@ impl TaskCore {
         self.outside.run = Some((number, until));
         self.outside.time_up = until.filter(|until| now > *until).map(|_| number);
         let began = self.task().run().map(|run| run.began).unwrap_or_default();
-        let wake = |at: Timestamp| Effect::Wake { at, limit: at.since(began), run: number };
+        let wake = |at: Timestamp| Effect::Wake { at, limit: at.since(began), run: number, now };
         self.outbox.extend(until.map(wake));
     }
 
     /// Takes up a step that needs work outside the log, or word to an attempt.
-    pub(crate) fn take_up(&mut self, shared: &Shared, step: Step) {
+    pub(crate) fn take_up(&mut self, shared: &Shared, step: Step, now: Timestamp) {
         match step {
             Step::Probe { call_id } => self.probe(&call_id),
             Step::Refuse { id, why } => self.outside.refuse(&id, why),
@@ -44,14 +44,14 @@ impl TaskCore {
                 self.outside.known.awaiting_retry.insert(call_id.clone());
                 self.outbox.push(Effect::AwaitRetry { call_id, attempt, wait });
             }
-            Step::AwaitPermit { call_id } => self.acquire_permit(shared, call_id),
+            Step::AwaitPermit { call_id } => self.acquire_permit(shared, call_id, now),
             Step::Do(_) | Step::AwaitTurn { .. } | Step::AskApprover { .. } | Step::Wait => {}
         }
     }
 
     /// Takes a permit for a call and a turn at its target's rate limit, or requests a wait for them. The permit comes
     /// first: a turn is lost if nothing is sent with it.
-    pub(crate) fn acquire_permit(&mut self, shared: &Shared, call_id: String) {
+    pub(crate) fn acquire_permit(&mut self, shared: &Shared, call_id: String, now: Timestamp) {
         let Some(request) = self.task().calls().get(&call_id).map(|call| call.request.clone()) else {
             return;
         };
@@ -68,7 +68,14 @@ impl TaskCore {
         self.outside.known.awaiting_permit.insert(call_id.clone());
         let deadline = self.task().calls().get(&call_id).and_then(Call::deadline);
         let target = request.target;
-        self.outbox.push(Effect::AwaitPermit(PermitWait { call_id, target, needs_permit, rate, deadline }));
+        self.outbox.push(Effect::AwaitPermit(PermitWait {
+            call_id,
+            target,
+            needs_permit,
+            rate,
+            deadline,
+            now,
+        }));
     }
 
     /// Accepts a permit, if the call had none, and its turn. A permit for a call that is closed by now is given back.

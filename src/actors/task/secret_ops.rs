@@ -1,7 +1,11 @@
 //! Secret values of a task: replaced and kept before anything is decided, and removed when no call needs them.
 
+use std::collections::HashSet;
+
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, CallKind, FailureClass};
+use proto_events::model::{Message, PostedTask};
+use proto_events::task::TaskCommand;
 
 use crate::actors::shared::messages::{AttemptEnd, TaskOp};
 use crate::actors::shared::parts::Shared;
@@ -9,7 +13,8 @@ use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
 use crate::error::Error;
 use crate::models::backend::InferReply;
-use crate::run::secrets::Replacing;
+use crate::run::secrets::{Replaced, Replacing, mask_answer, mask_parts, mask_said};
+use crate::tools::secret::Mask;
 
 impl TaskCore {
     /// Replaces the secret values that an operation brings in clear by references, and keeps them: they are on disk
@@ -22,6 +27,7 @@ impl TaskCore {
                 match &mut op {
                     TaskOp::Submit(posted) => replacing.posted(posted),
                     TaskOp::Command(command) => replacing.command(command),
+                    TaskOp::OfHandler { says, .. } => replacing.said(says),
                     TaskOp::Outcome { call_id, end: AttemptEnd::Succeeded { result, .. }, .. } => {
                         let call = self.task().calls().get(call_id);
                         let is_inference = call.is_some_and(|call| call.request.kind == CallKind::Infer);
@@ -37,6 +43,7 @@ impl TaskCore {
                 replacing.replaced
             }
         };
+        self.mask_texts(shared, &mut op, &replaced);
         if replaced.is_empty() {
             return Ok(op);
         }
@@ -54,6 +61,43 @@ impl TaskCore {
             (Err(error), _) => return Err(Error::Secrets(error.to_string())),
         }
         Ok(op)
+    }
+
+    /// Replaces the values of the task in texts that may repeat them: what a handler says, and what a person answers.
+    fn mask_texts(&self, shared: &Shared, op: &mut TaskOp, replaced: &[Replaced]) {
+        let mask = || {
+            let mut mask = shared.secrets.mask_of(self.entity.stream());
+            for new in replaced {
+                mask.add(&new.value, &new.reference.to_string());
+            }
+            mask
+        };
+        match op {
+            TaskOp::OfHandler { says, .. } => mask_said(&mask(), says),
+            TaskOp::AnswerCall { answer, .. } => mask_answer(&mask(), answer),
+            _ if self.task().open_questions().next().is_none() => {}
+            // A user's message may be the answer to a question.
+            TaskOp::Submit(posted) => self.mask_new_messages(&mask(), posted),
+            TaskOp::Command(command) => match command.as_mut() {
+                TaskCommand::AppendMessage(message) => mask_parts(&mask(), &mut message.parts),
+                TaskCommand::Submit(posted) => self.mask_new_messages(&mask(), posted),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Replaces the values in the messages that the task does not have yet.
+    fn mask_new_messages(&self, mask: &Mask, posted: &mut PostedTask) {
+        if mask.is_empty() {
+            return;
+        }
+        let known: HashSet<_> =
+            self.task().messages().iter().filter_map(|known| known.id.as_deref()).collect();
+        let is_new = |message: &&mut Message| message.id.as_deref().is_none_or(|id| !known.contains(id));
+        for message in posted.messages.iter_mut().filter(is_new) {
+            mask_parts(mask, &mut message.parts);
+        }
     }
 
     /// Requests the removal of kept values that no call of the task needs any more.

@@ -12,6 +12,7 @@ use crate::protolink::stream::event::{TaskStreamPayload, boolean, event_id, numb
 use crate::protolink::stream::fold::{Fold, Pieces};
 use crate::run::notes::PARSE_ATTEMPTS_MAX;
 use crate::run::reading::{Reading, ReplyReading};
+use crate::run::settled::SettledActions;
 
 impl Fold {
     /// Handles an event of an inference.
@@ -111,7 +112,7 @@ impl Fold {
         let reply = InferReply::from_json(result).ok();
         let content = reply.as_ref().map(|reply| reply.content.as_str()).unwrap_or_default();
         self.rest_of(call_id, attempt, request.origin.step, content);
-        let reading = Reading::of_calls(&self.agent, &self.inferences(&request));
+        let reading = self.reading(&request);
         if let ReplyReading::Malformed(error) | ReplyReading::Unfit(error) = &reading.last {
             self.unreadable(&request, error);
             return;
@@ -206,7 +207,7 @@ impl Fold {
 
     /// Reports that the reply is not an action; the model receives this error.
     fn unreadable(&mut self, request: &CallRequested, error: &str) {
-        let failures = Reading::of_calls(&self.agent, &self.inferences(request)).malformed_in_a_row;
+        let failures = self.reading(request).malformed_in_a_row;
         let metadata = object([
             ("message", JsonText::string(error)),
             ("parse_failures", number(u64::from(failures))),
@@ -223,8 +224,16 @@ impl Fold {
         read.or_else(made).map_or_else(JsonText::null, |reply| JsonText::from(reply.to_json()))
     }
 
+    /// Reads the replies of the part up to this one.
+    pub(crate) fn reading(&self, request: &CallRequested) -> Reading {
+        let is_current = request.origin.run == self.task.runs();
+        let settled = SettledActions::of(&self.task, request.origin.part);
+        let settled = if is_current { settled } else { SettledActions::default() };
+        Reading::of_calls(&self.agent, &self.inferences(request), settled)
+    }
+
     /// Returns the inferences of the part up to this one, oldest first.
-    pub(crate) fn inferences(&self, request: &CallRequested) -> Vec<&Call> {
+    fn inferences(&self, request: &CallRequested) -> Vec<&Call> {
         let same = |call: &&Call| {
             let origin = &call.request.origin;
             call.request.kind == CallKind::Infer

@@ -11,7 +11,7 @@ use crate::protolink::stream::event::{event_id, object};
 use crate::protolink::stream::fold::Fold;
 use crate::run::delegation::CAPABILITY;
 use crate::run::notes;
-use crate::run::reading::{Reading, ReplyReading};
+use crate::run::reading::ReplyReading;
 
 /// An action without an intent, as policies see it.
 struct Wish {
@@ -66,7 +66,7 @@ impl Fold {
         if called || asked {
             return None;
         }
-        let reading = Reading::of_calls(&self.agent, &self.inferences(&inference.request));
+        let reading = self.reading(&inference.request);
         let ReplyReading::Action { action, raw } = reading.last else { return None };
         let input = self.payload(&raw, Some(&action));
         let wish = match action {

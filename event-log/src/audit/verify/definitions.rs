@@ -1,13 +1,15 @@
 //! Checks the streams of programs and of agents' definitions: epochs that only grow, starts and ends in pairs, and
 //! revisions that number themselves and name the revision that holds each of their texts.
 
+use std::cell::RefCell;
+
 use proto_events::decider::Decider as _;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect};
 use proto_events::envelope::Metadata;
 use proto_events::id::{Digest, StreamId};
 use proto_events::system::{SystemEvent, SystemHistory};
 
-use crate::shown::{Offer, system_prompt};
+use crate::shown::{Offer, system_prompt, with_hint};
 
 /// The programs that wrote to a partition, as read so far.
 #[derive(Default)]
@@ -61,8 +63,38 @@ pub(crate) struct AgentCheck {
     history: AgentHistory,
     /// The leaf hash of the record of each revision.
     records: Vec<Digest>,
-    /// The system prompt of each revision, and the epoch of its record.
-    rendered: Vec<(u64, String)>,
+    /// The system prompt of each revision.
+    rendered: Vec<Rendered>,
+}
+
+/// The system prompt of a revision. Its digest is made once, and not for each inference: a prompt is long.
+struct Rendered {
+    /// The epoch of the revision's record.
+    epoch: u64,
+    text: String,
+    digest: Digest,
+    /// The newest hint of a task's flow, and the digest of the prompt with it.
+    hinted: RefCell<Option<(String, Digest)>>,
+}
+
+impl Rendered {
+    fn new(epoch: u64, text: String) -> Self {
+        Self { epoch, digest: Digest::of(text.as_bytes()), text, hinted: RefCell::default() }
+    }
+
+    /// Returns the digest of the prompt with a hint of a task's flow.
+    fn digest(&self, hint: Option<&str>) -> Digest {
+        let Some(hint) = hint else { return self.digest };
+        let mut hinted = self.hinted.borrow_mut();
+        if let Some((known, digest)) = hinted.as_ref()
+            && known == hint
+        {
+            return *digest;
+        }
+        let digest = Digest::of(with_hint(&self.text, Some(hint)).as_bytes());
+        *hinted = Some((hint.to_owned(), digest));
+        digest
+    }
 }
 
 impl AgentCheck {
@@ -76,14 +108,14 @@ impl AgentCheck {
         self.records.get(usize::try_from(number).ok()?.checked_sub(1)?).copied()
     }
 
-    /// Returns the system prompts that a program of this epoch rendered: that of the definition it began with, and those
-    /// of the definitions that it recorded.
-    pub(crate) fn rendered_in(&self, epoch: u64) -> impl Iterator<Item = &str> {
-        let earlier = self.rendered.iter().filter(|(of, _)| *of < epoch).count();
-        self.rendered
-            .iter()
-            .enumerate()
-            .filter_map(move |(at, (of, text))| (at + 1 == earlier || *of == epoch).then_some(text.as_str()))
+    /// Whether a program of this epoch rendered the system prompt of this digest, with this hint: from the definition it
+    /// began with, or from one that it recorded.
+    pub(crate) fn renders(&self, epoch: u64, hint: Option<&str>, system: Digest) -> bool {
+        let earlier = self.rendered.iter().filter(|rendered| rendered.epoch < epoch).count();
+        let mut all = self.rendered.iter().enumerate();
+        all.any(|(at, rendered)| {
+            (at + 1 == earlier || rendered.epoch == epoch) && rendered.digest(hint) == system
+        })
     }
 
     /// Takes the agent's next event, of the record with this leaf hash and epoch.
@@ -103,7 +135,7 @@ impl AgentCheck {
         self.history.evolve(event, &Metadata::default());
         let newest = self.history.newest().cloned().unwrap_or_default();
         let offer = Offer::of(&newest);
-        self.rendered.push((epoch, offer.as_ref().map(system_prompt).unwrap_or_default()));
+        self.rendered.push(Rendered::new(epoch, offer.as_ref().map(system_prompt).unwrap_or_default()));
         let fault = fault.or_else(|| offer.err().map(|error| error.to_string()));
         fault.map_or(Ok(()), Err)
     }
@@ -131,5 +163,32 @@ impl AgentCheck {
         let since = |texts: &[HeldText; Aspect::ALL.len()]| texts.each_ref().map(|(since, _)| *since);
         let is_same = self.revisions.last().is_some_and(|last| since(last) == since(held));
         is_same.then(|| format!("revision {number} changes nothing"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_a_prompt_is_that_of_its_text_with_the_hint_whatever_was_asked_before() {
+        let rendered = Rendered::new(1, "You are an agent.".to_owned());
+        for hint in [None, Some("first"), Some("second"), None, Some("second"), Some("first")] {
+            let anew = Digest::of(with_hint("You are an agent.", hint).as_bytes());
+            assert_eq!(rendered.digest(hint), anew, "{hint:?}");
+        }
+    }
+
+    #[test]
+    fn a_program_renders_what_it_began_with_and_what_it_recorded() {
+        let mut check = AgentCheck::default();
+        let prompt = |number: u32| format!("prompt {number}");
+        check.rendered =
+            [(1, 1), (3, 2), (3, 3), (5, 4)].map(|(epoch, of)| Rendered::new(epoch, prompt(of))).into();
+        let in_epoch = |epoch| {
+            let is_its = |of: &u32| check.renders(epoch, None, Digest::of(prompt(*of).as_bytes()));
+            (1..=4).filter(is_its).collect::<Vec<u32>>()
+        };
+        assert_eq!([1, 2, 3, 4, 5].map(in_epoch), [vec![1], vec![1], vec![1, 2, 3], vec![3], vec![3, 4]]);
     }
 }

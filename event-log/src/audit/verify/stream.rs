@@ -14,7 +14,6 @@ use crate::audit::verify::prompts::Tail;
 use crate::audit::verify::session::SessionCheck;
 use crate::audit::verify::task::{EventPlace, FaultAt, TaskCheck};
 use crate::audit::verify::tool::ToolCheck;
-use crate::shown::with_hint;
 
 /// An event of a record, decoded or not.
 pub(crate) struct ReadEvent {
@@ -114,9 +113,7 @@ impl StreamCheck {
     /// Whether a program of this epoch renders this system prompt from a definition of the agent and this hint.
     pub(crate) fn renders(&self, epoch: u64, hint: Option<&str>, system: Digest) -> bool {
         match &self.rules {
-            Some(Rules::Agent(agent)) => {
-                agent.rendered_in(epoch).any(|text| Digest::of(with_hint(text, hint).as_bytes()) == system)
-            }
+            Some(Rules::Agent(agent)) => agent.renders(epoch, hint, system),
             _ => false,
         }
     }
