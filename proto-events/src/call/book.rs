@@ -258,7 +258,7 @@ impl CallBook {
                 call.questions.push(CallQuestion { question: question.clone(), answer: None });
             }
             CallEvent::Answered { answer, .. } => {
-                call.waited += call.asked_at.map(|asked| at.since(asked)).unwrap_or_default();
+                call.note_answered(at);
                 if let Some(asked) = call.questions.last_mut() {
                     asked.answer = Some(answer.clone());
                 }
