@@ -28,7 +28,7 @@ pub const RESUMED_FOR: Duration = Duration::from_secs(1);
 pub const PASSIVATE_AFTER: Duration = Duration::from_secs(60);
 
 /// Actors that are live at once, tasks and sessions together: at a few KiB each, tens of MiB. The bound is
-/// exceeded only by actors with open work: an actor that has a run, a turn to give or a waiting caller is
+/// exceeded only by actors with open work: an actor that has a run that goes on, a turn to give or a waiting caller is
 /// never passivated.
 pub const LIVE_ACTORS: usize = 10_000;
 
@@ -36,8 +36,8 @@ pub const LIVE_ACTORS: usize = 10_000;
 /// that the next actors find room without a pass over all of them.
 pub const LIVE_ACTORS_SPARE: usize = 16;
 
-/// Calls of one run that are open at once: what closes them all fits one record. Further parallel parts start when
-/// these have ended.
+/// Calls of one run that are open at once, and as many again that these have asked for: what closes them all fits one
+/// record. Further parallel parts and requests start when these have ended.
 pub const PARALLEL_CALLS_MAX: usize = 128;
 
 /// Events of one task that are written together, as far as one command does not decide more: a quarter of what one

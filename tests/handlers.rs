@@ -6,6 +6,7 @@
     reason = "in a test a panic is the answer, in helpers too"
 )]
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,6 +21,9 @@ use taskreel::{Builder, Error, Message, Part, Task, TaskCommand, TaskHandle, Tas
 use taskreel_log::audit::verify;
 use taskreel_log::ports::Ports;
 use taskreel_log::read::decode_record;
+
+#[derive(serde::Deserialize, taskreel::JsonSchema)]
+struct Nothing {}
 
 /// A handler that does what the message says.
 async fn told(cx: HandlerContext, message: Message) -> Result<HandlerEnd, ToolError> {
@@ -272,4 +276,32 @@ async fn a_handler_is_recovered_by_its_mode_from_a_crash_after_each_append() {
         let report = matrix.run().await.unwrap_or_else(|broken| panic!("{broken}"));
         assert!(report.cells.contains_key(&(Row::InFlight, mode)), "{report:?}");
     }
+}
+
+#[tokio::test]
+async fn a_handler_takes_over_no_run_of_parts_whichever_part_made_its_first_call() {
+    let has_handler = Arc::new(AtomicBool::new(false));
+    let own = Arc::clone(&has_handler);
+    let describe = move |builder: Builder| {
+        let is_later = own.load(Ordering::SeqCst);
+        let pay = |_: Nothing| std::future::pending::<Result<&str, ToolError>>();
+        let builder = builder.tool("pay", "Pays", pay);
+        if is_later { builder.handler(told) } else { builder }
+    };
+    let system = system(describe).await.unwrap();
+    let parts = vec![Part::text("hello"), Part::tool_call("pay", json!({})).unwrap()];
+    let message = Message { id: None, role: Some("user".into()), parts, timestamp: None };
+    let task = system.submit(message).await.unwrap();
+    system.until_idle().await;
+    assert_eq!(call_of(task.snapshot().await.unwrap().task()).request.origin.part, 1);
+    has_handler.store(true, Ordering::SeqCst);
+    let system = system.crash().await.unwrap();
+    let done = system.finish(&system.task(task.id()).unwrap()).await.unwrap();
+    let kinds: Vec<CallKind> = done.task().calls().iter().map(|call| call.request.kind).collect();
+    assert_eq!(
+        (done.state(), kinds),
+        (TaskState::InputRequired, vec![CallKind::Tool]),
+        "a person settles it"
+    );
+    assert_sound(&system);
 }

@@ -133,7 +133,8 @@ async fn no_more_calls_are_open_at_once_than_one_record_can_close() {
     let task = system.submit(message(parts("many", 1))).await.unwrap();
     system.advance(Duration::from_millis(20)).await;
     let now = task.snapshot().await.unwrap();
-    assert_eq!(now.task().calls().open().count(), taskreel::limits::PARALLEL_CALLS_MAX);
+    let open = now.task().calls().open().filter(|call| call.request.origin.parent.is_some());
+    assert_eq!(open.count(), taskreel::limits::PARALLEL_CALLS_MAX, "beside the call that asks");
     let end = system.finish(&task).await.unwrap();
     assert!(outputs(end.task()).contains("148 of 148"), "{}", outputs(end.task()));
     assert_sound(&system);

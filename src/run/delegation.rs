@@ -15,7 +15,7 @@ use crate::limits::PARALLEL_CALLS_MAX;
 use crate::run::permission::{Permission, PermissionRequest};
 use crate::run::question::{Progress, Question, Step};
 use crate::run::spent::{About, left, over_budget};
-use crate::run::steps::{idempotency_key, millis, start};
+use crate::run::steps::{executable, idempotency_key, millis, start};
 use crate::run::wanted::{Refusal, WantedCall};
 use crate::run::{deadline, notes, permission};
 
@@ -150,7 +150,7 @@ fn step_for(question: &mut Question<'_>, wanted: &WantedCall) -> Option<Step> {
         Some(child) if is_same(child, wanted) => return None,
         before => before,
     };
-    let origin = wanted.origin(task.runs(), &parent.request.origin);
+    let origin = wanted.origin(task.runs(), part_of(task, parent), &parent.request.origin);
     if let Some(end) = over_budget(question, origin.part, About::Reply) {
         let text = match end {
             Progress::OverBudget(over) => over.to_string(),
@@ -166,11 +166,30 @@ fn step_for(question: &mut Question<'_>, wanted: &WantedCall) -> Option<Step> {
         (Err(Hindrance::Refused(kind, why)), _) => refuse(wanted, kind, why),
         (Err(Hindrance::Permission(Permission::Denied(why))), _) => refuse(wanted, "Denied", why),
         (_, Some(before)) => refuse(wanted, "RequestChanged", changed(wanted, before)),
-        (Ok(_), None) if task.calls().open().count() >= PARALLEL_CALLS_MAX => return None,
+        (Ok(_), None) if open_children(question) >= PARALLEL_CALLS_MAX => return None,
         (Ok(intent), None) => Step::Do(start(question, intent)),
         (Err(Hindrance::Fatal(error)), None) => refuse(wanted, "Unreadable", error),
         (Err(Hindrance::Permission(permission)), None) => return not_yet(question, wanted, permission),
     })
+}
+
+/// Returns the part of the current run from which the call comes. A call that an earlier run made is continued by the first
+/// executable part.
+fn part_of(task: &Task, call: &Call) -> u32 {
+    let origin = &call.request.origin;
+    if origin.run == task.runs() {
+        return origin.part;
+    }
+    let parts = task.run().and_then(|run| run.item).map_or(&[][..], |item| task.parts(item));
+    executable(parts, 0).next().map_or(0, |(first, _)| first)
+}
+
+/// Returns the number of open calls that other calls asked for. They alone take the places of further ones: a call that waits
+/// for its requests would otherwise wait for the place that it takes itself. Nor do those take any that wait for a call which
+/// waits for a person.
+fn open_children(question: &Question<'_>) -> usize {
+    let counts = |call: &&Call| call.request.origin.parent.is_some() && !is_dormant(question, call);
+    question.task.calls().open().filter(counts).count()
 }
 
 /// Returns the step for a request that somebody must approve first.

@@ -23,9 +23,11 @@ pub(crate) fn carries_out(question: &Question<'_>) -> bool {
     is_new && question.agent.handler.is_some()
 }
 
-/// Returns the newest call of the run, or the call that it continues.
+/// Returns the newest call of the run, or the call that it continues. A handler's call stands at part 0; a run of parts may
+/// have begun with any other.
 fn call_of(task: &Task) -> Option<&Call> {
-    task.calls().of_part(task.runs(), 0).next_back().or_else(|| task.continued())
+    let first = task.calls().of_part(task.runs(), 0).next_back();
+    first.or_else(|| task.calls().newest_of_run(task.runs())).or_else(|| task.continued())
 }
 
 /// Returns the next step of the run. It has no call that goes on by itself.

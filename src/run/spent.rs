@@ -4,7 +4,7 @@
 //! child answers. Under [`BudgetScope::Part`] usage begins anew with each infer part, as in Protolink.
 
 use proto_events::call::{Call, CallKind, CallStatus};
-use proto_events::json::{JsonText, JsonValue as Value};
+use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{BudgetScope, BudgetUsage, Part, RunBudget};
 use proto_events::task::Task;
 use taskreel_log::context::estimate_tokens;
@@ -48,18 +48,61 @@ pub(crate) fn over_budget(question: &Question<'_>, at: At, about: About) -> Opti
     budget.check(&used).err().map(Progress::OverBudget)
 }
 
-/// Returns the budget that the task has left, for a child of it; all of it where each part has a budget of its own.
+/// Returns the budget that the task has left, for a child of it; all of it where each part has a budget of its own. What an
+/// open child was given counts as taken until it answers: children that are asked at once never have more together than the
+/// task has left. Time is no such thing: it passes for all of them alike.
 pub(crate) fn left(question: &Question<'_>, at: At, budget: &RunBudget) -> RunBudget {
     match question.agent.budget_scope {
         BudgetScope::Part => budget.clone(),
         BudgetScope::Task => {
             let mut used = usage(BudgetScope::Task, question.task, at);
+            if limits(budget) {
+                question.task.calls().open().for_each(|call| reserve(&mut used, call));
+            }
             let this_run =
                 question.task.run().map_or_else(Default::default, |run| question.now.since(run.began));
             used.runtime_seconds = (question.task.worked() + this_run).as_secs_f64();
             budget.left(&used)
         }
     }
+}
+
+/// Whether the budget limits anything but time.
+fn limits(budget: &RunBudget) -> bool {
+    let counts = [
+        budget.max_steps,
+        budget.max_llm_calls,
+        budget.max_tool_calls,
+        budget.max_input_tokens,
+        budget.max_output_tokens,
+    ];
+    counts.iter().any(Option::is_some)
+}
+
+/// Adds what an open child may still use.
+fn reserve(used: &mut BudgetUsage, call: &Call) {
+    let Some(given) = given(call) else { return };
+    let most = |limit: Option<i64>| limit.and_then(|most| u64::try_from(most).ok()).unwrap_or_default();
+    used.add(&BudgetUsage {
+        steps: most(given.max_steps),
+        llm_calls: most(given.max_llm_calls),
+        tool_calls: most(given.max_tool_calls),
+        input_tokens: most(given.max_input_tokens),
+        output_tokens: most(given.max_output_tokens),
+        ..BudgetUsage::default()
+    });
+}
+
+/// Returns the budget that the intent of a request to another agent gives it.
+fn given(call: &Call) -> Option<RunBudget> {
+    let request = &call.request;
+    if request.kind != CallKind::Delegate {
+        return None;
+    }
+    let field = |of: &JsonText, name: &str| of.read::<JsonObject>().ok()?.get(name).cloned();
+    let context = ["task", "metadata", "run_context", "budget"];
+    let budget = context.iter().try_fold(request.args.clone(), |of, name| field(&of, name))?;
+    RunBudget::from_json(&budget).ok()
 }
 
 /// Returns what the task, or this part of its current run, has used. Time is zero: the caller measures it.

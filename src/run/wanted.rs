@@ -41,11 +41,12 @@ pub(crate) fn action(work: &AgentWork) -> AgentAction {
 }
 
 impl WantedCall {
-    /// Returns the origin of the call that carries out the request: the place of its parent, in the current run.
-    pub(crate) fn origin(&self, run: u32, of_parent: &CallOrigin) -> CallOrigin {
+    /// Returns the origin of the call that carries out the request: the place of its parent, which this part of the current
+    /// run stands for.
+    pub(crate) fn origin(&self, run: u32, part: u32, of_parent: &CallOrigin) -> CallOrigin {
         CallOrigin {
             run,
-            part: of_parent.part,
+            part,
             step: of_parent.step,
             infer_call: None,
             part_call_id: None,

@@ -1,5 +1,6 @@
 //! An agent whose definition the test changes between two starts, and whose tools and model hang while the test says so.
 
+#![allow(dead_code, reason = "no test file uses all of it")]
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests, which the lint settings know only inside test functions"
@@ -35,6 +36,8 @@ pub(crate) struct Host {
     pub(crate) is_narrow: AtomicBool,
     /// Set where changed agents are followed.
     pub(crate) follows: AtomicBool,
+    /// Set where actors that are idle are put to sleep at once.
+    pub(crate) sleeps: AtomicBool,
     /// Set while tools and model hang.
     pub(crate) hangs: AtomicBool,
     /// The number of requests to the model.
@@ -98,6 +101,11 @@ impl Host {
         } else {
             ChangedAgent::WaitForPerson
         };
+        let builder = if self.sleeps.load(Ordering::SeqCst) {
+            builder.passivate_after(Duration::from_millis(1))
+        } else {
+            builder
+        };
         builder
             .tool_with("read", "Reads", tool(), ToolPolicy::read_only())
             .tool("manual", "Pays", tool())
@@ -155,6 +163,15 @@ pub(crate) async fn held_by(driver: &Driver, task: &TaskHandle) -> String {
     let open: Vec<_> = waits.task().awaited_approvals().collect();
     let [approval] = open.as_slice() else { panic!("{open:?}") };
     approval.request.approval_id.clone()
+}
+
+/// Waits until no task has an actor any more.
+pub(crate) async fn until_asleep(driver: &Driver) {
+    let since = std::time::Instant::now();
+    while driver.live_tasks().await.unwrap() > 0 {
+        assert!(since.elapsed() < Duration::from_secs(20), "an actor stays awake");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }
 
 pub(crate) fn assert_sound(driver: &Driver) {

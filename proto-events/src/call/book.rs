@@ -61,6 +61,12 @@ impl CallBook {
         places.iter().filter_map(|at| self.calls.get(*at)).chain(short.iter().filter(here))
     }
 
+    /// Returns the newest call of a run, without those that another call asked for. No call of an earlier run stands behind it.
+    pub fn newest_of_run(&self, run: u32) -> Option<&Call> {
+        let of_run = self.calls.iter().rev().take_while(|call| call.request.origin.run >= run);
+        { of_run }.find(|call| call.request.origin.run == run && call.request.origin.parent.is_none())
+    }
+
     /// Returns the calls that a call has asked for, in the order of their numbers.
     pub fn children(&self, call_id: &str) -> impl DoubleEndedIterator<Item = &Call> {
         let places = self.index.as_deref().map_or(&[][..], |index| index.of_parent(call_id));
@@ -258,7 +264,7 @@ impl CallBook {
                 call.questions.push(CallQuestion { question: question.clone(), answer: None });
             }
             CallEvent::Answered { answer, .. } => {
-                call.waited += call.asked_at.map(|asked| at.since(asked)).unwrap_or_default();
+                call.note_answered(at);
                 if let Some(asked) = call.questions.last_mut() {
                     asked.answer = Some(answer.clone());
                 }

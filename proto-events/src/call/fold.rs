@@ -89,6 +89,12 @@ impl Call {
         Some(self.request.price.as_ref()?.cost(self.usage?))
     }
 
+    /// Adds the time since the open question was asked. Any times may stand in a log, so that the sum may not overflow.
+    pub(super) fn note_answered(&mut self, at: Timestamp) {
+        let waited = self.asked_at.map(|asked| at.since(asked)).unwrap_or_default();
+        self.waited = self.waited.saturating_add(waited);
+    }
+
     /// Adds the tokens of an attempt.
     pub(super) fn add_usage(&mut self, more: Option<TokenUsage>) {
         let Some(more) = more else { return };
@@ -118,5 +124,31 @@ impl Call {
             CallStatus::TimedOut => !may_repeat,
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::{CallKind, NewCall, Recovery};
+    use crate::json::JsonText;
+
+    #[test]
+    fn the_time_for_which_a_call_waited_does_not_overflow() {
+        let request = CallRequested::of(NewCall {
+            call_id: "call_1".to_owned(),
+            kind: CallKind::Tool,
+            target: "pay".to_owned(),
+            args: JsonText::null(),
+            idempotency_key: "key".to_owned(),
+            recovery: Recovery::Manual,
+            recovery_source: "tool".to_owned(),
+            timeout_ms: 1,
+            max_attempts: 1,
+        });
+        let mut call = Call::new(request, Timestamp(0));
+        (call.asked_at, call.waited) = (Some(Timestamp(0)), Duration::MAX);
+        call.note_answered(Timestamp(i64::MAX));
+        assert_eq!(call.waited, Duration::MAX);
     }
 }

@@ -339,7 +339,7 @@ impl Task {
         self.turn.clear();
         self.outputs.clear();
         let ended = self.run.take();
-        self.worked += ended.map_or(Duration::ZERO, |run| at.since(run.began));
+        self.worked = self.worked.saturating_add(ended.map_or(Duration::ZERO, |run| at.since(run.began)));
         self.paused = ended.filter(|_| state == TaskState::InputRequired);
         let continues = self.answered.take();
         self.run = (state == TaskState::Working).then(|| {

@@ -114,7 +114,12 @@ impl TaskActor {
         }
         self.idle.carried_out();
         let is_idle = self.is_idle();
-        if is_idle && let Some(alarm) = self.alarm.take() {
+        // A run that waits as it is keeps its deadline while its actor is awake: the run may go on.
+        let has_run = self.core.as_ref().is_some_and(|core| !core.is_idle());
+        if is_idle
+            && !has_run
+            && let Some(alarm) = self.alarm.take()
+        {
             alarm.abort();
         }
         self.idle.note(is_idle);
@@ -123,10 +128,10 @@ impl TaskActor {
         }
     }
 
-    /// Whether the actor can be passivated: no run, no caller that waits for one to end, and nothing that
-    /// only this actor knows.
+    /// Whether the actor can be passivated: no run but one that waits for a person as it is, no caller that waits for one
+    /// to end, and nothing that only this actor knows.
     fn is_idle(&self) -> bool {
-        let core_is_idle = self.core.as_ref().map_or(self.stalled.is_none(), TaskCore::is_idle);
+        let core_is_idle = self.core.as_ref().map_or(self.stalled.is_none(), TaskCore::is_at_rest);
         core_is_idle && self.waiters.is_empty()
     }
 

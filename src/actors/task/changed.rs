@@ -10,10 +10,10 @@ use crate::actors::task::found_run::{FoundRun, commands};
 use crate::error::Error;
 
 impl TaskCore {
-    /// Whether nothing more happens without a person. A question of an earlier start counts once this one has looked at
-    /// it.
+    /// Whether nothing more happens without a person. A question of an earlier actor counts if this one has looked at it, or
+    /// would leave it as it is.
     pub(crate) fn is_at_rest(&self) -> bool {
-        let is_open = self.found.is_none_or(|found| found.is_looked_at);
+        let is_open = self.found.is_none_or(|found| found.is_looked_at || found.is_asked(self.task()));
         self.is_idle() || (is_open && self.task().is_held())
     }
 

@@ -49,6 +49,18 @@ impl FoundRun {
     }
 }
 
+impl FoundRun {
+    /// Whether the newest question about a change stands for this one too: it is the same change, or a person has denied the
+    /// other one, and what a person denied stays denied, whatever the agent is now.
+    pub(crate) fn is_asked(&self, task: &Task) -> bool {
+        let is_denied = |approval: &Approval| approval.verdict().is_some_and(|decided| !decided.approved);
+        let (asked, change) = (task.changed_agent(), self.change);
+        asked.is_some_and(|(approval, known)| {
+            change.is_some_and(|change| known.to == change.to || is_denied(approval))
+        })
+    }
+}
+
 /// Returns the commands that ask about the change, or withdraw an open question about another one.
 pub(crate) fn commands(task: &Task, found: FoundRun, agent: &str, mint: &mut dyn Mint) -> Vec<TaskCommand> {
     let asked = task.changed_agent();
@@ -64,9 +76,7 @@ pub(crate) fn commands(task: &Task, found: FoundRun, agent: &str, mint: &mut dyn
         open.map(|approval_id| TaskCommand::DecideApproval(decided(approval_id)))
     };
     let Some(change) = found.change else { return settle(true, found.settled).into_iter().collect() };
-    // What a person denied stays denied, whatever the agent is now.
-    let is_denied = |approval: &Approval| approval.verdict().is_some_and(|decided| !decided.approved);
-    if asked.is_some_and(|(approval, known)| known.to == change.to || is_denied(approval)) {
+    if found.is_asked(task) {
         return Vec::new();
     }
     let ids = ChangeIds { approval_id: mint.id("approval_"), call_id: mint.id(CHANGED_AGENT_ID) };

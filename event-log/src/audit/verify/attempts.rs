@@ -64,7 +64,7 @@ pub(super) fn asked(id: &str, call: &mut Seen, now: CallMoment) -> Option<String
 
 /// Takes a person's answer.
 pub(super) fn answered(call: &mut Seen, now: CallMoment) {
-    call.waited += now.at.since(call.asked_at);
+    call.waited = call.waited.saturating_add(now.at.since(call.asked_at));
 }
 
 /// Whether the target still remembers the idempotency key of the first attempt.
@@ -143,4 +143,35 @@ pub(super) fn dispatched(
     }
     (call.attempts, call.epoch) = (attempt, epoch);
     faults
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_for_which_a_call_waited_does_not_overflow() {
+        let mut call = Seen {
+            kind: CallKind::Tool,
+            target: "pay".into(),
+            parent: None,
+            children: 0,
+            open_children: 0,
+            recovery: Recovery::Manual,
+            max_attempts: 1,
+            has_heartbeat: false,
+            window_ms: None,
+            deadline: Some(Timestamp(1)),
+            attempts: 1,
+            epoch: 1,
+            first_sent_at: Timestamp(0),
+            status: CallStatus::Asked("Which city?".into()),
+            questions: 1,
+            asked_at: Timestamp(0),
+            waited: Duration::MAX,
+        };
+        let at = Timestamp(i64::MAX);
+        answered(&mut call, CallMoment { state: TaskState::Working, run: 1, epoch: 1, at, version: 1 });
+        assert_eq!((call.waited, call.deadline()), (Duration::MAX, Some(at)));
+    }
 }
