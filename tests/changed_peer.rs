@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
 
 #[path = "changed_agent/mod.rs"]
-#[expect(dead_code, reason = "the other programs use the rest")]
 mod host;
 
 use std::sync::Arc;
