@@ -1,6 +1,6 @@
 //! The states that the streams of a stored log had after every version are golden. A changed `evolve` is noticed even where it agrees with itself, as `replay` cannot notice it.
 //!
-//! The logs and their states stand in `golden/draft`. Files that are missing are written with `TASKREEL_WRITE_GOLDEN=1`.
+//! The logs and their states stand in `golden/v2`. Files that are missing are written with `TASKREEL_WRITE_GOLDEN=1`.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
 #[path = "golden_states/codes.rs"]
@@ -44,7 +44,7 @@ const LOGS: [Golden; 3] =
     [("every_event", sound::sound), ("varied", varied::varied), ("codes", codes::codes)];
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/draft")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2")
 }
 
 /// Returns the contents of a golden file; a missing one is written, if that is asked for.

@@ -54,7 +54,7 @@ fn script<A: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = A>) -> (Op
 }
 
 fn golden(name: &str) -> PathBuf {
-    root().join("../proto-events/tests/golden/draft").join(name)
+    root().join("../proto-events/tests/golden/v2").join(name)
 }
 
 /// Writes the text of an export into a file.
@@ -99,7 +99,7 @@ fn the_bodies_of_every_kind_and_code_are_decoded_by_the_page_alone_and_agree_wit
     if !python() {
         return;
     }
-    let folder = root().join("tests/golden/draft");
+    let folder = root().join("tests/golden/v2");
     let logs = ["every_event.ndjson", "varied.ndjson", "codes.ndjson"].map(|name| folder.join(name));
     let (code, told) = script("tests/bodies.py", &logs);
     let kinds: Vec<String> = kind::ALL.iter().map(|(number, _)| number.to_string()).collect();

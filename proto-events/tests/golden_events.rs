@@ -287,7 +287,7 @@ fn agent_event() -> AgentEvent {
 
 fn path(payload: &Payload) -> PathBuf {
     let Payload { kind, schema, .. } = payload;
-    let file = format!("tests/golden/draft/{kind:03}_{}_v{schema}.bin", kind::name(*kind));
+    let file = format!("tests/golden/v2/{kind:03}_{}_v{schema}.bin", kind::name(*kind));
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
@@ -318,7 +318,7 @@ fn every_event_has_the_bytes_of_its_golden_file_and_is_read_back_from_them() {
 
 #[test]
 fn every_golden_file_ever_shipped_is_still_read() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/draft");
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2");
     let mut read = 0;
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

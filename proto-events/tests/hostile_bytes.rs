@@ -12,7 +12,7 @@ use proto_events::codec::{AnyEvent, kind};
 use proto_events::id::Category;
 
 fn golden() -> Vec<(u16, Vec<u8>)> {
-    let folder = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/draft");
+    let folder = std::path::PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2");
     let mut found: Vec<_> = std::fs::read_dir(folder)
         .unwrap()
         .filter_map(|file| {

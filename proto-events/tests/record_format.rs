@@ -207,7 +207,7 @@ fn a_view_finds_the_same_faults_as_reading_the_whole_and_no_body_that_stands_out
     }
 }
 
-/// Returns the record in `golden/draft/record_chunked.bin`: the golden one with a body outside. Record, file and
+/// Returns the record in `golden/v2/record_chunked.bin`: the golden one with a body outside. Record, file and
 /// the size of chunks must never change.
 fn golden_chunked() -> RecordDraft {
     let mut draft = golden();
@@ -219,7 +219,7 @@ fn outside() -> Vec<u8> {
     (0..120_000_u32).map(|at| u8::try_from(at % 251).unwrap()).collect()
 }
 
-const CHUNKED: &[u8] = include_bytes!("golden/draft/record_chunked.bin");
+const CHUNKED: &[u8] = include_bytes!("golden/v2/record_chunked.bin");
 
 #[test]
 fn a_body_that_stands_outside_is_still_written_and_read_the_same() {

@@ -6,7 +6,7 @@ use proto_events::codec::record::{Body, EventBody, HeaderField, Record, RecordDr
 use proto_events::envelope::{Basis, CommandDigest, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, StreamId, Version};
 
-/// Returns the record in `golden/draft/record.bin`. Record and file must never change.
+/// Returns the record in `golden/v2/record.bin`. Record and file must never change.
 pub(crate) fn golden() -> RecordDraft {
     RecordDraft {
         stream: StreamId::task("weather desk", "tâche/1").unwrap(),
@@ -36,7 +36,7 @@ pub(crate) fn golden() -> RecordDraft {
     }
 }
 
-pub(crate) const GOLDEN: &[u8] = include_bytes!("../golden/draft/record.bin");
+pub(crate) const GOLDEN: &[u8] = include_bytes!("../golden/v2/record.bin");
 
 pub(crate) fn draft_of(record: &Record) -> RecordDraft {
     let event = |event: &proto_events::codec::record::StoredEvent| match &event.place {
