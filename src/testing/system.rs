@@ -91,9 +91,10 @@ struct Driving {
 }
 
 impl Driving {
-    /// Whether this is the newest wait.
-    fn is_newest(&self) -> bool {
-        lock(&self.all).last() == Some(&self.own)
+    /// Returns the question whether this is the newest wait.
+    fn asked(&self) -> impl FnOnce() -> bool + Send + 'static {
+        let (all, own) = (Arc::clone(&self.all), self.own);
+        move || lock(&all).last() == Some(&own)
     }
 }
 
@@ -234,15 +235,20 @@ impl Driver {
     /// Waits until nothing moves unless time passes or a command arrives. It also waits for tools that are
     /// not async, which run on threads of their own, but not for other work on other threads.
     pub async fn until_idle(&self) {
-        self.observed.until_idle().await;
+        self.observed.when_idle(|| true).await;
+    }
+
+    /// Waits until nothing moves unless time passes. Returns whether this wait was the newest one at that moment: only
+    /// that one may let time pass, for what a newer one waited for has gone on since.
+    async fn idle_for(&self, own: &Driving) -> bool {
+        self.observed.when_idle(own.asked()).await
     }
 
     /// Advances the clock by `time`, and lets everything that falls due happen, in its order.
     pub async fn advance(&self, time: Duration) {
         let (until, own) = (plus(self.clock.steady(), time), self.drive());
         loop {
-            self.until_idle().await;
-            if own.is_newest() && !self.clock.wake_next(until) {
+            if self.idle_for(&own).await && !self.clock.wake_next(until) {
                 break;
             }
         }
@@ -289,11 +295,11 @@ impl Driver {
     pub async fn run<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let (mut work, own) = (pin!(work), self.drive());
         for _ in 0..JUMPS_MAX {
-            match select(work.as_mut(), pin!(self.until_idle())).await {
+            let is_newest = match select(work.as_mut(), pin!(self.idle_for(&own))).await {
                 Either::Left((done, _)) => return Some(done),
-                Either::Right(_) => {}
-            }
-            if own.is_newest() && !self.clock.step() {
+                Either::Right((is_newest, _)) => is_newest,
+            };
+            if is_newest && !self.clock.step() {
                 // The work may wait for another thread, such as one that reads a log.
                 return tokio::time::timeout(ELSEWHERE, work).await.ok();
             }
@@ -319,8 +325,7 @@ impl Driver {
     pub async fn run_out_timers(&self) -> Result<(), Error> {
         let own = self.drive();
         for _ in 0..JUMPS_MAX {
-            self.until_idle().await;
-            if own.is_newest() && !self.clock.step() {
+            if self.idle_for(&own).await && !self.clock.step() {
                 return Ok(());
             }
         }

@@ -7,12 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
+/// A waiter for the moment when nothing is left to run, and what it asks of that moment.
+type IdleWaiter = (Box<dyn FnOnce() -> bool + Send>, oneshot::Sender<bool>);
+
 /// The thread of a system's actors, as a test holds it.
 pub(crate) struct ObservedRuntime {
     /// The action done on the thread before anything else.
     entering: Box<dyn Fn() + Send + Sync>,
     /// The waiters for the moment when nothing is left to run.
-    waiting: Mutex<Vec<oneshot::Sender<()>>>,
+    waiting: Mutex<Vec<IdleWaiter>>,
     /// The number of pieces of work on other threads that the runtime waits for.
     blocking: AtomicUsize,
     /// The current runtime; a reopened system has another.
@@ -49,14 +52,15 @@ impl ObservedRuntime {
         lock(&self.handle).clone()
     }
 
-    /// Waits until nothing is left to run, or the thread has ended.
-    pub(crate) async fn until_idle(self: &Arc<Self>) {
-        let Some(handle) = self.handle() else { return };
+    /// Waits until nothing is left to run, or the thread has ended. Returns what `ask` says at that moment, on the thread
+    /// itself: when the waiter hears of it on another thread, the moment may be over.
+    pub(crate) async fn when_idle(self: &Arc<Self>, ask: impl FnOnce() -> bool + Send + 'static) -> bool {
+        let Some(handle) = self.handle() else { return ask() };
         let (settled, all) = oneshot::channel();
-        let observed = Arc::clone(self);
+        let (observed, ask) = (Arc::clone(self), Box::new(ask));
         // Registered on the thread itself: this wakes a parked thread, and an ended thread drops it.
-        handle.spawn(async move { lock(&observed.waiting).push(settled) });
-        let _ = all.await;
+        handle.spawn(async move { lock(&observed.waiting).push((ask, settled)) });
+        all.await.unwrap_or(true)
     }
 
     /// Notes work on another thread: until the guard is dropped, the runtime is not idle.
@@ -70,8 +74,8 @@ impl ObservedRuntime {
             return;
         }
         let waiting = std::mem::take(&mut *lock(&self.waiting));
-        for who in waiting {
-            let _ = who.send(());
+        for (ask, who) in waiting {
+            let _ = who.send(ask());
         }
     }
 }
