@@ -335,7 +335,7 @@ async fn an_answer_that_is_lost_or_has_a_wrong_shape_leaves_a_manual_call_unknow
     assert!(failed.message.starts_with('☃') && failed.message.ends_with("bytes in all)"));
     assert!(failed.message.len() <= taskreel::limits::ERROR_TEXT_BYTES);
     // Of an answer over HTTP no more is read than 16 MiB: what the call came to is not known then.
-    let lost = call(&system, "web_fail", json!({"why": "long"})).await;
+    let lost = call(&system, "web_fail", json!({"why": "over the limit"})).await;
     assert!(matches!(only_call(&lost).status, CallStatus::Unknown(_)), "{}", lost.to_json());
     system.shutdown().await.unwrap();
 }

@@ -71,6 +71,8 @@ def call(params, request_id):
     if name == "fail" and args["why"] == "nonsense":
         return {"content": 5}
     if name == "fail" and args["why"] == "long":
+        return text("☃" * (300 * 1024), isError=True)
+    if name == "fail" and args["why"] == "over the limit":
         return text("☃" * (6 * 1024 * 1024), isError=True)
     if name == "fail":
         return text("it cannot be done: " + args["why"], isError=True)
