@@ -6,7 +6,7 @@ use proto_events::call::recovery::{Moment, Next, resume, retry};
 use proto_events::call::{Call, CallCommand, CallFailure, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::Timestamp;
 use proto_events::model::{FinalState, LimitUse, Part, final_state};
-use proto_events::task::TaskCommand;
+use proto_events::task::{Approval, TaskCommand};
 
 use crate::agent::card::takes_place;
 use crate::run::asked::{after_own_approval, ask_person, await_answer};
@@ -68,7 +68,8 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
 /// out for that. Nothing else begins.
 pub(crate) fn while_stopping(question: &mut Question<'_>) -> Step {
     let task = question.task;
-    if task.run().is_none() || task.changed_agent().is_some() {
+    let is_accepted = |approval: &Approval| approval.verdict().is_some_and(|decided| decided.approved);
+    if task.run().is_none() || task.changed_agent().is_some_and(|(approval, _)| !is_accepted(approval)) {
         return Step::Wait;
     }
     let asked_for = |call: &Call| call.request.origin.parent.is_some();
