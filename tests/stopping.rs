@@ -20,11 +20,14 @@ use proto_events::call::CallStatus;
 use proto_events::json;
 use serde::Deserialize;
 use taskreel::tool::{AgentWork, ToolContext, ToolError, ToolPolicy};
-use taskreel::{Builder, Error, JsonSchema, Message, Part, PostedTask, System, TaskState};
+use taskreel::{
+    Builder, ChangedAgent, Error, JsonSchema, Message, Part, PostedTask, System, TaskHandle, TaskState,
+};
 use taskreel_log::api::EventStore;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::sled::SledStore;
+use tokio::sync::Semaphore;
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -76,38 +79,72 @@ async fn a_second_shutdown_waits_until_the_log_is_released_even_if_the_first_cal
     system.shutdown().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_in_flight_asks_another_agent_during_the_shutdown_and_is_answered() {
-    let dir = tempfile::tempdir().unwrap();
+/// Returns an agent whose tool `add` answers 5.
+async fn desk() -> System {
     let desk = System::builder("-").store(Arc::new(MemoryStore::new())).agent("desk");
-    let desk = desk.tool("add", "Adds", |_: Nothing| Ok::<_, Infallible>(5)).start().await.unwrap();
-    let (begin, began) = channel();
-    let go = Arc::new(tokio::sync::Semaphore::new(0));
-    let (begin, wait) = (Mutex::new(begin), Arc::clone(&go));
+    desk.tool("add", "Adds", |_: Nothing| Ok::<_, Infallible>(5)).start().await.unwrap()
+}
+
+/// Returns an agent with the tool `lead`, which tells that it began, waits for a permit of `go` and then asks the desk.
+fn leading(dir: &Path, desk: &System, began: &Sender<()>, go: &Arc<Semaphore>) -> Builder {
+    let (began, go) = (Mutex::new(began.clone()), Arc::clone(go));
     let lead = move |cx: ToolContext, _: Nothing| {
-        begin.lock().unwrap().send(()).unwrap();
-        let wait = Arc::clone(&wait);
+        began.lock().unwrap().send(()).unwrap();
+        let go = Arc::clone(&go);
         async move {
-            let _go = wait.acquire().await;
+            let _go = go.acquire().await;
             let answer = cx.delegate("desk", AgentWork::tool_call("add", json!({}))).await?;
             Ok::<_, ToolError>(answer.result.to_string())
         }
     };
-    let system = over(dir.path()).tool("lead", "Leads", lead).peer(desk.peer()).start().await.unwrap();
-    let task = system.submit(posted("lead")).await.unwrap();
-    received(began).await;
-    let stopped = tokio::spawn(system.clone().shutdown());
+    over(dir).tool_with("lead", "Leads", lead, ToolPolicy::idempotent()).peer(desk.peer())
+}
+
+/// Shuts the system down, lets `lead` go on once no new work is taken, and expects the answer of the desk in the log.
+async fn asks_while_stopping(dir: &Path, system: System, task: TaskHandle, go: &Semaphore) {
+    let stopped = tokio::spawn(system.shutdown());
     while !matches!(task.snapshot().await, Err(Error::Stopped)) {
         tokio::task::yield_now().await;
     }
     go.add_permits(1);
     let stopped = tokio::time::timeout(Duration::from_secs(20), stopped).await;
     stopped.expect("the shutdown ends").unwrap().unwrap();
-    let again = over(dir.path()).start().await.unwrap();
+    let again = over(dir).start().await.unwrap();
     let end = again.task(task.id()).unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
     assert!(end.task().artifacts()[0].parts[0].content().as_str().contains('5'), "{}", end.to_json());
     again.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_in_flight_asks_another_agent_during_the_shutdown_and_is_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let (desk, (begin, began), go) = (desk().await, channel(), Arc::new(Semaphore::new(0)));
+    let system = leading(dir.path(), &desk, &begin, &go).start().await.unwrap();
+    let task = system.submit(posted("lead")).await.unwrap();
+    received(began).await;
+    asks_while_stopping(dir.path(), system, task, &go).await;
+    desk.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_under_a_changed_agent_that_a_person_accepted_asks_another_one_during_the_shutdown_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let (desk, (begin, began), go) = (desk().await, channel(), Arc::new(Semaphore::new(0)));
+    let first = leading(dir.path(), &desk, &begin, &go).start().await.unwrap();
+    let task = first.submit(posted("lead")).await.unwrap();
+    let began = tokio::task::spawn_blocking(move || (began.recv().unwrap(), began).1).await.unwrap();
+    let left = first.shutdown_within(Duration::ZERO).await.unwrap();
+    assert_eq!(left.len(), 1, "the call is interrupted: {left:?}");
+    let changed =
+        leading(dir.path(), &desk, &begin, &go).tool("more", "Is new", |_: Nothing| Ok::<_, Infallible>(()));
+    let second = changed.on_changed_agent(ChangedAgent::WaitForPerson).start().await.unwrap();
+    let task = second.task(task.id()).unwrap();
+    let held = task.finished().await.unwrap();
+    let (approval, _) = held.task().changed_agent().expect("the task waits for a person");
+    task.approve(&approval.request.approval_id, "ada").await.unwrap();
+    received(began).await;
+    asks_while_stopping(dir.path(), second, task, &go).await;
     desk.shutdown().await.unwrap();
 }
 
