@@ -107,7 +107,7 @@ pub const ERROR_TEXT_BYTES: usize = 4 * 1024;
 /// Longest text of a panic that is kept, in bytes (1 KiB): what follows it is a backtrace or the values at fault.
 pub const PANIC_TEXT_BYTES: usize = 1024;
 
-/// Longest text of a reply or result that an actor reads on its own thread, in bytes (64 KiB, a millisecond's work). A
+/// Longest text of a post, reply or result that an actor reads on its own thread, in bytes (64 KiB, a millisecond's work). A
 /// task that holds a longer one is worked on by the runtime for calls, since all actors share their thread.
 pub const READ_IN_PLACE_BYTES: usize = 64 * 1024;
 

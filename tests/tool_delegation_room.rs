@@ -133,3 +133,17 @@ async fn a_request_in_a_continued_run_stands_at_the_part_that_continues_its_call
     assert_eq!((origin.run, origin.part), (2, 1), "behind the answer");
     assert_sound(&system);
 }
+
+/// Time passes for all children alike: what they took together is not the time of the task.
+#[tokio::test]
+async fn children_that_work_side_by_side_do_not_use_up_the_time_of_their_task() {
+    let desk = Desk::idempotent();
+    let system = start(&desk).await;
+    let budget = json!({"max_runtime_seconds": 10, "max_tool_calls": 9});
+    let parts = [calls(&["ok 4000", "ok 4001", "ok 4002"]), calls(&["ok 1"])];
+    let task = system.submit(posted(&budget, &parts)).await.unwrap();
+    let end = system.finish(&task).await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "{:?}", end.task().error());
+    assert_eq!(desk.times(), 4);
+    assert_sound(&system);
+}

@@ -23,6 +23,7 @@ pub mod envelope;
 pub mod id;
 pub mod json;
 pub mod limits;
+mod memo;
 pub mod model;
 #[cfg(feature = "testing")]
 pub mod scenario;

@@ -36,7 +36,7 @@ pub use requests::{
     CompactionStrategy, HistoryCompactionRequest, HistoryCompactionResult, RunAction, StateOperation,
     StateOperationRequest, StateOperationResult, StateStoreReport, TaskCancellationRequest,
 };
-pub use run_attach::{attach, canceled};
+pub use run_attach::{attach, canceled, canceled_unread};
 pub use run_budget::{BudgetLimit, BudgetScope, BudgetUsage, LimitUse, RunBudget};
 pub use run_context::RunContext;
 pub use task_state::{TaskState, UnknownTaskState};

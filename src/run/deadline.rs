@@ -7,15 +7,11 @@ use proto_events::model::{BudgetScope, BudgetUsage, LimitUse};
 use proto_events::task::Task;
 
 use crate::run::question::Question;
-use crate::run::spent::names_a_limit;
 
 /// Returns the deadline of the run, if its budget names one. An unreadable budget is refused by the budget
 /// check.
 pub(crate) fn of_run(task: &Task, scope: BudgetScope) -> Option<Timestamp> {
     let run = task.run()?;
-    if !names_a_limit(task.metadata().get("run_context")?.as_str(), "max_runtime_seconds") {
-        return None;
-    }
     let seconds = task.run_budget()?.ok()?.max_runtime_seconds?;
     // A duration too large to represent means no limit.
     let limit = Duration::try_from_secs_f64(seconds.max(0.0)).ok()?;

@@ -28,13 +28,13 @@ pub(crate) enum About {
 /// Returns the end of the run if the step about to be taken would exceed its budget or the budget cannot be
 /// read.
 pub(crate) fn over_budget(question: &Question<'_>, at: At, about: About) -> Option<Progress> {
-    if !names_a_limit(question.task.metadata().get("run_context")?.as_str(), "max_") {
-        return None;
-    }
     let budget = match question.task.run_budget()? {
         Ok(budget) => budget,
         Err(error) => return Some(Progress::Fatal(format!("budget: {error}"))),
     };
+    if !limits(budget) && budget.max_runtime_seconds.is_none() {
+        return None;
+    }
     let mut used = usage(question.agent.budget_scope, question.task, at);
     match about {
         About::Inference(tokens) => {
@@ -128,7 +128,8 @@ fn add(used: &mut BudgetUsage, call: &Call, scope: BudgetScope) {
         CallKind::Handler => {}
         CallKind::Delegate => {
             if let (BudgetScope::Task, CallStatus::Succeeded(answer)) = (scope, &call.status) {
-                used.add(&PeerAnswer::used_in(answer));
+                // Time passes for all children alike; the deadline of the run holds for it.
+                used.add(&BudgetUsage { runtime_seconds: 0.0, ..PeerAnswer::used_in(answer) });
             }
         }
     }
@@ -146,7 +147,7 @@ fn input_tokens(call: &Call, scope: BudgetScope) -> u64 {
 fn output_tokens(call: &Call) -> u64 {
     match (call.usage, &call.status) {
         (Some(usage), _) => usage.output_tokens,
-        (None, CallStatus::Succeeded(reply)) => estimated_reply(reply),
+        (None, CallStatus::Succeeded(reply)) => call.reply_tokens(|| estimated_reply(reply)),
         (None, _) => 0,
     }
 }
@@ -160,41 +161,8 @@ fn estimated_reply(reply: &JsonText) -> u64 {
 /// Estimates the tokens of the messages that the next inference shows, if the budget limits them: the estimate reads the
 /// whole history.
 pub(crate) fn shown_tokens(question: &Question<'_>, at: At, part: &Part) -> Option<u64> {
-    if !names_a_limit(question.task.metadata().get("run_context")?.as_str(), "max_input_tokens") {
-        return None;
-    }
     question.task.run_budget()?.ok()?.max_input_tokens?;
     let schema = output_schema(part);
     let revision = question.agent.tools.revision();
     Some(shown(revision, question.task, question.turn_view, at, schema.as_ref()).tokens())
-}
-
-/// Whether the text sets a limit anywhere whose key begins like this. This is a cheap check: it is made for each run and
-/// call, and almost none has a limit.
-pub(crate) fn names_a_limit(context: &str, key: &str) -> bool {
-    let is_set = |(at, _): (usize, &str)| {
-        let is_key = context.get(..at).is_some_and(|before| before.ends_with('"'));
-        let rest = context.get(at..).and_then(|rest| rest.split_once('"')).map_or("", |(_, value)| value);
-        let value = rest.trim_start().strip_prefix(':').map(str::trim_start);
-        is_key && value.is_some_and(|value| !value.starts_with("null"))
-    };
-    context.match_indices(key).any(is_set)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::names_a_limit;
-
-    #[test]
-    fn a_limit_that_is_null_is_none_and_any_other_is_looked_at() {
-        let time = |context: &str| names_a_limit(context, "max_runtime_seconds");
-        assert!(!time(r#"{"budget": {"max_steps": 2}}"#));
-        assert!(!time(r#"{"budget": {"max_runtime_seconds": null}}"#));
-        assert!(time(r#"{"budget": {"max_runtime_seconds" : 2.5}}"#));
-        assert!(time(r#"{"x": {"max_runtime_seconds":null}, "budget": {"max_runtime_seconds": "3"}}"#));
-        let any = |context: &str| names_a_limit(context, "max_");
-        assert!(!any(r#"{"budget": {"max_steps": null, "max_llm_calls" : null}, "note": "max_steps"}"#));
-        assert!(any(r#"{"budget": {"max_steps": null, "max_llm_calls" : 0}}"#));
-        assert!(any(r#"{"budget": {"max_tool_calls": "3"}}"#));
-    }
 }

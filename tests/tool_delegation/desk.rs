@@ -52,7 +52,7 @@ impl Desk {
 }
 
 /// Returns the answer to a prompt that was sent for the n-th time.
-fn answer(prompt: &str, times: usize) -> Result<PeerAnswer, PeerError> {
+fn answer(prompt: &str, times: usize, took: Duration) -> Result<PeerAnswer, PeerError> {
     let result = JsonText::string(&format!("answer to {prompt}"));
     let state = match prompt.split(' ').next().unwrap_or_default() {
         "fail" => return Err(PeerError::new(PeerErrorKind::Failed, "the desk broke")),
@@ -62,7 +62,8 @@ fn answer(prompt: &str, times: usize) -> Result<PeerAnswer, PeerError> {
         "ask" => TaskState::InputRequired,
         _ => TaskState::Completed,
     };
-    let used = BudgetUsage { llm_calls: 3, steps: 3, ..BudgetUsage::default() };
+    let runtime_seconds = took.as_secs_f64();
+    let used = BudgetUsage { llm_calls: 3, steps: 3, runtime_seconds, ..BudgetUsage::default() };
     Ok(PeerAnswer { state, result, error: None, used: BudgetUsage::default() }.with_usage(used))
 }
 
@@ -92,8 +93,9 @@ impl Peer for Desk {
         let times = sent.1;
         Box::pin(async move {
             let time = prompt.split(' ').nth(1).and_then(|time| time.parse().ok()).unwrap_or(1);
-            sleep(Duration::from_millis(time)).await;
-            answer(&prompt, times)
+            let took = Duration::from_millis(time);
+            sleep(took).await;
+            answer(&prompt, times, took)
         })
     }
 

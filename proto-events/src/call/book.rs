@@ -9,6 +9,7 @@ use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
 use crate::limits::LATE_RESULT_BYTES_MAX;
+use crate::memo::Memo;
 use crate::secret::in_clear;
 
 /// All calls of one stream, in the order of their intents.
@@ -244,6 +245,7 @@ impl CallBook {
         let Some(call) = self.calls.get_mut(place) else { return };
         if let Some(status) = call.status.after(event).or_else(|| CallStatus::named_by(event)) {
             call.status = status;
+            call.reply_tokens = Memo::default();
         }
         match event {
             CallEvent::Dispatched { attempt, epoch, .. } => {

@@ -8,6 +8,7 @@ use crate::call::price::Cost;
 use crate::call::request::CallRequested;
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
+use crate::memo::Memo;
 
 /// A call and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,9 +40,17 @@ pub struct Call {
     pub asked_at: Option<Timestamp>,
     /// The time for which the call has waited for answers.
     pub waited: Duration,
+    /// The tokens of the reply, once they were estimated.
+    pub(super) reply_tokens: Memo<u64>,
 }
 
 impl Call {
+    /// Returns an estimate of the tokens of the reply, which `estimate` makes at its first use: a budget is checked at each
+    /// step against all calls of the task.
+    pub fn reply_tokens(&self, estimate: impl FnOnce() -> u64) -> u64 {
+        *self.reply_tokens.get(estimate)
+    }
+
     pub(super) fn new(request: CallRequested, at: Timestamp) -> Self {
         Self {
             request,
@@ -57,6 +66,7 @@ impl Call {
             questions: Vec::new(),
             asked_at: None,
             waited: Duration::ZERO,
+            reply_tokens: Memo::default(),
         }
     }
 

@@ -40,6 +40,14 @@ pub fn canceled(
     Ok(context.cancel(reason).mirrored())
 }
 
+/// Returns the metadata to merge when a task is canceled whose run context cannot be read.
+pub fn canceled_unread(reason: Option<&str>) -> JsonObject {
+    let mut keys = JsonObject::new();
+    keys.set("canceled", JsonText::of_model(&true));
+    set_if_some(&mut keys, "cancel_reason", reason.map(str::to_owned).as_ref());
+    keys
+}
+
 impl RunContext {
     /// Returns the context in which `agent` executes the task, see [`attach`]. The session defaults to the
     /// task's id.

@@ -11,10 +11,13 @@ use crate::call::status::CallStatus;
 use crate::envelope::{Metadata, Timestamp};
 use crate::id::Digest;
 use crate::json::{JsonObject, JsonText};
+use crate::memo::Memo;
 use crate::model::artifact::Artifact;
+use crate::model::error::ModelError;
 use crate::model::message::Message;
 use crate::model::part::Part;
 use crate::model::posted::{LastItem, PostedTask};
+use crate::model::run_budget::RunBudget;
 use crate::model::task_state::TaskState;
 use crate::task::approval::ApprovalBook;
 use crate::task::event::TaskEvent;
@@ -61,6 +64,8 @@ pub struct Task {
     pub(crate) messages: Vec<Message>,
     pub(crate) artifacts: Vec<Artifact>,
     pub(crate) metadata: JsonObject,
+    /// The budget that the metadata name, once it was read.
+    pub(crate) budget: Memo<Option<Box<Result<RunBudget, ModelError>>>>,
     pub(crate) flow_state: JsonText,
     pub(crate) created_at: Option<String>,
     /// The digests of the texts that were posted, each a source of items.
@@ -283,7 +288,10 @@ impl Task {
                 self.artifacts.push(artifact.clone());
             }
             TaskEvent::ArtifactPartAppended { artifact, is_last } => self.fold_piece(artifact, *is_last),
-            TaskEvent::MetadataMerged(entries) => self.metadata.merge(entries),
+            TaskEvent::MetadataMerged(entries) => {
+                self.metadata.merge(entries);
+                self.budget = Memo::default();
+            }
             TaskEvent::CancelRequested { .. } => {}
             TaskEvent::ApprovalRequested(asked) => self.approvals.requested(asked, metadata.at),
             TaskEvent::ApprovalDecided(decided) => self.approvals.decided(decided, metadata.at),
@@ -322,6 +330,7 @@ impl Task {
         self.messages.clone_from(&posted.messages);
         self.artifacts.clone_from(&posted.artifacts);
         self.metadata = posted.metadata.clone();
+        self.budget = Memo::default();
         self.flow_state = posted.flow_state.clone();
         self.created_at.clone_from(&posted.created_at);
         self.sources.extend(posted.source);

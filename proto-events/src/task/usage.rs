@@ -12,9 +12,13 @@ impl Task {
     ///
     /// # Errors
     /// [`ModelError`], naming the wrong field of the budget.
-    pub fn run_budget(&self) -> Option<Result<RunBudget, ModelError>> {
-        let context: JsonObject = self.metadata().get("run_context")?.read().ok()?;
-        Some(RunBudget::from_json(context.get("budget")?))
+    pub fn run_budget(&self) -> Option<Result<&RunBudget, &ModelError>> {
+        let read = || {
+            let context: JsonObject = self.metadata().get("run_context")?.read().ok()?;
+            Some(Box::new(RunBudget::from_json(context.get("budget")?)))
+        };
+        // It is asked for at each step, and a posted context can be long.
+        self.budget.get(read).as_ref().map(|read| Result::as_ref(read))
     }
 
     /// Returns the time for which the earlier runs of the task worked.

@@ -10,8 +10,8 @@ use proto_events::call::{
 };
 use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
-use proto_events::json::JsonText;
-use proto_events::model::PostedTask;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::model::{Part, PostedTask};
 use proto_events::secret::KeptSecret;
 use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, command_content};
@@ -155,15 +155,28 @@ impl TaskOp {
         matches!(self, Self::Look | Self::AwaitEnd)
     }
 
-    /// Returns the text from outside that the operation brings, if it brings one of any length.
-    pub(crate) fn text(&self) -> Option<&JsonText> {
+    /// Whether the operation brings a text from outside of which this holds.
+    pub(crate) fn brings(&self, is_it: impl Fn(&JsonText) -> bool + Copy) -> bool {
+        let in_parts = |parts: &[Part]| parts.iter().map(Part::content).any(is_it);
+        let in_values = |object: &JsonObject| object.iter().any(|(_, value)| is_it(value));
         match self {
-            Self::Outcome { end: AttemptEnd::Succeeded { result, .. }, .. } => Some(result),
-            Self::Probed { verdict: Verdict::Landed(result), .. }
+            Self::Outcome { end: AttemptEnd::Succeeded { result, .. }, .. }
+            | Self::Probed { verdict: Verdict::Landed(result), .. }
             | Self::ResolveCall { resolution: CallResolution::Verdict(Verdict::Landed(result)), .. } => {
-                Some(result)
+                is_it(result)
             }
-            _ => None,
+            Self::Submit(posted) => {
+                in_values(&posted.metadata)
+                    || posted.messages.iter().any(|message| in_parts(&message.parts))
+                    || posted.artifacts.iter().any(|artifact| in_parts(&artifact.parts))
+            }
+            Self::Command(command) => match &**command {
+                TaskCommand::AppendMessage(message) => in_parts(&message.parts),
+                TaskCommand::AppendArtifact { artifact, .. } => in_parts(&artifact.parts),
+                TaskCommand::MergeMetadata(entries) => in_values(entries),
+                _ => false,
+            },
+            _ => false,
         }
     }
 

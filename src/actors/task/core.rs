@@ -8,6 +8,7 @@ use proto_events::call::{Call, CallStatus};
 use proto_events::envelope::{Committed, Metadata};
 use proto_events::id::{Mint, StreamId};
 use proto_events::json::JsonText;
+use proto_events::model::Part;
 use proto_events::session::{Session, SessionCommand};
 use proto_events::task::{Task, TaskCommand};
 use taskreel_log::api::AppendError;
@@ -111,9 +112,15 @@ impl TaskCore {
     /// Notes whether the operation, or a task that was just read, brings a text too long for the actors' thread.
     pub(crate) fn note_size(&mut self, op: &TaskOp, known: bool) {
         let is_long = |text: &JsonText| text.as_str().len() > READ_IN_PLACE_BYTES;
-        let brings = op.text().is_some_and(is_long);
-        let holds = || self.task().calls().iter().filter_map(result_of).any(is_long);
-        self.is_large |= brings || (!known && holds());
+        let task = self.task();
+        let holds = || {
+            let messages = task.messages().iter().map(|message| &message.parts);
+            let parts = messages.chain(task.artifacts().iter().map(|artifact| &artifact.parts)).flatten();
+            task.calls().iter().filter_map(result_of).any(is_long)
+                || parts.map(Part::content).any(is_long)
+                || task.metadata().iter().any(|(_, value)| is_long(value))
+        };
+        self.is_large |= op.brings(is_long) || (!known && holds());
     }
 
     /// Whether the task is worked on apart from the actors' thread.

@@ -6,9 +6,10 @@ use proto_events::call::recovery::{Failed, Moment, Next, RetryWish};
 use proto_events::call::{Call, CallCommand, CallFailure, CallRejection, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
+use proto_events::json::JsonObject;
 use proto_events::limits::PARTS_MAX;
 use proto_events::model;
-use proto_events::model::{PostedTask, TaskState};
+use proto_events::model::{PostedTask, RunContext, TaskState};
 use proto_events::session::SessionCommand;
 use proto_events::task::{Task, TaskCommand, TaskRejection};
 use proto_events::tool_store::ToolStoreCommand;
@@ -88,6 +89,7 @@ impl TaskCore {
                 check_parts(&command)?;
                 match *command {
                     TaskCommand::AppendMessage(message) => self.add_message(shared, message, metadata),
+                    TaskCommand::MergeMetadata(entries) => self.merge_metadata(shared, entries, metadata),
                     command => self.entity.decide(command, metadata),
                 }
             }
@@ -164,6 +166,19 @@ impl TaskCore {
         self.entity.decide(TaskCommand::Begin, metadata)
     }
 
+    /// Merges a caller's metadata, unless the task's run context could not be read after it.
+    fn merge_metadata(
+        &mut self,
+        shared: &Shared,
+        entries: JsonObject,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let mut merged = self.task().metadata().clone();
+        merged.merge(&entries);
+        RunContext::of_task(&merged, self.task().id(), "", None, &mut shared.ports.clone())?;
+        self.entity.decide(TaskCommand::MergeMetadata(entries), metadata)
+    }
+
     fn cancel(&mut self, shared: &Shared, reason: Option<String>, metadata: &Metadata) -> Result<(), Error> {
         let id = self.entity.stream().id();
         if !self.task().exists() {
@@ -176,7 +191,9 @@ impl TaskCore {
             _ => {}
         }
         let mut mint = shared.ports.clone();
-        let noted = model::canceled(self.task().metadata(), &id, reason.as_deref(), &mut mint)?;
+        // A host may have merged anything before: no metadata keeps a task from being canceled.
+        let noted = model::canceled(self.task().metadata(), &id, reason.as_deref(), &mut mint)
+            .unwrap_or_else(|_| model::canceled_unread(reason.as_deref()));
         self.entity.decide(TaskCommand::Cancel { reason, metadata: noted }, metadata)?;
         self.abort_turn("the task was canceled", metadata)
     }

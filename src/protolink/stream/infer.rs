@@ -234,12 +234,8 @@ impl Fold {
 
     /// Returns the inferences of the part up to this one, oldest first.
     fn inferences(&self, request: &CallRequested) -> Vec<&Call> {
-        let same = |call: &&Call| {
-            let origin = &call.request.origin;
-            call.request.kind == CallKind::Infer
-                && (origin.run, origin.part) == (request.origin.run, request.origin.part)
-        };
-        self.task.calls().iter().filter(same).collect()
+        let of_part = self.task.calls().of_part(request.origin.run, request.origin.part);
+        of_part.filter(|call| call.request.kind == CallKind::Infer).collect()
     }
 
     pub(crate) fn request(&self, call_id: &str) -> Option<CallRequested> {
