@@ -151,6 +151,13 @@ pub const MCP_LIST_TOOLS_MAX: usize = 1_000;
 /// join later.
 pub const MCP_START_WAIT: Duration = Duration::from_secs(10);
 
+/// Longest description and schema of one MCP tool together, in bytes (64 KiB): each prompt has all of them.
+pub const MCP_TOOL_BYTES_MAX: usize = 64 * 1024;
+
+/// Descriptions and schemas of all tools of one MCP server together, in bytes (1 MiB): they are one text in the log, and
+/// no list of a server may keep a system from starting.
+pub const MCP_TOOLS_BYTES_MAX: usize = 1024 * 1024;
+
 /// First wait before an MCP server that could not be used is tried again. It doubles each time.
 pub const MCP_RETRY_FIRST: Duration = Duration::from_secs(1);
 

@@ -140,6 +140,27 @@ async fn tools_of_a_server_are_listed_called_and_recorded_like_ours() {
 }
 
 #[tokio::test]
+async fn arguments_that_cannot_be_carried_as_they_are_are_not_sent() {
+    if !python() {
+        return;
+    }
+    let journal = Journal::new();
+    let system = system().mcp(over_stdio(&journal)).start().await.unwrap();
+    for wrong in ["1180591620717411303424", "-9223372036854775809"] {
+        let args = Value::parse(&format!(r#"{{"a":1,"b":{wrong}}}"#)).unwrap();
+        let end = call(&system, "small_add", args).await;
+        assert_eq!(end.task().calls().iter().count(), 1, "{}", end.to_json());
+        let failed = failure(&end);
+        assert_eq!(failed.class, FailureClass::BeforeEffect, "{failed:?}");
+        assert!(failed.message.contains("cannot carry the arguments"), "{failed:?}");
+    }
+    assert_eq!(journal.of("tools/call").len(), 0);
+    let exact = json!({"a": u64::MAX, "b": i64::MIN});
+    assert_eq!(call(&system, "small_add", exact).await.state(), TaskState::Completed);
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn hints_become_modes_only_where_the_server_is_trusted_and_the_intent_says_whose_word_it_was() {
     if !python() {
         return;

@@ -148,6 +148,26 @@ async fn a_name_that_is_listed_twice_is_in_use_or_is_none_is_left_out_with_the_r
 }
 
 #[tokio::test]
+async fn tools_that_are_too_large_alone_or_together_are_left_out_and_the_system_starts() {
+    if !python() {
+        return;
+    }
+    for (lists, tool, why, admitted) in
+        [("large", "small_large", "at most 65536", 0), ("many", "small_many99", "1048576", 17)]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let system = system().mcp(server(folder.path(), lists)).start().await.unwrap();
+        let status = only(&system);
+        let found = status.left_out.iter().find(|out| out.tool == tool);
+        assert!(found.is_some_and(|out| out.why.contains(why)), "{lists}: {found:?}");
+        let names = until_listed(&system).await;
+        assert_eq!(names.iter().filter(|name| name.contains("many")).count(), admitted, "{names:?}");
+        assert_eq!(call(&system, "small_add", json!({"a": 2, "b": 3})).await.state(), TaskState::Completed);
+        system.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_list_without_an_end_is_bounded_and_the_system_starts_at_once() {
     if !python() {
         return;

@@ -56,14 +56,21 @@ fn main() -> ExitCode {
     }
 }
 
-/// Parses the command line. `--file` and `--data-dir` exclude each other if both are typed; a directory from
-/// the environment is only a default.
+/// Parses the command line. `--data-dir` cannot be typed beside `--file`, or where a command names its log itself; a
+/// directory from the environment is only a default.
 fn parse() -> Result<Cli, clap::Error> {
     let matches = Cli::command().try_get_matches()?;
-    if let Some((_, sub)) = matches.subcommand() {
+    if let Some((name, sub)) = matches.subcommand() {
         let file = sub.try_get_one::<std::path::PathBuf>(FROM_FILE).ok().flatten();
-        if file.is_some() && sub.value_source("data_dir") == Some(ValueSource::CommandLine) {
-            let what = "the argument '--file <FILE>' cannot be used with '--data-dir <DIR>'";
+        let in_place = match (name, file) {
+            ("salvage", _) => Some("<DIR>"),
+            (_, Some(_)) => Some("--file <FILE>"),
+            _ => None,
+        };
+        if let Some(source) = in_place
+            && sub.value_source("data_dir") == Some(ValueSource::CommandLine)
+        {
+            let what = format!("the argument '{source}' cannot be used with '--data-dir <DIR>'");
             return Err(Cli::command().error(clap::error::ErrorKind::ArgumentConflict, what));
         }
     }

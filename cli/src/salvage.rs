@@ -30,6 +30,7 @@ pub(crate) fn salvage(args: &SalvageArgs, screen: &mut Screen) -> Result<Answer,
             ))?;
         }
     }
+    screen.flush()?;
     note(&format!("next: taskreel verify --file {}", args.out.display()));
     Ok(if report.is_whole() { Answer::Yes } else { Answer::No })
 }

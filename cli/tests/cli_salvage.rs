@@ -39,5 +39,16 @@ fn a_damaged_log_is_salvaged_and_its_gaps_are_listed_and_the_source_stays() {
     place.run("import damaged.ndjson --data-dir imported").ended(5);
 
     place.run("salvage nowhere out.ndjson").ended(5);
+    place.run("salvage taskreel-log other.ndjson --data-dir elsewhere").ended(2).told(&["--data-dir"]);
     assert!(place.run("salvage --help").ended(0).out().contains("physically damaged"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_report_that_cannot_be_printed_is_no_success() {
+    let place = small_log();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let line = "salvage taskreel-log unheard.ndjson --json".split(' ');
+    let ran = binary::Ran(place.command(line).stdout(full).output().unwrap());
+    ran.ended(1).told(&["cannot write the output"]);
 }

@@ -2,7 +2,7 @@
 
 With `--http` it listens on a free port of 127.0.0.1 and prints the port; without, it speaks over its standard streams.
 Everything that it is told is added to the file JOURNAL, one JSON text a line. LISTS names a way in which it lists its tools
-badly: `twice` (a name that is there already), `bad` (names that nobody can have), `endless` (pages without an end),
+badly: `large` (a description of 9 MiB), `many` (tools that are large together), `twice` (a name that is there already), `bad` (names that nobody can have), `endless` (pages without an end),
 `never` (no answer at all).
 """
 
@@ -49,6 +49,12 @@ if LISTS == "twice":
     SECOND.append(tool("add", "Another one of this name", {}))
 if LISTS == "bad":
     SECOND += [tool("", "No name", {}), tool("new\nline", "Two lines", {}), tool("x" * 300, "Too long", {})]
+
+
+if LISTS == "large":
+    SECOND.append(tool("large", "x" * (9 * 1024 * 1024), {}))
+if LISTS == "many":
+    SECOND += [tool(f"many{n}", "x" * 60000, {}) for n in range(100)]
 
 
 def page(params):

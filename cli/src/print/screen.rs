@@ -9,7 +9,7 @@ use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use taskreel_log::audit::json::one_line;
 
-use crate::print::plain::strip_control_chars;
+use crate::print::plain::{indented, strip_control_chars};
 use crate::print::problem::Problem;
 
 /// The longest text of a cell if the width is not known, in characters.
@@ -115,11 +115,7 @@ impl Screen {
         if self.json || !self.support.terminal {
             return self.json_line(json);
         }
-        // Too deep for serde_json: printed on one line instead.
-        match serde_json::from_str::<proto_events::json::JsonValue>(json.as_str()) {
-            Ok(value) => self.line(&format!("{value:#}")),
-            Err(_) => self.json_line(json),
-        }
+        self.line(&indented(json))
     }
 
     /// Flushes the output.

@@ -64,7 +64,11 @@ fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
         ]));
     }
     let session = row.session.map_or_else(String::new, |id| format!("   session {}", screen.plain(&id)));
-    screen.line(&format!("task {}   {}{session}", screen.bold(task.id()), screen.state(task.state())))?;
+    screen.line(&format!(
+        "task {}   {}{session}",
+        screen.bold(&screen.plain(task.id())),
+        screen.state(task.state())
+    ))?;
     screen.line(&format!(
         "{}, the last {} ({} ago)",
         count(row.events, "event", "events"),
@@ -156,13 +160,14 @@ fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen
     }
     screen.line(&format!(
         "session {}   {}, {}, {}, the last {}",
-        screen.bold(session.id()),
+        screen.bold(&screen.plain(session.id())),
         count(row.turns, "turn", "turns"),
         count(row.messages as u64, "message", "messages"),
         count(row.events, "event", "events"),
         time::local(row.last_at)
     ))?;
     if let Some(task) = &row.turn_of {
+        let task = screen.plain(task);
         screen.line(&format!("task {task} holds the turn"))?;
     }
     screen.line("")?;

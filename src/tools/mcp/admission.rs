@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use proto_events::id::check_id;
 
+use crate::limits::{MCP_TOOL_BYTES_MAX, MCP_TOOLS_BYTES_MAX};
 use crate::tools::mcp::connection::{Connection, ListedTools};
+use crate::tools::registry::ToolSpec;
 use crate::tools::registry::{RegisteredTool, Tools};
 
 /// The longest part of a name that is shown, in characters: a name that is too long is one that is left out.
@@ -38,10 +40,14 @@ pub(crate) fn admit(connection: &Arc<Connection>, listed: ListedTools, known: &T
             admission.left_out.push(McpToolLeftOut { tool, why });
         }
     }
+    let mut bytes = 0_usize;
     for tool in listed {
         let spec = server.spec(&tool);
-        match hindrance(&spec.name, &admission.tools, known) {
+        let needs = size(&spec);
+        let too_large = || oversize(needs, bytes.saturating_add(needs));
+        match hindrance(&spec.name, &admission.tools, known).or_else(too_large) {
             None => {
+                bytes = bytes.saturating_add(needs);
                 let code = connection.tool(tool.name.into_owned());
                 admission.tools.push(RegisteredTool::of_parts(spec, code));
             }
@@ -52,6 +58,22 @@ pub(crate) fn admit(connection: &Arc<Connection>, listed: ListedTools, known: &T
         }
     }
     admission
+}
+
+/// Returns the bytes that a tool adds to each prompt.
+fn size(spec: &ToolSpec) -> usize {
+    spec.name.len().saturating_add(spec.description.len()).saturating_add(spec.input_schema.to_string().len())
+}
+
+/// Returns why a tool of this size cannot be added, where the server's tools have so many bytes with it.
+fn oversize(tool: usize, together: usize) -> Option<String> {
+    if tool > MCP_TOOL_BYTES_MAX {
+        return Some(format!(
+            "its description and schema have {tool} bytes; at most {MCP_TOOL_BYTES_MAX} are allowed"
+        ));
+    }
+    let is_over = together > MCP_TOOLS_BYTES_MAX;
+    is_over.then(|| format!("the server's tools together have more than {MCP_TOOLS_BYTES_MAX} bytes with it"))
 }
 
 /// Returns why a tool of this name cannot be added.

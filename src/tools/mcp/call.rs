@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use proto_events::json::JsonText;
+use proto_events::json::{JsonNumber, JsonText, JsonValue};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientConfig, ClientRequest,
     ProgressNotificationParam, ProgressToken, RequestId, RequestMetaObject, ServerResult,
@@ -122,6 +122,33 @@ impl Drop for InFlightCall<'_> {
     }
 }
 
+/// Returns the arguments as the client carries them. Arguments that it would change are not sent: the call in the log, and
+/// what a person approved, would be another one.
+fn arguments(args: &JsonText) -> Result<Option<serde_json::Map<String, serde_json::Value>>, ToolError> {
+    if args.is_null() {
+        return Ok(None);
+    }
+    let cannot = |why: String| ToolError::not_sent(format!("MCP cannot carry the arguments: {why}"));
+    if let Some(number) = inexact(&args.tree()) {
+        return Err(cannot(format!("the number {number} is beyond 64 bits")));
+    }
+    args.read().map(Some).map_err(|error| cannot(error.to_string()))
+}
+
+/// Returns the first number that is an integer beyond 64 bits or beyond the range of floats.
+fn inexact(value: &JsonValue) -> Option<&JsonNumber> {
+    match value {
+        JsonValue::Number(number) => {
+            let is_whole = number.as_i64().is_some() || number.as_u64().is_some();
+            let is_carried = is_whole || (number.is_float() && number.as_f64().is_some());
+            Some(number).filter(|_| !is_carried)
+        }
+        JsonValue::Array(items) => items.iter().find_map(inexact),
+        JsonValue::Object(fields) => fields.values().find_map(inexact),
+        _ => None,
+    }
+}
+
 /// Calls a tool. The outer result is the connection's, the inner one the tool's.
 pub(crate) async fn call(
     live: &Live,
@@ -130,7 +157,10 @@ pub(crate) async fn call(
     args: &JsonText,
 ) -> Result<Result<JsonText, ToolError>, ServiceError> {
     let mut params = CallToolRequestParams::new(tool.to_owned());
-    params.arguments = args.read().ok();
+    params.arguments = match arguments(args) {
+        Ok(arguments) => arguments,
+        Err(error) => return Ok(Err(error)),
+    };
     let mut meta = RequestMetaObject::new();
     meta.0.insert(IDEMPOTENCY_KEY.to_owned(), cx.idempotency_key().into());
     params.meta = Some(meta);
@@ -201,5 +231,17 @@ mod tests {
             listener.tell(progress(&proto_events::json!({"progressToken": token, "progress": 1})));
         }
         assert_eq!(listener.state().unclaimed.len(), UNCLAIMED_MAX);
+    }
+
+    #[test]
+    fn only_arguments_that_arrive_as_they_are_written_are_carried() {
+        let carried = |text: &str| arguments(&JsonText::parse(text).unwrap());
+        for text in ["{}", "null", r#"{"n":[18446744073709551615,-9223372036854775808,0.5,1e300,-0]}"#] {
+            assert!(carried(text).is_ok(), "{text}");
+        }
+        let deep = format!(r#"{{"n":{}1{}}}"#, "[".repeat(127), "]".repeat(127));
+        for text in [r#"{"n":1e400}"#, r#"{"n":[{"m":18446744073709551616}]}"#, deep.as_str()] {
+            assert!(carried(text).unwrap_err().message().contains("cannot carry"), "{text}");
+        }
     }
 }
