@@ -31,6 +31,7 @@ const CRATES: &[(&str, &str, Floors)] = &[
 /// The rooms of `proto-events`. `scenario` is for tests and may import all.
 const VOCABULARY: Floors = &[
     ("limits", &[]),
+    ("memo", &[]),
     ("id", &["limits"]),
     ("json", &["limits"]),
     ("secret", &["id", "json"]),
@@ -38,8 +39,8 @@ const VOCABULARY: Floors = &[
     ("decider", &["envelope"]),
     ("model", &["envelope", "id", "json", "limits"]),
     ("turn", &["id", "model"]),
-    ("call", &["envelope", "id", "json", "limits", "secret"]),
-    ("task", &["call", "decider", "envelope", "id", "json", "model", "turn"]),
+    ("call", &["envelope", "id", "json", "limits", "memo", "secret"]),
+    ("task", &["call", "decider", "envelope", "id", "json", "memo", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
     ("tool_store", &["decider", "envelope", "id", "json", "limits"]),
     ("system", &["decider", "envelope"]),
