@@ -36,6 +36,9 @@ pub const LIVE_ACTORS: usize = 10_000;
 /// that the next actors find room without a pass over all of them.
 pub const LIVE_ACTORS_SPARE: usize = 16;
 
+/// Native tool calls that one reply is read with. A run refuses far fewer, in words that the model can act on.
+pub const NATIVE_CALLS_MAX: usize = 1_024;
+
 /// Calls of one run that are open at once, and as many again that these have asked for: what closes them all fits one
 /// record. Further parallel parts and requests start when these have ended.
 pub const PARALLEL_CALLS_MAX: usize = 128;

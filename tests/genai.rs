@@ -139,6 +139,22 @@ async fn ollama_is_asked_by_its_own_api() {
 }
 
 #[tokio::test]
+async fn calls_that_are_too_large_together_are_too_large_however_they_are_divided() {
+    let call = |n: usize| {
+        let function = json!({"name": "add", "arguments": json!({"text": "x".repeat(1024 * 1024)})});
+        let call = json!({"id": format!("c{n}"), "function": function});
+        let message = json!({"role": "assistant", "content": "", "tool_calls": [call]});
+        format!("{}\n", json!({"model": "qwen3", "message": message, "done": false}))
+    };
+    let body: String = (0..20).map(call).collect();
+    let answer = raw("200 OK", &[("content-type", "application/x-ndjson")], body.as_bytes());
+    let server = ModelServer::start([answer]).await;
+    let base = server.url().trim_end_matches("v1").to_owned();
+    let error = Genai::new("ollama", "qwen3").base_url(base).infer(request()).await.unwrap_err();
+    assert_eq!((error.type_name.as_str(), error.kind), ("AnswerTooLarge", InferErrorKind::Malformed));
+}
+
+#[tokio::test]
 async fn every_failure_has_its_kind() {
     let error =
         |kind: &str| json!({"type": "error", "error": {"type": kind, "message": format!("wrong {KEY}")}});

@@ -3,6 +3,7 @@
 
 pub(crate) mod errors;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use proto_events::call::TokenUsage;
 use proto_events::json::{JsonObject, JsonValue as Value};
 use proto_events::model::LlmRole;
 
-use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT};
+use crate::limits::{INFER_ANSWER_BYTES_MAX, INFER_CONNECT_TIMEOUT, INFER_IDLE_TIMEOUT, NATIVE_CALLS_MAX};
 use crate::models::backend::{InferBackend, InferError, InferReply, InferRequest, ToolAsk};
 use crate::models::message::ChatMessage;
 use crate::models::providers::client::ModelClient;
@@ -229,6 +230,7 @@ async fn pieces(
     said: &mut String,
 ) -> Result<InferReply, InferError> {
     let (mut heard, mut filter) = (0_usize, secrets.filter());
+    let mut calls = HashMap::new();
     loop {
         let next = tokio::time::timeout(settings.idle_timeout, stream.next()).await;
         let Ok(next) = next else {
@@ -245,7 +247,12 @@ async fn pieces(
                 request.deltas.say(&filter.rest());
                 return reply(settings, &end, names);
             }
-            Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => heard = heard.max(chunk.tool_call.size()),
+            // A chunk has all of its call that has come so far.
+            Some(Ok(ChatStreamEvent::ToolCallChunk(chunk))) => {
+                let size = chunk.tool_call.size();
+                let before = calls.insert(chunk.tool_call.call_id, size).unwrap_or_default();
+                heard = heard.saturating_add(size.saturating_sub(before));
+            }
             Some(Ok(_)) => {}
             Some(Err(error)) => return Err(told(&error, request)),
             None => {
@@ -253,7 +260,7 @@ async fn pieces(
                 return Err(passing("ConnectionError", why, None));
             }
         }
-        if heard > INFER_ANSWER_BYTES_MAX {
+        if heard > INFER_ANSWER_BYTES_MAX || calls.len() > NATIVE_CALLS_MAX {
             let why = format!("the answer is longer than {INFER_ANSWER_BYTES_MAX} bytes; make it shorter");
             return Err(malformed("AnswerTooLarge", why));
         }

@@ -9,6 +9,7 @@
 pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod exchange;
+mod native_calls;
 pub(crate) mod settings;
 pub(crate) mod sse;
 #[cfg(test)]

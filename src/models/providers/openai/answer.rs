@@ -5,25 +5,18 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 
 use crate::models::backend::{InferError, InferErrorKind, InferReply, ToolAsk};
 use crate::models::providers::common::Names;
+use crate::models::providers::openai::native_calls::NativeCalls;
 
 /// The parts of an answer received so far.
 #[derive(Debug, Default)]
 pub(crate) struct Answer {
     content: String,
     refusal: String,
-    calls: Vec<NativeCall>,
+    calls: NativeCalls,
     finish: Option<String>,
     usage: Option<TokenUsage>,
     model: Option<String>,
     has_choice: bool,
-}
-
-/// A native tool call, as far as it has arrived.
-#[derive(Debug, Default)]
-struct NativeCall {
-    index: Option<u64>,
-    name: String,
-    arguments: String,
 }
 
 impl Answer {
@@ -50,7 +43,7 @@ impl Answer {
             said = text_of(message.get("content"));
             self.content.push_str(&said);
             self.refusal.push_str(&text_of(message.get("refusal")));
-            self.take_calls(message);
+            self.take_calls(message)?;
         }
         if let Some(finish) = choice.get("finish_reason").and_then(Value::as_str) {
             self.finish = Some(finish.to_owned());
@@ -60,8 +53,7 @@ impl Answer {
 
     /// Returns the number of bytes kept so far.
     pub(crate) fn len(&self) -> usize {
-        let calls = self.calls.iter().map(|call| call.name.len() + call.arguments.len() + 1).sum::<usize>();
-        self.content.len() + self.refusal.len() + calls
+        self.content.len() + self.refusal.len() + self.calls.len()
     }
 
     /// Returns all text that the model wrote so far, the arguments of its calls included.
@@ -80,42 +72,13 @@ impl Answer {
         self.finish.is_some()
     }
 
-    fn take_calls(&mut self, message: &JsonMap) {
+    fn take_calls(&mut self, message: &JsonMap) -> Result<(), InferError> {
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        for call in calls.into_iter().flatten() {
-            if let Some(function) = call.get("function") {
-                self.take_call(call.get("index").and_then(Value::as_u64), function);
-            }
-        }
+        calls.into_iter().flatten().try_for_each(|call| self.calls.take(call))?;
         // The older form, for a single call.
-        if let Some(function) = message.get("function_call").filter(|function| function.is_object()) {
-            self.take_call(Some(0), function);
-        }
-    }
-
-    fn take_call(&mut self, index: Option<u64>, function: &Value) {
-        let text = |key: &str| function.get(key).and_then(Value::as_str);
-        let begins = text("name").is_some_and(|name| !name.is_empty());
-        let known = match index {
-            Some(index) => self.calls.iter().position(|call| call.index == Some(index)),
-            // A server without indices: an entry with a tool's name begins a call, one without continues the
-            // last.
-            None if begins => None,
-            None => self.calls.len().checked_sub(1),
-        };
-        let at = known.unwrap_or_else(|| {
-            self.calls.push(NativeCall { index, ..NativeCall::default() });
-            self.calls.len() - 1
-        });
-        let Some(call) = self.calls.get_mut(at) else { return };
-        if call.name.is_empty() {
-            text("name").unwrap_or_default().clone_into(&mut call.name);
-        }
-        match function.get("arguments") {
-            Some(Value::String(piece)) => call.arguments.push_str(piece),
-            None | Some(Value::Null) => {}
-            // Some servers send the object itself instead of its text.
-            Some(object) => call.arguments.push_str(&object.to_string()),
+        match message.get("function_call").filter(|function| function.is_object()) {
+            Some(function) => self.calls.add(Some(0), "", function),
+            None => Ok(()),
         }
     }
 
@@ -180,10 +143,16 @@ fn usage(usage: &Value) -> Option<TokenUsage> {
     Some(TokenUsage { input_tokens: count("prompt_tokens")?, output_tokens: count("completion_tokens")? })
 }
 
-/// Converts an error that a server reports in an answer of status 200, or in the middle of a stream.
+/// Converts an error that a server reports in an answer of status 200, or in the middle of a stream: the error itself, or
+/// an object that holds it.
 pub(crate) fn read_error(error: &Value) -> InferError {
+    let error = error.get("error").filter(|inner| inner.is_object()).unwrap_or(error);
     let text = |key: &str| error.get(key).and_then(Value::as_str);
-    let message = error.as_str().or_else(|| text("message")).map_or_else(|| error.to_string(), str::to_owned);
+    let message = error
+        .as_str()
+        .or_else(|| text("message"))
+        .or_else(|| text("error"))
+        .map_or_else(|| error.to_string(), str::to_owned);
     let message = format!("the model's server says: {message}");
     let status = ["code", "status", "status_code"].into_iter().find_map(|key| error.get(key)?.as_u64());
     if let Some(status) = status.and_then(|status| u16::try_from(status).ok()) {
@@ -292,7 +261,13 @@ mod tests {
 
     #[test]
     fn an_error_in_an_answer_is_classified_by_what_it_says() {
-        let kind = |error: Value| read(&[json!({ "error": error })]).unwrap_err().kind;
+        let kind = |error: Value| {
+            let kind = read(&[json!({ "error": error.clone() })]).unwrap_err().kind;
+            // A stream may have it under an event's name of its own.
+            assert_eq!(read_error(&json!({ "error": error.clone() })).kind, kind);
+            assert_eq!(read_error(&json!({ "type": "error", "error": error })).kind, kind);
+            kind
+        };
         let passing = InferErrorKind::Transient { retry_after: None };
         assert_eq!(kind(json!({"message": "x", "code": 503})), passing);
         assert_eq!(kind(json!({"message": "x", "type": "server_error"})), passing);
