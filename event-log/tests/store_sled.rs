@@ -11,10 +11,12 @@ mod store_support;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use proto_events::id::Position;
 use store_support::{all, append, closed_log, fill, runtime};
-use taskreel_log::api::{AppendError, Durability, EventReader as _, EventStore as _, OpenError};
+use taskreel_log::api::{AppendError, Durability, EventReader as _, EventStore as _, OpenError, ReadError};
 use taskreel_log::sled::{SledOptions, SledStore, blob_files};
 use taskreel_log::testing::conformance::{Author, check_log, stream};
 
@@ -186,4 +188,45 @@ fn head_follows_the_log_while_it_is_open() {
         assert!(since.elapsed().as_secs() < 20, "HEAD was not rewritten");
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn closing_does_not_wait_for_a_survey_which_ends_and_may_read_meanwhile() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SledStore::open(dir.path()).unwrap();
+    let mut author = Author::new(store.fence());
+    for n in 0..50 {
+        append(&store, author.one(&stream(&format!("s{n}")), b"x"));
+    }
+    let (seen, first) = channel();
+    let (go_on, told) = channel();
+    let (closed, done) = channel();
+    std::thread::scope(|threads| {
+        let store = &store;
+        let surveys = threads.spawn(move || {
+            let (mut records, mut errors) = (0, Vec::new());
+            store.survey(&mut |read| match read {
+                Ok(_) if records == 0 => {
+                    records = 1;
+                    seen.send(()).unwrap();
+                    told.recv().unwrap();
+                    assert!(matches!(store.head(), Err(ReadError::Closed)));
+                }
+                Ok(_) => records += 1,
+                Err(error) => errors.push(error),
+            });
+            (records, errors)
+        });
+        first.recv().unwrap();
+        threads.spawn(move || closed.send(store.close()).unwrap());
+        let ended = done.recv_timeout(Duration::from_secs(20));
+        go_on.send(()).unwrap();
+        ended.expect("closing waits for the survey").unwrap();
+        let (records, errors) = surveys.join().unwrap();
+        assert!((1..50).contains(&records), "{records}");
+        assert!(matches!(errors.as_slice(), [ReadError::Closed]), "one error, then the end: {errors:?}");
+    });
+    let mut told = Vec::new();
+    store.survey_index(&mut |error| told.push(error));
+    assert!(matches!(told.as_slice(), [ReadError::Closed]), "{told:?}");
 }

@@ -258,11 +258,12 @@ pub(crate) fn read_from<V: Values>(
 }
 
 /// Shows all records before `end`, and an error for each piece that cannot be read. Proceeds by ordinal, so
-/// that it ends whatever the values hold.
+/// that it ends whatever the values hold. A log that is closed meanwhile ends it.
 pub(crate) fn survey<V: Values>(values: &V, end: u64, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
     for ordinal in 0..end {
         let read = values.require(ordinal);
         match read.as_ref().map_err(Clone::clone).and_then(|bytes| located_records(bytes.as_ref(), ordinal)) {
+            Err(ReadError::Closed) => return show(Err(ReadError::Closed)),
             Err(error) => show(Err(error)),
             Ok(records) => {
                 records.for_each(|located| show(located.and_then(|located| located.stored(values))));

@@ -105,6 +105,22 @@ impl SledStore {
     }
 }
 
+/// The values of a store, each read under a guard of its own: closing need not wait for a long survey, and those who are
+/// shown its records may read.
+struct OneAtATime<'a>(&'a SledStore);
+
+impl Values for OneAtATime<'_> {
+    type Bytes = sled::IVec;
+
+    fn get(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        self.0.read(|trees| trees.get(ordinal))
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        self.0.read(|trees| trees.get_chunk(ordinal))
+    }
+}
+
 impl EventReader for SledStore {
     fn read_stream(
         &self,
@@ -184,23 +200,18 @@ impl EventReader for SledStore {
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        let surveyed = self.read(|trees| {
-            reading::survey(trees, self.index(crate::engine::index::Index::next_ordinal), show);
-            Ok(())
-        });
-        if let Err(error) = surveyed {
-            show(Err(error));
+        if let Err(error) = self.head() {
+            return show(Err(error));
         }
+        let end = self.index(crate::engine::index::Index::next_ordinal);
+        reading::survey(&OneAtATime(self), end, show);
     }
 
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
-        let compared = self.read(|trees| {
-            compare::compare(trees, &|question| self.index(question), show);
-            Ok(())
-        });
-        if let Err(error) = compared {
-            show(error);
+        if let Err(error) = self.head() {
+            return show(error);
         }
+        compare::compare(&OneAtATime(self), &|question| self.index(question), show);
     }
 }
 

@@ -21,7 +21,11 @@ pub(crate) type Ask<'a> = &'a dyn Fn(&mut dyn FnMut(&Index));
 pub(crate) fn compare<V: Values>(values: &V, ask: Ask<'_>, show: &mut dyn FnMut(ReadError)) {
     let mut end = 0;
     ask(&mut |index| end = index.next_ordinal());
-    let Ok(rebuilt) = of_log(values, end) else { return };
+    let rebuilt = match of_log(values, end) {
+        Ok(rebuilt) => rebuilt,
+        Err(ReadError::Closed) => return show(ReadError::Closed),
+        Err(_) => return,
+    };
     let mut from = 0;
     while from < rebuilt.records() {
         let to = rebuilt.records().min(from + SLOTS_AT_A_TIME);
