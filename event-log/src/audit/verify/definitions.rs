@@ -1,7 +1,8 @@
 //! Checks the streams of programs and of agents' definitions: epochs that only grow, starts and ends in pairs, and
 //! revisions that number themselves and name the revision that holds each of their texts.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 
 use proto_events::decider::Decider as _;
 use proto_events::definition::{AgentEvent, AgentHistory, Aspect};
@@ -60,38 +61,49 @@ type HeldText = (u32, Option<Digest>);
 #[derive(Default)]
 pub(crate) struct AgentCheck {
     revisions: Vec<[HeldText; Aspect::ALL.len()]>,
+    /// The revision that holds each text, by the place of its aspect.
+    holders: HashMap<(usize, Digest), u32>,
     history: AgentHistory,
     /// The leaf hash of the record of each revision.
     records: Vec<Digest>,
-    /// The system prompt of each revision.
-    rendered: Vec<Rendered>,
+    /// The epoch of the record of each revision, and the place of its system prompt.
+    rendered: Vec<(u64, usize)>,
+    /// The distinct system prompts.
+    prompts: Vec<Prompt>,
+    /// The places of the system prompts, by the revisions that hold the texts which they are made of.
+    places: HashMap<[u32; PROMPT_ASPECTS.len()], usize>,
 }
 
-/// The system prompt of a revision. Its digest is made once, and not for each inference: a prompt is long.
-struct Rendered {
-    /// The epoch of the revision's record.
-    epoch: u64,
-    text: String,
-    digest: Digest,
+/// The aspects that a system prompt is rendered from.
+const PROMPT_ASPECTS: [Aspect; 3] = [Aspect::SystemPrompt, Aspect::Tools, Aspect::Agents];
+
+/// A system prompt, of which digests are kept: a text for each revision would be far longer than the log that it is read
+/// from. It is rendered when an inference names its revision.
+struct Prompt {
+    /// The first revision that has it.
+    revision: u32,
+    digest: OnceCell<Digest>,
     /// The newest hint of a task's flow, and the digest of the prompt with it.
     hinted: RefCell<Option<(String, Digest)>>,
 }
 
-impl Rendered {
-    fn new(epoch: u64, text: String) -> Self {
-        Self { epoch, digest: Digest::of(text.as_bytes()), text, hinted: RefCell::default() }
+impl Prompt {
+    fn of(revision: u32) -> Self {
+        Self { revision, digest: OnceCell::new(), hinted: RefCell::default() }
     }
 
     /// Returns the digest of the prompt with a hint of a task's flow.
-    fn digest(&self, hint: Option<&str>) -> Digest {
-        let Some(hint) = hint else { return self.digest };
+    fn digest(&self, hint: Option<&str>, render: impl FnOnce(u32) -> String) -> Digest {
+        let Some(hint) = hint else {
+            return *self.digest.get_or_init(|| Digest::of(render(self.revision).as_bytes()));
+        };
         let mut hinted = self.hinted.borrow_mut();
         if let Some((known, digest)) = hinted.as_ref()
             && known == hint
         {
             return *digest;
         }
-        let digest = Digest::of(with_hint(&self.text, Some(hint)).as_bytes());
+        let digest = Digest::of(with_hint(&render(self.revision), Some(hint)).as_bytes());
         *hinted = Some((hint.to_owned(), digest));
         digest
     }
@@ -111,11 +123,24 @@ impl AgentCheck {
     /// Whether a program of this epoch rendered the system prompt of this digest, with this hint: from the definition it
     /// began with, or from one that it recorded.
     pub(crate) fn renders(&self, epoch: u64, hint: Option<&str>, system: Digest) -> bool {
-        let earlier = self.rendered.iter().filter(|rendered| rendered.epoch < epoch).count();
-        let mut all = self.rendered.iter().enumerate();
-        all.any(|(at, rendered)| {
-            (at + 1 == earlier || rendered.epoch == epoch) && rendered.digest(hint) == system
-        })
+        let before = self.rendered.partition_point(|(of, _)| *of < epoch);
+        let its = |of: &&(u64, usize)| of.0 == epoch;
+        let began_with = before.checked_sub(1).and_then(|at| self.rendered.get(at));
+        let own = self.rendered.get(before..).unwrap_or_default().iter().take_while(its);
+        let mut places: Vec<usize> = began_with.into_iter().chain(own).map(|(_, place)| *place).collect();
+        places.dedup();
+        let prompts = places.into_iter().filter_map(|place| self.prompts.get(place));
+        { prompts }.any(|prompt| prompt.digest(hint, |revision| self.render(revision)) == system)
+    }
+
+    /// Renders the system prompt of a revision; a definition that cannot be read has none.
+    fn render(&self, revision: u32) -> String {
+        let definition = self.history.revision(revision);
+        definition
+            .and_then(|definition| Offer::of(definition).ok())
+            .as_ref()
+            .map(system_prompt)
+            .unwrap_or_default()
     }
 
     /// Takes the agent's next event, of the record with this leaf hash and epoch.
@@ -133,11 +158,34 @@ impl AgentCheck {
         self.revisions.push(held);
         self.records.push(record);
         self.history.evolve(event, &Metadata::default());
+        for (place, (_, text)) in held.iter().enumerate() {
+            text.map(|text| self.holders.entry((place, text)).or_insert(expected));
+        }
+        let is_read = self.note_prompt(epoch, expected, &held);
+        fault.map_or(is_read, Err)
+    }
+
+    /// Notes the system prompt of the newest revision.
+    fn note_prompt(
+        &mut self,
+        epoch: u64,
+        revision: u32,
+        held: &[HeldText; Aspect::ALL.len()],
+    ) -> Result<(), String> {
+        let since = |aspect: Aspect| {
+            let place = Aspect::ALL.iter().position(|other| *other == aspect);
+            place.and_then(|place| held.get(place)).map_or(0, |(since, _)| *since)
+        };
+        let texts = PROMPT_ASPECTS.map(since);
+        let (next, is_new) = (self.prompts.len(), !self.places.contains_key(&texts));
+        let place = *self.places.entry(texts).or_insert(next);
+        self.rendered.push((epoch, place));
+        if !is_new {
+            return Ok(());
+        }
+        self.prompts.push(Prompt::of(revision));
         let newest = self.history.newest().cloned().unwrap_or_default();
-        let offer = Offer::of(&newest);
-        self.rendered.push(Rendered::new(epoch, offer.as_ref().map(system_prompt).unwrap_or_default()));
-        let fault = fault.or_else(|| offer.err().map(|error| error.to_string()));
-        fault.map_or(Ok(()), Err)
+        Offer::of(&newest).map(drop).map_err(|error| error.to_string())
     }
 
     fn fault(&self, number: u32, expected: u32, held: &[HeldText; Aspect::ALL.len()]) -> Option<String> {
@@ -154,8 +202,7 @@ impl AgentCheck {
             if !holds || is_own != text.is_some() {
                 return Some(format!("its {aspect} names revision {since}, which does not hold it"));
             }
-            let again =
-                (1..number).find(|earlier| is_own && of(*earlier).is_some_and(|(_, held)| held == text));
+            let again = text.filter(|_| is_own).and_then(|text| self.holders.get(&(place, text)));
             if let Some(earlier) = again {
                 return Some(format!("its {aspect} is held by revision {earlier} already"));
             }
@@ -168,27 +215,68 @@ impl AgentCheck {
 
 #[cfg(test)]
 mod tests {
+    use proto_events::definition::{Revised, RevisedText};
+
     use super::*;
+
+    /// Returns a revision in which each text is named by its holder, or new.
+    fn revised(number: u32, texts: [(u32, Option<&str>); Aspect::ALL.len()]) -> AgentEvent {
+        let texts = texts.map(|(since, text)| RevisedText { since, text: text.map(Into::into) });
+        AgentEvent::Revised(Box::new(Revised { number, texts }))
+    }
+
+    /// Returns a check of an agent whose revisions of these epochs differ in the system prompt.
+    fn check_of(epochs: &[u64]) -> AgentCheck {
+        let mut check = AgentCheck::default();
+        for (number, epoch) in (1..).zip(epochs) {
+            let prompt = format!("prompt {number}");
+            let rest = |text| if number == 1 { (1, Some(text)) } else { (1, None) };
+            let texts = [rest("m/m"), (number, Some(prompt.as_str())), rest("[]"), rest("[]"), rest("{}")];
+            check.take(&revised(number, texts), Digest::default(), *epoch).unwrap();
+        }
+        check
+    }
+
+    fn rendered(instructions: &str, hint: Option<&str>) -> Digest {
+        let offer = Offer { instructions: instructions.to_owned(), ..Offer::default() };
+        Digest::of(with_hint(&system_prompt(&offer), hint).as_bytes())
+    }
 
     #[test]
     fn the_digest_of_a_prompt_is_that_of_its_text_with_the_hint_whatever_was_asked_before() {
-        let rendered = Rendered::new(1, "You are an agent.".to_owned());
+        let check = check_of(&[1]);
         for hint in [None, Some("first"), Some("second"), None, Some("second"), Some("first")] {
-            let anew = Digest::of(with_hint("You are an agent.", hint).as_bytes());
-            assert_eq!(rendered.digest(hint), anew, "{hint:?}");
+            assert!(check.renders(1, hint, rendered("prompt 1", hint)), "{hint:?}");
+            assert!(!check.renders(1, hint, rendered("prompt 1", Some("other"))), "{hint:?}");
         }
     }
 
     #[test]
     fn a_program_renders_what_it_began_with_and_what_it_recorded() {
-        let mut check = AgentCheck::default();
-        let prompt = |number: u32| format!("prompt {number}");
-        check.rendered =
-            [(1, 1), (3, 2), (3, 3), (5, 4)].map(|(epoch, of)| Rendered::new(epoch, prompt(of))).into();
+        let check = check_of(&[1, 3, 3, 5]);
         let in_epoch = |epoch| {
-            let is_its = |of: &u32| check.renders(epoch, None, Digest::of(prompt(*of).as_bytes()));
+            let is_its = |of: &u32| check.renders(epoch, None, rendered(&format!("prompt {of}"), None));
             (1..=4).filter(is_its).collect::<Vec<u32>>()
         };
         assert_eq!([1, 2, 3, 4, 5].map(in_epoch), [vec![1], vec![1], vec![1, 2, 3], vec![3], vec![3, 4]]);
+    }
+
+    #[test]
+    fn ten_thousand_revisions_of_one_long_prompt_have_one_prompt() {
+        let long = "x".repeat(1024 * 1024);
+        let mut check = AgentCheck::default();
+        let first =
+            [(1, Some("m/m")), (1, Some(long.as_str())), (1, Some("[]")), (1, Some("[]")), (1, Some("{}"))];
+        check.take(&revised(1, first), Digest::default(), 1).unwrap();
+        for number in 2..=10_000 {
+            let parameters = format!(r#"{{"n":{number}}}"#);
+            let texts = [(1, None), (1, None), (1, None), (1, None), (number, Some(parameters.as_str()))];
+            check.take(&revised(number, texts), Digest::default(), 1).unwrap();
+        }
+        assert_eq!((check.prompts.len(), check.rendered.len()), (1, 10_000));
+        assert!(check.renders(1, None, rendered(&long, None)));
+        let again = [(1, None), (1, None), (1, None), (1, None), (10_001, Some(r#"{"n":77}"#))];
+        let fault = check.take(&revised(10_001, again), Digest::default(), 1).unwrap_err();
+        assert!(fault.contains("held by revision 77 already"), "{fault}");
     }
 }
