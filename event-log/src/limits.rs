@@ -57,6 +57,10 @@ pub const READ_PAGE_STREAMS: usize = 1_024;
 /// Bytes of imported records that are made durable together (16 MiB): until then they are held in memory.
 pub const IMPORT_GROUP_BYTES: usize = 16 * 1024 * 1024;
 
+/// Largest epoch that an import takes. Each start raises the epoch by one: a log with this one can be started as often as
+/// any.
+pub const EPOCH_IMPORTED_MAX: u64 = 1 << 62;
+
 /// Bytes of log after which a snapshot of sled's page table is made while the log is open. A start reads the log
 /// after the last one: this much takes about a second from a slow disk.
 pub const SNAPSHOT_EVERY_BYTES: u64 = 256 * 1024 * 1024;

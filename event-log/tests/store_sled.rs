@@ -14,10 +14,12 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use proto_events::id::Position;
+use proto_events::id::{LogId, Position};
 use store_support::{all, append, closed_log, fill, runtime};
-use taskreel_log::api::{AppendError, Durability, EventReader as _, EventStore as _, OpenError, ReadError};
-use taskreel_log::sled::{SledOptions, SledStore, blob_files};
+use taskreel_log::api::{
+    AppendError, Durability, EventReader as _, EventStore as _, Fence, OpenError, ReadError,
+};
+use taskreel_log::sled::{SledImport, SledOptions, SledStore, blob_files};
 use taskreel_log::testing::conformance::{Author, check_log, stream};
 
 #[test]
@@ -229,4 +231,26 @@ fn closing_does_not_wait_for_a_survey_which_ends_and_may_read_meanwhile() {
     let mut told = Vec::new();
     store.survey_index(&mut |error| told.push(error));
     assert!(matches!(told.as_slice(), [ReadError::Closed]), "{told:?}");
+}
+
+#[test]
+fn an_import_takes_no_epoch_that_leaves_the_log_few_openings() {
+    for (epoch, is_taken) in
+        [(u64::MAX, false), (u64::MAX - 1, false), ((1 << 62) + 1, false), (1 << 62, true)]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let mut author = Author::new(Fence { partition: 0, epoch });
+        let append = author.one(&stream("a"), b"x");
+        let mut import = SledImport::begin(dir.path(), LogId::default(), Durability::Strict).unwrap();
+        let taken = import.take(append.parts.into_iter().map(|part| part.record).collect());
+        assert_eq!(taken.is_ok(), is_taken, "{epoch}: {taken:?}");
+        if is_taken {
+            import.finish().unwrap();
+            for later in 1..=3 {
+                let store = SledStore::open(dir.path()).unwrap();
+                assert_eq!(store.fence().epoch, epoch + later);
+                store.close().unwrap();
+            }
+        }
+    }
 }

@@ -26,7 +26,7 @@ use crate::engine::spacer::Spacer;
 use crate::engine::writer::Writer;
 use crate::engine::writer::shared::Shared;
 use crate::engine::writer::sink::Tail;
-use crate::limits::{GROUP_APPENDS, IMPORT_GROUP_BYTES, SNAPSHOT_EVERY_BYTES};
+use crate::limits::{EPOCH_IMPORTED_MAX, GROUP_APPENDS, IMPORT_GROUP_BYTES, SNAPSHOT_EVERY_BYTES};
 use crate::sled::database::{PARTITION, head_error, open_database, refuse_blobs, sled_error};
 use crate::sled::dir;
 use crate::sled::dir::{DATA_FILE, FORMAT, LogHeader, io_error};
@@ -90,10 +90,11 @@ impl SledImport {
     pub fn take(&mut self, records: Vec<EncodedRecord>) -> Result<(), AppendError> {
         let Some(first) = records.first() else { return Err(check::invalid("it has no parts")) };
         let fence = Fence { partition: first.partition(), epoch: first.epoch() };
-        if fence.epoch == u64::MAX {
-            return Err(check::invalid(
-                "its epoch is the largest possible one, so that the log could not be opened",
-            ));
+        if fence.epoch > EPOCH_IMPORTED_MAX {
+            let most = format!(
+                "its epoch is above {EPOCH_IMPORTED_MAX}, so that the log could not be opened for long"
+            );
+            return Err(check::invalid(most));
         }
         let set_id = first.set_id();
         let parts = records.into_iter().map(|record| AppendPart {

@@ -25,6 +25,10 @@ pub(crate) const STREAMS: &[Forgery] = &[
     ("a transition from another state", ("begun", 2), "unknown -> working, but the task was submitted", |log| *log.event("begun", 2) = changed(Unknown, Working)),
     ("a transition to the same state", ("begun", 3), "working -> working is not a transition of the", |log| log.insert("begun", 3, changed(Working, Working))),
     ("a transition after the end", ("evidence", 0), "canceled -> working is not a transition of the", |log| *log.event("evidence", 0) = changed(Canceled, Working)),
+    ("a failure over a limit that was not reached", ("failed", 0), "working -> failed names a limit of the budget that was not", |log| {
+        let budget = Some(LimitUse { limit: BudgetLimit::Steps, used: 2.0, allowed: 2.0 });
+        *log.event("failed", 0) = AnyEvent::Task(TaskEvent::StateChanged { from: Working, to: Failed, budget });
+    }),
     ("a completed task that names an exceeded limit", ("plain ends", 0), "working -> completed names a limit that was exceeded,", |log| {
         let budget = Some(LimitUse { limit: BudgetLimit::Steps, used: 3.0, allowed: 2.0 });
         *log.event("plain ends", 0) = AnyEvent::Task(TaskEvent::StateChanged { from: Working, to: Completed, budget });
@@ -57,6 +61,7 @@ pub(crate) const STREAMS: &[Forgery] = &[
         *log.event("second turn", 0) = turn_started("turn 1", &task("t"));
         *log.event("aborted", 0) = turn_aborted("turn 1");
     }),
+    ("a start with a revision that was replaced", ("restarted", 0), "it starts with revision 1 of agent `desk`, which revision 2 has replaced", |log| *log.event("restarted", 0) = started(2, 1)),
     ("a turn of a task that does not exist", ("turn", 1), "is of task-desk/none, which does not exist", |log| *log.event("turn", 1) = turn_started("turn 1", &task("none"))),
     ("a turn of another agent's task", ("turn", 1), "not of a task of its agent", |log| *log.event("turn", 1) = turn_started("turn 1", &StreamId::task("other", "t").unwrap())),
     ("a system prompt in the middle of a turn", ("answer", 1), "the system prompt was set, but no turn begins", |log| log.insert("answer", 1, system_prompt(System))),

@@ -18,6 +18,7 @@ use crate::audit::verify::attempts::{
     CallMoment, Seen, answered, asked, dispatched, is_scheduled, scheduled, within_window,
 };
 use crate::audit::verify::call_words::{misplaced, word};
+use crate::audit::verify::lost::lost;
 
 /// The verdict of a probe on an open call; the outcome that follows from it must be the stream's next event of a call.
 struct ProbeVerdict {
@@ -120,10 +121,16 @@ impl CallsCheck {
             faults
                 .push(format!("call `{id}` has the mode {mode}: inferences are reissued, and nothing else"));
         }
-        if let Some(asker) = &request.origin.infer_call
-            && self.seen.get(asker).is_none_or(|asker| asker.kind != CallKind::Infer)
-        {
-            faults.push(format!("call `{id}` names the inference `{asker}`, which was never intended"));
+        if let Some(asker) = &request.origin.infer_call {
+            let known = self.seen.get(asker).filter(|asker| asker.kind == CallKind::Infer);
+            match known.map(|asker| &asker.status) {
+                None => faults
+                    .push(format!("call `{id}` names the inference `{asker}`, which was never intended")),
+                Some(CallStatus::Succeeded(_)) => {}
+                Some(_) => {
+                    faults.push(format!("call `{id}` names the inference `{asker}`, which has no reply"))
+                }
+            }
         }
         if let Some(argument) = in_clear(&request.args, &request.secrets) {
             faults.push(format!("call `{id}` has its secret argument `{argument}` in clear"));
@@ -165,6 +172,7 @@ impl CallsCheck {
         let after = before.after(event).map(without_result);
         let refused = after.is_none().then(|| misplaced(id, event, &before));
         let was_open = before.is_open();
+        let lost = lost(id, call, event, after_verdict, now);
         let guarded = guarded(id, call, event, after_verdict, now);
         call.status = after.unwrap_or(before);
         let is_closed = was_open && !call.status.is_open();
@@ -181,7 +189,7 @@ impl CallsCheck {
         }
         // An answer of an attempt that was never sent to an open call is one fault, not two.
         let refused = refused.filter(|_| !was_open || guarded.is_empty());
-        refused.into_iter().chain(guarded).chain(early).collect()
+        refused.into_iter().chain(guarded).chain(lost).chain(early).collect()
     }
 }
 

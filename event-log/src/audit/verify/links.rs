@@ -7,7 +7,7 @@ use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Digest, Position, StreamId};
 use proto_events::session::SessionEvent;
-use proto_events::system::SystemEvent;
+use proto_events::system::{AgentRevision, SystemEvent};
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
@@ -85,19 +85,8 @@ impl LinksCheck {
                 AnyEvent::System(SystemEvent::Started(started)) => {
                     self.started = started.epoch;
                     self.unstarted.take_if(|(epoch, _)| *epoch == started.epoch);
-                    let unknown = started.agents.iter().find(|agent| {
-                        let stream = StreamId::of_agent(&agent.name).ok();
-                        let known =
-                            stream.and_then(|stream| streams.get(&stream)).map_or(0, StreamCheck::revisions);
-                        !(1..=known).contains(&agent.number)
-                    });
-                    findings.extend(unknown.map(|agent| {
-                        let what = format!(
-                            "it starts with revision {} of agent `{}`, which does not exist",
-                            agent.number, agent.name
-                        );
-                        finding(FindingKind::State, what)
-                    }));
+                    let wrong = started.agents.iter().find_map(|agent| revision_fault(agent, streams));
+                    findings.extend(wrong.map(|what| finding(FindingKind::State, what)));
                 }
                 _ => {}
             }
@@ -145,4 +134,18 @@ impl LinksCheck {
             !(of_call && by_tool)
         });
     }
+}
+
+/// Returns the fault of the revision that a program starts with: it is the agent's newest.
+fn revision_fault(agent: &AgentRevision, streams: &Streams) -> Option<String> {
+    let AgentRevision { name, number } = agent;
+    let stream = StreamId::of_agent(name).ok();
+    let known = stream.and_then(|stream| streams.get(&stream)).map_or(0, StreamCheck::revisions);
+    if !(1..=known).contains(number) {
+        return Some(format!("it starts with revision {number} of agent `{name}`, which does not exist"));
+    }
+    let is_older = *number < known;
+    is_older.then(|| {
+        format!("it starts with revision {number} of agent `{name}`, which revision {known} has replaced")
+    })
 }

@@ -4,7 +4,7 @@
 use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Digest, StreamId};
-use proto_events::model::TaskState;
+use proto_events::model::{LimitUse, TaskState};
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
@@ -98,7 +98,7 @@ impl TaskCheck {
         match event {
             TaskEvent::Submitted(_) => lifecycle("the task was submitted twice".to_owned()),
             TaskEvent::StateChanged { from, to, budget } => {
-                if let Some(what) = self.changed(state, (*from, *to), budget.is_some()) {
+                if let Some(what) = self.changed(state, (*from, *to), budget.as_ref()) {
                     lifecycle(what);
                 }
                 if *to == TaskState::Canceled {
@@ -233,7 +233,7 @@ impl TaskCheck {
         &mut self,
         state: TaskState,
         (from, to): (TaskState, TaskState),
-        over_budget: bool,
+        over_budget: Option<&LimitUse>,
     ) -> Option<String> {
         let open = self.calls.first_open(to, from).map(str::to_owned);
         self.calls.state_changed();
@@ -247,8 +247,13 @@ impl TaskCheck {
         if let Some(open) = open {
             return Some(format!("{from} -> {to}, but its call `{open}` has no outcome"));
         }
-        let kept = over_budget && to != TaskState::Failed;
-        kept.then(|| format!("{from} -> {to} names a limit that was exceeded, but only a failure does"))
+        let over = over_budget?;
+        if to != TaskState::Failed {
+            return Some(format!("{from} -> {to} names a limit that was exceeded, but only a failure does"));
+        }
+        // A figure that is no number exceeds nothing.
+        let is_within = !(over.used > over.allowed);
+        is_within.then(|| format!("{from} -> {to} names a limit of the budget that was not exceeded"))
     }
 
     /// Enters a state: a run begins when the task becomes `working`, and its turn ends with it.
