@@ -17,7 +17,6 @@ pub(crate) mod ends;
 pub(crate) mod finding;
 pub(crate) mod head;
 pub(crate) mod links;
-mod lost;
 pub(crate) mod pieces;
 pub(crate) mod prompt_links;
 pub(crate) mod prompts;

@@ -92,13 +92,6 @@ pub(crate) const CALLS: &[Forgery] = &[
         *log.event("canceled", 1) = unknown("m1", 2);
         *log.event("settled", 0) = verdict("m1", 2, landed(), true);
     }),
-    ("a second attempt of a manual call after an invented probe's verdict", ("firing", 2), "has a probe's verdict, though its mode is manual", |log| {
-        log.insert("firing", 2, verdict("m1", 1, Verdict::DidNotHappen, false));
-        log.insert("firing", 3, sent("m1", 2, 1, "it had no effect"));
-        *log.event("canceled", 1) = unknown("m1", 2);
-        *log.event("evidence", 0) = late("m1", 2);
-        *log.event("settled", 0) = verdict("m1", 2, landed(), true);
-    }),
     ("a second attempt in flight without a cause", ("sending again", 0), "was sent again in flight, and no cause is", |log| *log.event("sending again", 0) = sent("d1", 2, 1, "")),
     ("a second attempt after the key was forgotten", ("sending again", 0), "was sent again after its target had forgotten the", |log| change(log, "sending", 0, |call| call.window_ms = Some(500))),
     ("a second attempt after the deadline", ("sending again", 0), "was sent again after its deadline", |log| {
@@ -137,26 +130,6 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("a cancellation before its sending of a call that was sent", ("completed", 0), "its cancellation says otherwise, but it was sent", |log| *log.event("completed", 0) = canceled("x1", CancelStage::Requested)),
     ("a cancellation that hides an unknown outcome", ("canceled", 1), "was canceled in flight, though its outcome is unknown", |log| *log.event("canceled", 1) = canceled("m1", CancelStage::InFlight)),
     ("a cancellation in the middle of a run", ("late", 1), "was canceled, but its record does not end the", |log| *log.event("late", 1) = canceled("d1", CancelStage::InFlight)),
-    ("a failure that hides an unknown outcome", ("canceled", 1), "was given up with an attempt in flight, though its mode manual decides", |log| {
-        *log.event("canceled", 1) = failed("m1", 1, FailureClass::Exhausted);
-        log.drop_record("settled");
-    }),
-    ("a failure that hides the question to a probe", ("booked", 0), "was given up with an attempt in flight, though its mode reconcile decides", |log| {
-        log.remove("booked", 1);
-        *log.event("booked", 0) = failed("r1", 1, FailureClass::Exhausted);
-    }),
-    ("a tool's call that was superseded", ("canceled", 1), "was superseded, but only an inference can be", |log| {
-        *log.event("canceled", 1) = failed("m1", 1, FailureClass::Superseded);
-        log.drop_record("settled");
-    }),
-    ("an answer that nobody was there to hear", ("resent", 0), "in epoch 2, but its attempt ended with the program of epoch 1", |log| {
-        *log.event("resent", 0) = succeeded("x1", 1);
-        log.remove("completed", 0);
-    }),
-    ("a failure that nobody was there to hear", ("resent", 0), "in epoch 2, but its attempt ended with the program of epoch 1", |log| {
-        *log.event("resent", 0) = failed("x1", 1, FailureClass::AfterEffect);
-        log.remove("completed", 0);
-    }),
     ("a call that a failed inference asked for", ("paying", 1), "names the inference `i1`, which has no reply", |log| *log.event("inferred", 0) = failed("i1", 1, FailureClass::AfterEffect)),
     // Verdicts and evidence.
     ("a verdict on a call never sent", ("reading", 1), "was looked into, but was never sent", |log| log.insert("reading", 1, verdict("q1", 0, Verdict::DidNotHappen, false))),

@@ -196,7 +196,6 @@ impl CallBook {
             CallStatus::Canceled => attempt > 0,
             _ => true,
         };
-        let guarded = guarded && (!probed || call.request.recovery == Recovery::Reconcile);
         if guarded && call.allows(&found) {
             let then = if call.status.is_open() { outcome_found(call_id, attempt, verdict) } else { None };
             return Ok(std::iter::once(found).chain(then).collect());

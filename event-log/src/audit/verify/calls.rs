@@ -18,7 +18,6 @@ use crate::audit::verify::attempts::{
     CallMoment, Seen, answered, asked, dispatched, is_scheduled, scheduled, within_window,
 };
 use crate::audit::verify::call_words::{misplaced, word};
-use crate::audit::verify::lost::lost;
 
 /// The verdict of a probe on an open call; the outcome that follows from it must be the stream's next event of a call.
 struct ProbeVerdict {
@@ -172,7 +171,6 @@ impl CallsCheck {
         let after = before.after(event).map(without_result);
         let refused = after.is_none().then(|| misplaced(id, event, &before));
         let was_open = before.is_open();
-        let lost = lost(id, call, event, after_verdict, now);
         let guarded = guarded(id, call, event, after_verdict, now);
         call.status = after.unwrap_or(before);
         let is_closed = was_open && !call.status.is_open();
@@ -189,7 +187,7 @@ impl CallsCheck {
         }
         // An answer of an attempt that was never sent to an open call is one fault, not two.
         let refused = refused.filter(|_| !was_open || guarded.is_empty());
-        refused.into_iter().chain(guarded).chain(lost).chain(early).collect()
+        refused.into_iter().chain(guarded).chain(early).collect()
     }
 }
 
