@@ -130,10 +130,53 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("a cancellation before its sending of a call that was sent", ("completed", 0), "its cancellation says otherwise, but it was sent", |log| *log.event("completed", 0) = canceled("x1", CancelStage::Requested)),
     ("a cancellation that hides an unknown outcome", ("canceled", 1), "was canceled in flight, though its outcome is unknown", |log| *log.event("canceled", 1) = canceled("m1", CancelStage::InFlight)),
     ("a cancellation in the middle of a run", ("late", 1), "was canceled, but its record does not end the", |log| *log.event("late", 1) = canceled("d1", CancelStage::InFlight)),
+    // What a program says of an attempt that an earlier one had sent.
+    ("a success after a crash that nobody received", ("completed", 0), "attempt 1 ended in epoch 2, but had been sent in epoch 1", |log| {
+        log.drop_record("resent");
+        *log.event("completed", 0) = succeeded("x1", 1);
+    }),
+    ("a failure after a crash that nobody received", ("completed", 0), "attempt 1 ended in epoch 2, but had been sent in epoch 1", |log| {
+        log.drop_record("resent");
+        *log.event("completed", 0) = failed("x1", 1, FailureClass::AfterEffect);
+    }),
+    ("a time-out of an attempt that nobody awaited", ("resent", 0), "attempt 1 ended in epoch 2, but had been sent in epoch 1", |log| {
+        log.insert("resent", 1, sent("x1", 2, 2, "the process ended"));
+        *log.event("resent", 0) = timed_out("x1", 1);
+    }),
+    ("a scheduled retry of an attempt that nobody awaited", ("resent", 0), "attempt 1 ended in epoch 2, but had been sent in epoch 1", |log| {
+        log.insert("resent", 1, sent("x1", 2, 2, "the process ended"));
+        *log.event("resent", 0) = retried("x1", 1, FAR);
+    }),
+    // Failures that hide an unknown outcome.
+    ("a manual call in flight that is called exhausted", ("canceled", 1), "is called exhausted, but its mode manual leaves a lost attempt", |log| {
+        *log.event("canceled", 1) = failed("m1", 1, FailureClass::Exhausted);
+        log.drop_record("settled");
+    }),
+    ("a call over its time that is called exhausted before its probe", ("booked", 0), "is called exhausted, but its mode reconcile leaves a lost attempt", |log| {
+        log.remove("booked", 1);
+        *log.event("booked", 0) = failed("r1", 1, FailureClass::Exhausted);
+    }),
+    ("a manual call in flight that is called superseded", ("paying again", 2), "was superseded, but is no inference", |log| {
+        log.insert("paying again", 2, failed("c2", 1, FailureClass::Superseded));
+        log.drop_record("deleted");
+        log.drop_record("paid again");
+    }),
     // Verdicts and evidence.
     ("a verdict on a call never sent", ("reading", 1), "was looked into, but was never sent", |log| log.insert("reading", 1, verdict("q1", 0, Verdict::DidNotHappen, false))),
     ("a verdict on another attempt", ("booked", 0), "was looked into, but was never sent", |log| *log.event("booked", 0) = verdict("r1", 2, landed(), false)),
     ("a person's verdict on an open call", ("booked", 0), "was settled by a person while it was open", |log| *log.event("booked", 0) = verdict("r1", 1, landed(), true)),
+    ("a probe's verdict that lets a manual call be sent again", ("firing", 2), "was looked into by a probe, though its mode is manual", |log| {
+        log.insert("firing", 2, verdict("m1", 1, Verdict::DidNotHappen, false));
+        log.insert("firing", 3, sent("m1", 2, 1, "the previous attempt had no effect"));
+        *log.event("canceled", 1) = unknown("m1", 2);
+        *log.event("settled", 0) = verdict("m1", 2, landed(), true);
+    }),
+    ("a probe's verdict that makes a manual call successful", ("firing", 2), "was looked into by a probe, though its mode is manual", |log| {
+        log.insert("firing", 2, verdict("m1", 1, landed(), false));
+        log.insert("firing", 3, succeeded("m1", 1));
+        log.remove("canceled", 1);
+        log.drop_record("settled");
+    }),
     ("a verdict without the outcome found", ("booked", 0), "was looked into (landed), but the outcome found does", |log| log.remove("booked", 1)),
     ("a verdict with another outcome than the one found", ("booked", 0), "was looked into (landed), but the outcome found does", |log| *log.event("booked", 1) = failed("r1", 1, FailureClass::Exhausted)),
     ("a verdict with another result than the one found", ("booked", 0), "was looked into (landed), but the outcome found does", |log| *log.event("booked", 0) = verdict("r1", 1, Verdict::Landed(json("false")), false)),
