@@ -203,6 +203,15 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("a call under an approval that is not decided", ("paying", 0), "which was not granted", |log| log.remove("paying", 0)),
     ("a call under an approval that nobody requested", ("paying again", 0), "which was never requested", |log| change(log, "paying again", 0, |call| call.approval = Some("a9".into()))),
     ("two calls under one approval", ("paying again", 0), "which is for another call", |log| change(log, "paying again", 0, |call| call.approval = Some("a1".into()))),
+    ("a call under the consent to a changed agent", ("denied", 3), "which is about the agent and permits no call", |log| {
+        let args = json(r#"{"from": 1, "to": 2}"#);
+        let mut call = intent("revision_1", "desk", Recovery::Manual, 1);
+        (call.args, call.approval) = (args.clone(), Some("a9".to_owned()));
+        log.insert("denied", 1, approval(asked("a9", "revision_1", "desk", args)));
+        log.insert("denied", 2, decided("a9", true));
+        log.insert("denied", 3, requested(call));
+        log.insert("denied", 4, failed("revision_1", 0, FailureClass::BeforeEffect));
+    }),
     ("a denied call that names no approval", ("denied", 1), "was denied", |log| {
         log.insert("denied", 1, requested(intent("c3", "wipe", Recovery::Manual, 1)));
         log.insert("denied", 2, failed("c3", 0, FailureClass::BeforeEffect));
