@@ -282,6 +282,19 @@ fn a_probe_closes_a_lost_call_or_lets_it_be_sent_again() {
 }
 
 #[test]
+fn a_probe_says_nothing_of_a_call_whose_mode_has_none() {
+    for mode in [Recovery::ReadOnly, Recovery::Idempotent, Recovery::Manual] {
+        let ways = [vec![sent(1)], vec![sent(1), timed_out(1)], vec![sent(1), unknown()]];
+        for open in ways.map(|way| book(request(mode), &way)) {
+            for verdict in [landed(), Verdict::DidNotHappen, Verdict::Inconclusive("closed".to_owned())] {
+                let refused = open.decide(reconcile(verdict, VerdictBy::Probe), false);
+                assert!(matches!(refused, Err(CallRejection::NotUnknown { .. })), "{mode:?}: {refused:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_loss_in_this_process_has_the_tool_asked_too() {
     let book = book(request(Recovery::Reconcile), &[sent(1)]);
     let next = after_loss(book.get("c").unwrap(), moment(1, 5), "cut off");

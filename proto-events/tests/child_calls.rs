@@ -168,8 +168,10 @@ fn each_outcome_of_a_parent_closes_its_open_child_before_it() {
     let unknown = CallCommand::MarkUnknown { call_id: "p".into(), why: "lost".into() };
     let (by, verdict) = (VerdictBy::Probe, Verdict::Landed(JsonText::null()));
     let found = CallCommand::Reconcile { call_id: "p".into(), verdict, by };
-    for (end, count) in [(succeed("p"), 2), (fail, 2), (unknown, 2), (found, 3)] {
-        let events = waiting(Recovery::Manual).decide(end.clone(), false).unwrap();
+    let manual =
+        [(succeed("p"), 2), (fail, 2), (unknown, 2)].map(|(end, count)| (Recovery::Manual, end, count));
+    for (mode, end, count) in manual.into_iter().chain([(Recovery::Reconcile, found, 3)]) {
+        let events = waiting(mode).decide(end.clone(), false).unwrap();
         assert_eq!((events.first(), events.len()), (Some(&close), count), "{end:?}");
     }
     let by_hand = {

@@ -131,10 +131,53 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("a cancellation that hides an unknown outcome", ("canceled", 1), "was canceled in flight, though its outcome is unknown", |log| *log.event("canceled", 1) = canceled("m1", CancelStage::InFlight)),
     ("a cancellation in the middle of a run", ("late", 1), "was canceled, but its record does not end the", |log| *log.event("late", 1) = canceled("d1", CancelStage::InFlight)),
     ("a call that a failed inference asked for", ("paying", 1), "names the inference `i1`, which has no reply", |log| *log.event("inferred", 0) = failed("i1", 1, FailureClass::AfterEffect)),
+    // What a program says of an attempt that an earlier one had sent.
+    ("a success after a crash that nobody received", ("completed", 0), "attempt 1 ended in epoch 2, but had been sent in epoch 1", |log| {
+        log.drop_record("resent");
+        *log.event("completed", 0) = succeeded("x1", 1);
+    }),
+    ("a failure after a crash that nobody received", ("completed", 0), "attempt 1 ended in epoch 2, but had been sent in epoch 1", |log| {
+        log.drop_record("resent");
+        *log.event("completed", 0) = failed("x1", 1, FailureClass::AfterEffect);
+    }),
+    ("a time-out of an attempt that nobody awaited", ("resent", 0), "attempt 1 ended in epoch 2, but had been sent in epoch 1", |log| {
+        log.insert("resent", 1, sent("x1", 2, 2, "the process ended"));
+        *log.event("resent", 0) = timed_out("x1", 1);
+    }),
+    ("a scheduled retry of an attempt that nobody awaited", ("resent", 0), "attempt 1 ended in epoch 2, but had been sent in epoch 1", |log| {
+        log.insert("resent", 1, sent("x1", 2, 2, "the process ended"));
+        *log.event("resent", 0) = retried("x1", 1, FAR);
+    }),
+    // Failures that hide an unknown outcome.
+    ("a manual call in flight that is called exhausted", ("canceled", 1), "is called exhausted, but its mode manual leaves a lost attempt", |log| {
+        *log.event("canceled", 1) = failed("m1", 1, FailureClass::Exhausted);
+        log.drop_record("settled");
+    }),
+    ("a call over its time that is called exhausted before its probe", ("booked", 0), "is called exhausted, but its mode reconcile leaves a lost attempt", |log| {
+        log.remove("booked", 1);
+        *log.event("booked", 0) = failed("r1", 1, FailureClass::Exhausted);
+    }),
+    ("a manual call in flight that is called superseded", ("paying again", 2), "was superseded, but is no inference", |log| {
+        log.insert("paying again", 2, failed("c2", 1, FailureClass::Superseded));
+        log.drop_record("deleted");
+        log.drop_record("paid again");
+    }),
     // Verdicts and evidence.
     ("a verdict on a call never sent", ("reading", 1), "was looked into, but was never sent", |log| log.insert("reading", 1, verdict("q1", 0, Verdict::DidNotHappen, false))),
     ("a verdict on another attempt", ("booked", 0), "was looked into, but was never sent", |log| *log.event("booked", 0) = verdict("r1", 2, landed(), false)),
     ("a person's verdict on an open call", ("booked", 0), "was settled by a person while it was open", |log| *log.event("booked", 0) = verdict("r1", 1, landed(), true)),
+    ("a probe's verdict that lets a manual call be sent again", ("firing", 2), "was looked into by a probe, though its mode is manual", |log| {
+        log.insert("firing", 2, verdict("m1", 1, Verdict::DidNotHappen, false));
+        log.insert("firing", 3, sent("m1", 2, 1, "the previous attempt had no effect"));
+        *log.event("canceled", 1) = unknown("m1", 2);
+        *log.event("settled", 0) = verdict("m1", 2, landed(), true);
+    }),
+    ("a probe's verdict that makes a manual call successful", ("firing", 2), "was looked into by a probe, though its mode is manual", |log| {
+        log.insert("firing", 2, verdict("m1", 1, landed(), false));
+        log.insert("firing", 3, succeeded("m1", 1));
+        log.remove("canceled", 1);
+        log.drop_record("settled");
+    }),
     ("a verdict without the outcome found", ("booked", 0), "was looked into (landed), but the outcome found does", |log| log.remove("booked", 1)),
     ("a verdict with another outcome than the one found", ("booked", 0), "was looked into (landed), but the outcome found does", |log| *log.event("booked", 1) = failed("r1", 1, FailureClass::Exhausted)),
     ("a verdict with another result than the one found", ("booked", 0), "was looked into (landed), but the outcome found does", |log| *log.event("booked", 0) = verdict("r1", 1, Verdict::Landed(json("false")), false)),
@@ -161,6 +204,15 @@ pub(crate) const CALLS: &[Forgery] = &[
     ("a call under an approval that is not decided", ("paying", 0), "which was not granted", |log| log.remove("paying", 0)),
     ("a call under an approval that nobody requested", ("paying again", 0), "which was never requested", |log| change(log, "paying again", 0, |call| call.approval = Some("a9".into()))),
     ("two calls under one approval", ("paying again", 0), "which is for another call", |log| change(log, "paying again", 0, |call| call.approval = Some("a1".into()))),
+    ("a call under the consent to a changed agent", ("denied", 3), "which is about the agent and permits no call", |log| {
+        let args = json(r#"{"from": 1, "to": 2}"#);
+        let mut call = intent("revision_1", "desk", Recovery::Manual, 1);
+        (call.args, call.approval) = (args.clone(), Some("a9".to_owned()));
+        log.insert("denied", 1, approval(asked("a9", "revision_1", "desk", args)));
+        log.insert("denied", 2, decided("a9", true));
+        log.insert("denied", 3, requested(call));
+        log.insert("denied", 4, failed("revision_1", 0, FailureClass::BeforeEffect));
+    }),
     ("a denied call that names no approval", ("denied", 1), "was denied", |log| {
         log.insert("denied", 1, requested(intent("c3", "wipe", Recovery::Manual, 1)));
         log.insert("denied", 2, failed("c3", 0, FailureClass::BeforeEffect));

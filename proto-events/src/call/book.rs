@@ -188,14 +188,17 @@ impl CallBook {
     ) -> Result<Vec<CallEvent>, CallRejection> {
         let call = self.known(call_id)?;
         let (id, attempt) = (|| call_id.to_owned(), call.attempts);
-        let probed = by == VerdictBy::Probe;
+        let by_probe = by == VerdictBy::Probe;
+        let has_probe = call.request.recovery == Recovery::Reconcile;
         let found = CallEvent::Reconciled { call_id: id(), attempt, verdict: verdict.clone(), by };
         // Only the system's own probe closes a lost call, or lets it be sent again.
         let guarded = match call.status {
-            CallStatus::Dispatched | CallStatus::TimedOut => probed,
+            CallStatus::Dispatched | CallStatus::TimedOut => by_probe,
             CallStatus::Canceled => attempt > 0,
             _ => true,
         };
+        // The other modes have no probe that could say it.
+        let guarded = guarded && (has_probe || !by_probe);
         if guarded && call.allows(&found) {
             let then = if call.status.is_open() { outcome_found(call_id, attempt, verdict) } else { None };
             return Ok(std::iter::once(found).chain(then).collect());

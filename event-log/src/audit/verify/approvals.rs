@@ -29,6 +29,8 @@ struct KnownApproval {
     parent: Option<ParentCall>,
     approved: Option<bool>,
     used: bool,
+    /// Whether it asks if the task goes on under a changed agent.
+    is_of_agent: bool,
 }
 
 /// The approvals of a stream read so far.
@@ -51,6 +53,7 @@ impl ApprovalsCheck {
             parent: origin.parent.clone(),
             approved: None,
             used: false,
+            is_of_agent: asked.changed_agent().is_some(),
         };
         if self.known.insert(approval_id.clone(), known).is_some() {
             return Some(format!("approval `{approval_id}` was requested twice"));
@@ -97,6 +100,7 @@ impl ApprovalsCheck {
         let args = || Digest::of(approved_args(call).as_str().as_bytes());
         let why = match self.known.get_mut(id) {
             None => "was never requested",
+            Some(known) if known.is_of_agent => "is about the agent and permits no call",
             Some(known) if known.approved != Some(true) => "was not granted",
             Some(known) if !alike && known.call_id != call.call_id => "is for another call",
             Some(known) if known.tool != call.target => "is for another tool",

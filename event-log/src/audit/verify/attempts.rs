@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use proto_events::call::{CallKind, CallStatus, Recovery};
+use proto_events::call::{CallEvent, CallKind, CallStatus, FailureClass, Recovery};
 use proto_events::envelope::Timestamp;
 use proto_events::model::TaskState;
 
@@ -143,6 +143,57 @@ pub(super) fn dispatched(
     }
     (call.attempts, call.epoch) = (attempt, epoch);
     faults
+}
+
+/// Returns the fault of a probe's verdict on a call that no probe looks into: the modes other than `Reconcile` have none.
+pub(super) fn without_probe(id: &str, call: &Seen) -> Option<String> {
+    let mode = call.recovery.as_str();
+    (call.recovery != Recovery::Reconcile)
+        .then(|| format!("call `{id}` was looked into by a probe, though its mode is {mode}"))
+}
+
+/// Returns the fault of an attempt that ends by itself in a record of a later epoch than its own: the program that
+/// awaited it had ended, and what follows such an attempt is decided by the mode of its call alone.
+pub(super) fn unheard(id: &str, call: &Seen, event: &CallEvent, now: CallMoment) -> Option<String> {
+    let (CallEvent::Succeeded { attempt, .. }
+    | CallEvent::Failed { attempt, .. }
+    | CallEvent::RetryScheduled { attempt, .. }
+    | CallEvent::TimedOut { attempt, .. }
+    | CallEvent::Asked { attempt, .. }) = event
+    else {
+        return None;
+    };
+    let is_decided = matches!(event, CallEvent::Failed { failure, .. } if is_decided(failure.class));
+    let is_lost =
+        call.status == CallStatus::Dispatched && *attempt == call.attempts && call.epoch < now.epoch;
+    let epoch = call.epoch;
+    (is_lost && !is_decided).then(|| {
+        format!(
+            "call `{id}`: attempt {attempt} ended in epoch {}, but had been sent in epoch {epoch}",
+            now.epoch
+        )
+    })
+}
+
+/// Whether a failure of this class is a decision about the call, and not what an attempt came to.
+const fn is_decided(class: FailureClass) -> bool {
+    matches!(class, FailureClass::Exhausted | FailureClass::Superseded)
+}
+
+/// Returns the fault of a failure that decides about a call without an attempt, where another decision was due: an
+/// attempt of unknown effect ends a call in the modes that do not repeat it, and inferences alone are superseded.
+pub(super) fn given_up(id: &str, call: &Seen, class: FailureClass) -> Option<String> {
+    let mode = call.recovery.as_str();
+    let lost = matches!(call.status, CallStatus::Dispatched | CallStatus::TimedOut);
+    match class {
+        FailureClass::Exhausted if lost && !call.recovery.may_repeat() => Some(format!(
+            "call `{id}` is called exhausted, but its mode {mode} leaves a lost attempt unknown"
+        )),
+        FailureClass::Superseded if call.kind != CallKind::Infer => {
+            Some(format!("call `{id}` was superseded, but is no inference"))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

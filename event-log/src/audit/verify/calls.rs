@@ -15,7 +15,8 @@ use proto_events::model::TaskState;
 use proto_events::secret::in_clear;
 
 use crate::audit::verify::attempts::{
-    CallMoment, Seen, answered, asked, dispatched, is_scheduled, scheduled, within_window,
+    CallMoment, Seen, answered, asked, dispatched, given_up, is_scheduled, scheduled, unheard, within_window,
+    without_probe,
 };
 use crate::audit::verify::call_words::{misplaced, word};
 
@@ -171,6 +172,7 @@ impl CallsCheck {
         let after = before.after(event).map(without_result);
         let refused = after.is_none().then(|| misplaced(id, event, &before));
         let was_open = before.is_open();
+        let unheard = unheard(id, call, event, now).filter(|_| !after_verdict);
         let guarded = guarded(id, call, event, after_verdict, now);
         call.status = after.unwrap_or(before);
         let is_closed = was_open && !call.status.is_open();
@@ -187,7 +189,7 @@ impl CallsCheck {
         }
         // An answer of an attempt that was never sent to an open call is one fault, not two.
         let refused = refused.filter(|_| !was_open || guarded.is_empty());
-        refused.into_iter().chain(guarded).chain(early).collect()
+        refused.into_iter().chain(guarded).chain(unheard).chain(early).collect()
     }
 }
 
@@ -266,7 +268,9 @@ fn guarded(
             of_last(*attempt, "answered").into_iter().chain(late).collect()
         }
         CallEvent::Failed { attempt, failure, .. } => {
-            of_last(*attempt, "answered").into_iter().chain(never_sent(id, *attempt, failure.class)).collect()
+            let class = failure.class;
+            let given_up = never_sent(id, *attempt, class).or_else(|| given_up(id, call, class));
+            of_last(*attempt, "answered").into_iter().chain(given_up).collect()
         }
         CallEvent::TimedOut { attempt, limit, .. } => {
             of_last(*attempt, "timed out").into_iter().chain(silent(id, call, *limit)).collect()
@@ -281,11 +285,13 @@ fn guarded(
             let by_person = call.status.is_open() && *by != VerdictBy::Probe;
             let by_person =
                 by_person.then(|| format!("call `{id}` was settled by a person while it was open"));
+            let unprobed = (*by == VerdictBy::Probe).then(|| without_probe(id, call)).flatten();
             of_last(*attempt, "was looked into")
                 .into_iter()
                 .chain(never_sent)
                 .take(1)
                 .chain(by_person)
+                .chain(unprobed)
                 .collect()
         }
         CallEvent::LateResultIgnored { attempt, said, .. } => {
