@@ -92,6 +92,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("the tool's state has  keys", "it takes the writes of forty calls"),
     ("what posted texts and commands were", "it is not checked, and no finding"),
     ("whether events written after the last rewrite of HEAD", "it is not checked, and no finding"),
+    ("whether the policy and the model of each call", "it is not checked, and no finding"),
+    ("whether messages and outputs say", "it is not checked, and no finding"),
     ("whether tools and models really did", "it is not checked, and no finding"),
     ("not one of this stream's category", "the stream's name decides how its events are decoded"),
 ];
