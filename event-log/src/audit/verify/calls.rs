@@ -128,7 +128,7 @@ impl CallsCheck {
                     .push(format!("call `{id}` names the inference `{asker}`, which was never intended")),
                 Some(CallStatus::Succeeded(_)) => {}
                 Some(_) => {
-                    faults.push(format!("call `{id}` names the inference `{asker}`, which has no reply"))
+                    faults.push(format!("call `{id}` names the inference `{asker}`, which has no reply"));
                 }
             }
         }
@@ -294,18 +294,7 @@ fn guarded(
                 .chain(unprobed)
                 .collect()
         }
-        CallEvent::LateResultIgnored { attempt, said, .. } => {
-            let sent = (1..=call.attempts).contains(attempt);
-            let unsent =
-                (!sent).then(|| format!("call `{id}`: attempt {attempt} answered late, but was never sent"));
-            let awaited = call.status == CallStatus::Dispatched && *attempt == call.attempts;
-            let awaited = awaited.then(|| {
-                format!("call `{id}`: the answer of attempt {attempt} is called late, but was awaited")
-            });
-            let long = said.len() > LATE_RESULT_BYTES_MAX;
-            let long = long.then(|| format!("call `{id}`: a late answer of {} bytes is kept", said.len()));
-            unsent.into_iter().chain(awaited).chain(long).collect()
-        }
+        CallEvent::LateResultIgnored { attempt, said, .. } => late(id, call, *attempt, said),
         CallEvent::Asked { attempt, .. } => {
             let fault = of_last(*attempt, "asked a person");
             fault.into_iter().chain(asked(id, call, now)).collect()
@@ -316,6 +305,18 @@ fn guarded(
         }
         CallEvent::Requested(_) | CallEvent::Abandoned { .. } => Vec::new(),
     }
+}
+
+/// Checks an answer that is kept as evidence: of an attempt that was sent and that nobody awaited any more.
+fn late(id: &str, call: &Seen, attempt: u32, said: &str) -> Vec<String> {
+    let sent = (1..=call.attempts).contains(&attempt);
+    let unsent = (!sent).then(|| format!("call `{id}`: attempt {attempt} answered late, but was never sent"));
+    let awaited = call.status == CallStatus::Dispatched && attempt == call.attempts;
+    let awaited = awaited
+        .then(|| format!("call `{id}`: the answer of attempt {attempt} is called late, but was awaited"));
+    let long = said.len() > LATE_RESULT_BYTES_MAX;
+    let long = long.then(|| format!("call `{id}`: a late answer of {} bytes is kept", said.len()));
+    unsent.into_iter().chain(awaited).chain(long).collect()
 }
 
 fn canceled(id: &str, call: &Seen, stage: CancelStage) -> Vec<String> {

@@ -252,8 +252,8 @@ impl TaskCheck {
             return Some(format!("{from} -> {to} names a limit that was exceeded, but only a failure does"));
         }
         // A figure that is no number exceeds nothing.
-        let is_within = !(over.used > over.allowed);
-        is_within.then(|| format!("{from} -> {to} names a limit of the budget that was not exceeded"))
+        let is_over = over.used > over.allowed;
+        (!is_over).then(|| format!("{from} -> {to} names a limit of the budget that was not exceeded"))
     }
 
     /// Enters a state: a run begins when the task becomes `working`, and its turn ends with it.
