@@ -9,8 +9,8 @@
 mod call_support;
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use call_support::{Nothing, call, call_events, memory, soon};
@@ -154,4 +154,45 @@ async fn after_a_trial_that_was_canceled_or_met_its_tasks_limit_of_time_the_next
         assert_eq!(runs.load(Ordering::SeqCst), 3);
         system.shutdown().await.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_trial_that_was_canceled_and_cannot_be_stopped_leaves_its_circuit_to_the_next_call() {
+    let begun = Arc::new(Notify::new());
+    let (tell, told) = std::sync::mpsc::channel::<()>();
+    let (begin, told, runs) = (Arc::clone(&begun), Mutex::new(told), AtomicU32::new(0));
+    let tool = move |_: Nothing| match runs.fetch_add(1, Ordering::SeqCst) {
+        0 => Err(ToolError::failed("down")),
+        1 => {
+            begin.notify_one();
+            let _ = told.lock().unwrap().recv();
+            Ok("too late")
+        }
+        _ => Ok("up"),
+    };
+    let policy = ToolPolicy::manual().breaker(1, Duration::from_millis(1));
+    let builder = System::builder("-").store(memory());
+    let system = builder.tool_with("t", "", tool, policy).start().await.unwrap();
+    let first = system.submit(call("t")).await.unwrap().finished().await.unwrap();
+    assert_eq!(first.state(), TaskState::Failed);
+    let trial = loop {
+        let trial = system.submit(call("t")).await.unwrap();
+        tokio::select! {
+            // Refused while the circuit cools down.
+            refused = trial.finished() => assert_eq!(refused.unwrap().state(), TaskState::Failed),
+            () = begun.notified() => break trial,
+        }
+    };
+    trial.cancel(None).await.unwrap();
+    let next = async {
+        loop {
+            let end = system.submit(call("t")).await.unwrap().finished().await.unwrap();
+            if end.state() == TaskState::Completed {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), next).await.expect("the circuit stays open");
+    tell.send(()).unwrap();
+    system.shutdown().await.unwrap();
 }

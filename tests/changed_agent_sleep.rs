@@ -76,3 +76,26 @@ async fn the_deadline_of_a_run_that_waited_under_a_changed_agent_still_ends_it()
     assert!(end.task().error().unwrap().contains("max_runtime_seconds"), "{:?}", end.task().error());
     assert_sound(&system);
 }
+
+/// The turn of a task that is canceled while it waits for a person has no owner, and the session's actor ends it.
+#[tokio::test]
+async fn the_next_task_of_a_conversation_gets_its_turn_whichever_use_of_the_clock_panics() {
+    for uses in 1..=20 {
+        let host = Host::new();
+        let (system, task) = under_way(&host, taskreel::Part::infer("first")).await;
+        let session =
+            task.snapshot().await.unwrap().task().metadata().get("session_id").unwrap().to_str().unwrap();
+        host.change();
+        let (system, task) = restarted(&host, system, task.id()).await;
+        held_by(&system, &task).await;
+        task.cancel(None).await.unwrap();
+        system.clock().panic_at(uses);
+        let next = match system.session(&session).send(taskreel::Part::infer("second")).await {
+            Ok(next) => next,
+            Err(_) => continue,
+        };
+        system.advance(Duration::from_secs(5)).await;
+        let end = next.snapshot().await.unwrap();
+        assert_eq!(end.state(), TaskState::Completed, "use {uses}: {}", end.to_json());
+    }
+}

@@ -39,7 +39,7 @@ const VOCABULARY: Floors = &[
     ("decider", &["envelope"]),
     ("model", &["envelope", "id", "json", "limits"]),
     ("turn", &["id", "model"]),
-    ("call", &["envelope", "id", "json", "limits", "memo", "secret"]),
+    ("call", &["envelope", "id", "json", "limits", "memo", "model", "secret"]),
     ("task", &["call", "decider", "envelope", "id", "json", "memo", "model", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
     ("tool_store", &["decider", "envelope", "id", "json", "limits"]),

@@ -194,3 +194,22 @@ async fn a_timer_that_panics_costs_no_call() {
     assert_eq!((end.state(), host.called()), (TaskState::Completed, 1), "{}", end.to_json());
     soon(system.shutdown()).await.unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_timer_that_panics_costs_no_turn_at_a_rate_limit() {
+    let host = Host::default();
+    let policy = ToolPolicy::manual().rate(1, Duration::from_millis(20));
+    let system = host.start(policy, |_| ()).await;
+    for round in 1..=4 {
+        // The one takes a free turn, the other waits for its own.
+        host.clock.sleep.store(true, Ordering::SeqCst);
+        let tasks = [system.submit(put()).await.unwrap(), system.submit(put()).await.unwrap()];
+        host.clock.sleep.store(round % 2 == 0, Ordering::SeqCst);
+        for task in tasks {
+            let end = soon(task.finished()).await.unwrap();
+            assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+        }
+        assert_eq!(host.called(), 2 * round);
+    }
+    soon(system.shutdown()).await.unwrap();
+}

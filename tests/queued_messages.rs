@@ -222,3 +222,25 @@ async fn a_message_that_no_inference_could_show_is_refused_by_name_and_one_of_an
     system.shutdown().await.unwrap();
     assert_sound(&*store);
 }
+
+/// No inference may follow, so the message is kept and the answer is the answer.
+#[tokio::test]
+async fn a_message_that_arrives_during_the_last_inference_that_is_allowed_does_not_cost_the_task_its_answer()
+{
+    for stateless in [false, true] {
+        let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
+        let (model, mut person) = model();
+        let system = builder(store.clone(), model, stateless).infer_steps(1).start().await.unwrap();
+        let task = system.session("s").send(Part::infer("Coat?")).await.unwrap();
+        assert_eq!(person.shown().await, ["Coat?"]);
+        say(&task, "In Oslo.").await.unwrap();
+        person.answers("Yes.");
+        let end = task.finished().await.unwrap();
+        assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
+        assert!(
+            end.task().messages().iter().any(|message| message.parts[0].content().as_str().contains("Oslo"))
+        );
+        system.shutdown().await.unwrap();
+        assert_sound(&*store);
+    }
+}

@@ -7,6 +7,7 @@
 )]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use proto_events::call::CallEvent;
@@ -17,8 +18,9 @@ use serde::Deserialize;
 use taskreel::infer::{InferPolicy, Scripted};
 use taskreel::testing::{TestSystem, system, system_over};
 use taskreel::tool::{ToolError, ToolPolicy};
-use taskreel::{Builder, Error, JsonSchema, Live, Part, System, TaskHandle, TaskState};
+use taskreel::{Builder, Error, JsonSchema, Live, Message, Part, PostedTask, System, TaskHandle, TaskState};
 use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
 use taskreel_log::read::for_each_record;
 use taskreel_log::views::{event_rows, unsettled};
 
@@ -103,7 +105,7 @@ async fn a_canceled_call_frees_its_place_and_listeners_hear_of_the_wait() {
     let posted = json!({"id": "heard", "messages": [json!({"role": "user", "parts": [json!({
         "type": "tool_call", "content": json!({"tool_name": "look", "args": json!({"n": 7})}),
     })]})]});
-    let mut mint = taskreel_log::ports::Ports::default();
+    let mut mint = Ports::default();
     let posted =
         taskreel::PostedTask::from_json(&proto_events::json::JsonText::from(posted), &mut mint).unwrap();
     system.submit(posted).await.unwrap();
@@ -193,4 +195,47 @@ async fn after_a_crash_open_calls_are_sent_no_faster_than_the_limit() {
     let after: Vec<i64> = all[5..].iter().map(|(at, _)| at - all[5].0).collect();
     assert_eq!(after, [0, 0, 10, 10, 20]);
     again.shutdown().await.unwrap();
+}
+
+/// Such a task is worked on apart from the actors' thread, and takes its turns there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_with_a_long_text_takes_its_turn_and_gives_it_back() {
+    let finals =
+        r#"[{"type":"final","content":"a"},{"type":"final","content":"b"},{"type":"final","content":"c"}]"#;
+    let system = System::builder("-")
+        .store(Arc::new(MemoryStore::new()))
+        .infer(Scripted::from_json(finals).unwrap())
+        .infer_policy(InferPolicy::default().rate(1, Duration::from_millis(50)))
+        .start()
+        .await
+        .unwrap();
+    let long = || Part::infer("x".repeat(200_000));
+    for part in [long(), Part::infer("short"), long()] {
+        let task = system.submit(part).await.unwrap();
+        let end = tokio::time::timeout(Duration::from_secs(30), task.finished()).await;
+        assert_eq!(end.expect("it hangs").unwrap().state(), TaskState::Completed);
+    }
+    system.shutdown().await.unwrap();
+}
+
+/// Each of two calls whose back-off was over took the other's mark away, so that neither ever waited for its turn.
+#[tokio::test]
+async fn two_retries_that_are_due_wait_for_their_turns_and_the_program_rests_meanwhile() {
+    let failures = Arc::new(AtomicU32::new(2));
+    let flaky = move |Nth { n }: Nth| {
+        let is_left = |left: u32| left.checked_sub(1);
+        let fails = failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, is_left).is_ok();
+        std::future::ready(if fails { Err("not yet".to_owned()) } else { Ok(n) })
+    };
+    let policy = ToolPolicy::read_only().parallel().retries(2).rate(1, SPAN);
+    let system = system(move |agent| agent.tool_with("look", "Looks", flaky.clone(), policy.clone()));
+    let system = system.await.unwrap();
+    let parts = [1, 2].map(|n| Part::tool_call("look", json!({"n": n})).unwrap()).to_vec();
+    let mut mint = Ports::default();
+    let posted = PostedTask::new(Message::new("user", parts, &mut mint), &mut mint);
+    let task = system.submit(posted).await.unwrap();
+    let end = tokio::time::timeout(Duration::from_secs(60), system.finish(&task)).await;
+    assert_eq!(end.expect("it hangs").unwrap().state(), TaskState::Completed);
+    assert_eq!(seconds(system.store()), [0, 10, 20, 30]);
+    system.shutdown().await.unwrap();
 }

@@ -54,6 +54,11 @@ struct TurnOwnerReply {
     is_running: bool,
 }
 
+/// The actor's order to itself to read its session, if it must, and to grant the next turn.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct GrantNext;
+
 impl SessionActor {
     pub(crate) fn new(shared: Arc<Shared>, stream: StreamId, idle: Rc<IdleState>) -> Self {
         let waiting = VecDeque::new();
@@ -91,7 +96,13 @@ impl SessionActor {
 
     /// Grants the turn to the next task that still wants it.
     fn grant_next(&mut self, ctx: &mut Context<Self>) {
-        let Some(entity) = &self.entity else { return };
+        let Some(entity) = &self.entity else {
+            // The session could not be read, or an event was missed: it is read before the next turn.
+            if !self.waiting.is_empty() {
+                self.grant_later(ctx);
+            }
+            return;
+        };
         while self.reserved.is_none() {
             // A turn that was open when the process ended belongs to its task and to no other.
             let owner = entity.state().open_turn().map(|open| (open.task.clone(), open.turn_id.clone()));
@@ -127,11 +138,11 @@ impl SessionActor {
         }
     }
 
-    /// Calls `grant_next` after a delay.
+    /// Grants the next turn after a delay.
     fn grant_later(&self, ctx: &mut Context<Self>) {
         let clock = Arc::clone(&self.shared.ports.clock);
         let later = async move { sleep_on(&clock, TURN_OWNER_RECHECK).await }.into_actor(self);
-        ctx.spawn(later.map(|(), actor: &mut Self, ctx| actor.grant_next(ctx)));
+        ctx.spawn(later.map(|(), _: &mut Self, ctx| ctx.notify(GrantNext)));
     }
 
     /// Asks the owner of an open turn that no task holds whether it still runs, since others wait for the
@@ -180,12 +191,11 @@ impl SessionActor {
         then: impl FnOnce(&mut Self, Result<(), Error>, &mut Context<Self>) + 'static,
     ) -> AtomicResponse<Self, ()> {
         let known = self.entity.take();
-        let (store, stream) = (Arc::clone(&self.shared.store), self.stream.clone());
-        let salts = Seed::draw(&self.shared.ports);
+        let (shared, stream) = (Arc::clone(&self.shared), self.stream.clone());
         let recover = async move {
             match known {
                 Some(entity) => Ok(entity),
-                None => Entity::recover(&store, stream, salts).await,
+                None => Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await,
             }
         };
         let work = answered(recover).into_actor(self).map(move |recovered, actor: &mut Self, ctx| {
@@ -232,6 +242,19 @@ impl Handler<AcquireTurn> for SessionActor {
                     let _ = reply.send(Err(error));
                 }
             }
+        })
+    }
+}
+
+impl Handler<GrantNext> for SessionActor {
+    type Result = AtomicResponse<Self, ()>;
+
+    fn handle(&mut self, _: GrantNext, _: &mut Self::Context) -> Self::Result {
+        self.with_entity(|actor, recovered, ctx| {
+            if let Err(error) = recovered {
+                tracing::error!(%error, "a session could not be read; it is tried again");
+            }
+            actor.grant_next(ctx);
         })
     }
 }

@@ -31,7 +31,7 @@ use crate::run::notes::{NO_MODEL, PARSE_ATTEMPTS_MAX};
 use crate::run::question::{Act, At, Progress, Question, Step};
 use crate::run::reading::{AskedCall, Reading, ReplyReading};
 use crate::run::settled::SettledActions;
-use crate::run::spent::{About, over_budget};
+use crate::run::spent::{About, over_budget, shown_tokens};
 use crate::run::steps::{part_messages, session_id};
 
 /// Returns the progress of this part.
@@ -54,7 +54,7 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
     if let ReplyReading::Answer { output, .. } = &reading.last
         && recorded
         && is_last_word(question, at, last)
-        && !queue::is_waiting(question)
+        && !(queue::is_waiting(question) && may_ask_again(question, at, part, reading.steps))
     {
         question.outside.replies.clear();
         return Progress::Output(Part::infer_output(output.clone()));
@@ -74,6 +74,12 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
         return end;
     }
     handle(question, at, part, last, reading)
+}
+
+/// Whether the model may be asked once more. A message that came too late for that does not cost the task its answer.
+fn may_ask_again(question: &Question<'_>, at: At, part: &Part, steps: u32) -> bool {
+    let tokens = || shown_tokens(question, at, part).unwrap_or_default();
+    steps < question.agent.infer_steps && over_budget(question, at, About::Inference(tokens())).is_none()
 }
 
 /// Returns the first steps of the part, before any inference: the turn, the prompt, the first inference.

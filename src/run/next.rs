@@ -176,8 +176,7 @@ fn await_retry(
     longest: Duration,
 ) -> Option<Step> {
     let (call_id, attempt) = (&call.request.call_id, call.attempts);
-    let due = question.outside.retry_due.as_ref();
-    if due.is_some_and(|(known, after)| known == call_id && *after == attempt) {
+    if question.outside.retry_due.get(call_id) == Some(&attempt) {
         return continue_call(question, call, retry(call, moment));
     }
     let waits = question.outside.awaiting_retry.contains(call_id);

@@ -1,6 +1,6 @@
 //! The planner's input ([`Question`]) and its answers ([`Step`], [`Act`], [`Progress`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use proto_events::call::Call;
@@ -135,8 +135,8 @@ pub(crate) struct OutsideWork {
     pub awaiting_permit: BTreeSet<String>,
     /// Calls whose back-off is waited for.
     pub awaiting_retry: BTreeSet<String>,
-    /// The call whose back-off has just ended, and the attempt after which it waited.
-    pub retry_due: Option<(String, u32)>,
+    /// Calls whose back-off has ended, each with the attempt after which it waited, until the next one is sent.
+    pub retry_due: BTreeMap<String, u32>,
     /// Approvals about which the embedder's code is being asked, by their own ids.
     pub with_handler: BTreeSet<String>,
     /// Approvals that this code passed on to a person.

@@ -55,8 +55,9 @@ pub(crate) fn left(question: &Question<'_>, at: At, budget: &RunBudget) -> RunBu
     match question.agent.budget_scope {
         BudgetScope::Part => budget.clone(),
         BudgetScope::Task => {
-            let mut used = usage(BudgetScope::Task, question.task, at);
+            let mut used = BudgetUsage::default();
             if limits(budget) {
+                used = usage(BudgetScope::Task, question.task, at);
                 question.task.calls().open().for_each(|call| reserve(&mut used, call));
             }
             let this_run =
@@ -129,7 +130,10 @@ fn add(used: &mut BudgetUsage, call: &Call, scope: BudgetScope) {
         CallKind::Delegate => {
             if let (BudgetScope::Task, CallStatus::Succeeded(answer)) = (scope, &call.status) {
                 // Time passes for all children alike; the deadline of the run holds for it.
-                used.add(&BudgetUsage { runtime_seconds: 0.0, ..PeerAnswer::used_in(answer) });
+                used.add(&BudgetUsage {
+                    runtime_seconds: 0.0,
+                    ..call.child_usage(|| PeerAnswer::used_in(answer))
+                });
             }
         }
     }

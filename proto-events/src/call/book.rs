@@ -248,7 +248,7 @@ impl CallBook {
         let Some(call) = self.calls.get_mut(place) else { return };
         if let Some(status) = call.status.after(event).or_else(|| CallStatus::named_by(event)) {
             call.status = status;
-            call.reply_tokens = Memo::default();
+            (call.reply_tokens, call.child_usage) = (Memo::default(), Memo::default());
         }
         match event {
             CallEvent::Dispatched { attempt, epoch, .. } => {

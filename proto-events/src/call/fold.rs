@@ -9,6 +9,7 @@ use crate::call::request::CallRequested;
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
 use crate::memo::Memo;
+use crate::model::run_budget::BudgetUsage;
 
 /// A call and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Call {
     pub waited: Duration,
     /// The tokens of the reply, once they were estimated.
     pub(super) reply_tokens: Memo<u64>,
+    /// The usage that another agent's answer names, once it was read.
+    pub(super) child_usage: Memo<BudgetUsage>,
 }
 
 impl Call {
@@ -49,6 +52,11 @@ impl Call {
     /// step against all calls of the task.
     pub fn reply_tokens(&self, estimate: impl FnOnce() -> u64) -> u64 {
         *self.reply_tokens.get(estimate)
+    }
+
+    /// Returns the usage that the answer of another agent names, which `read` reads at its first use.
+    pub fn child_usage(&self, read: impl FnOnce() -> BudgetUsage) -> BudgetUsage {
+        *self.child_usage.get(read)
     }
 
     pub(super) fn new(request: CallRequested, at: Timestamp) -> Self {
@@ -67,6 +75,7 @@ impl Call {
             asked_at: None,
             waited: Duration::ZERO,
             reply_tokens: Memo::default(),
+            child_usage: Memo::default(),
         }
     }
 

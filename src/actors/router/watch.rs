@@ -121,7 +121,11 @@ impl Watch {
                 // The outcome is on disk already; a late one is evidence.
                 GraceEnd::Ended(end) => self.report(Some(end), true, true),
                 GraceEnd::Dropped => self.report(None, true, true),
-                GraceEnd::Running => self.wait_for_end().await,
+                GraceEnd::Running => {
+                    // Nobody waits for its answer: another attempt may be the trial of an open circuit.
+                    self.report(None, true, false);
+                    self.wait_for_end().await;
+                }
             },
         }
         let _permit = self.permit.take();

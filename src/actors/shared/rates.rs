@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taskreel_log::ports::Clock;
 use tokio::sync::Semaphore;
 
+use crate::actors::shared::sleep::begin_sleep;
 use crate::tools::rate::Rate;
 
 /// The rate limits of an agent's targets that were used.
@@ -41,9 +42,10 @@ impl Rates {
     }
 
     fn give_back_later(&self, turns: &Arc<Semaphore>, rate: &Rate) {
-        let (turns, time) = (Arc::clone(turns), self.clock.sleep(rate.per));
-        actix_rt::spawn(async move {
-            time.await;
+        let (turns, wait) = (Arc::clone(turns), begin_sleep(&self.clock, rate.per));
+        // A large task takes its turn apart from the actors' thread.
+        tokio::spawn(async move {
+            wait.await;
             turns.add_permits(1);
         });
     }

@@ -104,7 +104,7 @@ impl TaskCore {
             }
             TaskOp::RetryDue { call_id, attempt } => {
                 self.outside.known.awaiting_retry.remove(&call_id);
-                self.outside.known.retry_due = Some((call_id, attempt));
+                self.outside.known.retry_due.insert(call_id, attempt);
                 Ok(())
             }
             // Planning fails the call, or waits on if the clock was set back.

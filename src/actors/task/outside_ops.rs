@@ -95,6 +95,7 @@ impl TaskCore {
     pub(crate) fn spend_turn(&mut self, act: &Act) {
         if let Act::Task(TaskCommand::Call(CallCommand::Dispatch { call_id, .. })) = act {
             self.outside.known.turns.remove(call_id);
+            self.outside.known.retry_due.remove(call_id);
         }
     }
 
