@@ -89,11 +89,17 @@ async fn the_next_task_of_a_conversation_gets_its_turn_whichever_use_of_the_cloc
         let (system, task) = restarted(&host, system, task.id()).await;
         held_by(&system, &task).await;
         task.cancel(None).await.unwrap();
+        // Ids and times are given, so that no use of the clock is the caller's.
+        let part = json!({"type": "infer", "content": {"prompt": "second"}});
+        let posted = json!({
+            "id": "next",
+            "created_at": "x",
+            "messages": [{"id": "m", "role": "user", "timestamp": "x", "parts": [part]}],
+            "metadata": {"session_id": session.as_str()},
+        });
+        let posted = PostedTask::from_json(&JsonText::from(posted), &mut Ports::default()).unwrap();
         system.clock().panic_at(uses);
-        let next = match system.session(&session).send(taskreel::Part::infer("second")).await {
-            Ok(next) => next,
-            Err(_) => continue,
-        };
+        let Ok(next) = system.submit(posted).await else { continue };
         system.advance(Duration::from_secs(5)).await;
         let end = next.snapshot().await.unwrap();
         assert_eq!(end.state(), TaskState::Completed, "use {uses}: {}", end.to_json());
