@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proto_events::id::{Position, StreamId};
+use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
+use crate::api::record::StoredRecord;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::report::Verified;
 use crate::audit::verify::stream::StreamCheck;
@@ -65,7 +66,8 @@ impl Verifier<'_> {
         let head = reader.head().unwrap_or_default();
         // What is left of a log that cannot be opened does not record where it ends.
         let has_end = self.scope.refused.is_none();
-        if has_end && head.0 != self.next && (self.unreadable == 0 || head.0 < self.next) {
+        let has_grown = || head.0 > self.next && self.is_later(reader.read_all(Position(self.next + 1), 1));
+        if has_end && head.0 != self.next && (self.unreadable == 0 || head.0 < self.next) && !has_grown() {
             let (kind, says) = match self.scope.file {
                 Some(_) => (FindingKind::Head, "its first line says that it ends"),
                 None => (FindingKind::Index, "the index ends it"),
@@ -103,6 +105,7 @@ impl Verifier<'_> {
                 unknown.push(info);
             }
         });
+        unknown.retain(|info| !self.has_later(reader, &info.stream, Version::default()));
         for info in unknown {
             self.found.add(Finding {
                 kind: FindingKind::Index,
@@ -123,6 +126,8 @@ impl Verifier<'_> {
                 Ok(_) => "the last record in the index is not the last record in the log".to_owned(),
                 Err(error) => format!("the last record in the index cannot be read: {error}"),
             }
+        } else if indexed > version && self.has_later(reader, stream, version) {
+            return;
         } else {
             format!("the stream ends at version {indexed} in the index, but at version {version} in the log")
         };
@@ -153,6 +158,9 @@ impl Verifier<'_> {
         for (stream, check) in
             streams.iter().filter(|(stream, check)| check.is_working() && !known.contains(stream))
         {
+            if self.has_later(reader, stream, check.version()) {
+                continue;
+            }
             self.found.add(Finding {
                 kind: FindingKind::Index,
                 stream: Some(stream.clone()),
@@ -161,6 +169,16 @@ impl Verifier<'_> {
                 what: "the task is working, but the index does not list it as open work".to_owned(),
             });
         }
+    }
+
+    /// Whether the stream got records after the pass: the log is being written, and the index is of a later time.
+    fn has_later(&self, reader: &dyn EventReader, stream: &StreamId, version: Version) -> bool {
+        self.is_later(reader.read_stream(stream, Version(version.0 + 1), 1))
+    }
+
+    /// Whether the record, the next one of the log or of a stream, was written after the pass.
+    fn is_later(&self, read: Result<Vec<StoredRecord>, ReadError>) -> bool {
+        read.is_ok_and(|page| page.first().is_some_and(|stored| stored.position.0 > self.next))
     }
 
     fn unchecked(&self) -> Vec<String> {
