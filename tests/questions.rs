@@ -87,7 +87,7 @@ fn last_call<'a>(task: &'a Task, tool: &str) -> &'a Call {
 async fn answer(driver: &Driver, task: &TaskHandle, text: &str) -> Result<(), Error> {
     let open = task.questions().await?;
     assert_eq!(open.len(), 1, "one question at a time");
-    task.answer(&open[0].request.call_id, text, "ada").await?;
+    task.answer(&open[0].question_id(), text, "ada").await?;
     driver.finish(task).await.map(drop)
 }
 
@@ -120,6 +120,32 @@ async fn a_manual_tool_asks_twice_and_returns_with_both_answers() {
     let outputs = outputs(done.task());
     assert!(outputs[0].contains("paid 12 from savings") && outputs[1].contains("quick"), "{outputs:?}");
     assert_eq!(done.task().calls().iter().filter(|call| call.request.target == "pay").count(), 1);
+    assert_sound(&system);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_twice_answers_no_later_question() {
+    let system = system(tools).await.unwrap();
+    let task = system.submit(calls(&["pay"])).await.unwrap();
+    let waits = system.finish(&task).await.unwrap();
+    let first = last_call(waits.task(), "pay").question_id();
+    answer(&system, &task, "savings").await.unwrap();
+    // The person's client sends its answer again, and the call has asked something else meanwhile.
+    task.answer(&first, "savings", "ada").await.unwrap();
+    let waits = task.snapshot().await.unwrap();
+    let call = last_call(waits.task(), "pay").clone();
+    assert_eq!(call.open_question(), Some("How much from savings?"));
+    for (named, text) in [
+        (first, "checking"),
+        (call.request.call_id.clone(), "savings"),
+        (format!("{}:3", call.request.call_id), "12"),
+        (format!("{}:0", call.request.call_id), "12"),
+    ] {
+        let refused = task.answer(&named, text, "ada").await;
+        assert!(matches!(refused, Err(Error::Task(_))), "{named} {refused:?}");
+    }
+    answer(&system, &task, "12").await.unwrap();
+    assert_eq!(task.snapshot().await.unwrap().state(), TaskState::Completed);
     assert_sound(&system);
 }
 

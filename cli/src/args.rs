@@ -182,8 +182,8 @@ pub(crate) enum Command {
     /// `taskreel calls` shows the question. The call is sent again and given the answer when the program that runs its
     /// task starts again.
     #[command(
-        after_help = "Examples:\n  taskreel answer call_20261121120000_0a1b2c3d 'the savings account' --by ada\n  \
-                            taskreel answer call_20261121120000_0a1b2c3d --decline 'ask somebody else'"
+        after_help = "Examples:\n  taskreel answer call_20261121120000_0a1b2c3d:1 'the savings account' --by ada\n  \
+                            taskreel answer call_20261121120000_0a1b2c3d:1 --decline 'ask somebody else'"
     )]
     Answer(AnswerArgs),
     /// Sum up all calls by tool, model and session: number, errors, times, tokens

@@ -10,7 +10,7 @@ use taskreel::tool::Verdict;
 use taskreel::{Decided, Error, Operator, TaskState};
 use taskreel_log::api::EventStore;
 use taskreel_log::audit::json::{object, text};
-use taskreel_log::views::{FindError, find, find_call};
+use taskreel_log::views::{FindError, find, find_call, find_question};
 
 use crate::args::Global;
 use crate::args::deciding::{AbandonArgs, AnswerArgs, ApproveArgs, DecidedBy, DenyArgs, ReconcileArgs};
@@ -26,7 +26,7 @@ enum Decision<'a> {
     Deny { approval: &'a str, reason: Option<&'a str> },
     Reconcile { call: &'a str, verdict: Verdict },
     Abandon { call: &'a str, reason: &'a str },
-    Answer { call: &'a str, answer: CallAnswer },
+    Answer { question: &'a str, answer: CallAnswer },
 }
 
 impl Decision<'_> {
@@ -37,8 +37,8 @@ impl Decision<'_> {
             Self::Deny { approval, .. } => ("denied", approval),
             Self::Reconcile { call, verdict } => (verdict.as_str(), call),
             Self::Abandon { call, .. } => ("abandoned", call),
-            Self::Answer { call, answer: CallAnswer::Given(_) } => ("answered", call),
-            Self::Answer { call, answer: CallAnswer::Declined(_) } => ("declined", call),
+            Self::Answer { question, answer: CallAnswer::Given(_) } => ("answered", question),
+            Self::Answer { question, answer: CallAnswer::Declined(_) } => ("declined", question),
         }
     }
 }
@@ -76,14 +76,16 @@ pub(crate) fn answer(args: &AnswerArgs, global: &Global, screen: &mut Screen) ->
         (Some(text), _) => CallAnswer::Given(text.clone()),
         (None, why) => CallAnswer::Declined(why.clone().unwrap_or_default()),
     };
-    let decision = Decision::Answer { call: &args.call, answer };
-    decide(&Target::of_call(&args.call, args.task.as_deref()), &decision, &args.decided_by, global, screen)
+    let decision = Decision::Answer { question: &args.question, answer };
+    let target = args.task.as_deref().map_or(Target::Question(&args.question), Target::Task);
+    decide(&target, &decision, &args.decided_by, global, screen)
 }
 
-/// The typed name of the task or call.
+/// The typed name of the task, call or question.
 enum Target<'a> {
     Task(&'a str),
     Call(&'a str),
+    Question(&'a str),
 }
 
 impl<'a> Target<'a> {
@@ -94,15 +96,8 @@ impl<'a> Target<'a> {
     fn find(&self, store: &dyn EventStore) -> Result<StreamId, Problem> {
         let stream = match self {
             Self::Task(id) => find(store, id)?,
-            Self::Call(id) => find_call(store, id).map_err(|error| match error {
-                FindError::Ambiguous { .. } => Problem::new(
-                    EXIT_USAGE,
-                    "the id does not name one call",
-                    error.to_string(),
-                    "name its task with --task",
-                ),
-                other => Problem::from(other),
-            })?,
+            Self::Call(id) => find_call(store, id).map_err(not_one_call)?,
+            Self::Question(id) => find_question(store, id).map_err(not_one_call)?,
         };
         if stream.category() == Some(Category::Task) {
             return Ok(stream);
@@ -113,6 +108,18 @@ impl<'a> Target<'a> {
             format!("{stream} is a session; approvals and calls belong to tasks"),
             "`taskreel calls` lists the waiting calls, each with its task",
         ))
+    }
+}
+
+fn not_one_call(error: FindError) -> Problem {
+    match error {
+        FindError::Ambiguous { .. } => Problem::new(
+            EXIT_USAGE,
+            "the id does not name one call",
+            error.to_string(),
+            "name its task with --task",
+        ),
+        other => Problem::from(other),
     }
 }
 
@@ -165,7 +172,7 @@ async fn carry_out(
         Decision::Deny { approval, reason } => operator.deny(stream, approval, *reason, by).await,
         Decision::Reconcile { call, verdict } => operator.reconcile(stream, call, verdict.clone(), by).await,
         Decision::Abandon { call, reason } => operator.abandon(stream, call, reason, by).await,
-        Decision::Answer { call, answer } => operator.answer(stream, call, answer.clone(), by).await,
+        Decision::Answer { question, answer } => operator.answer(stream, question, answer.clone(), by).await,
     }
 }
 

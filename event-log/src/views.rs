@@ -17,7 +17,7 @@ pub use crate::views::agent_change::agent_change;
 pub use crate::views::calls::shell_word;
 pub use crate::views::calls::{CallRow, unsettled};
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
-pub use crate::views::find::{FindError, find, find_call, streams};
+pub use crate::views::find::{FindError, find, find_call, find_question, streams};
 pub use crate::views::narrowed::narrowed;
 pub use crate::views::readable::Readable;
 pub use crate::views::stats::{Durations, Stats, StatsGroup, StatsRow, stats};

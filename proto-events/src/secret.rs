@@ -15,6 +15,12 @@ const PREFIX: &str = "secret:";
 /// The first characters of what follows in the reference of a kept value.
 const KEPT: &str = "sha256-";
 
+/// The first characters of the reference of a kept value.
+const KEPT_PREFIX: &str = "secret:sha256-";
+
+/// The length of the reference of a kept value: salt and digest are in hexadecimal digits, with a `-` between.
+const KEPT_REFERENCE_BYTES: usize = KEPT_PREFIX.len() + 32 + 1 + 64;
+
 /// The longest name of a secret, in bytes.
 pub const SECRET_NAME_BYTES_MAX: usize = 200;
 
@@ -86,6 +92,16 @@ impl fmt::Display for SecretRef {
     }
 }
 
+/// Returns the kept values that a text names.
+pub fn kept_in(text: &str) -> impl Iterator<Item = KeptSecret> + '_ {
+    text.match_indices(KEPT_PREFIX).filter_map(|(at, _)| {
+        match SecretRef::parse(text.get(at..at + KEPT_REFERENCE_BYTES)?)? {
+            SecretRef::Kept(kept) => Some(kept),
+            SecretRef::Named(_) => None,
+        }
+    })
+}
+
 /// Returns the first secret argument that holds a value in clear. An argument that is absent or null holds none.
 pub fn in_clear<'a>(args: &JsonText, secrets: &'a [String]) -> Option<&'a str> {
     if secrets.is_empty() {
@@ -128,6 +144,9 @@ mod tests {
     fn a_reference_is_read_back_and_fits_its_value_alone() {
         let kept = KeptSecret::of([7; 16], &JsonText::string("hunter2"));
         let text = kept.to_string();
+        assert_eq!((text.len(), &text[..KEPT_PREFIX.len()]), (KEPT_REFERENCE_BYTES, KEPT_PREFIX));
+        let named = format!("{{\"key\":\"{text}\",\"cut\":\"{}\",\"é{text}\"", &text[..80]);
+        assert_eq!(kept_in(&named).collect::<Vec<_>>(), [kept, kept]);
         assert_eq!(SecretRef::parse(&text), Some(SecretRef::Kept(kept)));
         assert!(kept.fits(&JsonText::parse(r#""hunter\u0032""#).unwrap()), "the escapes do not matter");
         assert!(!kept.fits(&JsonText::string("hunter3")));

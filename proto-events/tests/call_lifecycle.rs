@@ -169,8 +169,8 @@ fn commands() -> Vec<CallCommand> {
         CallCommand::MarkUnknown { call_id: call_id(), why: "lost".to_owned() },
         CallCommand::Abandon { call_id: call_id(), reason: "tired".to_owned(), by: "ada".into() },
         CallCommand::Request(Box::new(request(Recovery::Manual))),
-        CallCommand::Answer { call_id: call_id(), answer: given("this") },
-        CallCommand::Answer { call_id: call_id(), answer: given("that") },
+        CallCommand::Answer { call_id: call_id(), question: None, answer: given("this") },
+        CallCommand::Answer { call_id: call_id(), question: None, answer: given("that") },
     ];
     for cause in ["", "again"] {
         all.push(CallCommand::Dispatch { call_id: call_id(), epoch: 1, cause: cause.to_owned() });

@@ -44,7 +44,11 @@ fn answered(text: &str) -> CallEvent {
 }
 
 fn answer(text: &str) -> CallCommand {
-    CallCommand::Answer { call_id: "c".to_owned(), answer: Answer::Given(text.to_owned()) }
+    answer_to(None, text)
+}
+
+fn answer_to(question: Option<u32>, text: &str) -> CallCommand {
+    CallCommand::Answer { call_id: "c".to_owned(), question, answer: Answer::Given(text.to_owned()) }
 }
 
 fn ask(attempt: u32) -> CallCommand {
@@ -151,7 +155,7 @@ fn a_question_is_answered_once_and_only_while_it_is_open() {
     assert_eq!(decide(&again, answer("that")), Err(CallRejection::AlreadyAnswered("c".to_owned())));
     let second = [&again[..], &[asked(2, "when?")]].concat();
     assert_eq!(
-        decide(&second, answer("this")),
+        decide(&second, answer_to(Some(2), "this")),
         Ok(vec![answered("this")]),
         "an equal answer to another question"
     );
@@ -370,4 +374,34 @@ fn a_status_that_waits_for_a_person_is_open_and_lies_between_attempts() {
         assert!(status.is_open() && status.is_between_attempts());
     }
     assert!(!CallStatus::Dispatched.is_between_attempts());
+}
+
+#[test]
+fn an_answer_is_about_the_question_that_it_names() {
+    let events = [sent(1), asked(1, "which?"), answered("this"), sent(2), asked(2, "how many?")];
+    let book = manual(&events);
+    let to = |question, text: &str| book.decide(answer_to(question, text), false);
+    assert_eq!(book.get("c").unwrap().question_id(), "c:2");
+    assert_eq!(to(Some(2), "this"), Ok(vec![answered("this")]));
+    assert_eq!(to(Some(1), "this"), Ok(Vec::new()), "the first question has this answer");
+    assert_eq!(to(Some(1), "that"), Err(CallRejection::AlreadyAnswered("c".to_owned())));
+    assert_eq!(to(None, "this"), Err(CallRejection::WhichQuestion { call_id: "c".to_owned(), asked: 2 }));
+    for question in [0, 3] {
+        let refused = CallRejection::NoSuchQuestion { call_id: "c".to_owned(), question, asked: 2 };
+        assert_eq!(to(Some(question), "this"), Err(refused));
+    }
+}
+
+#[test]
+fn a_name_is_that_of_a_call_before_it_is_that_of_a_question() {
+    let mut book = manual(&[sent(1), asked(1, "which?")]);
+    let named = |book: &CallBook, name: &str| book.question_named(name);
+    assert_eq!(named(&book, "c:1"), ("c".to_owned(), Some(1)));
+    assert_eq!(named(&book, "c"), ("c".to_owned(), None));
+    assert_eq!(named(&book, "c:x"), ("c:x".to_owned(), None));
+    assert_eq!(named(&book, "d:1"), ("d:1".to_owned(), None));
+    let other = request("c:1", CallKind::Tool, Recovery::Manual);
+    book.evolve(&CallEvent::Requested(Box::new(other)), Timestamp(9));
+    assert_eq!(named(&book, "c:1"), ("c:1".to_owned(), None));
+    assert_eq!(named(&book, "c:1:1"), ("c:1".to_owned(), Some(1)));
 }

@@ -102,7 +102,7 @@ fn a_value_is_needed_from_the_post_until_its_call_is_settled() {
     };
     let waits = || changed(TaskState::Working, TaskState::InputRequired);
     let ended = || changed(TaskState::Working, TaskState::Completed);
-    assert!(!Task::default().needs_secret(&reference()));
+    assert!(Task::default().secrets_needed().is_empty());
     for (needed, events) in [
         (true, vec![]),
         (true, vec![began()]),
@@ -116,11 +116,11 @@ fn a_value_is_needed_from_the_post_until_its_call_is_settled() {
     ] {
         let last = format!("{:?}", events.last());
         let task = task(&reference(), events);
-        assert_eq!(task.needs_secret(&reference()), needed, "after {last}");
-        assert!(!task.needs_secret("secret:other"), "after {last}");
+        let names: Vec<_> = task.secrets_needed().iter().map(ToString::to_string).collect();
+        assert_eq!(names, if needed { vec![reference()] } else { Vec::new() }, "after {last}");
     }
     // A model's call, which no part names.
-    let by_model = |events: Vec<TaskEvent>| task("secret:other", events).needs_secret(&reference());
+    let by_model = |events: Vec<TaskEvent>| !task("secret:other", events).secrets_needed().is_empty();
     assert!(by_model(vec![began(), requested(), sent(), unknown(), waits()]));
     assert!(!by_model(vec![began(), requested(), sent(), failed(), waits()]));
 }

@@ -314,7 +314,7 @@ impl Handler<Forget> for Router {
     type Result = ();
 
     fn handle(&mut self, message: Forget, _: &mut Self::Context) {
-        actix_rt::spawn(self.secrets.forget(message.references));
+        actix_rt::spawn(self.secrets.forget(message.stream, &message.kept));
     }
 }
 

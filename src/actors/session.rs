@@ -5,23 +5,24 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use actix::{
     Actor, ActorContext, ActorFutureExt, AsyncContext, AtomicResponse, Context, Handler, Message, WrapFuture,
 };
 use proto_events::id::StreamId;
-use proto_events::session::{Session, SessionCommand, SessionRejection};
+use proto_events::session::{Session, SessionCommand};
 use taskreel_log::api::Append;
 use tokio::sync::oneshot;
 
 use crate::actors::entity::{Entity, Seed, SetPart};
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
-use crate::actors::shared::messages::{
-    AcquireTurn, Cause, LookAtSession, ReleaseTurn, SessionAppended, TaskOp, ToTask, TurnGrant, TurnLease,
-};
+use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::sleep::sleep_on;
+use crate::actors::shared::turns::{
+    AcquireTurn, LookAtSession, ReleaseTurn, SessionAppended, TurnGrant, TurnLease,
+};
 use crate::error::Error;
 use crate::limits::{MAILBOX_COMMANDS, TURN_OWNER_RECHECK};
 use crate::tools::panics::caught_in;
@@ -76,7 +77,8 @@ impl SessionActor {
         }
     }
 
-    /// Accepts a request: refused at once if its task holds the turn already, else queued.
+    /// Queues a request. A task that has the turn already asks again only after it lost what it held, and the lease is on
+    /// its way back.
     fn enqueue(&mut self, asked: TurnRequest) {
         // An actor that broke and was restarted asks again: the new request replaces the old one in the
         // queue.
@@ -84,14 +86,7 @@ impl SessionActor {
             *waiting = asked;
             return;
         }
-        match &self.reserved {
-            Some((task, turn_id)) if *task == asked.task => {
-                let (task, turn_id) = (task.to_string(), turn_id.clone());
-                let refused = SessionRejection::TurnInProgress { turn_id, task };
-                let _ = asked.reply.send(Err(refused.into()));
-            }
-            _ => self.waiting.push_back(asked),
-        }
+        self.waiting.push_back(asked);
     }
 
     /// Grants the turn to the next task that still wants it.
@@ -122,6 +117,7 @@ impl SessionActor {
                 turn_id: turn_id.clone(),
                 release: ctx.address().recipient(),
                 appended: ctx.address().recipient(),
+                in_doubt: AtomicBool::new(false),
             });
             let grant = TurnGrant {
                 stream: entity.stream().clone(),
@@ -266,7 +262,13 @@ impl Handler<ReleaseTurn> for SessionActor {
         if self.reserved.as_ref().is_some_and(|(_, turn_id)| *turn_id == message.turn_id) {
             self.reserved = None;
         }
-        self.grant_next(ctx);
+        if message.in_doubt {
+            // The session is read before the next turn: what the task had appended when it lost the turn is unknown here.
+            self.entity = None;
+            ctx.notify(GrantNext);
+        } else {
+            self.grant_next(ctx);
+        }
         self.note_idle();
     }
 }

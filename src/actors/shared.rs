@@ -17,4 +17,5 @@ pub(crate) mod sleep;
 pub(crate) mod spans;
 pub(crate) mod told;
 pub(crate) mod tool_stores;
+pub(crate) mod turns;
 pub(crate) mod unresolved;

@@ -99,9 +99,10 @@ pub(crate) fn after_own_approval(question: &mut Question<'_>, approval: &Approva
     let answer =
         if verdict.approved { Answer::Given("approved".to_owned()) } else { Answer::Declined(reason) };
     let call_id = call.request.call_id.clone();
-    let answered = Act::Task(TaskCommand::Call(CallCommand::Answer { call_id, answer: answer.clone() }));
+    let (number, said) = (Some(call.asked()), answer.clone());
+    let answered = TaskCommand::Call(CallCommand::Answer { call_id, question: number, answer: said });
     let resumed = if task.paused().is_some() { resumed(question, call, &answer) } else { Vec::new() };
-    std::iter::once(answered).chain(resumed).collect()
+    std::iter::once(Act::Task(answered)).chain(resumed).collect()
 }
 
 /// Ends the run at a call whose outcome is unknown: the turn is committed as it is, the task waits for a

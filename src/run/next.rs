@@ -5,14 +5,14 @@ use std::time::Duration;
 use proto_events::call::recovery::{Moment, Next, resume, retry};
 use proto_events::call::{Call, CallCommand, CallFailure, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::Timestamp;
-use proto_events::model::{FinalState, LimitUse, Part, final_state};
+use proto_events::model::{LimitUse, Part};
 use proto_events::task::{Approval, TaskCommand};
 
 use crate::agent::card::takes_place;
 use crate::run::asked::{after_own_approval, ask_person, await_answer};
 use crate::run::model_input::is_still_shown;
 use crate::run::question::{Act, At, Progress, Question, Step};
-use crate::run::steps::{attach, end_turn, executable, session_id};
+use crate::run::steps::{attach, end_of_outputs, end_turn, executable, session_id};
 use crate::run::{deadline, delegation, handler, infer, notes, permission, tool};
 
 /// Returns the next step.
@@ -222,14 +222,8 @@ fn superseded(call: &Call) -> CallCommand {
 /// Ends a run whose parts all have their output: the last output, the end of the turn and the final state are one
 /// append.
 fn finish(question: &Question<'_>) -> Step {
-    let outputs: Vec<Part> = question.task.outputs().cloned().collect();
-    let end = match final_state(&outputs) {
-        FinalState::Completed => TaskCommand::Complete(None),
-        FinalState::InputRequired => TaskCommand::RequireInput(None),
-        FinalState::Failed { error } => TaskCommand::Fail { error },
-    };
     let mut acts = end_turn(question, None);
-    acts.push(Act::Task(end));
+    acts.push(Act::Task(end_of_outputs(question.task)));
     Step::Do(acts)
 }
 

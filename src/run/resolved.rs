@@ -9,7 +9,7 @@ use proto_events::task::TaskCommand;
 use crate::run::decided::told_instead;
 use crate::run::question::{Act, Question};
 use crate::run::settled::with_settled;
-use crate::run::steps::{executable, place, start_next_run};
+use crate::run::steps::{end_of_outputs, executable, place, start_next_run};
 use crate::run::{handler, notes};
 
 /// Returns the commands that resume the task, if it waits for this call. Otherwise there are none: the
@@ -56,6 +56,7 @@ fn in_loop(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part])
 /// Resumes a run in which a part of the message asked for the call: its output is attached, or the call is
 /// repeated.
 fn as_part(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part]) -> Vec<Act> {
+    let task = question.task;
     let output_id = call.request.origin.part_call_id.clone();
     let output_id = output_id.unwrap_or_else(|| question.mint.id("tool_output_"));
     match &call.status {
@@ -64,7 +65,7 @@ fn as_part(question: &mut Question<'_>, call: &Call, part: &Part, rest: &[Part])
             let then = if executable(rest, 0).next().is_some() {
                 start_next_run(question, rest.to_vec())
             } else {
-                vec![Act::Task(TaskCommand::Complete(None))]
+                vec![Act::Task(end_of_outputs(task))]
             };
             std::iter::once(output).chain(then).collect()
         }

@@ -6,7 +6,7 @@ use proto_events::call::recovery::first_attempt;
 use proto_events::call::{Call, CallCommand, CallRequested};
 use proto_events::id::{Digest, StreamId};
 use proto_events::json::JsonText;
-use proto_events::model::{Artifact, Message, Part};
+use proto_events::model::{Artifact, FinalState, Message, Part, final_state};
 use proto_events::session::SessionCommand;
 use proto_events::task::{Task, TaskCommand};
 use proto_events::turn::TurnMessage;
@@ -47,6 +47,16 @@ pub(crate) fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act>
         None => SessionCommand::CommitTurn { turn_id },
         Some(reason) => SessionCommand::AbortTurn { turn_id, reason: reason.to_owned() },
     })]
+}
+
+/// Returns the end of a task whose parts all have their output.
+pub(crate) fn end_of_outputs(task: &Task) -> TaskCommand {
+    let outputs: Vec<Part> = task.outputs().cloned().collect();
+    match final_state(&outputs) {
+        FinalState::Completed => TaskCommand::Complete(None),
+        FinalState::InputRequired => TaskCommand::RequireInput(None),
+        FinalState::Failed { error } => TaskCommand::Fail { error },
+    }
 }
 
 /// Attaches the output of a part as soon as the part has ended, so that it stays whatever becomes of the run.

@@ -13,7 +13,8 @@ use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
 use crate::actors::router::{Drain, Halt};
-use crate::actors::shared::messages::{Cause, LookAtSession, TaskOp, TaskView, ToTask, Within};
+use crate::actors::shared::messages::{Cause, TaskOp, TaskView, ToTask, Within};
+use crate::actors::shared::turns::LookAtSession;
 use crate::actors::supervisor::{CountLive, DrainMailboxes};
 use crate::error::Error;
 use crate::limits::{DROP_WITHIN, SUPERVISOR_MAILBOX};

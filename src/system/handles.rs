@@ -138,17 +138,19 @@ impl TaskHandle {
     }
 
     /// Answers the question of a call that waits for it: the call is sent again and given the answer, and the task
-    /// continues. The same answer again adds nothing. `by` names the person.
+    /// continues. The same answer again adds nothing. `by` names the person. `question` is the question's
+    /// [`Call::question_id`], or the id of a call that has asked one question only.
     ///
     /// # Errors
-    /// [`Error::Task`] if there is no such call, it has no open question, or it was answered before.
+    /// [`Error::Task`] if there is no such call or question, it does not wait for an answer, it was answered before, or
+    /// the id is that of a call with several questions.
     pub async fn answer(
         &self,
-        call_id: &str,
+        question: &str,
         answer: impl Into<String>,
         by: impl Into<Principal>,
     ) -> Result<TaskSnapshot, Error> {
-        self.answer_call(call_id, Answer::Given(answer.into()), by.into()).await
+        self.answer_call(question, Answer::Given(answer.into()), by.into()).await
     }
 
     /// Declines to answer the question of a call: the call is sent again, and its question returns an error with this
@@ -158,11 +160,11 @@ impl TaskHandle {
     /// As [`TaskHandle::answer`].
     pub async fn decline(
         &self,
-        call_id: &str,
+        question: &str,
         reason: &str,
         by: impl Into<Principal>,
     ) -> Result<TaskSnapshot, Error> {
-        self.answer_call(call_id, Answer::Declined(reason.to_owned()), by.into()).await
+        self.answer_call(question, Answer::Declined(reason.to_owned()), by.into()).await
     }
 
     /// Returns the calls that wait for a person's answer, see [`Call::open_question`].
@@ -173,8 +175,13 @@ impl TaskHandle {
         Ok(self.snapshot().await?.task().open_questions().cloned().collect())
     }
 
-    async fn answer_call(&self, call_id: &str, answer: Answer, by: Principal) -> Result<TaskSnapshot, Error> {
-        self.ask_as(TaskOp::AnswerCall { call_id: call_id.to_owned(), answer }, by).await
+    async fn answer_call(
+        &self,
+        question: &str,
+        answer: Answer,
+        by: Principal,
+    ) -> Result<TaskSnapshot, Error> {
+        self.ask_as(TaskOp::AnswerCall { question: question.to_owned(), answer }, by).await
     }
 
     async fn decide(

@@ -125,12 +125,14 @@ impl Operator {
     pub async fn answer(
         &self,
         task: &StreamId,
-        call_id: &str,
+        question: &str,
         answer: Answer,
         by: impl Into<Principal>,
     ) -> Result<Decided, Error> {
-        let command = TaskCommand::Call(CallCommand::Answer { call_id: call_id.to_owned(), answer });
-        self.carry_out(task, command, by.into(), call_id, after_answer).await
+        let (call_id, question) = self.read(task).await?.state().calls().question_named(question);
+        let about = call_id.clone();
+        let command = TaskCommand::Call(CallCommand::Answer { call_id, question, answer });
+        self.carry_out(task, command, by.into(), &about, after_answer).await
     }
 
     /// Records that the decisions are done. Call it before the log is closed.
@@ -172,6 +174,11 @@ impl Operator {
         self.carry_out(task, command, by, call_id, after_resolution).await
     }
 
+    async fn read(&self, task: &StreamId) -> Result<Entity<Task>, Error> {
+        let entity = Entity::<Task>::recover(&self.store, task.clone(), Seed::draw(&self.ports)).await?;
+        if entity.state().exists() { Ok(entity) } else { Err(Error::TaskNotFound(task.id())) }
+    }
+
     /// Reads the task, decides, and appends the decision with the commands that resume the task, all or
     /// nothing.
     async fn carry_out(
@@ -182,11 +189,7 @@ impl Operator {
         about: &str,
         after: After,
     ) -> Result<Decided, Error> {
-        let mut entity =
-            Entity::<Task>::recover(&self.store, stream.clone(), Seed::draw(&self.ports)).await?;
-        if !entity.state().exists() {
-            return Err(Error::TaskNotFound(stream.id()));
-        }
+        let mut entity = self.read(stream).await?;
         if let TaskCommand::Call(CallCommand::Answer { call_id, .. }) = &command {
             check_answer(entity.state(), call_id)?;
         }

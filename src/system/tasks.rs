@@ -189,11 +189,11 @@ impl System {
     pub async fn answer(
         &self,
         id: &str,
-        call_id: &str,
+        question: &str,
         answer: impl Into<String>,
         by: impl Into<Principal>,
     ) -> Result<TaskSnapshot, Error> {
-        self.task(id)?.answer(call_id, answer, by).await
+        self.task(id)?.answer(question, answer, by).await
     }
 
     /// Returns a task as it was after its first `version` events, from the log alone.

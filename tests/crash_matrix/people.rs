@@ -125,7 +125,7 @@ async fn settle(driver: &Driver, task: &TaskHandle, hand: Hand) -> Result<(), Er
         let id = call.request.call_id.as_str();
         match &call.status {
             CallStatus::Unknown(_) => legal(resolve(task, id, hand.care).await)?,
-            CallStatus::Asked(_) => legal(reply(task, id, hand.care).await)?,
+            CallStatus::Asked(_) => legal(reply(task, &call.question_id(), hand.care).await)?,
             _ => {}
         }
     }
@@ -178,7 +178,7 @@ async fn look_after(driver: &Driver, task: &TaskHandle, care: Care) -> Result<()
     if let Some(call) = task.questions().await?.first()
         && care != Care::Message
     {
-        return reply(task, &call.request.call_id, care).await;
+        return reply(task, &call.question_id(), care).await;
     }
     let unknown = now.task().calls().iter().find(|call| matches!(call.status, CallStatus::Unknown(_)));
     match (care, unknown) {

@@ -218,7 +218,7 @@ async fn look_after(shop: &Shop, task: TaskHandle, end: TaskSnapshot, mood: u64)
         return Ok(true);
     }
     if let Some(call) = end.task().open_questions().next() {
-        let id = &call.request.call_id;
+        let id = &call.question_id();
         match mood {
             0 => return Ok(false),
             1 => drop(task.decline(id, "none of your business", "ada").await?),

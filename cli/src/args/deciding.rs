@@ -70,8 +70,9 @@ pub(crate) struct AbandonArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("said").required(true))]
 pub(crate) struct AnswerArgs {
-    /// The call's id, as shown by `taskreel calls`
-    pub(crate) call: String,
+    /// The question, as shown by `taskreel calls`: the call's id and the question's number, CALL:NUMBER. The number may
+    /// be left out for a call that has asked one question only
+    pub(crate) question: String,
     /// The answer, which the call is given
     #[arg(group = "said")]
     pub(crate) text: Option<String>,

@@ -45,5 +45,5 @@ pub(crate) fn faults(dir: &Path, reader: &dyn EventReader) -> Vec<(String, &'sta
 
 fn is_needed(reader: &dyn EventReader, kept: &KeptValue) -> Result<bool, ReadError> {
     let folded = fold_stream::<Task>(reader, &kept.stream, None)?;
-    Ok(folded.state.needs_secret(&kept.reference.to_string()))
+    Ok(folded.state.secrets_needed().contains(&kept.reference))
 }

@@ -29,6 +29,8 @@ pub struct CallRow {
     pub stream: StreamId,
     /// The call's id; for a call that waits for approval, the id that it will have.
     pub call_id: String,
+    /// The name of the question that waits for a person's answer, see [`Call::question_id`].
+    pub question_id: Option<String>,
     /// The approval that the call waits for.
     pub approval_id: Option<String>,
     /// `tool`, `infer`, `delegate` or `handler`; `agent` for the question whether the task goes on under a changed agent.
@@ -67,8 +69,9 @@ impl CallRow {
                 format!("deny {task} {approval} --reason WHY"),
             ];
         }
-        if self.status == "asked" {
-            return vec![format!("answer {call} TEXT"), format!("answer {call} --decline WHY")];
+        if let Some(question) = &self.question_id {
+            let question = shell_word(question);
+            return vec![format!("answer {question} TEXT"), format!("answer {question} --decline WHY")];
         }
         if self.next_step.is_some() || self.status != "unknown" {
             return Vec::new();
@@ -87,6 +90,7 @@ impl CallRow {
             ("task", text(&self.stream.id())),
             ("stream", text(self.stream.as_str())),
             ("call_id", text(&self.call_id)),
+            ("question_id", text_or_null(self.question_id.as_deref())),
             ("approval_id", text_or_null(self.approval_id.as_deref())),
             ("kind", text(self.kind)),
             ("target", text(&self.target)),
@@ -179,6 +183,7 @@ fn of_approval(stream: &StreamId, approval: &Approval) -> CallRow {
     CallRow {
         stream: stream.clone(),
         call_id: asked.call_id.clone(),
+        question_id: None,
         approval_id: Some(asked.approval_id.clone()),
         kind: if asked.changed_agent().is_some() { "agent" } else { "tool" },
         target: asked.tool.clone(),
@@ -202,6 +207,7 @@ fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallR
     CallRow {
         stream: stream.clone(),
         call_id: request.call_id.clone(),
+        question_id: call.open_question().map(|_| call.question_id()),
         approval_id: None,
         kind: call_kind(request.kind),
         target: request.target.clone(),

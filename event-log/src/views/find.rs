@@ -121,6 +121,19 @@ pub fn find_call(reader: &dyn EventReader, call_id: &str) -> Result<StreamId, Fi
     }
 }
 
+/// Returns the task that has the question of this name, see [`Call::question_id`](proto_events::call::Call::question_id):
+/// of the call with this id, if there is one, or else of the call whose id stands before the number.
+///
+/// # Errors
+/// As [`find_call`].
+pub fn find_question(reader: &dyn EventReader, named: &str) -> Result<StreamId, FindError> {
+    let of_call = named.rsplit_once(':').filter(|(_, number)| number.parse::<u32>().is_ok());
+    match (find_call(reader, named), of_call) {
+        (Err(FindError::UnknownCall(_)), Some((call_id, _))) => find_call(reader, call_id),
+        (found, _) => found,
+    }
+}
+
 /// Whether the event is the intent of the call.
 fn intends(event: &StoredEvent, call_id: &str) -> bool {
     let body = event.body().filter(|_| event.kind == kind::CALL_REQUESTED);

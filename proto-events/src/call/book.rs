@@ -2,7 +2,7 @@
 
 use crate::call::command::{CallCommand, CallRejection};
 use crate::call::event::CallEvent;
-use crate::call::fold::Call;
+use crate::call::fold::{Call, QUESTION_SEPARATOR};
 use crate::call::index::{CallIndex, INDEXED_FROM};
 use crate::call::outcome::{Answer, CallQuestion, CancelStage, TimeLimit, Verdict, VerdictBy};
 use crate::call::request::{CallKind, CallRequested, Recovery};
@@ -24,6 +24,20 @@ impl CallBook {
     /// Returns the call at this place in the order of the intents.
     pub(crate) fn at(&self, place: usize) -> Option<&Call> {
         self.calls.get(place)
+    }
+
+    /// Returns the call and the number of the question that a text names: the id of a call, or a
+    /// [`Call::question_id`]. A text that is the id of a call names that call.
+    pub fn question_named(&self, named: &str) -> (String, Option<u32>) {
+        let is_known = |(call_id, number): (&str, &str)| {
+            let number = number.parse().ok()?;
+            self.get(call_id).map(|call| (call.request.call_id.clone(), Some(number)))
+        };
+        let whole = || (named.to_owned(), None);
+        match self.get(named) {
+            Some(_) => whole(),
+            None => named.rsplit_once(QUESTION_SEPARATOR).and_then(is_known).unwrap_or_else(whole),
+        }
     }
 
     /// Returns the call with this id.
@@ -146,7 +160,7 @@ impl CallBook {
                 let asked = CallEvent::Asked { call_id, attempt, question };
                 Ok(vec![if may_ask && call.takes(attempt, &asked) { asked } else { late(asked) }])
             }
-            CallCommand::Answer { call_id, answer } => self.answer(call_id, answer),
+            CallCommand::Answer { call_id, question, answer } => self.answer(call_id, question, answer),
             CallCommand::Reconcile { call_id, verdict, by } => self.reconcile(&call_id, &verdict, by),
             CallCommand::Abandon { call_id, reason, by } => {
                 let call = self.known(&call_id)?;
@@ -164,15 +178,30 @@ impl CallBook {
         }
     }
 
-    /// Returns the event of an answer. The same answer again adds nothing.
-    fn answer(&self, call_id: String, answer: Answer) -> Result<Vec<CallEvent>, CallRejection> {
+    /// Returns the event of an answer. The same answer to the same question again adds nothing.
+    fn answer(
+        &self,
+        call_id: String,
+        question: Option<u32>,
+        answer: Answer,
+    ) -> Result<Vec<CallEvent>, CallRejection> {
         let call = self.known(&call_id)?;
-        let (id, status) = (call_id.clone(), call.status.as_str());
-        let before = call.questions.last().and_then(|asked| asked.answer.as_ref());
+        let (id, status, asked) = (call_id.clone(), call.status.as_str(), call.asked());
+        // An answer that comes twice must not answer what the call has asked since.
+        let number = match question {
+            None if asked > 1 => return Err(CallRejection::WhichQuestion { call_id, asked }),
+            None => asked,
+            Some(question) if question == 0 || question > asked => {
+                return Err(CallRejection::NoSuchQuestion { call_id, question, asked });
+            }
+            Some(question) => question,
+        };
+        let named = usize::try_from(number).unwrap_or(usize::MAX).checked_sub(1);
+        let before = named.and_then(|at| call.questions.get(at)).and_then(|asked| asked.answer.as_ref());
         let is_same = before == Some(&answer);
         let answered = CallEvent::Answered { call_id, answer };
         match before {
-            _ if call.allows(&answered) => Ok(vec![answered]),
+            _ if number == asked && call.allows(&answered) => Ok(vec![answered]),
             Some(_) if is_same => Ok(Vec::new()),
             Some(_) if call.status.is_open() => Err(CallRejection::AlreadyAnswered(id)),
             _ => Err(CallRejection::NotAsked { call_id: id, status }),

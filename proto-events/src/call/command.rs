@@ -99,6 +99,8 @@ pub enum CallCommand {
     Answer {
         /// The id of the call.
         call_id: String,
+        /// The number of the question, from 1; it may be left out for a call that has asked one question only.
+        question: Option<u32>,
         /// The answer.
         answer: Answer,
     },
@@ -172,6 +174,26 @@ pub enum CallRejection {
         call_id: String,
         /// The name of the call's status.
         status: &'static str,
+    },
+    /// The call has asked several questions, and the answer does not name its own.
+    #[error(
+        "call `{call_id}` has asked {asked} questions; name the one that is answered, the last is `{call_id}:{asked}`"
+    )]
+    WhichQuestion {
+        /// The id of the call.
+        call_id: String,
+        /// The number of questions.
+        asked: u32,
+    },
+    /// The call has no question of this number.
+    #[error("call `{call_id}` has no question {question}; it has asked {asked}")]
+    NoSuchQuestion {
+        /// The id of the call.
+        call_id: String,
+        /// The number that was named.
+        question: u32,
+        /// The number of questions.
+        asked: u32,
     },
     /// The question was answered before, in another way.
     #[error("the question of call `{0}` is already answered; an answer cannot be changed")]

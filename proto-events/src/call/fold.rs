@@ -11,6 +11,9 @@ use crate::envelope::Timestamp;
 use crate::memo::Memo;
 use crate::model::run_budget::BudgetUsage;
 
+/// What stands between the id of a call and the number of a question in [`Call::question_id`].
+pub(super) const QUESTION_SEPARATOR: char = ':';
+
 /// A call and its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
@@ -79,10 +82,20 @@ impl Call {
         }
     }
 
+    /// Returns the number of questions that the call has asked.
+    pub fn asked(&self) -> u32 {
+        u32::try_from(self.questions.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the name of the last question: the id of the call, and the number of the question behind a colon. An
+    /// answer under this name never answers a later question.
+    pub fn question_id(&self) -> String {
+        format!("{}{QUESTION_SEPARATOR}{}", self.request.call_id, self.asked())
+    }
+
     /// Returns the number of attempts that count: one that ended with a question to a person did not fail.
     pub fn counted_attempts(&self) -> u32 {
-        let asked = u32::try_from(self.questions.len()).unwrap_or(u32::MAX);
-        self.attempts.saturating_sub(asked)
+        self.attempts.saturating_sub(self.asked())
     }
 
     /// Whether this call was asked for by another one.

@@ -1,38 +1,55 @@
 //! Secret values that a task may still need: its calls name them by reference, and their values stand outside
 //! the log until nothing will send them any more.
 
+use std::collections::HashSet;
+
 use crate::call::{Call, CallKind, CallStatus, Verdict};
 use crate::model::Part;
+use crate::secret::{KeptSecret, kept_in};
 use crate::task::state::Task;
 
 impl Task {
-    /// Whether a call of this task may still be sent, or sent again, with the value of this reference.
+    /// Returns the kept values with which a call of this task may still be sent, or sent again.
     ///
-    /// That is so for an open call and one whose outcome is unknown, for a call that waits for an approval, for a
-    /// `tool_call` part of the run that has no output yet, for any such part while a handler works on the task, and for
-    /// what a model asked for as long as its run goes on, because the model may ask again.
-    pub fn needs_secret(&self, reference: &str) -> bool {
+    /// They are those that an open call names or one whose outcome is unknown, a call that waits for an approval, a
+    /// `tool_call` part of the run that has no output yet, any such part while a handler works on the task, and what a
+    /// model asked for as long as its run goes on, because the model may ask again.
+    pub fn secrets_needed(&self) -> HashSet<KeptSecret> {
+        let mut needed = HashSet::new();
         if !self.exists() || self.state().is_terminal() {
-            return false;
+            return needed;
         }
-        let named = |text: &str| text.contains(reference);
-        let waits = |call: &Call| named(call.request.args.as_str()) && !is_settled(&call.status);
-        if self.calls().iter().any(waits) || self.awaits_approval(reference) {
-            return true;
+        for call in self.calls().iter() {
+            if !is_settled(&call.status) {
+                needed.extend(kept_in(call.request.args.as_str()));
+            }
+            if let Some(reply) = self.reply_of_run(call) {
+                needed.extend(kept_in(reply));
+            }
         }
-        if self.run().is_some() && self.was_asked_for(reference) {
-            return true;
+        for approval in self.approvals().iter() {
+            let denied = approval.verdict().is_some_and(|decided| !decided.approved);
+            let mut named = kept_in(approval.request.args.as_str()).peekable();
+            if named.peek().is_some() && !denied && !self.is_used(approval) {
+                needed.extend(named);
+            }
         }
+        let parts = self.parts_left().filter(|part| part.kind() == "tool_call");
+        needed.extend(parts.flat_map(|part| kept_in(part.content().as_str())));
+        needed
+    }
+
+    /// Returns the parts that may still become calls.
+    fn parts_left(&self) -> Box<dyn Iterator<Item = &Part> + '_> {
         let run = self.run().or_else(|| self.paused());
         // What the task does next begins with a part that is in it already.
         let Some(run) = run.filter(|_| !self.has_open_handler()) else {
             let items = self.messages().iter().map(|message| &message.parts);
-            let items = items.chain(self.artifacts().iter().map(|artifact| &artifact.parts));
-            return items.flatten().any(|part| names(part, reference));
+            return Box::new(items.chain(self.artifacts().iter().map(|artifact| &artifact.parts)).flatten());
         };
         let parts = run.item.map_or(&[][..], |item| self.parts(item));
-        let left = usize::try_from(run.next_part).ok().and_then(|next| parts.get(next..)).unwrap_or_default();
-        left.iter().any(|part| names(part, reference))
+        let left = usize::try_from(run.next_part).ok().and_then(|next| parts.get(next..));
+        Box::new(left.unwrap_or_default().iter())
     }
 
     /// Whether a handler works on the task, or waits for an answer: it sees all parts, and may repeat what they name.
@@ -40,29 +57,14 @@ impl Task {
         self.calls().open().any(|call| call.request.kind == CallKind::Handler)
     }
 
-    /// Whether an approval that names the reference is undecided, or permits a call that was not made yet.
-    fn awaits_approval(&self, reference: &str) -> bool {
-        self.approvals().iter().any(|approval| {
-            let denied = approval.verdict().is_some_and(|decided| !decided.approved);
-            approval.request.args.as_str().contains(reference) && !denied && !self.is_used(approval)
-        })
+    /// Returns the reply of a model in the run that goes on.
+    fn reply_of_run<'a>(&self, call: &'a Call) -> Option<&'a str> {
+        self.run().filter(|_| call.request.origin.run == self.runs())?;
+        match &call.status {
+            CallStatus::Succeeded(reply) if call.request.prompt.is_some() => Some(reply.as_str()),
+            _ => None,
+        }
     }
-
-    /// Whether a model's reply of this run names the reference.
-    fn was_asked_for(&self, reference: &str) -> bool {
-        let here = self.calls().iter().filter(|call| call.request.origin.run == self.runs());
-        { here }.any(|call| match &call.status {
-            CallStatus::Succeeded(reply) => {
-                call.request.prompt.is_some() && reply.as_str().contains(reference)
-            }
-            _ => false,
-        })
-    }
-}
-
-/// Whether the part asks for a call with this reference.
-fn names(part: &Part, reference: &str) -> bool {
-    part.kind() == "tool_call" && part.content().as_str().contains(reference)
 }
 
 /// Whether the call itself is not sent again. One that did not happen is followed by another call of its part.

@@ -85,12 +85,15 @@ pub struct Task {
     pub(crate) worked: Duration,
     /// The indices of the user's messages that wait for the next inference.
     pub(crate) queued: Vec<usize>,
-    /// The indices of the artifacts that are outputs of the current run.
+    /// The indices of the artifacts that are outputs of the current run, and of those that it continues after a person's
+    /// decision.
     pub(crate) outputs: Vec<usize>,
     /// The indices of the artifacts that were added in pieces and are not complete.
     pub(crate) in_pieces: Vec<usize>,
     /// The place of the call whose question was answered since the last run.
     pub(crate) answered: Option<usize>,
+    /// Whether a person has decided, since the last run, about what it waits for: the next run continues it.
+    pub(crate) is_decided: bool,
 }
 
 impl Task {
@@ -214,8 +217,8 @@ impl Task {
         self.parts(self.last?).last().map(Part::content)
     }
 
-    /// Returns the outputs of the current run, in the order of the parts, without artifacts added by a
-    /// caller.
+    /// Returns the outputs of the current run and of those that it continues after a person's decision, in the order of the
+    /// parts, without artifacts added by a caller.
     pub fn outputs(&self) -> impl Iterator<Item = &Part> {
         let attached = self.outputs.iter().filter_map(|at| self.artifacts.get(*at));
         attached.flat_map(|artifact| artifact.parts.iter())
@@ -294,7 +297,10 @@ impl Task {
             }
             TaskEvent::CancelRequested { .. } => {}
             TaskEvent::ApprovalRequested(asked) => self.approvals.requested(asked, metadata.at),
-            TaskEvent::ApprovalDecided(decided) => self.approvals.decided(decided, metadata.at),
+            TaskEvent::ApprovalDecided(decided) => {
+                self.approvals.decided(decided, metadata.at);
+                self.is_decided = self.paused.is_some();
+            }
             TaskEvent::InferMessageAppended(message) => {
                 if !self.queued.is_empty() {
                     self.show(&message.message.id);
@@ -306,6 +312,11 @@ impl Task {
                 if matches!(event, CallEvent::Answered { .. }) && self.run.is_none() {
                     self.answered = self.calls.place(event.call_id());
                 }
+                let decides = matches!(
+                    event,
+                    CallEvent::Answered { .. } | CallEvent::Reconciled { .. } | CallEvent::Abandoned { .. }
+                );
+                self.is_decided |= decides && self.paused.is_some();
             }
         }
     }
@@ -346,7 +357,11 @@ impl Task {
     fn enter(&mut self, state: TaskState, at: Timestamp) {
         self.state = Some(state);
         self.turn.clear();
-        self.outputs.clear();
+        let goes_on = state == TaskState::InputRequired
+            || (state == TaskState::Working && std::mem::take(&mut self.is_decided));
+        if !goes_on {
+            self.outputs.clear();
+        }
         let ended = self.run.take();
         self.worked = self.worked.saturating_add(ended.map_or(Duration::ZERO, |run| at.since(run.began)));
         self.paused = ended.filter(|_| state == TaskState::InputRequired);

@@ -3,17 +3,15 @@
 
 use std::sync::Arc;
 
-use actix::{Message, Recipient};
+use actix::Message;
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{
     Answer, CallFailure, CallQuestion, CallRequested, FailureClass, TimeLimit, TokenUsage, Verdict,
 };
 use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
-use proto_events::id::{Digest, Position, StreamId, Version};
+use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, PostedTask};
-use proto_events::secret::KeptSecret;
-use proto_events::session::{Session, SessionEvent};
 use proto_events::task::{ApprovalDecided, HandlerSays, Task, TaskCommand, command_content};
 use proto_events::tool_store::ToolWrite;
 use tokio::sync::mpsc::UnboundedSender;
@@ -22,7 +20,9 @@ use tracing::Span;
 
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
 use crate::actors::shared::resolution::CallResolution;
+use crate::actors::shared::secrets::KeptOnce;
 use crate::actors::shared::told::Told;
+use crate::actors::shared::turns::TurnGrant;
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
@@ -124,7 +124,7 @@ pub(crate) enum TaskOp {
     /// Apply a person's decision about a call whose outcome is unknown.
     ResolveCall { call_id: String, resolution: CallResolution, by: Principal },
     /// Apply a person's answer to the question of a call.
-    AnswerCall { call_id: String, answer: Answer },
+    AnswerCall { question: String, answer: Answer },
     /// Make the request of an attempt in flight to another agent, and tell it what becomes of it.
     Delegate { wanted: Box<WantedCall>, tell: UnboundedSender<Told> },
     /// Add what an attempt of a handler says.
@@ -198,12 +198,12 @@ impl TaskOp {
                 command_content("settle", &[call_id, word, says])
             }
             Self::Decide(decided) => TaskCommand::DecideApproval(decided.clone()).content(),
-            Self::AnswerCall { call_id, answer } => {
+            Self::AnswerCall { question, answer } => {
                 let (word, says) = match answer {
                     Answer::Given(text) => ("given", text),
                     Answer::Declined(why) => ("declined", why),
                 };
-                command_content("answer", &[call_id, word, says])
+                command_content("answer", &[question, word, says])
             }
             Self::Command(command) => command.content(),
             // The system's own, whose ids say what they are about, and questions, which append nothing.
@@ -240,76 +240,6 @@ pub(crate) struct ToTask {
     pub(crate) op: TaskOp,
     pub(crate) cause: Cause,
     pub(crate) reply: Option<oneshot::Sender<Result<TaskView, Error>>>,
-}
-
-/// The turn of a session, handed to a task.
-#[derive(Debug, Clone)]
-pub(crate) struct TurnGrant {
-    pub(crate) stream: StreamId,
-    pub(crate) turn_id: String,
-    /// The session as it is on disk; its history is shared, not copied.
-    pub(crate) session: Session,
-    pub(crate) version: Version,
-    pub(crate) position: Position,
-    pub(crate) last_hash: Digest,
-    /// Gives the turn back when its last holder is gone.
-    pub(crate) lease: Arc<TurnLease>,
-}
-
-/// The link to the session's actor; gives the reserved turn back when it is dropped.
-pub(crate) struct TurnLease {
-    pub(crate) turn_id: String,
-    pub(crate) release: Recipient<ReleaseTurn>,
-    pub(crate) appended: Recipient<SessionAppended>,
-}
-
-impl std::fmt::Debug for TurnLease {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TurnLease").field("turn_id", &self.turn_id).finish_non_exhaustive()
-    }
-}
-
-impl Drop for TurnLease {
-    fn drop(&mut self) {
-        // A stopped session has no reservation to give back; a full mailbox cannot refuse this message.
-        self.release.do_send(ReleaseTurn { turn_id: std::mem::take(&mut self.turn_id) });
-    }
-}
-
-/// A task's request for a session's turn. The answer may take as long as other turns take.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct AcquireTurn {
-    pub(crate) session: StreamId,
-    pub(crate) task: StreamId,
-    pub(crate) turn_id: String,
-    pub(crate) reply: oneshot::Sender<Result<TurnGrant, Error>>,
-}
-
-/// The return of a reservation.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct ReleaseTurn {
-    pub(crate) turn_id: String,
-}
-
-/// Notice of events that a task has appended to the session's stream, in one append with its own.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct SessionAppended {
-    pub(crate) after: Version,
-    pub(crate) committed: Committed,
-    pub(crate) hash: Digest,
-    pub(crate) events: Vec<SessionEvent>,
-    pub(crate) metadata: Metadata,
-}
-
-/// A request for the session's state.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct LookAtSession {
-    pub(crate) stream: StreamId,
-    pub(crate) reply: oneshot::Sender<Result<(Session, Committed), Error>>,
 }
 
 /// An attempt to be sent.
@@ -374,7 +304,8 @@ pub(crate) struct Recall {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Forget {
-    pub(crate) references: Vec<KeptSecret>,
+    pub(crate) stream: StreamId,
+    pub(crate) kept: Vec<KeptOnce>,
 }
 
 /// Notice that a task's actor has stopped.

@@ -9,12 +9,11 @@ use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
 use crate::actors::shared::live_actors::BecameIdle;
-use crate::actors::shared::messages::{
-    Abort, AcquireTurn, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask,
-};
+use crate::actors::shared::messages::{Abort, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask};
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::tool_stores::ToolStores;
+use crate::actors::shared::turns::AcquireTurn;
 use crate::actors::shared::unresolved::UnresolvedAppends;
 use crate::agent::card::Agent;
 use crate::live::LiveHub;

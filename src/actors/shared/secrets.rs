@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::{fmt, io};
 
 use proto_events::call::{CallKind, CallRequested};
@@ -16,9 +16,26 @@ use crate::run::secrets::Replaced;
 use crate::tools::panics::caught_in;
 use crate::tools::secret::{Mask, SecretProvider, SecretRequest};
 
+/// The values in memory, by stream.
+#[derive(Default)]
+struct Values {
+    of_streams: HashMap<StreamId, HashMap<KeptSecret, (u64, KeptValue)>>,
+    /// The number of values that were kept.
+    count: u64,
+}
+
+/// A value that was kept, and how many had been kept before it. A value that is kept again has another number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeptOnce {
+    pub(crate) reference: KeptSecret,
+    number: u64,
+}
+
 /// The secret values of a system.
 pub(crate) struct Secrets {
-    kept: Mutex<HashMap<KeptSecret, KeptValue>>,
+    kept: Arc<Mutex<Values>>,
+    /// Held while files change: for reading by what keeps values, for writing by what removes some.
+    changing: Arc<RwLock<()>>,
     files: Option<SecretFiles>,
     provider: Option<Arc<dyn SecretProvider>>,
     /// Held for reading by each removal that goes on.
@@ -46,36 +63,37 @@ impl Secrets {
     /// Opens the values beside the log in this directory; without one, values live in memory only.
     pub(crate) fn open(dir: Option<&Path>, provider: Option<Arc<dyn SecretProvider>>) -> io::Result<Self> {
         let files = dir.map(SecretFiles::of_log);
-        let mut kept = HashMap::new();
+        let mut kept = Values::default();
         if let Some(files) = &files {
             files.remove_unfinished()?;
             let found = files.all()?;
             for path in found.unreadable {
                 tracing::warn!(path = %path.display(), "a file of a secret value cannot be read");
             }
-            kept.extend(found.kept.into_iter().map(|value| (value.reference, value)));
+            found.kept.into_iter().for_each(|value| kept.add(value));
         }
-        Ok(Self { kept: Mutex::new(kept), files, provider, removing: Arc::default() })
+        let kept = Arc::new(Mutex::new(kept));
+        Ok(Self { kept, changing: Arc::default(), files, provider, removing: Arc::default() })
     }
 
     /// Returns the streams that have values.
     pub(crate) fn streams(&self) -> Vec<StreamId> {
-        let mut all: Vec<_> = self.lock().values().map(|kept| kept.stream.clone()).collect();
+        let mut all: Vec<_> = self.lock().of_streams.keys().cloned().collect();
         all.sort();
-        all.dedup();
         all
     }
 
-    /// Returns the references of this stream whose values are kept.
-    pub(crate) fn of_stream(&self, stream: &StreamId) -> Vec<KeptSecret> {
+    /// Returns the values that are kept for this stream.
+    pub(crate) fn of_stream(&self, stream: &StreamId) -> Vec<KeptOnce> {
         let kept = self.lock();
-        kept.values().filter(|kept| kept.stream == *stream).map(|kept| kept.reference).collect()
+        let own = kept.of_streams.get(stream).into_iter().flatten();
+        own.map(|(reference, (number, _))| KeptOnce { reference: *reference, number: *number }).collect()
     }
 
     /// Returns the mask of the values that are kept for this stream.
     pub(crate) fn mask_of(&self, stream: &StreamId) -> Mask {
         let mut mask = Mask::default();
-        for kept in self.lock().values().filter(|kept| kept.stream == *stream) {
+        for (_, kept) in self.lock().of_streams.get(stream).into_iter().flat_map(HashMap::values) {
             mask.add(&kept.value, &kept.reference.to_string());
         }
         mask
@@ -91,32 +109,38 @@ impl Secrets {
             value,
         };
         let values: Vec<_> = replaced.into_iter().map(of).collect();
-        let files = self.files.clone();
-        let values = on_disk(files, move |files| {
+        let (files, memory, changing) =
+            (self.files.clone(), Arc::clone(&self.kept), Arc::clone(&self.changing));
+        on_disk(files, move |files| {
+            let _changing = changing.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(files) = files {
                 values.iter().try_for_each(|kept| files.keep(kept))?;
             }
-            Ok(values)
+            let mut memory = lock(&memory);
+            values.into_iter().for_each(|kept| memory.add(kept));
+            Ok(())
         })
-        .await?;
-        self.lock().extend(values.into_iter().map(|kept| (kept.reference, kept)));
-        Ok(())
+        .await
     }
 
-    /// Removes values that no call needs any more: from memory at once, from the disk by the work that is returned.
-    /// While a stop waits for the others, nothing is begun: the next start removes these.
-    pub(crate) fn forget(&self, references: Vec<KeptSecret>) -> impl Future<Output = ()> + use<> {
-        for reference in &references {
-            self.lock().remove(reference);
-        }
-        let (files, removing) = (self.files.clone(), Arc::clone(&self.removing).try_read_owned());
+    /// Removes values of a stream that no call needs any more: from memory at once, from the disk by the work that is
+    /// returned. A value that was kept again meanwhile stays. While a stop waits for the others, nothing is begun: the
+    /// next start removes these.
+    pub(crate) fn forget(&self, stream: StreamId, kept: &[KeptOnce]) -> impl Future<Output = ()> + use<> {
+        let mut memory = self.lock();
+        let references: Vec<_> = kept.iter().filter(|kept| memory.remove(&stream, **kept)).collect();
+        let references: Vec<KeptSecret> = references.into_iter().map(|kept| kept.reference).collect();
+        drop(memory);
+        let (files, memory, changing) =
+            (self.files.clone(), Arc::clone(&self.kept), Arc::clone(&self.changing));
+        let removing = Arc::clone(&self.removing).try_read_owned();
         async move {
             let Ok(_removing) = removing else { return };
             let done = on_disk(files, move |files| {
-                let files = files.as_ref();
-                files.map_or(Ok(()), |files| {
-                    references.iter().try_for_each(|reference| files.remove(reference))
-                })
+                let Some(files) = files else { return Ok(()) };
+                let _changing = changing.write().unwrap_or_else(PoisonError::into_inner);
+                let is_gone = |reference: &&KeptSecret| !lock(&memory).has(&stream, reference);
+                references.iter().filter(is_gone).try_for_each(|reference| files.remove(reference))
             });
             if let Err(error) = done.await {
                 tracing::error!(%error, "the file of a secret value cannot be removed");
@@ -133,14 +157,15 @@ impl Secrets {
     pub(crate) fn of_call(&self, stream: &StreamId, request: &CallRequested) -> CallSecrets {
         let (mut kept, mut named) = (Vec::new(), Vec::new());
         let all = self.lock();
+        let own = all.of_streams.get(stream);
         for (argument, reference) in references(&request.args, &request.secrets) {
             match reference {
                 SecretRef::Named(name) => named.push((argument, name)),
                 SecretRef::Kept(secret) => {
-                    let fits = |value: &&KeptValue| {
-                        value.stream == *stream && value.tool == request.target && value.argument == argument
-                    };
-                    let value = all.get(&secret).filter(fits).map(|kept| kept.value.clone());
+                    let fits =
+                        |value: &&KeptValue| value.tool == request.target && value.argument == argument;
+                    let found = own.and_then(|own| own.get(&secret)).map(|(_, kept)| kept);
+                    let value = found.filter(fits).map(|kept| kept.value.clone());
                     kept.push((argument, secret, value));
                 }
             }
@@ -151,8 +176,37 @@ impl Secrets {
         CallSecrets { kept, named, of_task, provider: self.provider.clone() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeptSecret, KeptValue>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Values> {
+        lock(&self.kept)
+    }
+}
+
+fn lock(values: &Mutex<Values>) -> MutexGuard<'_, Values> {
+    values.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Values {
+    fn add(&mut self, value: KeptValue) {
+        self.count += 1;
+        let own = self.of_streams.entry(value.stream.clone()).or_default();
+        own.insert(value.reference, (self.count, value));
+    }
+
+    fn has(&self, stream: &StreamId, reference: &KeptSecret) -> bool {
+        self.of_streams.get(stream).is_some_and(|own| own.contains_key(reference))
+    }
+
+    /// Removes the value, unless it was kept again. Returns whether it was removed.
+    fn remove(&mut self, stream: &StreamId, kept: KeptOnce) -> bool {
+        let Some(own) = self.of_streams.get_mut(stream) else { return false };
+        if own.get(&kept.reference).is_none_or(|(number, _)| *number != kept.number) {
+            return false;
+        }
+        own.remove(&kept.reference);
+        if own.is_empty() {
+            self.of_streams.remove(stream);
+        }
+        true
     }
 }
 

@@ -16,11 +16,12 @@ use tracing::Instrument;
 
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
 use crate::actors::shared::messages::{
-    Abort, AcquireTurn, Cause, FindLost, Forget, Stopped, TaskOp, TaskView, ToTask, Within,
+    Abort, Cause, FindLost, Forget, Stopped, TaskOp, TaskView, ToTask, Within,
 };
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::sleep::sleep_on;
 use crate::actors::shared::spans::RunSpan;
+use crate::actors::shared::turns::AcquireTurn;
 use crate::actors::task::approver::RunningApprover;
 use crate::actors::task::attended::{self, Done, Operation};
 use crate::actors::task::core::TaskCore;
@@ -189,7 +190,9 @@ impl TaskActor {
                 }
                 self.shared.abort.do_send(Abort { stream: self.stream.clone(), call_id });
             }
-            Effect::Forget { references } => self.shared.forget.do_send(Forget { references }),
+            Effect::Forget { kept } => {
+                self.shared.forget.do_send(Forget { stream: self.stream.clone(), kept });
+            }
             Effect::Recall(recall) => self.shared.recall.do_send(recall),
             Effect::AskApprover(request) => {
                 self.approver = Some(RunningApprover::start(&self.shared, self.stream.clone(), *request));

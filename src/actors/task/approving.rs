@@ -1,6 +1,6 @@
 //! Approvals and questions: the decisions of handlers and persons, and what follows.
 
-use proto_events::call::{Answer, CallCommand};
+use proto_events::call::{Answer, Call, CallCommand};
 use proto_events::envelope::Metadata;
 use proto_events::model::Message;
 use proto_events::task::{ApprovalDecided, TaskCommand};
@@ -50,17 +50,21 @@ impl TaskCore {
         self.entity.decide(TaskCommand::DecideApproval(decided), metadata)
     }
 
-    /// Applies a person's answer to the question of a call; if the task waits for it, a new run resumes it.
+    /// Applies a person's answer to the question of a call, which is named by [`Call::question_id`] or by the id of the
+    /// call; if the task waits for it, a new run resumes it.
+    ///
+    /// [`Call::question_id`]: proto_events::call::Call::question_id
     pub(crate) fn answer_call(
         &mut self,
         shared: &Shared,
-        call_id: String,
+        named: &str,
         answer: Answer,
         metadata: &Metadata,
     ) -> Result<(), Error> {
+        let (call_id, question) = self.task().calls().question_named(named);
         asked::check_answer(self.task(), &call_id)?;
         let (about, before) = (call_id.clone(), self.decided());
-        self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, answer }), metadata)?;
+        self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }), metadata)?;
         if self.decided() == before {
             return Ok(());
         }
@@ -103,7 +107,8 @@ impl TaskCore {
         metadata: &Metadata,
     ) -> Result<(), Error> {
         let (about, answer) = (call_id.clone(), Answer::Given(text));
-        self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, answer }), metadata)?;
+        let question = self.task().calls().get(&call_id).map(Call::asked);
+        self.entity.decide(TaskCommand::Call(CallCommand::Answer { call_id, question, answer }), metadata)?;
         let mut mint = shared.ports.clone();
         for act in asked::after_message(&mut self.question(shared, metadata, &mut mint), &about) {
             if let Act::Task(command) = act {

@@ -14,9 +14,10 @@ use proto_events::task::{Task, TaskCommand};
 use taskreel_log::api::AppendError;
 
 use crate::actors::entity::{Entity, Seed};
-use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp, TurnLease};
+use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::tool_stores::HeldStore;
+use crate::actors::shared::turns::TurnLease;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::found_run::FoundRun;
 use crate::actors::task::outside_state::Outside;

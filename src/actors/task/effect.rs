@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
 use proto_events::id::StreamId;
-use proto_events::secret::KeptSecret;
 
 use crate::actors::shared::messages::{Order, ProbeOrder, Recall};
+use crate::actors::shared::secrets::KeptOnce;
 use crate::agent::approval::ApprovalRequest;
 use crate::tools::rate::Rate;
 
@@ -43,7 +43,7 @@ pub(crate) enum Effect {
     /// Stop asking: the approval is decided.
     StopApprover { approval_id: String },
     /// Remove secret values that no call needs any more. After all that is sent before.
-    Forget { references: Vec<KeptSecret> },
+    Forget { kept: Vec<KeptOnce> },
     /// Wake the actor at the deadline of this run.
     Wake { at: Timestamp, limit: Duration, run: u32, now: Timestamp },
     /// Ask a session for its turn.

@@ -2,6 +2,7 @@
 //! that follow.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use proto_events::call::{CallEvent, CallKind, FailureClass};
 use proto_events::envelope::{Committed, Metadata};
@@ -13,8 +14,9 @@ use taskreel_log::api::Append;
 
 use crate::actors::entity::{Entity, Seed, SetPart};
 use crate::actors::router::delegate;
-use crate::actors::shared::messages::{Order, Recall, SessionAppended, Within};
+use crate::actors::shared::messages::{Order, Recall, Within};
 use crate::actors::shared::parts::Shared;
+use crate::actors::shared::turns::SessionAppended;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::actors::task::effect::Effect;
 use crate::error::Error;
@@ -108,6 +110,7 @@ impl TaskCore {
         }
         let mut encoded = Vec::with_capacity(usize::from(parts));
         if let Some(held) = session {
+            held.lease.in_doubt.store(true, Ordering::Relaxed);
             encoded.push(held.session.part(fence, SetPart { seed, part: 0, parts }, metadata, None)?);
         }
         if let Some(held) = &mut self.tool {
@@ -151,6 +154,7 @@ impl TaskCore {
         let events: Vec<SessionEvent> = held.session.mark_committed(committed, hash, metadata);
         let HeldTurn { turn_id, session, closed, lease } = held;
         let tell = lease.appended.clone();
+        lease.in_doubt.store(false, Ordering::Relaxed);
         if closed {
             // The history must not be shared when the session's actor folds the turn into it.
             drop(session);

@@ -15,9 +15,10 @@ use proto_events::task::{Task, TaskCommand, TaskRejection};
 use proto_events::tool_store::ToolStoreCommand;
 
 use crate::actors::entity::{Entity, Seed};
-use crate::actors::shared::messages::{AttemptEnd, TaskOp, TurnGrant};
+use crate::actors::shared::messages::{AttemptEnd, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::resolution::CallResolution;
+use crate::actors::shared::turns::TurnGrant;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
@@ -115,7 +116,7 @@ impl TaskCore {
             TaskOp::ResolveCall { call_id, resolution, by } => {
                 self.resolve_call(shared, &call_id, &resolution, by, metadata)
             }
-            TaskOp::AnswerCall { call_id, answer } => self.answer_call(shared, call_id, answer, metadata),
+            TaskOp::AnswerCall { question, answer } => self.answer_call(shared, &question, answer, metadata),
             TaskOp::Delegate { wanted, tell } => {
                 self.outside.want(*wanted, tell);
                 Ok(())
@@ -226,8 +227,10 @@ impl TaskCore {
     /// Aborts the turn that this run has open, if it has one.
     pub(crate) fn abort_turn(&mut self, why: &str, metadata: &Metadata) -> Result<(), Error> {
         let held = self.turn.as_ref().filter(|held| !held.closed);
-        let open = held.and_then(|held| held.session.state().open_turn());
-        let Some(turn_id) = open.map(|open| open.turn_id.clone()) else { return Ok(()) };
+        let open = held.and_then(|held| Some((held, held.session.state().open_turn()?)));
+        // After a conflict the turn that is open may be another task's.
+        let own = open.filter(|(held, open)| open.turn_id == held.turn_id);
+        let Some(turn_id) = own.map(|(held, _)| held.turn_id.clone()) else { return Ok(()) };
         self.decide_session(SessionCommand::AbortTurn { turn_id, reason: why.to_owned() }, metadata)
     }
 

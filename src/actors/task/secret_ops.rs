@@ -102,11 +102,14 @@ impl TaskCore {
 
     /// Requests the removal of kept values that no call of the task needs any more.
     pub(crate) fn forget_secrets(&mut self, shared: &Shared) {
-        let task = self.entity.state();
         let mut kept = shared.secrets.of_stream(self.entity.stream());
-        kept.retain(|reference| !task.needs_secret(&reference.to_string()));
+        if kept.is_empty() {
+            return;
+        }
+        let needed = self.entity.state().secrets_needed();
+        kept.retain(|kept| !needed.contains(&kept.reference));
         if !kept.is_empty() {
-            self.outbox.push(Effect::Forget { references: kept });
+            self.outbox.push(Effect::Forget { kept });
         }
     }
 }
