@@ -40,7 +40,7 @@ const VOCABULARY: Floors = &[
     ("model", &["envelope", "id", "json", "limits"]),
     ("turn", &["id", "model"]),
     ("call", &["envelope", "id", "json", "limits", "memo", "model", "secret"]),
-    ("task", &["call", "decider", "envelope", "id", "json", "memo", "model", "turn"]),
+    ("task", &["call", "decider", "envelope", "id", "json", "memo", "model", "secret", "turn"]),
     ("session", &["decider", "envelope", "id", "model", "turn"]),
     ("tool_store", &["decider", "envelope", "id", "json", "limits"]),
     ("system", &["decider", "envelope"]),

@@ -197,7 +197,7 @@ async fn after_a_crash_open_calls_are_sent_no_faster_than_the_limit() {
     again.shutdown().await.unwrap();
 }
 
-/// Such a task is worked on apart from the actors' thread, and takes its turns there.
+/// A large task is worked on apart from the actors' thread, and takes its turns there.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_task_with_a_long_text_takes_its_turn_and_gives_it_back() {
     let finals =

@@ -169,7 +169,8 @@ async fn questions_to_a_person_and_approvals_of_requests_keep_their_places() {
     assert_eq!((task.snapshot().await.unwrap().version(), desk.times()), (before, 0));
     let waits = decide(&system, &task, true).await;
     assert_eq!(waits.task().open_questions().next().unwrap().open_question(), Some("Where?"));
-    task.answer(&open, "Oslo", "ada").await.unwrap();
+    let next = waits.task().open_questions().next().unwrap().question_id();
+    task.answer(&next, "Oslo", "ada").await.unwrap();
     system.finish(&task).await.unwrap();
     let done = decide(&system, &task, true).await;
     assert_eq!(done.state(), TaskState::Completed, "{:?}", done.task().error());

@@ -10,6 +10,8 @@ mod children;
 mod events;
 #[path = "forgeries/log.rs"]
 mod log;
+#[path = "forgeries/programs.rs"]
+mod programs;
 #[path = "forgeries/prompts.rs"]
 mod prompts;
 #[path = "forgeries/questions.rs"]
@@ -35,7 +37,7 @@ type Forgery = (&'static str, (&'static str, u64), &'static str, fn(&mut Log));
 fn all() -> impl Iterator<Item = &'static Forgery> {
     let of_calls =
         calls::CALLS.iter().chain(prompts::PROMPTS).chain(questions::QUESTIONS).chain(children::CHILDREN);
-    of_calls.chain(streams::STREAMS).chain(streams::RECORDS)
+    of_calls.chain(programs::PROGRAMS).chain(streams::STREAMS).chain(streams::RECORDS)
 }
 
 /// Whether a finding with these words names the place.
@@ -93,6 +95,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("what posted texts and commands were", "it is not checked, and no finding"),
     ("whether events written after the last rewrite of HEAD", "it is not checked, and no finding"),
     ("whether the policy and the model of each call", "it is not checked, and no finding"),
+    ("whether the system prompt of a turn that an earlier", "it is not checked, and no finding"),
     ("whether messages and outputs say", "it is not checked, and no finding"),
     ("whether tools and models really did", "it is not checked, and no finding"),
     ("not one of this stream's category", "the stream's name decides how its events are decoded"),

@@ -139,6 +139,9 @@ impl CommandDigest {
     }
 }
 
+/// The first character of the ids of commands that the system sends to itself; no caller's id has it.
+pub const OWN_COMMAND: char = '~';
+
 /// Origin, time and cause: equal for all events of one command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Metadata {

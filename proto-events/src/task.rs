@@ -13,7 +13,9 @@ pub(crate) mod secrets;
 pub(crate) mod state;
 pub(crate) mod usage;
 
-pub use approval::{Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested};
+pub use approval::{
+    Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested, BY_HANDLER, BY_SYSTEM,
+};
 pub use approval_rules::approved_args;
 pub use changed_agent::{AgentChange, CHANGED_AGENT, CHANGED_AGENT_ID, ChangeIds};
 pub use command::{HandlerSays, TaskCommand, TaskRejection, fields as command_content};

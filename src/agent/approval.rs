@@ -11,9 +11,6 @@ use proto_events::task::ApprovalRequested;
 
 use crate::tools::future::BoxFuture;
 
-/// Recorded as `decided_by` when an approval handler decides.
-pub(crate) const BY_HANDLER: &str = "approval handler";
-
 /// A request to approve a call of a tool or of another agent that has no intent yet. It is on disk before
 /// anyone is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]

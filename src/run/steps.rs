@@ -51,7 +51,7 @@ pub(crate) fn end_turn(question: &Question<'_>, abort: Option<&str>) -> Vec<Act>
 
 /// Returns the end of a task whose parts all have their output.
 pub(crate) fn end_of_outputs(task: &Task) -> TaskCommand {
-    let outputs: Vec<Part> = task.outputs().cloned().collect();
+    let outputs: Vec<Part> = task.all_outputs().cloned().collect();
     match final_state(&outputs) {
         FinalState::Completed => TaskCommand::Complete(None),
         FinalState::InputRequired => TaskCommand::RequireInput(None),

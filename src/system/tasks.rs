@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use proto_events::envelope::Principal;
+use proto_events::envelope::{OWN_COMMAND, Principal};
 use proto_events::id::{Digest, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
 use proto_events::task::{Approval, Task, TaskRejection};
 use taskreel_log::read::fold_stream;
 
-use crate::actors::shared::messages::{Cause, OWN_COMMAND, TaskOp};
+use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::error::Error;
 use crate::system::handle::{Caller, System, blocking};
 use crate::system::handles::{SessionHandle, TaskHandle, TaskSnapshot};

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use proto_events::call::{CallEvent, PromptRef};
+use proto_events::call::{CallEvent, PromptRef, VerdictBy};
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{AnyEvent, Payload, Storable};
 use proto_events::envelope::{CommandDigest, Metadata, Timestamp};
@@ -32,6 +32,8 @@ pub(crate) struct Draft {
     pub(crate) epoch: u64,
     pub(crate) at: i64,
     pub(crate) command: String,
+    /// The person whose command it is.
+    pub(crate) by: &'static str,
     /// Whether a caller chose the command's id.
     pub(crate) is_named: bool,
     pub(crate) events: Vec<AnyEvent>,
@@ -46,6 +48,18 @@ pub(crate) struct Log {
     epoch: u64,
 }
 
+/// Whether the event names a person who decided.
+fn is_decision(event: &AnyEvent) -> bool {
+    match event {
+        AnyEvent::Task(TaskEvent::ApprovalDecided(_)) => true,
+        AnyEvent::Task(TaskEvent::Call(event)) => match event {
+            CallEvent::Reconciled { by, .. } => *by != VerdictBy::Probe,
+            event => matches!(event, CallEvent::Abandoned { .. }),
+        },
+        _ => false,
+    }
+}
+
 impl Log {
     /// Begins an epoch.
     pub(crate) fn epoch(&mut self, epoch: u64) {
@@ -57,7 +71,9 @@ impl Log {
         let set = self.drafts.last().map_or(1, |last| last.set + 1);
         let (count, at) = (u16::try_from(parts.len()).unwrap(), BEGAN + i64::from(set) * SECOND);
         for (part, (label, stream, events)) in (0..).zip(parts) {
+            let by = if events.iter().any(is_decision) { "ada" } else { "" };
             self.drafts.push(Draft {
+                by,
                 label,
                 stream: stream.clone(),
                 set,
@@ -150,6 +166,7 @@ impl Draft {
                 at: Timestamp(self.at),
                 command_id: self.command.clone(),
                 command_digest: self.is_named.then_some(digest),
+                principal: self.by.into(),
                 ..Metadata::default()
             },
             fields: Vec::new(),

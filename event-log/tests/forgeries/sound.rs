@@ -185,6 +185,7 @@ fn asker(log: &mut Log) {
     log.append(vec![("asker", &task, vec![submitted("asker", Submitted), changed(Submitted, Working)])]);
     let mut handler = intent("h1", "desk", Recovery::Manual, 1);
     (handler.kind, handler.max_attempts) = (CallKind::Handler, 1);
+    handler.args = json(r#"{"message": 0}"#);
     log.append(vec![("handling", &task, vec![requested(handler), sent("h1", 1, 1, "")])]);
     log.append(vec![("piece", &task, vec![piece(Some("art_p"), false)])]);
     let waits = vec![asks(1), changed(Working, InputRequired), message("which?")];

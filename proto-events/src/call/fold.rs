@@ -11,7 +11,7 @@ use crate::envelope::Timestamp;
 use crate::memo::Memo;
 use crate::model::run_budget::BudgetUsage;
 
-/// What stands between the id of a call and the number of a question in [`Call::question_id`].
+/// The character between the id of a call and the number of a question in [`Call::question_id`].
 pub(super) const QUESTION_SEPARATOR: char = ':';
 
 /// A call and its status.

@@ -24,6 +24,12 @@ pub struct ApprovalRequested {
     pub origin: CallOrigin,
 }
 
+/// The name under which an approval handler in the host's code decides.
+pub const BY_HANDLER: &str = "approval handler";
+
+/// The name under which the system itself decides a question that has become pointless.
+pub const BY_SYSTEM: &str = "taskreel";
+
 /// The decision on an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalDecided {

@@ -85,11 +85,12 @@ pub struct Task {
     pub(crate) worked: Duration,
     /// The indices of the user's messages that wait for the next inference.
     pub(crate) queued: Vec<usize>,
-    /// The indices of the artifacts that are outputs of the current run, and of those that it continues after a person's
-    /// decision.
+    /// The indices of the artifacts that are outputs of the current run.
     pub(crate) outputs: Vec<usize>,
     /// The indices of the artifacts that were added in pieces and are not complete.
     pub(crate) in_pieces: Vec<usize>,
+    /// The indices of the artifacts that are outputs of the runs which the current one continues after a person's decision.
+    pub(crate) continued_outputs: Vec<usize>,
     /// The place of the call whose question was answered since the last run.
     pub(crate) answered: Option<usize>,
     /// Whether a person has decided, since the last run, about what it waits for: the next run continues it.
@@ -217,10 +218,20 @@ impl Task {
         self.parts(self.last?).last().map(Part::content)
     }
 
-    /// Returns the outputs of the current run and of those that it continues after a person's decision, in the order of the
-    /// parts, without artifacts added by a caller.
+    /// Returns the outputs of the current run, in the order of the parts, without artifacts added by a
+    /// caller.
     pub fn outputs(&self) -> impl Iterator<Item = &Part> {
-        let attached = self.outputs.iter().filter_map(|at| self.artifacts.get(*at));
+        self.parts_of_artifacts(&self.outputs)
+    }
+
+    /// Returns the outputs of the current run, and before them those of the runs that it continues after a person's
+    /// decision: by them all the task ends.
+    pub fn all_outputs(&self) -> impl Iterator<Item = &Part> {
+        self.parts_of_artifacts(&self.continued_outputs).chain(self.outputs())
+    }
+
+    fn parts_of_artifacts<'a>(&'a self, places: &'a [usize]) -> impl Iterator<Item = &'a Part> {
+        let attached = places.iter().filter_map(|at| self.artifacts.get(*at));
         attached.flat_map(|artifact| artifact.parts.iter())
     }
 
@@ -357,11 +368,12 @@ impl Task {
     fn enter(&mut self, state: TaskState, at: Timestamp) {
         self.state = Some(state);
         self.turn.clear();
-        let goes_on = state == TaskState::InputRequired
-            || (state == TaskState::Working && std::mem::take(&mut self.is_decided));
-        if !goes_on {
-            self.outputs.clear();
+        match state {
+            TaskState::InputRequired => self.continued_outputs.append(&mut self.outputs),
+            TaskState::Working if std::mem::take(&mut self.is_decided) => {}
+            _ => self.continued_outputs.clear(),
         }
+        self.outputs.clear();
         let ended = self.run.take();
         self.worked = self.worked.saturating_add(ended.map_or(Duration::ZERO, |run| at.since(run.began)));
         self.paused = ended.filter(|_| state == TaskState::InputRequired);

@@ -8,7 +8,7 @@ use proto_events::call::recovery::RetryWish;
 use proto_events::call::{
     Answer, CallFailure, CallQuestion, CallRequested, FailureClass, TimeLimit, TokenUsage, Verdict,
 };
-use proto_events::envelope::{Committed, Metadata, Principal, Timestamp};
+use proto_events::envelope::{Committed, Metadata, OWN_COMMAND, Principal, Timestamp};
 use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Part, PostedTask};
@@ -27,9 +27,6 @@ use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
 use crate::run::wanted::WantedCall;
-
-/// The first character of the ids of commands that the system sends to itself.
-pub(crate) const OWN_COMMAND: char = '~';
 
 /// The sender of a command and the reason for it; the time is added when the command is accepted.
 #[derive(Debug, Clone, Default)]

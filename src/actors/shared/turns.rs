@@ -31,7 +31,7 @@ pub(crate) struct TurnLease {
     pub(crate) turn_id: String,
     pub(crate) release: Recipient<ReleaseTurn>,
     pub(crate) appended: Recipient<SessionAppended>,
-    /// Whether events were appended to the session, or may have been, of which its actor was not told.
+    /// Set while the session may have events, appended under this lease, of which its actor was not told.
     pub(crate) in_doubt: AtomicBool,
 }
 

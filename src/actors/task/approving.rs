@@ -3,12 +3,12 @@
 use proto_events::call::{Answer, Call, CallCommand};
 use proto_events::envelope::Metadata;
 use proto_events::model::Message;
-use proto_events::task::{ApprovalDecided, TaskCommand};
+use proto_events::task::{ApprovalDecided, BY_HANDLER, TaskCommand};
 
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
-use crate::agent::approval::{ApprovalRequest, ApprovalVerdict, BY_HANDLER};
+use crate::agent::approval::{ApprovalRequest, ApprovalVerdict};
 use crate::error::Error;
 use crate::run::asked;
 use crate::run::question::Act;

@@ -3,7 +3,8 @@
 
 use proto_events::id::Mint;
 use proto_events::task::{
-    AgentChange, Approval, ApprovalDecided, ApprovalRequested, CHANGED_AGENT_ID, ChangeIds, Task, TaskCommand,
+    AgentChange, Approval, ApprovalDecided, ApprovalRequested, BY_SYSTEM, CHANGED_AGENT_ID, ChangeIds, Task,
+    TaskCommand,
 };
 use taskreel_log::views::agent_change;
 
@@ -11,9 +12,6 @@ use crate::actors::entity::{Entity, on_blocking_pool};
 use crate::actors::shared::parts::Shared;
 use crate::agent::changed::ChangedAgent;
 use crate::error::Error;
-
-/// The name under which the system itself decides a question that has become pointless.
-const BY_SYSTEM: &str = "taskreel";
 
 /// The agent's definition as a run found it that was open when its task was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

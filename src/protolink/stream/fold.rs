@@ -180,7 +180,7 @@ impl Fold {
     fn is_broken(&self, run: &Run, budget: Option<LimitUse>) -> bool {
         let is_open = self.parts(run).any(|(at, _)| at >= run.next_part);
         let by_output = || {
-            let outputs: Vec<Part> = self.task.outputs().cloned().collect();
+            let outputs: Vec<Part> = self.task.all_outputs().cloned().collect();
             matches!(final_state(&outputs), FinalState::Failed { .. })
         };
         is_open || budget.is_some() || !by_output()

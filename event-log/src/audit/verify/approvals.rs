@@ -39,6 +39,8 @@ pub(crate) struct ApprovalsCheck {
     known: HashMap<String, KnownApproval>,
     /// The approvals that were denied, by the call that each was requested for.
     denied: HashMap<String, String>,
+    /// The newest question whether a run goes on under a changed agent, and the number of that run.
+    of_agent: Option<(u32, String)>,
 }
 
 impl ApprovalsCheck {
@@ -55,6 +57,9 @@ impl ApprovalsCheck {
             used: false,
             is_of_agent: asked.changed_agent().is_some(),
         };
+        if known.is_of_agent {
+            self.of_agent = Some((origin.run, approval_id.clone()));
+        }
         if self.known.insert(approval_id.clone(), known).is_some() {
             return Some(format!("approval `{approval_id}` was requested twice"));
         }
@@ -89,9 +94,22 @@ impl ApprovalsCheck {
         superseded.then(|| format!("approval `{id}` was decided after the task had continued without it"))
     }
 
+    /// Returns the fault of an intent or an attempt of this run, if the run waits for a person to accept a change of its
+    /// agent, or nobody accepted it.
+    pub(crate) fn held(&self, run: u32, call_id: &str) -> Option<String> {
+        let (_, id) = self.of_agent.as_ref().filter(|(asked, _)| *asked == run)?;
+        let goes_on = self.known.get(id)?.approved == Some(true);
+        (!goes_on).then(|| {
+            format!("call `{call_id}` was intended or sent, but approval `{id}` of the changed agent was not granted")
+        })
+    }
+
     /// Takes an intent and returns the fault of the approval that it names, or should name, if any.
     pub(crate) fn used(&mut self, call: &CallRequested) -> Option<String> {
         let Some(id) = call.approval.as_ref() else {
+            // An approval permits one call: its own one, if that is made without a word of it.
+            let own = |known: &&mut KnownApproval| known.call_id == call.call_id;
+            self.known.values_mut().filter(own).for_each(|known| known.used = true);
             let denied = self.denied.get(&call.call_id)?;
             return Some(format!("call `{}` was intended, but approval `{denied}` was denied", call.call_id));
         };

@@ -64,6 +64,12 @@ impl CallsCheck {
         }
     }
 
+    /// Whether a handler works on the task.
+    pub(crate) fn has_open_handler(&self) -> bool {
+        let of_handler = |id: &String| self.seen.get(id).is_some_and(|call| call.kind == CallKind::Handler);
+        self.open.iter().any(of_handler)
+    }
+
     /// Takes the change of the task's state that ends the calls of its run.
     pub(crate) fn state_changed(&mut self) {
         self.canceled.clear();

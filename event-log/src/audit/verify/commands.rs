@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use proto_events::call::{CallEvent, VerdictBy};
-use proto_events::envelope::Timestamp;
+use proto_events::envelope::{OWN_COMMAND, Timestamp};
 use proto_events::id::Digest;
 use proto_events::task::TaskEvent;
 
@@ -15,9 +15,18 @@ use crate::api::record::StoredRecord;
 /// The named commands of a stream read so far.
 #[derive(Default)]
 pub(crate) struct CommandsCheck {
-    /// The first version and time of each named command, by the beginning of its id's digest.
-    known: HashMap<[u8; 8], (u64, Timestamp)>,
+    /// Where each named command was decided, by the beginning of its id's digest.
+    known: HashMap<[u8; 8], Decided>,
     record: InRecord,
+}
+
+/// The place of a command's decision.
+#[derive(Clone, Copy)]
+struct Decided {
+    first: u64,
+    /// The last version of its newest record.
+    last: u64,
+    at: Timestamp,
 }
 
 /// The kinds of events that the open record holds so far.
@@ -54,14 +63,23 @@ impl CommandsCheck {
         let InRecord { of_caller, adds, changes_state } = std::mem::take(&mut self.record);
         let metadata = &stored.record.metadata;
         metadata.command_digest?;
+        let (first, last) = (stored.record.first_version.0, stored.record.last_version().0);
+        if metadata.command_id.starts_with(OWN_COMMAND) {
+            let id = &metadata.command_id;
+            return Some(format!(
+                "command `{id}` has the digest of a caller's text, but its id is the system's own"
+            ));
+        }
         let short = Digest::of(metadata.command_id.as_bytes()).0.first_chunk().copied().unwrap_or_default();
-        let Some((version, at)) = self.known.get(&short).copied() else {
-            self.known.insert(short, (stored.record.first_version.0, metadata.at));
+        let Some(known) = self.known.get_mut(&short) else {
+            self.known.insert(short, Decided { first, last, at: metadata.at });
             return None;
         };
+        let goes_on = known.at == metadata.at && known.last + 1 == first;
+        known.last = last;
         let decides = of_caller || (adds && !changes_state);
-        (decides && at != metadata.at).then(|| {
-            let id = &metadata.command_id;
+        (decides && !goes_on).then(|| {
+            let (id, version) = (&metadata.command_id, known.first);
             format!("command `{id}` was decided at version {version} already, and again here")
         })
     }

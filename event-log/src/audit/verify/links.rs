@@ -1,13 +1,13 @@
 //! Checks what events of one stream say of others: what a prompt was read from, the task of a turn, the revisions that a
 //! program starts with, the keys of calls, and the calls behind the writes to a tool's state.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use proto_events::call::{CallEvent, CallKind, CallRequested};
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Digest, Position, StreamId};
 use proto_events::session::SessionEvent;
-use proto_events::system::{AgentRevision, SystemEvent};
+use proto_events::system::{AgentRevision, Started, SystemEvent};
 use proto_events::task::TaskEvent;
 
 use crate::api::record::StoredRecord;
@@ -31,6 +31,12 @@ pub(crate) struct LinksCheck {
     unconfirmed: Vec<UnconfirmedWrite>,
     /// The epoch of the last start; 0 in a log that records none.
     started: u64,
+    /// The agents of the programs of that epoch.
+    agents: HashSet<String>,
+    /// The number of programs that began that epoch, and whether one of them ended it in order.
+    programs: (u32, bool),
+    /// The record of the open append after the orderly end of its epoch.
+    after_end: Option<Finding>,
     /// The record of the open append whose epoch no start has yet, and that epoch.
     unstarted: Option<(u64, Finding)>,
 }
@@ -52,6 +58,10 @@ impl LinksCheck {
             let finding = Finding::at(stored, record.first_version.0, FindingKind::Append, what);
             self.unstarted = Some((record.epoch, finding));
         }
+        if record.epoch == self.started && self.programs == (1, true) && self.after_end.is_none() {
+            let what = format!("it is of epoch {}, whose program had ended", record.epoch);
+            self.after_end = Some(Finding::at(stored, record.first_version.0, FindingKind::Append, what));
+        }
         for read in events {
             let Ok(event) = &read.event else { continue };
             let finding = |kind: FindingKind, what: String| Finding::at(stored, read.version, kind, what);
@@ -60,6 +70,15 @@ impl LinksCheck {
                     findings.extend(self.key(stored, read.version, request));
                     let prompt = prompt_fault(request, stored, read.version, streams);
                     findings.extend(prompt.map(|(kind, what)| finding(kind, what)));
+                    let agent = record.stream.agent();
+                    if self.started == record.epoch && !self.agents.contains(&agent) {
+                        let id = &request.call_id;
+                        let what = format!(
+                            "call `{id}` was intended, but no program of epoch {} had the agent `{agent}`",
+                            record.epoch
+                        );
+                        findings.push(finding(FindingKind::Call, what));
+                    }
                 }
                 AnyEvent::Task(TaskEvent::Call(CallEvent::Succeeded { call_id, .. })) => {
                     self.confirm(&record.stream, call_id, streams);
@@ -82,8 +101,9 @@ impl LinksCheck {
                         )
                     }));
                 }
+                AnyEvent::System(SystemEvent::Stopped { .. }) => self.programs.1 = true,
                 AnyEvent::System(SystemEvent::Started(started)) => {
-                    self.started = started.epoch;
+                    self.begin(started);
                     self.unstarted.take_if(|(epoch, _)| *epoch == started.epoch);
                     let wrong = started.agents.iter().find_map(|agent| revision_fault(agent, streams));
                     findings.extend(wrong.map(|what| finding(FindingKind::State, what)));
@@ -94,17 +114,31 @@ impl LinksCheck {
         findings
     }
 
+    /// Takes the start of a program: of a new epoch, or of one that another program has begun.
+    fn begin(&mut self, started: &Started) {
+        if started.epoch != self.started {
+            self.agents.clear();
+            self.programs = (0, false);
+        }
+        self.started = started.epoch;
+        self.agents.extend(started.agents.iter().map(|agent| agent.name.clone()));
+        self.programs.0 += 1;
+        self.after_end = None;
+    }
+
     /// Returns the faults of the ended append: writes that belong to no call, and an epoch that began without a
     /// start.
     pub(crate) fn end(&mut self) -> Vec<Finding> {
         let unstarted = self.unstarted.take().map(|(_, finding)| finding);
-        self.unconfirmed.drain(..).map(|write| write.finding).chain(unstarted).collect()
+        let late = self.after_end.take();
+        self.unconfirmed.drain(..).map(|write| write.finding).chain(unstarted).chain(late).collect()
     }
 
     /// Drops what the open append lacks: its other records may be what could not be read.
     pub(crate) fn forget(&mut self) {
         self.unconfirmed.clear();
         self.unstarted = None;
+        self.after_end = None;
     }
 
     /// Checks that no other call has the idempotency key.

@@ -41,6 +41,9 @@ pub(crate) fn prompt_fault(
     let Some(definition) = known.and_then(|check| check.revision(prompt.revision)) else {
         return fault(format!("was shown revision {} of its agent, which does not exist", prompt.revision));
     };
+    if prompt.renderer == 0 {
+        return fault("names renderer 0, but the first one has the number 1".to_owned());
+    }
     let digest = PromptRef::digest_of(prompt.renderer, definition, read);
     if digest != prompt.digest {
         return fault(format!(
@@ -73,6 +76,13 @@ fn of_session(
         let what = format!("call `{id}` was shown the session {named}, which its agent does not have");
         return Err((FindingKind::Call, what));
     };
+    if check.open_task() != Some(stored.record.stream.as_str()) {
+        let of = check
+            .open_task()
+            .map_or("no turn is open".to_owned(), |task| format!("the open turn is of {task}"));
+        let what = format!("call `{id}` was shown {named}, in which {of}");
+        return Err((FindingKind::Turn, what));
+    }
     if let Some(open) = check.unanswered() {
         let what = format!("call `{id}` was intended while the tool call `{open}` of {named} has no answer");
         return Err((FindingKind::Turn, what));

@@ -55,6 +55,8 @@ impl TurnCheck {
 /// The open turn of a session.
 struct OpenCheck {
     turn_id: String,
+    /// The stream of the turn's task.
+    task: String,
     turn: TurnCheck,
     /// The digest of the system prompt that the turn set.
     system: Option<Digest>,
@@ -81,6 +83,11 @@ impl SessionCheck {
     /// Returns the tool call of the open turn that has no answer.
     pub(crate) fn unanswered(&self) -> Option<&str> {
         self.open.as_ref().and_then(|open| open.turn.unanswered())
+    }
+
+    /// Returns the task of the open turn.
+    pub(crate) fn open_task(&self) -> Option<&str> {
+        self.open.as_ref().map(|open| open.task.as_str())
     }
 
     /// Returns the digest of the system prompt that an inference of the open turn is shown, and the epoch of the program
@@ -151,8 +158,13 @@ impl SessionCheck {
 
     fn start(&mut self, stream: &StreamId, epoch: u64, turn_id: &str, task: &str) -> Result<(), String> {
         self.just_begun = true;
-        let begun =
-            OpenCheck { turn_id: turn_id.to_owned(), turn: TurnCheck::default(), system: None, epoch };
+        let begun = OpenCheck {
+            turn_id: turn_id.to_owned(),
+            task: task.to_owned(),
+            turn: TurnCheck::default(),
+            system: None,
+            epoch,
+        };
         if let Some(open) = self.open.replace(begun) {
             return Err(format!("turn `{turn_id}` began while turn `{}` was open", open.turn_id));
         }

@@ -94,6 +94,14 @@ impl StreamCheck {
         }
     }
 
+    /// Returns the task of a session's open turn.
+    pub(crate) fn open_task(&self) -> Option<&str> {
+        match &self.rules {
+            Some(Rules::Session(session)) => session.open_task(),
+            _ => None,
+        }
+    }
+
     /// Returns the number of messages that an inference of a session's open turn is shown, without the system message.
     pub(crate) fn messages(&self) -> u32 {
         match &self.rules {
@@ -194,7 +202,8 @@ impl StreamCheck {
         });
         let (kind, checked) = match (rules, event) {
             (Rules::Task(task), AnyEvent::Task(event)) => {
-                return task.take(EventPlace { stream, epoch, at, version }, event, faults);
+                let principal = &record.metadata.principal;
+                return task.take(EventPlace { stream, epoch, at, version, principal }, event, faults);
             }
             (Rules::Session(session), AnyEvent::Session(event)) => {
                 (FindingKind::Turn, session.take(stream, epoch, event))

@@ -1,11 +1,12 @@
 //! Checks a task: its lifecycle, and what its state allows to happen to its items, calls and approvals. The rules
 //! are those of its commands: an event that no command could have led to is a fault.
 
-use proto_events::call::{CallEvent, CallKind, CallRequested};
-use proto_events::envelope::Timestamp;
+use proto_events::call::{CallEvent, CallKind, CallRequested, VerdictBy};
+use proto_events::envelope::{Principal, Timestamp};
 use proto_events::id::{Digest, StreamId};
+use proto_events::json::JsonObject;
 use proto_events::model::{LimitUse, TaskState};
-use proto_events::task::TaskEvent;
+use proto_events::task::{BY_HANDLER, BY_SYSTEM, TaskEvent};
 
 use crate::api::record::StoredRecord;
 use crate::audit::verify::approvals::{ApprovalMoment, ApprovalsCheck};
@@ -28,6 +29,8 @@ pub(crate) struct EventPlace<'a> {
     pub(crate) epoch: u64,
     pub(crate) at: Timestamp,
     pub(crate) version: u64,
+    /// The person or program whose command the record is of.
+    pub(crate) principal: &'a Principal,
 }
 
 /// The facts of the open record that rules about a whole record need.
@@ -37,6 +40,8 @@ struct InRecord {
     items: u32,
     /// The version of the request for the task's cancellation.
     cancel: Option<u64>,
+    /// The version of a further request, of which nothing has followed yet.
+    cancel_again: Option<u64>,
     /// The version of the change to `canceled`.
     canceled: Option<u64>,
 }
@@ -54,6 +59,8 @@ pub(crate) struct TaskCheck {
     record: InRecord,
     commands: CommandsCheck,
     hint: Option<String>,
+    /// The number of messages.
+    messages: u64,
 }
 
 impl TaskCheck {
@@ -75,6 +82,11 @@ impl TaskCheck {
     /// Takes the task's next event and adds its faults.
     pub(crate) fn take(&mut self, place: EventPlace<'_>, event: &TaskEvent, faults: &mut Vec<FaultAt>) {
         self.commands.note(event);
+        let nobody = decider(event).filter(|_| place.principal.name.is_empty());
+        faults.extend(nobody.map(|name| {
+            let what = format!("`{name}` decided, but the record names nobody whose command it is");
+            (place.version, FindingKind::Call, what)
+        }));
         let mut lifecycle = |what: String| faults.push((place.version, FindingKind::Lifecycle, what));
         let Some(state) = self.state else {
             match event {
@@ -83,6 +95,7 @@ impl TaskCheck {
                     self.sources.extend(posted.source);
                     self.hint = hint_of(&posted.flow_state);
                     posted.artifacts.iter().for_each(|artifact| self.pieces.whole(artifact));
+                    self.messages = u64::try_from(posted.messages.len()).unwrap_or(u64::MAX);
                     self.enter(posted.state);
                     if let Some(id) = named {
                         lifecycle(format!(
@@ -141,9 +154,16 @@ impl TaskCheck {
     fn added(&mut self, state: TaskState, event: &TaskEvent, version: u64) -> Option<String> {
         match event {
             TaskEvent::PostedAgain { source } => self.posted_again(state, *source),
-            TaskEvent::MessageAppended(_) => {
+            TaskEvent::MessageAppended(message) => {
                 self.record.items += 1;
-                None
+                self.messages = self.messages.saturating_add(1);
+                // A handler is shown what comes meanwhile, and may carry it out.
+                let asks = message.role.as_deref() == Some("user")
+                    && message.parts.iter().any(|part| part.kind() == "tool_call");
+                let is_lost = asks && state == TaskState::Working && !self.calls.has_open_handler();
+                is_lost.then(|| {
+                    "a message asks for a tool call while the task works, which no run makes".to_owned()
+                })
             }
             TaskEvent::ArtifactAppended { artifact, part } => {
                 self.record.items += 1;
@@ -162,6 +182,7 @@ impl TaskCheck {
                 self.pieces.take(artifact, *is_last)
             }
             TaskEvent::MetadataMerged(entries) => {
+                self.record.cancel_again = None;
                 entries.is_empty().then(|| "the metadata was changed, but no key was".to_owned())
             }
             TaskEvent::CancelRequested { .. } => {
@@ -169,7 +190,9 @@ impl TaskCheck {
                     return Some(format!("its cancellation was requested although the task is {state}"));
                 }
                 // A canceled task keeps what a second request adds to its metadata.
-                if state != TaskState::Canceled {
+                if state == TaskState::Canceled {
+                    self.record.cancel_again = Some(version);
+                } else {
                     self.record.cancel = Some(version);
                 }
                 None
@@ -182,7 +205,12 @@ impl TaskCheck {
     pub(crate) fn end_record(&mut self, stored: &StoredRecord, faults: &mut Vec<FaultAt>) {
         let calls = self.calls.end_record().into_iter();
         faults.extend(calls.map(|(version, what)| (version, FindingKind::Call, what)));
-        let InRecord { cancel, canceled, .. } = std::mem::take(&mut self.record);
+        let InRecord { cancel, cancel_again, canceled, .. } = std::mem::take(&mut self.record);
+        let idle = cancel_again.map(|version| {
+            let what = "its cancellation was requested again, which changed nothing".to_owned();
+            (version, FindingKind::Lifecycle, what)
+        });
+        faults.extend(idle);
         let unpaired = match (cancel, canceled) {
             (Some(version), None) => Some((version, "its cancellation was requested, but did not follow")),
             (None, Some(version)) => Some((version, "it was canceled, but nobody had requested it")),
@@ -208,6 +236,12 @@ impl TaskCheck {
         if let CallEvent::Requested(request) = event {
             let own = self.intended(request);
             faults.extend(own.into_iter().map(|(kind, what)| (version, kind, what)));
+            let handler = self.of_handler(place, request);
+            faults.extend(handler.map(|what| (version, FindingKind::Call, what)));
+        }
+        if matches!(event, CallEvent::Requested(_) | CallEvent::Dispatched { .. }) {
+            let held = self.approvals.held(self.runs, event.call_id());
+            faults.extend(held.map(|what| (version, FindingKind::Call, what)));
         }
         let now = CallMoment { state, run: self.runs, epoch, at, version };
         let found = self.calls.take(event, now).into_iter();
@@ -227,6 +261,22 @@ impl TaskCheck {
             alone.and_then(|prompt| count_fault(prompt, self.turn.messages(Some(request.origin.part))));
         faults.extend(count.map(|what| (FindingKind::Call, format!("call `{}` {what}", request.call_id))));
         faults
+    }
+
+    /// Returns the fault of a handler's call: it is the work of the task's own agent on a message of the task.
+    fn of_handler(&self, place: EventPlace<'_>, request: &CallRequested) -> Option<String> {
+        let id = (request.kind == CallKind::Handler).then_some(&request.call_id)?;
+        let agent = place.stream.agent();
+        if request.target != agent {
+            return Some(format!(
+                "call `{id}` is of the handler of `{}`, but the task is of `{agent}`",
+                request.target
+            ));
+        }
+        let fields: Option<JsonObject> = request.args.read().ok();
+        let message = fields.and_then(|fields| fields.get("message")?.read::<u64>().ok());
+        let is_known = message.is_some_and(|message| message < self.messages);
+        (!is_known).then(|| format!("call `{id}` of the handler names no message of the task"))
     }
 
     fn changed(
@@ -275,4 +325,17 @@ impl TaskCheck {
         let empty = self.record.items == 0;
         empty.then(|| "the task was posted again, but its record has no new item".to_owned())
     }
+}
+
+/// Returns the name of the person who decided.
+fn decider(event: &TaskEvent) -> Option<&str> {
+    let person = match event {
+        TaskEvent::ApprovalDecided(decided) => &decided.decided_by,
+        TaskEvent::Call(
+            CallEvent::Reconciled { by: VerdictBy::Operator(by), .. } | CallEvent::Abandoned { by, .. },
+        ) => by,
+        _ => return None,
+    };
+    let name = person.name.as_str();
+    (!name.is_empty() && name != BY_HANDLER && name != BY_SYSTEM).then_some(name)
 }

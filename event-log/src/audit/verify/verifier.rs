@@ -18,9 +18,10 @@ use crate::audit::verify::stream::{StreamCheck, read_events};
 use crate::audit::verify::writer::WriterCheck;
 
 /// The checks that no log can make about itself.
-pub(crate) const UNCHECKED: [&str; 4] = [
+pub(crate) const UNCHECKED: [&str; 5] = [
     "whether tools and models really did what the log records of them",
     "whether the policy and the model of each call are those of its agent's definition",
+    "whether the system prompt of a turn that an earlier program began is one of that program's",
     "whether messages and outputs say what the results of their calls say",
     "what posted texts and commands were whose digests the log holds: the texts themselves are not kept",
 ];
