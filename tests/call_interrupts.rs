@@ -160,11 +160,11 @@ async fn after_a_trial_that_was_canceled_or_met_its_tasks_limit_of_time_the_next
 async fn a_trial_that_was_canceled_and_cannot_be_stopped_leaves_its_circuit_to_the_next_call() {
     let begun = Arc::new(Notify::new());
     let (tell, told) = std::sync::mpsc::channel::<()>();
-    let (begin, told, runs) = (Arc::clone(&begun), Mutex::new(told), AtomicU32::new(0));
+    let (tells, told, runs) = (Arc::clone(&begun), Mutex::new(told), AtomicU32::new(0));
     let tool = move |_: Nothing| match runs.fetch_add(1, Ordering::SeqCst) {
         0 => Err(ToolError::failed("down")),
         1 => {
-            begin.notify_one();
+            tells.notify_one();
             let _ = told.lock().unwrap().recv();
             Ok("too late")
         }

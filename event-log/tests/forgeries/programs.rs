@@ -52,7 +52,7 @@ pub(crate) const PROGRAMS: &[Forgery] = &[
         log.add_after("stopped", "afterwards", vec![message("late")]);
         log.draft("afterwards").stream = task("plain");
     }),
-    ("the digest of a caller's text under an id of the system's own", ("remark", 0), "but its id is the system's own", |log| log.draft("remark").command = "~x".to_owned()),
+    ("the digest of a caller's text under an id of the system's own", ("remark", 0), "but its id is the system's own", |log| "~x".clone_into(&mut log.draft("remark").command)),
     ("one command decided twice at one time", ("remark", 0), "already, and again here", |log| {
         let (command, at) = (log.draft("again").command.clone(), log.draft("again").at);
         (log.draft("remark").command, log.draft("remark").at) = (command, at);

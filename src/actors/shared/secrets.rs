@@ -117,7 +117,9 @@ impl Secrets {
                 values.iter().try_for_each(|kept| files.keep(kept))?;
             }
             let mut memory = lock(&memory);
-            values.into_iter().for_each(|kept| memory.add(kept));
+            for kept in values {
+                memory.add(kept);
+            }
             Ok(())
         })
         .await
