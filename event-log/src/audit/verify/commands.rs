@@ -15,7 +15,7 @@ use crate::api::record::StoredRecord;
 /// The named commands of a stream read so far.
 #[derive(Default)]
 pub(crate) struct CommandsCheck {
-    /// Where each named command was decided, by the beginning of its id's digest.
+    /// The place at which each named command was decided, by the beginning of its id's digest.
     known: HashMap<[u8; 8], Decided>,
     record: InRecord,
 }
