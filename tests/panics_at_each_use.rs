@@ -28,6 +28,8 @@ const SCRIPT: &str = r#"{"result": [{"type": "final", "content": "done"}],
 struct Nothing {}
 
 async fn look(_: Nothing) -> Result<String, Infallible> {
+    // The timer of the attempt begins when the tool does not return at once.
+    tokio::task::yield_now().await;
     Ok("seen".to_owned())
 }
 
