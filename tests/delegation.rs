@@ -123,6 +123,7 @@ async fn another_agents_answer_is_told_to_the_model_and_its_run_names_ours_as_it
     let said = other.session("s").history().await.unwrap();
     assert_eq!(said.len(), 3, "the same session, in a conversation of the other agent's own");
     for system in [system, other] {
+        assert_eq!(taskreel_log::audit::verify(system.log().as_ref()).findings, []);
         system.shutdown().await.unwrap();
     }
 }

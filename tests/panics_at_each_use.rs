@@ -213,7 +213,10 @@ async fn a_panic_at_any_look_at_the_clock_stops_no_session() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_panic_of_any_timer_stops_no_session() {
-    survives_each(Use::Sleep, 1).await;
+    // How many timers a run begins depends on what is faster, the call or the one who waits for it.
+    for at in 1..=6 {
+        survives(Use::Sleep, at).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,18 +1,27 @@
 //! A run that a person's decision resumes ends as it would have ended without the wait: an error of a part before it still
 //! fails the task.
-#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "in a test a panic is the answer, in helpers too"
+)]
 
 use std::convert::Infallible;
+use std::sync::Arc;
 use std::time::Duration;
 
-use proto_events::call::Verdict;
+use proto_events::call::{Answer, Verdict};
+use proto_events::id::StreamId;
 use proto_events::json;
 use proto_events::json::JsonText;
+use proto_events::system::SystemHistory;
 use serde::Deserialize;
 use taskreel::approval::CapabilityPolicy;
 use taskreel::testing::{TestSystem, assert_well_formed, system};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
-use taskreel::{Builder, JsonSchema, Message, Part, TaskHandle, TaskState};
+use taskreel::{Builder, JsonSchema, Message, Operator, Part, TaskHandle, TaskState};
+use taskreel_log::api::EventStore;
+use taskreel_log::read::fold_stream;
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -94,6 +103,45 @@ async fn an_error_before_the_wait_fails_the_task_after_it() {
             assert_eq!(end_of(&system, &parts).await, end, "{parts:?}");
         }
     }
+}
+
+#[tokio::test]
+async fn an_operator_that_decides_after_it_has_finished_has_started_again() {
+    let system = system(tools).await.unwrap();
+    let mut waiting = Vec::new();
+    for _ in 0..2 {
+        let task = system.submit(calls(&["asks"])).await.unwrap();
+        system.finish(&task).await.unwrap();
+        waiting.push(task);
+    }
+    let store: Arc<dyn EventStore> = Arc::new(system.store().reopened().unwrap());
+    let operator = Operator::new(Arc::clone(&store));
+    for task in waiting {
+        let call = task.questions().await.unwrap()[0].question_id();
+        let answer = Answer::Given("this".to_owned());
+        assert!(operator.clone().answer(task.stream(), &call, answer, "ada").await.unwrap().is_new);
+        operator.finish().await.unwrap();
+        operator.finish().await.unwrap();
+    }
+    assert_well_formed(store.as_ref());
+    let programs = fold_stream::<SystemHistory>(store.as_ref(), &StreamId::of_system(0), None).unwrap().state;
+    assert_eq!((programs.starts(), programs.is_running()), (3, false));
+}
+
+#[tokio::test]
+async fn a_decision_that_resumes_nothing_hands_no_error_to_the_next_work() {
+    let system = system(tools).await.unwrap();
+    for (verdict, ends) in [(Verdict::Inconclusive("no idea".to_owned()), TaskState::Completed)] {
+        let task = system.submit(calls(&["fails", "hangs"])).await.unwrap();
+        let waits = system.finish(&task).await.unwrap();
+        assert_eq!(waits.state(), TaskState::InputRequired);
+        let unknown = waits.task().calls().iter().find(|call| call.status.as_str() == "unknown").unwrap();
+        task.reconcile(&unknown.request.call_id, verdict, "ada").await.unwrap();
+        task.command(taskreel::TaskCommand::AppendMessage(calls(&["looks"]))).await.unwrap();
+        task.command(taskreel::TaskCommand::Begin).await.unwrap();
+        assert_eq!(system.finish(&task).await.unwrap().state(), ends);
+    }
+    assert_well_formed(system.store().as_ref());
 }
 
 #[tokio::test]

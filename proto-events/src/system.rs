@@ -10,7 +10,7 @@ pub enum SystemEvent {
     /// A program began to write. All records of its epoch are its own. A program that runs several systems over
     /// one log has a start for each, of the same epoch.
     Started(Started),
-    /// The program of this epoch ended in order: nothing of its own follows. A start without this event ended
+    /// The program of this epoch ended in order: nothing that it begins follows. A start without this event ended
     /// in a crash or a power failure, or is still going on.
     Stopped {
         /// The epoch that ended.

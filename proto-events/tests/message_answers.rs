@@ -67,6 +67,6 @@ fn a_message_answers_the_one_open_question_of_a_task_that_waits_and_does_not_cho
     assert_eq!(task(&["c"], Working).answered_by(&message("user")), Ok(None), "the run goes on");
     assert_eq!(task(&[], InputRequired).answered_by(&message("user")), Ok(None));
     let several = task(&["c", "d"], InputRequired).answered_by(&message("user")).unwrap_err();
-    assert_eq!(several, TaskRejection::WhichQuestion { calls: vec!["c".to_owned(), "d".to_owned()] });
-    assert!(several.to_string().ends_with("answer each under the id of its call (c, d)"), "{several}");
+    assert_eq!(several, TaskRejection::WhichQuestion { questions: vec!["c:1".to_owned(), "d:1".to_owned()] });
+    assert!(several.to_string().ends_with("answer each under its name (c:1, d:1)"), "{several}");
 }

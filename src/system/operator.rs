@@ -3,7 +3,6 @@
 //! when the program that runs the system starts again: no call is made here, and no tool needs to be known.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use proto_events::call::{Answer, CallCommand, Verdict};
 use proto_events::envelope::{Metadata, Principal};
@@ -11,6 +10,7 @@ use proto_events::id::{Mint, StreamId};
 use proto_events::task::{ApprovalDecided, Task, TaskCommand};
 use taskreel_log::api::{Append, EventStore};
 use taskreel_log::ports::Ports;
+use tokio::sync::Mutex;
 
 use crate::actors::entity::{Entity, Seed, SetPart};
 use crate::actors::shared::resolution::CallResolution;
@@ -27,8 +27,9 @@ use crate::system::starts::{record_start, record_stop};
 pub struct Operator {
     store: Arc<dyn EventStore>,
     ports: Ports,
-    /// Set once the start of this opening is recorded, with the first decision.
-    started: Arc<AtomicBool>,
+    /// Whether a start is recorded that no stop has followed: the first decision records it. Held over each decision, so that
+    /// none comes before the start or behind the stop.
+    started: Arc<Mutex<bool>>,
 }
 
 /// The result of a decision.
@@ -135,15 +136,17 @@ impl Operator {
         self.carry_out(task, command, by.into(), &about, after_answer).await
     }
 
-    /// Records that the decisions are done. Call it before the log is closed.
+    /// Records that the decisions are done. Call it before the log is closed. A decision after it records a start again.
     ///
     /// # Errors
     /// [`Error::Append`] if the log cannot be written.
     pub async fn finish(&self) -> Result<(), Error> {
-        if !self.started.load(Ordering::SeqCst) {
-            return Ok(());
+        let mut started = self.started.lock().await;
+        if *started {
+            record_stop(&self.store, &self.ports, None).await?;
+            *started = false;
         }
-        record_stop(&self.store, &self.ports, None).await
+        Ok(())
     }
 
     async fn decide_approval(
@@ -189,6 +192,7 @@ impl Operator {
         about: &str,
         after: After,
     ) -> Result<Decided, Error> {
+        let mut started = self.started.lock().await;
         let mut entity = self.read(stream).await?;
         if let TaskCommand::Call(CallCommand::Answer { call_id, .. }) = &command {
             check_answer(entity.state(), call_id)?;
@@ -204,8 +208,9 @@ impl Operator {
         entity.decide(command, &metadata)?;
         let is_new = !entity.pending().is_empty();
         if is_new {
-            if !self.started.swap(true, Ordering::SeqCst) {
+            if !*started {
                 record_start(&self.store, &self.ports, None, None, Vec::new()).await?;
+                *started = true;
             }
             for act in self.follow(&entity, &metadata, about, after) {
                 if let Act::Task(command) = act {

@@ -1,5 +1,6 @@
 //! A system as another agent, for systems in the same process.
 
+use proto_events::envelope::DELEGATED_COMMAND;
 use proto_events::model::{BudgetScope, TaskState};
 
 use crate::actors::shared::messages::Cause;
@@ -79,7 +80,8 @@ impl Peer for SystemPeer {
             let Delegation { task, attempt, .. } = delegation;
             // The command's id is the task's, so a repeat gets the first answer, whatever state the task is
             // in by then.
-            let cause = Cause { may_repeat: true, ..Cause::own(format_args!("delegated:{}", task.id), "") };
+            let command_id = format!("{DELEGATED_COMMAND}{}", task.id);
+            let cause = Cause { command_id, may_repeat: true, ..Cause::own(format_args!(""), "") };
             let sent = system.submit_as(task, cause).await;
             let handle = sent.map_err(|error| not_taken(&error, attempt))?;
             let end = at_its_end(&handle).await.map_err(|error| lost(&error))?;

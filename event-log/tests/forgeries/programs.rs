@@ -48,9 +48,15 @@ pub(crate) const PROGRAMS: &[Forgery] = &[
         log.add_after("lead ends", "foreign", vec![submitted("x", Submitted), changed(Submitted, Working), call]);
         log.draft("foreign").stream = StreamId::task("other", "x").unwrap();
     }),
-    ("a record after the orderly end of its program", ("afterwards", 0), "it is of epoch 2, whose program had ended", |log| {
-        log.add_after("stopped", "afterwards", vec![message("late")]);
-        log.draft("afterwards").stream = task("plain");
+    ("a task after the orderly end of its program", ("afterwards", 0), "it begins work in epoch 2, whose program had ended", |log| {
+        log.add_after("stopped", "afterwards", vec![submitted("after", Submitted)]);
+        log.draft("afterwards").stream = task("after");
+    }),
+    ("a call after the orderly end of its program", ("afterwards", 1), "it begins work in epoch 2, whose program had ended", |log| {
+        log.remove("completed", 2);
+        let call = requested(intent("x9", "read", Recovery::ReadOnly, 1));
+        log.add_after("stopped", "afterwards", vec![artifact("art_late", Some(1)), call]);
+        log.draft("afterwards").stream = task("crashed");
     }),
     ("the digest of a caller's text under an id of the system's own", ("remark", 0), "but its id is the system's own", |log| "~x".clone_into(&mut log.draft("remark").command)),
     ("one command decided twice at one time", ("remark", 0), "already, and again here", |log| {

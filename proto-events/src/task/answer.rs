@@ -13,7 +13,7 @@ impl Task {
     /// no answer.
     ///
     /// # Errors
-    /// [`TaskRejection::WhichQuestion`] if several questions are open: each is answered under its call's id.
+    /// [`TaskRejection::WhichQuestion`] if several questions are open: each is answered under its name.
     pub fn answered_by(&self, message: &Message) -> Result<Option<(String, String)>, TaskRejection> {
         let is_work = || message.parts.iter().any(|part| matches!(part.kind(), "tool_call" | "infer"));
         let waits = self.state() == TaskState::InputRequired;
@@ -25,8 +25,8 @@ impl Task {
             [] => Ok(None),
             [call] => Ok(Some((call.request.call_id.clone(), text_of(message)))),
             calls => {
-                let calls = calls.iter().map(|call| call.request.call_id.clone()).collect();
-                Err(TaskRejection::WhichQuestion { calls })
+                let calls = calls.iter().map(|call| call.question_id()).collect();
+                Err(TaskRejection::WhichQuestion { questions: calls })
             }
         }
     }

@@ -224,13 +224,13 @@ pub enum TaskRejection {
     },
     /// A message came to a task with several open questions: it does not say which of them it answers.
     #[error(
-        "the task has {} open questions, and a message does not say which it answers: answer each under the id of its call ({})",
-        .calls.len(),
-        .calls.join(", ")
+        "the task has {} open questions, and a message does not say which it answers: answer each under its name ({})",
+        .questions.len(),
+        .questions.join(", ")
     )]
     WhichQuestion {
-        /// The ids of the calls that ask.
-        calls: Vec<String>,
+        /// The names of the questions, see [`Call::question_id`](crate::call::Call::question_id).
+        questions: Vec<String>,
     },
     /// The attempt of a handler is over, or is not the call's last one: it adds nothing more.
     #[error("attempt {attempt} of handler call `{call_id}` is over; it adds nothing more to the task")]

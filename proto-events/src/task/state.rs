@@ -93,8 +93,8 @@ pub struct Task {
     pub(crate) continued_outputs: Vec<usize>,
     /// The place of the call whose question was answered since the last run.
     pub(crate) answered: Option<usize>,
-    /// Whether a person has decided, since the last run, about what it waits for: the next run continues it.
-    pub(crate) is_decided: bool,
+    /// The command with which a person decided about what the task waits for: a run that begins in it continues the last one.
+    pub(crate) decided_in: String,
 }
 
 impl Task {
@@ -282,10 +282,10 @@ impl Task {
     /// Folds in one event; never fails.
     pub(super) fn fold(&mut self, event: &TaskEvent, metadata: &Metadata) {
         match event {
-            TaskEvent::Submitted(posted) => self.submitted(posted, metadata.at),
+            TaskEvent::Submitted(posted) => self.submitted(posted, metadata),
             TaskEvent::StateChanged { from, to, .. } => {
                 self.history.push(StateChange { from: *from, to: *to, at: metadata.at });
-                self.enter(*to, metadata.at);
+                self.enter(*to, metadata);
             }
             TaskEvent::PostedAgain { source } => self.sources.push(*source),
             TaskEvent::MessageAppended(message) => {
@@ -310,7 +310,7 @@ impl Task {
             TaskEvent::ApprovalRequested(asked) => self.approvals.requested(asked, metadata.at),
             TaskEvent::ApprovalDecided(decided) => {
                 self.approvals.decided(decided, metadata.at);
-                self.is_decided = self.paused.is_some();
+                self.note_decision(metadata);
             }
             TaskEvent::InferMessageAppended(message) => {
                 if !self.queued.is_empty() {
@@ -323,11 +323,12 @@ impl Task {
                 if matches!(event, CallEvent::Answered { .. }) && self.run.is_none() {
                     self.answered = self.calls.place(event.call_id());
                 }
-                let decides = matches!(
-                    event,
-                    CallEvent::Answered { .. } | CallEvent::Reconciled { .. } | CallEvent::Abandoned { .. }
-                );
-                self.is_decided |= decides && self.paused.is_some();
+                if let CallEvent::Answered { .. }
+                | CallEvent::Reconciled { .. }
+                | CallEvent::Abandoned { .. } = event
+                {
+                    self.note_decision(metadata);
+                }
             }
         }
     }
@@ -347,7 +348,7 @@ impl Task {
         }
     }
 
-    fn submitted(&mut self, posted: &PostedTask, at: Timestamp) {
+    fn submitted(&mut self, posted: &PostedTask, metadata: &Metadata) {
         self.id.clone_from(&posted.id);
         self.messages.clone_from(&posted.messages);
         self.artifacts.clone_from(&posted.artifacts);
@@ -361,16 +362,24 @@ impl Task {
             LastItem::Message(_) => ItemRef::Message(self.messages.len().saturating_sub(1)),
             LastItem::Artifact(_) => ItemRef::Artifact(self.artifacts.len().saturating_sub(1)),
         });
-        self.enter(posted.state, at);
+        self.enter(posted.state, metadata);
+    }
+
+    /// Notes that a person decided. A decision that resumes nothing is evidence only.
+    fn note_decision(&mut self, metadata: &Metadata) {
+        if self.paused.is_some() {
+            self.decided_in.clone_from(&metadata.command_id);
+        }
     }
 
     /// Enters a state: a run begins when the task becomes `working` and ends in any other state.
-    fn enter(&mut self, state: TaskState, at: Timestamp) {
+    fn enter(&mut self, state: TaskState, metadata: &Metadata) {
+        let at = metadata.at;
         self.state = Some(state);
         self.turn.clear();
         match state {
             TaskState::InputRequired => self.continued_outputs.append(&mut self.outputs),
-            TaskState::Working if std::mem::take(&mut self.is_decided) => {}
+            TaskState::Working if !self.decided_in.is_empty() && self.decided_in == metadata.command_id => {}
             _ => self.continued_outputs.clear(),
         }
         self.outputs.clear();

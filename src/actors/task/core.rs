@@ -229,9 +229,7 @@ impl TaskCore {
             self.requested_turn.take_if(|_| acquire.is_some());
             return Err(error);
         }
-        if self.is_idle() {
-            self.turn = None;
-        }
+        self.drop_turn_if_idle();
         self.release_permits();
         self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);
         self.outbox.extend(acquire);
@@ -244,7 +242,9 @@ impl TaskCore {
             self.abort_turn(why, metadata)?;
             self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, metadata)?;
         }
-        self.flush(shared, metadata).await
+        self.flush(shared, metadata).await?;
+        self.drop_turn_if_idle();
+        Ok(())
     }
 
     /// Whether the command appended before. `content` is there where the caller chose its id. Commands too old to be remembered are looked up in the log.

@@ -234,6 +234,13 @@ impl TaskCore {
         self.decide_session(SessionCommand::AbortTurn { turn_id, reason: why.to_owned() }, metadata)
     }
 
+    /// Gives the session's turn back once the task is at rest.
+    pub(crate) fn drop_turn_if_idle(&mut self) {
+        if self.is_idle() {
+            self.turn = None;
+        }
+    }
+
     fn outcome(
         &mut self,
         shared: &Shared,

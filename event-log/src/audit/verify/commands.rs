@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use proto_events::call::{CallEvent, VerdictBy};
-use proto_events::envelope::{OWN_COMMAND, Timestamp};
+use proto_events::envelope::{DELEGATED_COMMAND, OWN_COMMAND, Timestamp};
 use proto_events::id::Digest;
 use proto_events::task::TaskEvent;
 
@@ -64,7 +64,8 @@ impl CommandsCheck {
         let metadata = &stored.record.metadata;
         metadata.command_digest?;
         let (first, last) = (stored.record.first_version.0, stored.record.last_version().0);
-        if metadata.command_id.starts_with(OWN_COMMAND) {
+        let is_own = metadata.command_id.starts_with(OWN_COMMAND);
+        if is_own && !metadata.command_id.starts_with(DELEGATED_COMMAND) {
             let id = &metadata.command_id;
             return Some(format!(
                 "command `{id}` has the digest of a caller's text, but its id is the system's own"

@@ -35,7 +35,7 @@ pub(crate) struct LinksCheck {
     agents: HashSet<String>,
     /// The number of programs that began that epoch, and whether one of them ended it in order.
     programs: (u32, bool),
-    /// The record of the open append after the orderly end of its epoch.
+    /// The first event of the open append that begins something after the orderly end of its epoch.
     after_end: Option<Finding>,
     /// The record of the open append whose epoch no start has yet, and that epoch.
     unstarted: Option<(u64, Finding)>,
@@ -58,12 +58,13 @@ impl LinksCheck {
             let finding = Finding::at(stored, record.first_version.0, FindingKind::Append, what);
             self.unstarted = Some((record.epoch, finding));
         }
-        if record.epoch == self.started && self.programs == (1, true) && self.after_end.is_none() {
-            let what = format!("it is of epoch {}, whose program had ended", record.epoch);
-            self.after_end = Some(Finding::at(stored, record.first_version.0, FindingKind::Append, what));
-        }
+        let has_ended = record.epoch == self.started && self.programs == (1, true);
         for read in events {
             let Ok(event) = &read.event else { continue };
+            if has_ended && self.after_end.is_none() && begins(event) {
+                let what = format!("it begins work in epoch {}, whose program had ended", record.epoch);
+                self.after_end = Some(Finding::at(stored, read.version, FindingKind::Append, what));
+            }
             let finding = |kind: FindingKind, what: String| Finding::at(stored, read.version, kind, what);
             match event {
                 AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => {
@@ -167,6 +168,16 @@ impl LinksCheck {
             });
             !(of_call && by_tool)
         });
+    }
+}
+
+/// Whether the event begins work. What a call asks for that is under way, and evidence of it, may come after the end.
+fn begins(event: &AnyEvent) -> bool {
+    match event {
+        AnyEvent::Task(TaskEvent::Submitted(_) | TaskEvent::PostedAgain { .. }) => true,
+        AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))) => request.origin.parent.is_none(),
+        AnyEvent::Session(event) => matches!(event, SessionEvent::TurnStarted { .. }),
+        _ => false,
     }
 }
 
