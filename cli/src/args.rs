@@ -41,6 +41,12 @@ pub(crate) struct Global {
     /// otherwise ./taskreel-demo.
     #[arg(long, value_name = "DIR", env = "TASKREEL_DATA_DIR", global = true)]
     pub(crate) data_dir: Option<PathBuf>,
+    /// Folder for the private copy from which a log is read [default: `taskreel` in the cache folder of the user]
+    ///
+    /// A command that only reads changes nothing in the directory of the log. Where no program has the log open, or its
+    /// local door is shut, the command copies the log and reads the copy, which is removed at its end.
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) scratch: Option<PathBuf>,
     /// Print one JSON object per line, with nothing shortened and times in UTC
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -1,9 +1,9 @@
-//! The choice of the log's directory, and opening the log in it.
+//! The choice of the log's directory, and opening the log in it: for writing, or for reading without a trace.
 
 use std::path::{Path, PathBuf};
 
-use taskreel_log::api::Durability;
-use taskreel_log::sled::{SledOptions, SledStore};
+use taskreel_log::api::{Durability, EventReader, OpenNote};
+use taskreel_log::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions, SledOptions, SledStore};
 use taskreel_log::views::shell_word;
 
 use crate::args::Global;
@@ -59,6 +59,55 @@ pub(crate) fn program() -> &'static str {
     }
 }
 
+/// A log in a directory that is open for reading. Nothing in the directory is changed by it.
+pub(crate) enum ReadLog {
+    /// A private copy of the log as it was when the command began.
+    Copy(Box<ReadOnlyLog>),
+}
+
+impl ReadLog {
+    /// Returns the reader of the log.
+    pub(crate) fn reader(&self) -> &dyn EventReader {
+        match self {
+            Self::Copy(log) => &**log,
+        }
+    }
+
+    /// Returns the header of the log.
+    pub(crate) fn header(&self) -> LogHeader {
+        match self {
+            Self::Copy(log) => log.header(),
+        }
+    }
+
+    fn notes(&self) -> &[OpenNote] {
+        match self {
+            Self::Copy(log) => log.notes(),
+        }
+    }
+}
+
+/// Opens the log in `dir` for a command that only reads.
+pub(crate) fn open_to_read(dir: &Path, global: &Global) -> Result<ReadLog, Problem> {
+    refuse_nothing(dir)?;
+    let log = ReadOnlyLog::open_with(dir, &reading(global)).map_err(|error| Problem::open(&error, dir))?;
+    let log = ReadLog::Copy(Box::new(log));
+    say_notes(log.header().durability, log.notes());
+    Ok(log)
+}
+
+/// Returns the options for private copies of a log.
+pub(crate) fn reading(global: &Global) -> ReadOnlyOptions {
+    let options = ReadOnlyOptions::default().announce(|bytes| {
+        let gib = bytes >> 30;
+        note(&format!("note: the log is copied before it is read: {bytes} bytes (over {gib} GiB)"));
+    });
+    match &global.scratch {
+        Some(folder) => options.scratch(folder),
+        None => options,
+    }
+}
+
 /// Opens an existing log; creates nothing.
 pub(crate) fn open_existing(dir: &Path) -> Result<SledStore, Problem> {
     refuse_nothing(dir)?;
@@ -83,14 +132,18 @@ pub(crate) fn open_or_make(dir: &Path, durability: Option<Durability>) -> Result
 
 fn open(dir: &Path, options: SledOptions) -> Result<SledStore, Problem> {
     let store = SledStore::open_with(dir, options).map_err(|error| Problem::open(&error, dir))?;
+    say_notes(store.durability(), store.notes());
+    Ok(store)
+}
+
+fn say_notes(durability: Durability, notes: &[OpenNote]) {
     // Every command warns about a log that promises less.
-    if let Some(warning) = store.durability().warning() {
+    if let Some(warning) = durability.warning() {
         note(&format!("note: {warning}"));
     }
-    for text in store.notes() {
+    for text in notes {
         note(&format!("note: {text}"));
     }
-    Ok(store)
 }
 
 #[cfg(test)]

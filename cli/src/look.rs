@@ -1,12 +1,12 @@
-//! The commands that only read: they open the log, find the stream, print it and close the log.
+//! The commands that only read: they open the log without a trace, find the stream and print it.
 
 use std::path::{Path, PathBuf};
 
 use proto_events::id::{StreamId, Version};
-use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::api::EventReader;
 use taskreel_log::audit::Scope;
 use taskreel_log::jsonl::JsonLines;
-use taskreel_log::sled::{Head, SledDamaged, SledStore};
+use taskreel_log::sled::{Head, SledDamaged};
 use taskreel_log::views::find;
 
 use crate::args::reading::{
@@ -14,7 +14,7 @@ use crate::args::reading::{
 };
 use crate::args::source::ReadFrom;
 use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};
-use crate::dirs::{DEMO_DIR, LOG_DIR};
+use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
 use crate::print::answer::Answer;
 use crate::print::events::EventsOf;
 use crate::print::list::ListOptions;
@@ -25,7 +25,7 @@ use crate::{dirs, print};
 
 /// A log that is open for one command.
 enum OpenLog {
-    Dir { dir: PathBuf, store: Box<SledStore> },
+    Dir { dir: PathBuf, log: ReadLog },
     File { path: PathBuf, log: Box<JsonLines> },
 }
 
@@ -33,15 +33,15 @@ impl OpenLog {
     fn open(from: &ReadFrom, global: &Global) -> Result<Self, Problem> {
         let Some(path) = &from.file else {
             let dir = dirs::to_read(global);
-            let store = Box::new(dirs::open_existing(&dir)?);
-            return Ok(Self::Dir { dir, store });
+            let log = dirs::open_to_read(&dir, global)?;
+            return Ok(Self::Dir { dir, log });
         };
         Ok(Self::File { path: path.clone(), log: Box::new(open_file(path)?) })
     }
 
     fn reader(&self) -> &dyn EventReader {
         match self {
-            Self::Dir { store, .. } => &**store,
+            Self::Dir { log, .. } => log.reader(),
             Self::File { log, .. } => &**log,
         }
     }
@@ -60,17 +60,6 @@ impl OpenLog {
             }
         }
     }
-
-    /// Closes the log, so that another process can open it at once.
-    fn close<T>(self, answer: Result<T, Problem>) -> Result<T, Problem> {
-        let closed = match &self {
-            Self::Dir { store, .. } => store.close(),
-            Self::File { .. } => Ok(()),
-        };
-        let answer = answer?;
-        closed?;
-        Ok(answer)
-    }
 }
 
 fn open_file(path: &Path) -> Result<JsonLines, Problem> {
@@ -87,14 +76,14 @@ pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<
     } else {
         list::tasks(log.reader(), &options, screen)
     };
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn show(args: &ShowArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let next = format!("{} {}", log.typed("events"), args.id);
     let answer = log.find(&args.id).and_then(|stream| print::show(log.reader(), &stream, &next, screen));
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -104,7 +93,7 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
         Some(id) => log.find(id).map(EventsOf::Stream),
     };
     let answer = of.and_then(|of| print::events(log.reader(), &of, screen));
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn state(args: &StateArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -112,14 +101,14 @@ pub(crate) fn state(args: &StateArgs, global: &Global, screen: &mut Screen) -> R
     let answer = log
         .find(&args.id)
         .and_then(|stream| print::state(log.reader(), &stream, args.at.map(Version), screen));
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
     let answer = only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen));
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -131,11 +120,11 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
         return audit::verify_log(&log, &scope, screen);
     }
     let dir = dirs::to_read(global);
-    // Read first, since opening the log rewrites it.
+    // Read first: a program that has the log open may rewrite it at any time.
     let head = Head::read(&dir).ok().flatten();
     let log = match OpenLog::open(&args.from, global) {
         Err(problem) if problem.code == EXIT_LOG => {
-            return verify_damaged(&dir, args, head.as_ref(), problem, screen);
+            return verify_damaged((&dir, global), args, head.as_ref(), problem, screen);
         }
         opened => opened?,
     };
@@ -144,19 +133,19 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
         let scope = Scope { only: only.as_ref(), head: head.as_ref(), root: args.root, ..Scope::default() };
         audit::verify_log(log.reader(), &scope, screen)
     });
-    log.close(answer)
+    answer
 }
 
 /// Verifies a log that cannot be opened, as far as the database can read it: one fault is known already, but
 /// all are wanted.
 fn verify_damaged(
-    dir: &Path,
+    (dir, global): (&Path, &Global),
     args: &VerifyArgs,
     head: Option<&Head>,
     refused: Problem,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let Ok(log) = SledDamaged::open(dir) else { return Err(refused) };
+    let Ok(log) = SledDamaged::open_with(dir, &dirs::reading(global)) else { return Err(refused) };
     let Ok(only) = args.id.as_deref().map(|id| find(&log, id)).transpose() else { return Err(refused) };
     note(&refused.to_string());
     let (root, refused) = (args.root, Some(refused.why.as_str()));
@@ -173,7 +162,7 @@ pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Res
         let other = other.as_ref().map(|other| other as &dyn EventReader);
         compare::diff(log.reader(), other, &stream, versions, args.patch, screen)
     });
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -181,7 +170,7 @@ pub(crate) fn explain(args: &ExplainArgs, global: &Global, screen: &mut Screen) 
     let answer = log
         .find(&args.id)
         .and_then(|stream| compare::explain(log.reader(), &stream, args.at.map(Version), screen));
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -195,21 +184,21 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
         };
         print::calls(log.reader(), only.as_ref(), &typed, screen)
     });
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let (id, durability) = match &log {
-        OpenLog::Dir { store, .. } => (store.header().id, store.header().durability.name().to_owned()),
+        OpenLog::Dir { log, .. } => (log.header().id, log.header().durability.name().to_owned()),
         OpenLog::File { log, .. } => (log.header().id, log.header().durability.clone()),
     };
     let answer = audit::export_log(log.reader(), id, &durability, screen);
-    log.close(answer)
+    answer
 }
 
 pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let answer = print::stats(log.reader(), screen);
-    log.close(answer)
+    answer
 }

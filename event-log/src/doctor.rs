@@ -8,20 +8,22 @@ pub(crate) mod salvage;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::api::error::OpenError;
+use crate::api::error::{OpenError, ReadError};
 use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
-use crate::api::store::EventStore;
+use crate::api::reader::EventReader;
+use crate::api::store::EventStore as _;
 use crate::audit::verify::finding::FindingKind;
 use crate::audit::verify::report::{Scope, Verified};
 use crate::audit::verify::verifier;
 use crate::audit::words::tool_server;
-pub use crate::doctor::disk::{PartSize, SyncCost};
+pub use crate::doctor::disk::{NoSync, PartSize, SyncCost};
 pub use crate::doctor::salvage::{Gap, SalvageError, SalvageReport, salvage};
 use crate::engine::head::Head;
-use crate::sled::dir::{LogHeader, blob_files, log_header};
+use crate::sled::dir::{LogHeader, blob_files, is_held, log_header};
 use crate::sled::index::REQUESTED;
-use crate::sled::options::SledOptions;
+use crate::sled::options::{ReadOnlyOptions, SledOptions};
+use crate::sled::read_only::ReadOnlyLog;
 use crate::sled::sizes::TreeSize;
 use crate::sled::store::SledStore;
 use crate::views::{ChangedTool, changed_tools, tool_servers};
@@ -38,7 +40,7 @@ pub struct Advice {
     pub advice: &'static str,
 }
 
-/// The state of the file `HEAD` before the log was opened, which rewrites it.
+/// The state of the file `HEAD`, read before anything else.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HeadState {
     /// The file does not exist.
@@ -69,7 +71,7 @@ pub struct Examined {
     /// The sizes of the files, by kind.
     pub sizes: Vec<PartSize>,
     /// The cost of a sync in this directory.
-    pub sync: Result<SyncCost, String>,
+    pub sync: Result<SyncCost, NoSync>,
     /// The file `HEAD`.
     pub head: HeadState,
     /// The number of files that the database never syncs; must be 0.
@@ -92,6 +94,18 @@ impl Examined {
         self.findings.is_empty()
     }
 
+    fn held_by(&mut self, holder: Option<Holder>) {
+        self.is_held = true;
+        self.holder = holder;
+        self.unchecked.push("chain, index and trees: another process has the log open".to_owned());
+    }
+
+    fn cannot_open(&mut self, error: &OpenError) {
+        let (part, advice) = advice_on(error);
+        self.find(part, error.to_string(), advice);
+        self.unchecked.push("chain, index and trees: the log cannot be opened".to_owned());
+    }
+
     fn find(&mut self, part: &'static str, what: impl Into<String>, advice: &'static str) {
         self.findings.push(Advice { part, what: what.into(), advice });
     }
@@ -104,24 +118,57 @@ const REBUILD: &str = "the index is a cache: `taskreel doctor --rebuild-index` b
 
 const SET_ASIDE: &str = "no acknowledged event is lost; keep the files that were set aside until the cause is known, and check the disk";
 
-/// Examines the log in `dir`. A directory without a log is left unchanged. A log that no process holds is
-/// opened.
+/// Examines the log in `dir`, which is left as it is: what it holds is read from a private copy.
 ///
 /// # Errors
 /// [`OpenError`] if there is no log that this program can read.
 pub fn examine(dir: &Path) -> Result<Examined, OpenError> {
-    examine_with(dir, SledOptions { create: false, ..SledOptions::default() })
+    examine_with(dir, &ReadOnlyOptions::default())
 }
 
-/// Examines the log in `dir` after its index was rebuilt from the whole log. The index is a cache: nothing is lost.
+/// Examines the log in `dir` as [`examine`] does, with options for the private copy.
+///
+/// # Errors
+/// [`OpenError`] if there is no log that this program can read.
+pub fn examine_with(dir: &Path, options: &ReadOnlyOptions) -> Result<Examined, OpenError> {
+    let mut found = examine_files(dir)?;
+    if is_held(dir) {
+        found.held_by(Holder::read(dir));
+        return Ok(found);
+    }
+    match ReadOnlyLog::open_with(dir, options) {
+        Ok(log) => check_contents(&log, log.notes(), log.trees(), &mut found),
+        Err(error) => found.cannot_open(&error),
+    }
+    Ok(found)
+}
+
+/// Rebuilds the index of the log in `dir` from the whole log, and examines the log after it. The index is a cache:
+/// nothing is lost.
 ///
 /// # Errors
 /// [`OpenError`] if there is no log that this program can read.
 pub fn rebuild_index(dir: &Path) -> Result<Examined, OpenError> {
-    examine_with(dir, SledOptions { create: false, rebuild_index: true, ..SledOptions::default() })
+    let mut found = examine_files(dir)?;
+    let options = SledOptions { create: false, rebuild_index: true, ..SledOptions::default() };
+    match SledStore::open_with(dir, options) {
+        Ok(store) => {
+            check_contents(&store, store.notes(), store.trees(), &mut found);
+            if let Err(error) = store.close() {
+                found.find(
+                    "database",
+                    error.to_string(),
+                    "check that the directory can be written, then run the command again",
+                );
+            }
+        }
+        Err(OpenError::Held { holder, .. }) => found.held_by(holder),
+        Err(error) => found.cannot_open(&error),
+    }
+    Ok(found)
 }
 
-fn examine_with(dir: &Path, options: SledOptions) -> Result<Examined, OpenError> {
+fn examine_files(dir: &Path) -> Result<Examined, OpenError> {
     let header = log_header(dir)?;
     let mut found = Examined {
         dir: dir.to_owned(),
@@ -139,19 +186,6 @@ fn examine_with(dir: &Path, options: SledOptions) -> Result<Examined, OpenError>
         unchecked: Vec::new(),
     };
     check_files(&mut found);
-    match SledStore::open_with(dir, options) {
-        Ok(store) => check_contents(&store, &mut found),
-        Err(OpenError::Held { holder, .. }) => {
-            found.is_held = true;
-            found.holder = holder;
-            found.unchecked.push("chain, index and trees: another process has the log open".to_owned());
-        }
-        Err(error) => {
-            let (part, advice) = advice_on(&error);
-            found.find(part, error.to_string(), advice);
-            found.unchecked.push("chain, index and trees: the log cannot be opened".to_owned());
-        }
-    }
     Ok(found)
 }
 
@@ -173,13 +207,19 @@ fn check_files(found: &mut Examined) {
         Ok(files) => found.blobs = files.len(),
         Err(error) => found.unchecked.push(format!("blobs/: {error}")),
     }
-    if let Err(why) = &found.sync {
-        let why = format!("the directory cannot be written: {why}");
-        found.find(
-            "disk",
-            why,
-            "free some space, or check the permissions of the directory; nothing can be appended until then",
-        );
+    match &found.sync {
+        Ok(_) => {}
+        Err(NoSync::NotAllowed(why)) => {
+            found.unchecked.push(format!("cost of a sync: this user cannot write to the directory: {why}"));
+        }
+        Err(NoSync::NotKnown) => found.unchecked.push(
+            "cost of a sync: this file system has no files without a name, and none is left in the directory"
+                .to_owned(),
+        ),
+        Err(NoSync::Failed(why)) => {
+            let why = format!("the directory cannot be written: {why}");
+            found.find("disk", why, "free some space, or check the disk; nothing can be appended until then");
+        }
     }
     // A log whose first opening was interrupted has neither yet.
     if found.head == HeadState::Missing && found.dir.join("db").exists() {
@@ -193,11 +233,16 @@ fn check_files(found: &mut Examined) {
 }
 
 /// Examines the open log.
-fn check_contents(store: &SledStore, found: &mut Examined) {
-    for note in store.notes() {
+fn check_contents(
+    store: &dyn EventReader,
+    notes: &[OpenNote],
+    trees: Result<Vec<TreeSize>, ReadError>,
+    found: &mut Examined,
+) {
+    for note in notes {
         match note {
             // The usual state after a process was killed, or of a log of an earlier release.
-            OpenNote::NotClosed { .. } | OpenNote::TailSetAside { .. } => {
+            OpenNote::NotClosed { .. } | OpenNote::TailSetAside { .. } | OpenNote::TailIncomplete { .. } => {
                 found.notes.push(note.to_string());
             }
             OpenNote::HeadOlder { .. } => {
@@ -211,6 +256,7 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
             OpenNote::IndexRebuilt { .. } => {
                 found.find("index", note.to_string(), "nothing is lost; check the disk");
             }
+            OpenNote::IndexUnfit { .. } => found.find("index", note.to_string(), REBUILD),
             _ => found.find("database", note.to_string(), SET_ASIDE),
         }
     }
@@ -242,25 +288,22 @@ fn check_contents(store: &SledStore, found: &mut Examined) {
     }
     found.unchecked.extend(verified.unchecked.iter().map(|what| String::from(&**what)));
     found.verified = Some(verified);
-    for (what, advice) in kept_secrets::faults(&found.dir, store) {
-        found.find("secrets", what, advice);
+    if kept_secrets::are_hidden(&found.dir) {
+        found.unchecked.push("secrets: only the user who owns them can read the folder".to_owned());
+    } else {
+        for (what, advice) in kept_secrets::faults(&found.dir, store) {
+            found.find("secrets", what, advice);
+        }
     }
     check_tasks(store, found);
-    match store.trees() {
+    match trees {
         Ok(trees) => found.trees = trees,
         Err(error) => found.find("database", error.to_string(), RESTORE),
-    }
-    if let Err(error) = store.close() {
-        found.find(
-            "database",
-            error.to_string(),
-            "check that the directory can be written, then run the command again",
-        );
     }
 }
 
 /// Notes the tasks in flight that used a tool that has changed.
-fn check_tasks(store: &SledStore, found: &mut Examined) {
+fn check_tasks(store: &dyn EventReader, found: &mut Examined) {
     match changed_tools(store) {
         Ok(changed) => found.notes.extend(changed.iter().map(note_of)),
         Err(error) => found.unchecked.push(format!("changed tools of tasks in flight: {error}")),
@@ -300,6 +343,9 @@ fn advice_on(error: &OpenError) -> (&'static str, &'static str) {
         ),
         OpenError::Newer { .. } => {
             ("format", "nothing is damaged: use the release of taskreel that wrote it, or a newer one")
+        }
+        OpenError::NoRoom { .. } => {
+            ("disk", "free some space, or name a folder on another disk with --scratch")
         }
         OpenError::Io { .. } => {
             ("disk", "check that the directory can be read and written, and that the disk has free space")

@@ -68,3 +68,6 @@ pub const SNAPSHOT_EVERY_BYTES: u64 = 256 * 1024 * 1024;
 /// Times its own size that is written before another snapshot is made: a large one would otherwise cost more than
 /// it saves. A log of 100 GB has one of about 60 MB.
 pub const SNAPSHOT_SHARE: u64 = 8;
+
+/// Bytes of a log from which on its size is announced before it is copied for a reader (1 GiB): the copy takes seconds.
+pub const COPY_ANNOUNCED_BYTES: u64 = 1 << 30;

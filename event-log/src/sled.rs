@@ -1,6 +1,7 @@
 //! The store in a directory, over sled 0.34.7. All code that exists because of sled is in this module, above
 //! `engine`: opening and its checks (`open`, `guard`, `scan`), the trees (`sink`, `index`), damaged logs
-//! (`damaged`), import (`import`), its panics (`fence`).
+//! (`damaged`), import (`import`), its panics (`fence`). Readers leave no trace: they open a private copy
+//! (`read_only`, `private_copy`, `scratch`).
 
 pub(crate) mod chunk_tail;
 pub(crate) mod damaged;
@@ -14,8 +15,11 @@ pub(crate) mod index;
 pub(crate) mod newest;
 pub(crate) mod open;
 pub(crate) mod options;
+pub(crate) mod private_copy;
+pub(crate) mod read_only;
 pub(crate) mod remains;
 pub(crate) mod scan;
+pub(crate) mod scratch;
 pub(crate) mod sink;
 pub(crate) mod sizes;
 pub(crate) mod snapshots;
@@ -24,7 +28,8 @@ pub(crate) mod store;
 pub use damaged::SledDamaged;
 pub use dir::{LogHeader, blob_files, log_header};
 pub use import::SledImport;
-pub use options::SledOptions;
+pub use options::{ReadOnlyOptions, SledOptions};
+pub use read_only::ReadOnlyLog;
 pub use remains::SledRemains;
 pub use sizes::TreeSize;
 pub use store::SledStore;

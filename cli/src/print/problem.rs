@@ -163,6 +163,15 @@ impl Problem {
                 format!("its database has {count} blob file(s), which it never syncs"),
                 "restore it from a copy".to_owned(),
             ),
+            OpenError::NoRoom { path, needed, free } => (
+                EXIT_LOG,
+                format!(
+                    "a private copy of it needs {needed} bytes (twice its size, at least 16 MiB), and {} has {free} free",
+                    path.display()
+                ),
+                "name a folder on another disk with --scratch, or read the log through the program that has it open"
+                    .to_owned(),
+            ),
             OpenError::NotReopened { why } => {
                 (EXIT_LOG, why.clone(), "run the command again: that opens the log from the start".to_owned())
             }

@@ -13,15 +13,23 @@ use tempfile::TempDir;
 /// A folder in which the binary runs, without those parts of the caller's environment that affect its output.
 pub(crate) struct Place {
     dir: TempDir,
+    /// The cache folder, in which logs are copied for reading.
+    cache: TempDir,
 }
 
 impl Place {
     pub(crate) fn new() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self { dir: tempfile::tempdir().unwrap(), cache: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// Returns the names of the copies that readers have left.
+    pub(crate) fn copies(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.cache.path().join("taskreel")).into_iter().flatten();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     pub(crate) fn command<I, A>(&self, args: I) -> Command
@@ -31,6 +39,7 @@ impl Place {
     {
         let mut command = Command::new(env!("CARGO_BIN_EXE_taskreel"));
         command.args(args).current_dir(self.path()).env("LC_ALL", "C.UTF-8");
+        command.env("XDG_CACHE_HOME", self.cache.path());
         for name in ["TASKREEL_DATA_DIR", "NO_COLOR", "CLICOLOR_FORCE", "RUST_LOG"] {
             command.env_remove(name);
         }

@@ -1,4 +1,5 @@
 //! A disk of a few megabytes, mounted for one test and unmounted with it, whatever the result of the test.
+#![allow(dead_code, reason = "each test program uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests only")]
 
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Errors of the log, one small type for each operation. Texts are for people: what failed, why, what to do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use proto_events::id::{ExpectedVersion, Position, StreamId, Version};
 
@@ -262,6 +262,19 @@ pub enum OpenError {
         /// The reason.
         why: String,
     },
+    /// There is no room for the private copy from which a reader reads the log. Nothing was copied.
+    #[error(
+        "reading the log needs {needed} bytes for a private copy (twice its size, at least 16 MiB), but {} has {free} free; name another folder with --scratch, or read the log while a program with a local door has it open",
+        .path.display()
+    )]
+    NoRoom {
+        /// The folder for private copies.
+        path: PathBuf,
+        /// The bytes that must be free.
+        needed: u64,
+        /// The bytes that are free.
+        free: u64,
+    },
     /// The operating system reported an error.
     #[error("{}: {what}: {source}", .path.display())]
     Io {
@@ -272,6 +285,32 @@ pub enum OpenError {
         /// The reason.
         source: std::io::Error,
     },
+}
+
+impl OpenError {
+    /// Makes the error of a private copy that of the log in `dir`, which has the same fault.
+    #[must_use]
+    pub(crate) fn of_copy(mut self, copy: &Path, dir: &Path) -> Self {
+        let path = match &mut self {
+            Self::NotALog { path, .. }
+            | Self::NotEmpty { path }
+            | Self::NewerFormat { path, .. }
+            | Self::Newer { path, .. }
+            | Self::OlderFormat { path, .. }
+            | Self::UnknownDurability { path, .. }
+            | Self::OtherDurability { path, .. }
+            | Self::Held { path, .. }
+            | Self::BlobsPresent { path, .. }
+            | Self::EndsBeforeHead { path, .. }
+            | Self::Corrupt { path, .. } => path,
+            // What could not be written is the copy.
+            Self::NotReopened { .. } | Self::NoRoom { .. } | Self::Io { .. } => return self,
+        };
+        if let Ok(inner) = path.strip_prefix(copy) {
+            *path = if inner.as_os_str().is_empty() { dir.to_owned() } else { dir.join(inner) };
+        }
+        self
+    }
 }
 
 fn holder_text(holder: Option<&Holder>) -> String {

@@ -58,6 +58,41 @@ pub enum OpenNote {
         /// The mismatch found.
         why: String,
     },
+    /// The log ends in an incomplete write, as a crash leaves it. A reader has left it as it is.
+    TailIncomplete {
+        /// Bytes of the incomplete write.
+        bytes: u64,
+    },
+    /// A file of the database is damaged. A reader has left it as it is.
+    FileDamaged {
+        /// The name of the file.
+        file: String,
+        /// The damage found.
+        why: &'static str,
+    },
+    /// The index kept beside the log does not match it. A reader has left it as it is.
+    IndexUnfit {
+        /// The mismatch found.
+        why: String,
+    },
+}
+
+impl OpenNote {
+    /// Makes the note about a private copy that about the original, in which a reader changes nothing.
+    #[must_use]
+    pub(crate) fn of_original(self) -> Self {
+        match self {
+            Self::TailSetAside { bytes, .. } => Self::TailIncomplete { bytes },
+            Self::FileSetAside { file, why, .. } => Self::FileDamaged { file, why },
+            Self::IndexRebuilt { why } => Self::IndexUnfit { why },
+            other => other,
+        }
+    }
+
+    /// Whether the note says only that the log ends without a close, as it does while a program writes it.
+    pub(crate) fn is_of_writing(&self) -> bool {
+        matches!(self, Self::NotClosed { .. } | Self::TailSetAside { .. } | Self::TailIncomplete { .. })
+    }
 }
 
 impl fmt::Display for OpenNote {
@@ -92,6 +127,20 @@ impl fmt::Display for OpenNote {
                 "the epoch of the database was {database}, below the {records} of the log's last records, as no process leaves it; it was raised above both"
             ),
             Self::IndexRebuilt { why } => write!(f, "the index was rebuilt from the log ({why})"),
+            Self::TailIncomplete { bytes } => write!(
+                f,
+                "the log ends in an incomplete write of {bytes} bytes, as after a crash; the next program that opens the log cuts them off and keeps them"
+            ),
+            Self::FileDamaged { file, why } => {
+                write!(
+                    f,
+                    "{file} {why}; the next program that opens the log rebuilds it and keeps the old one"
+                )
+            }
+            Self::IndexUnfit { why } => write!(
+                f,
+                "the index kept beside the log does not match it ({why}); the next program that opens the log rebuilds it"
+            ),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The number of syncs measured.
@@ -78,33 +78,56 @@ fn measure_path(path: &Path) -> (u64, u64) {
     }
 }
 
-/// A scratch file that is removed on drop.
-struct Scratch(PathBuf);
+/// The reasons why the cost of a sync could not be measured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoSync {
+    /// The user may not write to the directory.
+    #[error("{0}")]
+    NotAllowed(String),
+    /// The system cannot write a file without leaving a trace of it in the directory.
+    #[error("the system has no files without a name")]
+    NotKnown,
+    /// The directory cannot be written.
+    #[error("{0}")]
+    Failed(String),
+}
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // A file left over counts as `other`, and its name explains it.
-        let _ = std::fs::remove_file(&self.0);
+impl From<io::Error> for NoSync {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{IsADirectory, PermissionDenied, ReadOnlyFilesystem, Unsupported};
+        match error.kind() {
+            PermissionDenied | ReadOnlyFilesystem => Self::NotAllowed(error.to_string()),
+            // A system that does not know such files takes the directory for the file.
+            IsADirectory | Unsupported => Self::NotKnown,
+            _ => Self::Failed(error.to_string()),
+        }
     }
 }
 
-/// Measures the time to write and sync a page, repeatedly, in a scratch file beside the log.
-pub(crate) fn sync_cost(dir: &Path) -> Result<SyncCost, String> {
-    let measure = || -> io::Result<Vec<Duration>> {
-        let path = dir.join(format!("taskreel-doctor.{}.tmp", std::process::id()));
-        let mut file = File::create_new(&path)?;
-        let _scratch = Scratch(path);
-        (0..SYNC_ROUNDS)
-            .map(|_| {
-                let since = Instant::now();
-                file.write_all(&[0; SYNC_BYTES])?;
-                file.sync_data()?;
-                Ok(since.elapsed())
-            })
-            .collect()
-    };
-    let mut costs = measure().map_err(|error| error.to_string())?;
+/// Measures the time to write and sync a page, repeatedly, in a file without a name: nothing in the directory changes.
+pub(crate) fn sync_cost(dir: &Path) -> Result<SyncCost, NoSync> {
+    let mut file = nameless(dir)?;
+    let costs = (0..SYNC_ROUNDS).map(|_| {
+        let since = Instant::now();
+        file.write_all(&[0; SYNC_BYTES])?;
+        file.sync_data()?;
+        Ok(since.elapsed())
+    });
+    let mut costs = costs.collect::<io::Result<Vec<Duration>>>()?;
     costs.sort_unstable();
     let at = |place: usize| costs.get(place).copied().unwrap_or_default();
     Ok(SyncCost { median: at(SYNC_ROUNDS / 2), slowest: at(SYNC_ROUNDS - 1) })
+}
+
+/// Opens a file in a directory that has no name and is gone when it is closed.
+#[cfg(target_os = "linux")]
+fn nameless(dir: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    File::options().write(true).custom_flags(libc::O_TMPFILE).mode(0o600).open(dir)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn nameless(_: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
 }

@@ -9,6 +9,12 @@ use crate::api::reader::EventReader;
 use crate::read::fold::fold_stream;
 use crate::secrets::{KeptValue, SECRETS_DIR, SecretFiles};
 
+/// Whether this user may not look at the files of secret values, which only their owner reads.
+pub(crate) fn are_hidden(dir: &Path) -> bool {
+    let refused = std::fs::read_dir(dir.join(SECRETS_DIR)).err();
+    refused.is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+}
+
 /// Returns what is wrong with the files of secret values, each with advice.
 pub(crate) fn faults(dir: &Path, reader: &dyn EventReader) -> Vec<(String, &'static str)> {
     let found = match SecretFiles::of_log(dir).all() {

@@ -74,7 +74,7 @@ pub enum SalvageError {
 /// of its stream is not proven across a gap.
 ///
 /// # Errors
-/// [`SalvageError`] if `dir` is not a log, another process has it open, or `out` exists or cannot be written.
+/// [`SalvageError`] if `dir` is not a log, or `out` exists or cannot be written.
 pub fn salvage(dir: impl AsRef<Path>, out: impl AsRef<Path>) -> Result<SalvageReport, SalvageError> {
     let (dir, out) = (dir.as_ref(), out.as_ref());
     let header = log_header(dir)?;

@@ -17,17 +17,18 @@ use crate::engine::reading;
 use crate::sled::database::{damaged, open_database, sled_error};
 use crate::sled::dir;
 use crate::sled::fence::{Fenced, fenced};
-use crate::sled::guard::copy::Copy;
+use crate::sled::guard::cache;
 use crate::sled::index::BLOCKS_TREE;
 use crate::sled::newest::Newest;
-use crate::sled::options::SledOptions;
+use crate::sled::options::{ReadOnlyOptions, SledOptions};
+use crate::sled::private_copy::PrivateCopy;
 use crate::sled::sink::Trees;
 
 /// The readable part of a damaged log. It has no index: every read goes through all of it.
 pub struct SledDamaged {
     // Declared before the copy that they are in, so that they are dropped first.
     trees: Fenced<Trees>,
-    _copy: Copy,
+    _copy: PrivateCopy,
     /// The ordinal after the last value.
     end: u64,
     streams: BTreeMap<StreamId, Version>,
@@ -41,17 +42,26 @@ impl fmt::Debug for SledDamaged {
 }
 
 impl SledDamaged {
+    /// Opens the readable part of the log in `dir`, with the default options.
+    ///
+    /// # Errors
+    /// As [`SledDamaged::open_with`].
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
+        Self::open_with(dir, &ReadOnlyOptions::default())
+    }
+
     /// Opens the readable part of the log in `dir`.
     ///
     /// # Errors
-    /// [`OpenError`] if `dir` is not a log of a known format, another process holds it, or its database does
+    /// [`OpenError`] if `dir` is not a log of a known format, there is no room for the copy, or its database does
     /// not open.
-    pub fn open(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
+    pub fn open_with(dir: impl AsRef<Path>, reading: &ReadOnlyOptions) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
         let options = SledOptions { create: false, ..SledOptions::default() };
         dir::claim(dir, options)?;
-        let copy = Copy::of(dir)?;
-        let db = open_database(copy.dir(), options)?;
+        let copy = PrivateCopy::of(dir, reading)?;
+        cache::check(&copy.dir(), &mut Vec::new())?;
+        let db = open_database(&copy.dir(), options).map_err(|error| error.of_copy(&copy.dir(), dir))?;
         let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
         let (newest, newest_chunks) = (Newest::default(), Newest::default());
         let (log, chunks, blocks) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?);

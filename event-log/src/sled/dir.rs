@@ -19,7 +19,7 @@ use crate::sled::options::SledOptions;
 pub(crate) const FORMAT: u32 = 2;
 
 /// Name of the marker.
-const FORMAT_FILE: &str = "taskreel.format";
+pub(crate) const FORMAT_FILE: &str = "taskreel.format";
 
 /// First line of the marker.
 const TITLE: &str = "taskreel log";
@@ -258,6 +258,21 @@ pub fn blob_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
         Ok(entries) => entries.map(|entry| Ok(entry?.path())).collect(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(error),
+    }
+}
+
+/// Whether a process has the log in `dir` open. Nobody who opens the log meanwhile is refused because of this: other
+/// openings wait while the lock is examined.
+pub(crate) fn is_held(dir: &Path) -> bool {
+    let Ok(db) = File::open(dir.join(DATA_FILE)) else { return false };
+    let _opening = Opening::begin(dir);
+    match db.try_lock_shared() {
+        Ok(()) => {
+            // Explicitly, since a process that is being started at this moment may hold a copy of the descriptor.
+            let _ = db.unlock();
+            false
+        }
+        Err(error) => matches!(error, TryLockError::WouldBlock),
     }
 }
 

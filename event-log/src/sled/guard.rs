@@ -11,7 +11,6 @@
 
 pub(crate) mod aside;
 pub(crate) mod cache;
-pub(crate) mod copy;
 pub(crate) mod direct;
 pub(crate) mod disk;
 pub(crate) mod lock;

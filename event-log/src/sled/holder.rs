@@ -9,7 +9,7 @@ use crate::engine::files;
 use crate::ports::{Clock as _, SystemClock};
 
 /// Name of the file.
-const HOLDER_FILE: &str = "holder";
+pub(crate) const HOLDER_FILE: &str = "holder";
 
 impl Holder {
     /// Describes this process, with the current time.

@@ -1,7 +1,11 @@
-//! The settings with which a log directory is opened.
+//! The settings with which a log directory is opened or read.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crate::api::durability::Durability;
-use crate::limits::SNAPSHOT_EVERY_BYTES;
+use crate::limits::{COPY_ANNOUNCED_BYTES, SNAPSHOT_EVERY_BYTES};
 
 /// Options for opening a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,5 +35,48 @@ impl Default for SledOptions {
             cache_bytes: 64 * 1024 * 1024,
             snapshot_every_bytes: SNAPSHOT_EVERY_BYTES,
         }
+    }
+}
+
+/// A function that is told the size of a large log before it is copied.
+type Announce = Arc<dyn Fn(u64) + Send + Sync>;
+
+/// Options for reading a log without a trace.
+#[derive(Clone)]
+pub struct ReadOnlyOptions {
+    pub(crate) scratch: Option<PathBuf>,
+    pub(crate) announce: Option<Announce>,
+    /// Bytes from which on a log is announced.
+    pub(crate) large: u64,
+}
+
+impl fmt::Debug for ReadOnlyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadOnlyOptions").field("scratch", &self.scratch).finish_non_exhaustive()
+    }
+}
+
+impl Default for ReadOnlyOptions {
+    /// Copies go to the user's cache folder; nothing is announced.
+    fn default() -> Self {
+        Self { scratch: None, announce: None, large: COPY_ANNOUNCED_BYTES }
+    }
+}
+
+impl ReadOnlyOptions {
+    /// Sets the folder in which the private copy is made, by default `taskreel` in the user's cache folder
+    /// (`$XDG_CACHE_HOME`, else `~/.cache`).
+    #[must_use]
+    pub fn scratch(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.scratch = Some(folder.into());
+        self
+    }
+
+    /// Sets a function that is told the size in bytes of a log of more than [`COPY_ANNOUNCED_BYTES`] before it is
+    /// copied, where the file system cannot share the contents of files.
+    #[must_use]
+    pub fn announce(mut self, announce: impl Fn(u64) + Send + Sync + 'static) -> Self {
+        self.announce = Some(Arc::new(announce));
+        self
     }
 }

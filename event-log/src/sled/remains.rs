@@ -10,14 +10,12 @@ use std::path::{Path, PathBuf};
 use proto_events::id::Position;
 
 use crate::api::error::{OpenError, ReadError};
-use crate::api::holder::Holder;
 use crate::api::record::StoredRecord;
 use crate::engine::chunks::Chunk;
 use crate::engine::reading;
 use crate::engine::values::Values;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::disk::{read_readable, read_up_to};
-use crate::sled::guard::lock::lock;
 use crate::sled::guard::segment::{HEADER_BYTES, Message, SEGMENT_BYTES, message, search};
 use crate::sled::guard::tear::decode_value;
 
@@ -59,14 +57,11 @@ impl SledRemains {
     /// Searches the log in `dir` for sound values. Nothing in the directory is changed.
     ///
     /// # Errors
-    /// [`OpenError`] if there is no database file, or another process has it open.
+    /// [`OpenError`] if there is no database file, or it cannot be examined.
     pub fn search(dir: impl AsRef<Path>) -> Result<Self, OpenError> {
         let dir = dir.as_ref();
         let path = dir.join(DATA_FILE);
         let db = File::open(&path).map_err(io_error(&path, "the database file could not be opened"))?;
-        if !lock(&db, &path)? {
-            return Err(OpenError::Held { path: dir.to_owned(), holder: Holder::read(dir) });
-        }
         let bytes = db.metadata().map_err(io_error(&path, "it could not be examined"))?.len();
         let (mut found, mut unreadable) = (Found::default(), 0);
         for offset in (0..bytes).step_by(SEGMENT_BYTES) {

@@ -1,0 +1,296 @@
+//! The commands that only read leave no trace: on closed, unclean and damaged logs, in directories that cannot be
+//! written, by another user, many at once, and beside a program that writes.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod binary;
+mod small_disk;
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use binary::{Place, small_log};
+use proto_events::id::Digest;
+use small_disk::SmallDisk;
+use taskreel_log::sled::SledStore;
+
+const LOG: &str = "taskreel-log";
+
+/// The commands that only read, each with a task of the log.
+const READING: [&str; 15] = [
+    "ls",
+    "ls --sessions",
+    "ls --tools",
+    "show sum-0001",
+    "events sum-0001",
+    "events --all",
+    "state sum-0001",
+    "replay --all",
+    "verify",
+    "diff sum-0001 1 2",
+    "explain sum-0001",
+    "calls",
+    "stats",
+    "export",
+    "doctor",
+];
+
+/// Mode, owner, inode, time of change and contents of every file, and of the folders.
+type Trace = BTreeMap<String, (u32, u32, u64, (i64, i64), Option<Digest>)>;
+
+fn trace(dir: &Path) -> Trace {
+    let mut found = BTreeMap::new();
+    let mut left = vec![dir.to_owned()];
+    while let Some(path) = left.pop() {
+        let seen = std::fs::symlink_metadata(&path).unwrap();
+        let mut digest = None;
+        if seen.is_dir() {
+            left.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        } else {
+            digest = std::fs::read(&path).map(|bytes| Digest::of(&bytes)).ok();
+        }
+        let changed = (seen.mtime(), seen.mtime_nsec());
+        found.insert(path.display().to_string(), (seen.mode(), seen.uid(), seen.ino(), changed, digest));
+    }
+    found
+}
+
+/// Runs all reading commands, each of which must leave the directory as it is. Returns their exit codes.
+#[track_caller]
+fn read_all(place: &Place) -> Vec<(&'static str, i32)> {
+    let before = trace(&place.path().join(LOG));
+    let codes = READING.map(|line| {
+        let ran = place.run(line);
+        assert_eq!(trace(&place.path().join(LOG)), before, "{line}: {}", ran.err());
+        assert_eq!(place.copies(), Vec::<String>::new(), "{line}");
+        (line, ran.code().unwrap())
+    });
+    place.run("salvage taskreel-log saved.ndjson").ended(0);
+    assert_eq!(trace(&place.path().join(LOG)), before);
+    std::fs::remove_file(place.path().join("saved.ndjson")).unwrap();
+    codes.to_vec()
+}
+
+/// What each command says of a sound log.
+fn sound() -> Vec<(&'static str, i32)> {
+    let code = |line: &str| i32::from(line.starts_with("diff"));
+    READING.iter().map(|line| (*line, code(line))).collect()
+}
+
+#[test]
+fn reading_a_closed_log_changes_no_byte_name_mode_or_time() {
+    let place = small_log();
+    assert_eq!(read_all(&place), sound());
+}
+
+#[test]
+fn an_unclean_end_is_noted_by_every_command_and_stays() {
+    let place = small_log();
+    let mut held = place
+        .command(["run", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let holder = place.path().join(LOG).join("holder");
+    kill_when(&mut held, || holder.exists());
+    if !holder.exists() {
+        // The command reads its tasks before it opens the log: a file of a dead process does as well.
+        std::fs::write(&holder, "pid 4194305\nprogram taskreel\nstarted 2026-01-01T00:00:00Z\n").unwrap();
+    }
+    assert_eq!(read_all(&place), sound());
+    for _ in 0..2 {
+        let said = place.run("ls").ended(0).err();
+        assert!(said.contains("was not closed"), "{said}");
+    }
+}
+
+/// Kills a process once a condition holds, or after a second.
+fn kill_when(child: &mut std::process::Child, holds: impl Fn() -> bool) {
+    let since = std::time::Instant::now();
+    while !holds() && since.elapsed() < std::time::Duration::from_secs(1) {
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_damaged_index_is_told_and_left_until_it_is_rebuilt_on_request() {
+    let place = small_log();
+    let dir = place.path().join(LOG);
+    let db = sled::Config::new().path(&dir).segment_size(4 * 1024 * 1024).open().unwrap();
+    db.open_tree("meta").unwrap().insert("index", "taskreel index 1").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    // Until the database's own threads have released the directory.
+    std::fs::File::open(dir.join("db")).unwrap().lock().unwrap();
+    let found = read_all(&place);
+    let expected: Vec<_> =
+        sound().into_iter().map(|(line, code)| (line, if line == "doctor" { 1 } else { code })).collect();
+    assert_eq!(found, expected);
+    place.run("doctor --rebuild-index").ended(0);
+    place.run("doctor").ended(0);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_read() {
+    let place = small_log();
+    let dir = place.path().join(LOG);
+    let Some(_mounted) = ReadOnlyMount::of(&dir) else {
+        eprintln!("not tested: this user cannot mount");
+        return;
+    };
+    assert!(std::fs::write(dir.join("x"), "").is_err(), "it can be written");
+    assert_eq!(read_all(&place), sound());
+}
+
+/// A directory mounted over itself for reading only. Dropping it unmounts it.
+struct ReadOnlyMount<'a>(&'a Path);
+
+impl<'a> ReadOnlyMount<'a> {
+    fn of(dir: &'a Path) -> Option<Self> {
+        let mount = |options: &[&str]| {
+            let mut command = Command::new("mount");
+            command.args(options).stdout(Stdio::null()).stderr(Stdio::null());
+            command.status().is_ok_and(|status| status.success())
+        };
+        let path = dir.to_str().unwrap();
+        if !mount(&["--bind", path, path]) {
+            return None;
+        }
+        let mounted = Self(dir);
+        mount(&["-o", "remount,ro,bind", path]).then_some(mounted)
+    }
+}
+
+impl Drop for ReadOnlyMount<'_> {
+    fn drop(&mut self) {
+        let unmounted = Command::new("umount").arg("--lazy").arg(self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()) || std::thread::panicking());
+    }
+}
+
+#[test]
+fn another_user_reads_a_log_that_only_its_owner_writes() {
+    let place = small_log();
+    let dir = place.path().join(LOG);
+    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(scratch.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    // The binary may stand in a folder that is closed to others.
+    let binary = scratch.path().join("taskreel");
+    std::fs::copy(env!("CARGO_BIN_EXE_taskreel"), &binary).unwrap();
+    let as_nobody = |line: &str| -> Option<Output> {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&binary);
+        command.args(line.split_whitespace()).args(["--data-dir", LOG, "--scratch"]);
+        command.arg(scratch.path().join("copies")).current_dir(place.path()).output().ok()
+    };
+    if !as_nobody("--version --json").is_some_and(|ran| ran.status.success()) {
+        eprintln!("not tested: this user cannot become another");
+        return;
+    }
+    let before = trace(&dir);
+    for (line, code) in sound() {
+        let ran = as_nobody(line).unwrap();
+        assert_eq!(ran.status.code(), Some(code), "{line}: {}", String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(trace(&dir), before, "{line}");
+    }
+    assert_eq!(std::fs::read_dir(scratch.path().join("copies")).unwrap().count(), 0);
+}
+
+#[test]
+fn eight_readers_at_once_are_all_served_without_a_trace() {
+    let place = small_log();
+    let before = trace(&place.path().join(LOG));
+    let readers: Vec<_> = (0..8)
+        .map(|_| {
+            let mut command = place.command(["verify", "--json"]);
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap()
+        })
+        .collect();
+    let ended: Vec<_> = readers.into_iter().map(|reader| reader.wait_with_output().unwrap()).collect();
+    for ran in &ended {
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        assert!(String::from_utf8_lossy(&ran.stdout).contains(r#""faults":0"#));
+    }
+    assert_eq!(trace(&place.path().join(LOG)), before);
+    assert_eq!(place.copies(), Vec::<String>::new());
+}
+
+#[test]
+fn a_log_is_read_in_a_loop_beside_processes_that_write_it() {
+    let place = small_log();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut number = 0;
+            while !done.load(Ordering::Acquire) {
+                number += 1;
+                let task = format!(
+                    r#"{{"id":"more-{number:04}","messages":[{{"role":"user","parts":[{{"type":"text","content":"x"}}]}}]}}"#
+                );
+                place.run_tasks(&task, "").ended(0);
+            }
+            number
+        });
+        let mut last = 0;
+        for _ in 0..12 {
+            let ran = place.run("verify --json");
+            if ran.code() != Some(0) {
+                done.store(true, Ordering::Release);
+            }
+            let ran = ran.ended(0);
+            assert!(!ran.err().contains("was not closed"), "{}", ran.err());
+            let listed = place.run("ls --json").ended(0).json().len();
+            assert!(listed >= last, "{listed} after {last}");
+            last = listed;
+        }
+        done.store(true, Ordering::Release);
+        assert!(writer.join().unwrap() > 1);
+    });
+}
+
+#[test]
+fn a_copy_without_room_is_refused_with_both_figures_and_the_ways_out() {
+    let place = small_log();
+    let Some(disk) = SmallDisk::mount(256) else {
+        eprintln!("not tested: this user cannot mount");
+        return;
+    };
+    let scratch = disk.path().display().to_string();
+    let ran = place.run(&format!("ls --scratch {scratch}")).ended(5);
+    ran.told(&["private copy", "bytes", "free", "--scratch", &scratch]);
+    assert_eq!(std::fs::read_dir(disk.path()).unwrap().count(), 0, "what was begun is removed");
+    place.run("ls").ended(0);
+}
+
+#[test]
+fn the_copy_of_a_killed_reader_is_removed_by_the_next_command() {
+    let place = small_log();
+    // The reader stands still with its copy, since nobody takes its output.
+    let filler =
+        r#"{"id":"long-0001","messages":[{"role":"user","parts":[{"type":"text","content":"TEXT"}]}]}"#;
+    place.run_tasks(&filler.replace("TEXT", &"x".repeat(400_000)), "").ended(0);
+    let mut reader = place.command(["export"]).stdout(Stdio::piped()).spawn().unwrap();
+    kill_when(&mut reader, || !place.copies().is_empty());
+    assert_eq!(place.copies().len(), 1, "the reader was killed with its copy");
+    place.run("ls").ended(0);
+    assert_eq!(place.copies(), Vec::<String>::new());
+}
+
+#[test]
+fn a_log_that_is_held_without_a_door_is_read_and_not_refused() {
+    let place = small_log();
+    let store = SledStore::open(place.path().join(LOG)).unwrap();
+    for line in READING.into_iter().filter(|line| *line != "diff sum-0001 1 2") {
+        let ran = place.run(line).ended(0);
+        assert!(!ran.err().contains("was not closed"), "{line}: {}", ran.err());
+    }
+    drop(store);
+}

@@ -1,0 +1,205 @@
+//! A private copy of a log's files, for readers: opening a log changes its files, and a reader must leave no trace.
+//! The log may be written to meanwhile. `HEAD` is copied first, so that it proves no more than the database that is
+//! copied after it; an incomplete end is cut off in the copy when that is opened.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::api::error::OpenError;
+use crate::engine::head::HEAD_FILE;
+use crate::sled::dir::{DATA_FILE, FORMAT_FILE, io_error};
+use crate::sled::guard::pages::{SNAPSHOT, UNFINISHED};
+use crate::sled::holder::HOLDER_FILE;
+use crate::sled::options::ReadOnlyOptions;
+use crate::sled::scratch::{ReaderFolder, default_scratch};
+
+/// Files beside the database that are copied, in this order.
+const SMALL_FILES: [&str; 5] = [FORMAT_FILE, HEAD_FILE, HOLDER_FILE, "conf", "tip"];
+
+/// Rounds of copying a log whose snapshots are replaced meanwhile, which a writer does once in many megabytes.
+const ROUNDS: usize = 5;
+
+/// Times the size of the log that must be free for a copy: opening it may write as much again.
+const ROOM: u64 = 2;
+
+/// Bytes that must be free for a copy of the smallest log: the database extends its file by whole segments.
+const ROOM_AT_LEAST: u64 = 16 * 1024 * 1024;
+
+/// A private copy of a log's files. It is removed when this value is dropped.
+#[derive(Debug)]
+pub(crate) struct PrivateCopy {
+    folder: ReaderFolder,
+    /// Whether the log changed while it was copied.
+    pub(crate) changed: bool,
+}
+
+/// A file of the log, as a copy must find it again.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
+    name: String,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl PrivateCopy {
+    /// Copies the log in `dir`.
+    ///
+    /// # Errors
+    /// [`OpenError::NoRoom`] if too little is free; [`OpenError::Io`] if a file cannot be read or written.
+    pub(crate) fn of(dir: &Path, options: &ReadOnlyOptions) -> Result<Self, OpenError> {
+        let scratch = options.scratch.clone().unwrap_or_else(default_scratch);
+        let folder = ReaderFolder::create(&scratch)?;
+        let mut copy = Self { folder, changed: false };
+        let mut room = Room { options, asked: false };
+        for _ in 0..ROUNDS {
+            let before = stamps(dir)?;
+            copy.fill(dir, &before, &mut room)?;
+            let after = stamps(dir)?;
+            copy.changed |= before != after;
+            if snapshots(&before).eq(snapshots(&after)) {
+                break;
+            }
+        }
+        Ok(copy)
+    }
+
+    /// Returns the directory of the copy.
+    pub(crate) fn dir(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// Removes the file that says which process has the log open: it does have it, so that its end is no trace of a
+    /// crash.
+    pub(crate) fn forget_holder(&self) -> Result<(), OpenError> {
+        let path = self.dir().join(HOLDER_FILE);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(io_error(&path, "it could not be removed from a private copy")(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fill(&self, dir: &Path, files: &[Stamp], room: &mut Room<'_>) -> Result<(), OpenError> {
+        let to = self.dir();
+        match std::fs::remove_dir_all(&to) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(io_error(&to, "the private copy could not be begun anew")(error));
+            }
+            _ => {}
+        }
+        std::fs::create_dir(&to).map_err(io_error(&to, "the private copy could not be created"))?;
+        let small = SMALL_FILES.into_iter().chain(snapshots(files));
+        for name in small {
+            let path = dir.join(name);
+            // A file that was removed meanwhile was replaced by another: the next round has that.
+            let Some(mut from) = open(&path)? else { continue };
+            let copied = create(&to.join(name)).and_then(|mut to| io::copy(&mut from, &mut to));
+            copied.map_err(io_error(&path, "it could not be copied for reading"))?;
+        }
+        let path = dir.join(DATA_FILE);
+        let Some(from) = open(&path)? else { return Ok(()) };
+        let data = create(&to.join(DATA_FILE)).map_err(io_error(&to, "a file could not be created"))?;
+        if clone(&from, &data) {
+            return Ok(());
+        }
+        room.check(self.folder.path(), files.iter().map(|file| file.bytes).sum())?;
+        copy_data(from, data).map_err(io_error(&path, "it could not be copied for reading"))
+    }
+}
+
+/// The check that there is room for a copy, made once for each reader.
+struct Room<'a> {
+    options: &'a ReadOnlyOptions,
+    asked: bool,
+}
+
+impl Room<'_> {
+    fn check(&mut self, scratch: &Path, bytes: u64) -> Result<(), OpenError> {
+        if std::mem::replace(&mut self.asked, true) {
+            return Ok(());
+        }
+        let needed = bytes.saturating_mul(ROOM).max(ROOM_AT_LEAST);
+        if let Some(free) = free_bytes(scratch).filter(|free| *free < needed) {
+            let path = scratch.parent().unwrap_or(scratch).to_owned();
+            return Err(OpenError::NoRoom { path, needed, free });
+        }
+        if let Some(announce) = self.options.announce.as_ref().filter(|_| bytes >= self.options.large) {
+            announce(bytes);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the files that are copied, as they are now, in the order of their names.
+fn stamps(dir: &Path) -> Result<Vec<Stamp>, OpenError> {
+    let unreadable = "the directory could not be read";
+    let mut stamps = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(io_error(dir, unreadable))? {
+        let entry = entry.map_err(io_error(dir, unreadable))?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let is_snapshot = name.starts_with(SNAPSHOT) && !name.ends_with(UNFINISHED);
+        if !(name == DATA_FILE || is_snapshot || SMALL_FILES.contains(&name)) {
+            continue;
+        }
+        // A file may be replaced at any time.
+        let Ok(found) = entry.metadata() else { continue };
+        let (bytes, modified) = (found.len(), found.modified().ok());
+        stamps.push(Stamp { name: name.to_owned(), bytes, modified });
+    }
+    stamps.sort_by(|one, next| one.name.cmp(&next.name));
+    Ok(stamps)
+}
+
+fn snapshots(files: &[Stamp]) -> impl Iterator<Item = &str> {
+    files.iter().map(|file| file.name.as_str()).filter(|name| name.starts_with(SNAPSHOT))
+}
+
+fn open(path: &Path) -> Result<Option<File>, OpenError> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_error(path, "it could not be opened for reading")(error)),
+    }
+}
+
+/// Creates a file that only its owner can read, whatever the mode of the original is.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Copies the database as long as it was at the beginning: a writer may extend it faster than it is copied.
+fn copy_data(from: File, mut to: File) -> io::Result<()> {
+    let bytes = from.metadata()?.len();
+    io::copy(&mut from.take(bytes), &mut to).map(drop)
+}
+
+/// Makes the empty file `to` share the contents of `from`, where the file system can do that.
+#[cfg(target_os = "linux")]
+fn clone(from: &File, to: &File) -> bool {
+    rustix::fs::ioctl_ficlone(to, from).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn clone(_: &File, _: &File) -> bool {
+    false
+}
+
+/// Returns the bytes that this user may still write to a folder's file system, where the system says.
+#[cfg(unix)]
+fn free_bytes(folder: &Path) -> Option<u64> {
+    let found = rustix::fs::statvfs(folder).ok()?;
+    Some(found.f_bavail.saturating_mul(found.f_frsize))
+}
+
+#[cfg(not(unix))]
+fn free_bytes(_: &Path) -> Option<u64> {
+    None
+}
