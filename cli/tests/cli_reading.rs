@@ -74,7 +74,7 @@ fn read_all(place: &Place) -> Vec<(&'static str, i32)> {
     codes.to_vec()
 }
 
-/// What each command says of a sound log.
+/// The exit code of each command on a sound log.
 fn sound() -> Vec<(&'static str, i32)> {
     let code = |line: &str| i32::from(line.starts_with("diff"));
     READING.iter().map(|line| (*line, code(line))).collect()

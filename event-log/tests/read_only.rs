@@ -17,7 +17,7 @@ use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions, SledDamaged, SledStore};
 use taskreel_log::testing::conformance;
 use taskreel_log::testing::conformance::Author;
 
-/// What a reader could change in a directory: names, contents, times.
+/// The state of a directory that a reader could change: names, contents, times.
 type Trace = BTreeMap<String, (Option<SystemTime>, Option<Digest>)>;
 
 fn trace(dir: &Path) -> Trace {
