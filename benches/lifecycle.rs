@@ -205,7 +205,7 @@ async fn in_five(system: &System, id: &str) -> Result<(), Failure> {
     task.command(TaskCommand::Submit(Box::new(posted(id)))).await?;
     for n in 1..EVENTS {
         let end = task.command(TaskCommand::AppendMessage(message(id, n))).await?;
-        check_end(id, end.version().0, n + 1)?;
+        check_end(id, end.version.0, n + 1)?;
     }
     Ok(())
 }
@@ -216,7 +216,7 @@ async fn in_two(system: &System, id: &str) -> Result<(), Failure> {
     let mut longer = posted(id);
     longer.messages.extend((1..EVENTS).map(|n| message(id, n)));
     let end = task.command(TaskCommand::Submit(Box::new(longer))).await?;
-    check_end(id, end.version().0, EVENTS)
+    check_end(id, end.version.0, EVENTS)
 }
 
 fn check_end(id: &str, found: u64, expected: u64) -> Result<(), Failure> {

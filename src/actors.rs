@@ -19,7 +19,9 @@
 //! pool.
 
 pub(crate) mod entity;
+pub(crate) mod reading;
 pub(crate) mod router;
+pub(crate) mod seed;
 pub(crate) mod session;
 pub(crate) mod shared;
 pub(crate) mod supervisor;

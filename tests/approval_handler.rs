@@ -149,8 +149,8 @@ async fn a_cancel_is_heard_while_a_handler_is_asked_and_interrupts_it() {
     slow.asked.notified().await;
     // A further message does not call the handler again.
     running.command(proto_events::task::TaskCommand::AppendMessage(note())).await.unwrap();
-    let end = running.cancel(Some("changed my mind")).await.unwrap();
-    assert_eq!(end.state(), TaskState::Canceled);
+    running.cancel(Some("changed my mind")).await.unwrap();
+    assert_eq!(running.snapshot().await.unwrap().state(), TaskState::Canceled);
     slow.dropped.notified().await;
     assert_eq!(slow.times.load(Ordering::Relaxed), 1);
     assert!(system.approvals("t").await.unwrap().is_empty());

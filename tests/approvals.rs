@@ -54,7 +54,7 @@ async fn a_person_approves_a_part_and_the_very_call_is_made_and_the_rest_goes_on
 
     // Repeating the verdict adds nothing; the other verdict, and another approval, are refused.
     let again = system.approve("t", &id, "eve").await.unwrap();
-    assert_eq!(again.version(), end.version());
+    assert_eq!(again.version, end.version());
     let refused = rejection(system.deny("t", &id, None, "eve").await.unwrap_err());
     assert!(matches!(refused, ApprovalRejection::AlreadyDecided { approved: true, .. }), "{refused}");
     let unknown = rejection(system.approve("t", "approval_0", "eve").await.unwrap_err());
@@ -91,7 +91,8 @@ async fn a_denied_part_fails_its_task_in_protolinks_words() {
     ] {
         finished(&system, task(id, &[pay(5)])).await;
         let approval = system.approvals(id).await.unwrap()[0].request.approval_id.clone();
-        let end = system.deny(id, &approval, reason, "ada").await.unwrap();
+        system.deny(id, &approval, reason, "ada").await.unwrap();
+        let end = system.task(id).unwrap().snapshot().await.unwrap();
         assert_eq!((end.state(), end.task().error().as_deref()), (TaskState::Failed, Some(error)));
         let late = rejection(system.approve(id, &approval, "ada").await.unwrap_err());
         assert!(matches!(late, ApprovalRejection::AlreadyDecided { approved: false, .. }));

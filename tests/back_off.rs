@@ -107,8 +107,8 @@ async fn a_cancel_during_a_back_off_ends_the_task_at_once_and_nothing_is_sent_an
     let system = started(&model).await;
     let task = system.submit(Part::infer("hello")).await.unwrap();
     system.until_idle().await;
-    let canceled = system.run(task.cancel(None)).await.unwrap().unwrap();
-    assert_eq!(canceled.state(), TaskState::Canceled);
+    system.run(task.cancel(None)).await.unwrap().unwrap();
+    assert_eq!(system.run(task.snapshot()).await.unwrap().unwrap().state(), TaskState::Canceled);
     system.advance(Duration::from_secs(600)).await;
     assert_eq!(model.attempts(), [1]);
     assert_well_formed(&**system.store());

@@ -103,7 +103,8 @@ async fn a_person_who_denies_the_change_fails_the_task_and_a_cancel_ends_it() {
     host.change();
     let (system, task) = restarted(&host, system, task.id()).await;
     held_by(&system, &task).await;
-    let over = task.cancel(Some("enough")).await.unwrap();
+    task.cancel(Some("enough")).await.unwrap();
+    let over = task.snapshot().await.unwrap();
     assert_eq!(over.state(), TaskState::Canceled);
     assert_eq!(over.task().calls().iter().next().unwrap().status, CallStatus::Canceled);
     assert_eq!(system.ledger().executions().len(), 1);

@@ -92,7 +92,8 @@ async fn a_cancel_reaches_what_another_agents_tool_is_doing() {
     let system = in_memory().infer(asks_for_tool("slow")).peer(other.peer()).start().await.unwrap();
     let task = system.session("s").send(Part::infer("go")).await.unwrap();
     started.notified().await;
-    let end = task.cancel(Some("too late")).await.unwrap();
+    task.cancel(Some("too late")).await.unwrap();
+    let end = task.snapshot().await.unwrap();
     let id = delegated(&end).request.args.tree()["task"]["id"].as_str().unwrap().to_owned();
     let child = other.task(&id).unwrap().finished().await.unwrap();
     assert_eq!(child.state(), TaskState::Canceled);
@@ -109,11 +110,12 @@ async fn whatever_ends_the_run_gives_up_what_another_agent_was_asked_for() {
         for cancel in [true, false] {
             let peer = Noted::that(Does::Hangs).with(policy.clone());
             let (system, task) = asking(&peer).await;
-            let end = if cancel {
-                task.cancel(None).await.unwrap()
+            if cancel {
+                task.cancel(None).await.unwrap();
             } else {
-                task.command(TaskCommand::Fail { error: "no more".into() }).await.unwrap()
-            };
+                task.command(TaskCommand::Fail { error: "no more".into() }).await.unwrap();
+            }
+            let end = task.snapshot().await.unwrap();
             let unknown = matches!(delegated(&end).status, CallStatus::Unknown(_));
             assert_eq!(unknown, recovery == "manual", "{:?}", delegated(&end).status);
             peer.was_canceled.notified().await;
@@ -151,7 +153,7 @@ async fn an_answer_that_comes_after_the_cancel_is_evidence_and_no_outcome() {
     let peer = Noted::that(Does::AnswersTooLate(answer)).with(ToolPolicy::idempotent());
     let (system, task) = asking(&peer).await;
     let canceled = task.cancel(None).await.unwrap();
-    let mut events = system.subscribe_task(task.id(), Version(canceled.version().0 + 1)).unwrap();
+    let mut events = system.subscribe_task(task.id(), Version(canceled.version.0 + 1)).unwrap();
     let Some(Ok(Delivery::Record(record))) = events.next().await else { panic!("the log ended") };
     let late = decode_record::<TaskEvent>(&record).unwrap();
     assert!(

@@ -171,8 +171,8 @@ async fn a_handler_whose_task_is_canceled_adds_nothing_more_and_hears_of_it() {
     let system = system(move |builder: Builder| builder.handler(handler.clone())).await.unwrap();
     let task = task_of(&system, "x").await;
     system.until_idle().await;
-    let over = task.cancel(None).await.unwrap();
-    assert_eq!(over.state(), TaskState::Canceled);
+    task.cancel(None).await.unwrap();
+    assert_eq!(task.snapshot().await.unwrap().state(), TaskState::Canceled);
     system.run_out_timers().await.unwrap();
     let late = heard.lock().unwrap()[0].clone().unwrap_err();
     assert!(late.message().contains("is over; it adds nothing more"), "{late}");

@@ -67,7 +67,8 @@ async fn a_task_that_waits_for_a_person_ends_the_stream_and_the_next_run_is_anot
         .unwrap();
     let task = system.submit(posted("t", &Part::tool_call("hang", json!({})).unwrap())).await.unwrap();
     let events = task.events().await.unwrap();
-    let asked = task.command(TaskCommand::RequireInput(None)).await.unwrap();
+    task.command(TaskCommand::RequireInput(None)).await.unwrap();
+    let asked = task.snapshot().await.unwrap();
     assert_eq!(asked.state(), TaskState::InputRequired);
     let told = all(events).await;
     assert!(matches!(

@@ -61,7 +61,8 @@ async fn messages_answer_the_questions_of_a_part_and_of_a_models_call_one_after_
     let system = system(tools).await.unwrap();
     for part in [pays(), Part::infer("Pay it")] {
         let task = waiting(&system, part).await;
-        let asked = task.acting_as("ada").command(says("m1", "savings")).await.unwrap();
+        task.acting_as("ada").command(says("m1", "savings")).await.unwrap();
+        let asked = task.snapshot().await.unwrap();
         let call = asked.task().calls().iter().find(|call| call.request.target == "pay").unwrap();
         assert_eq!(call.questions[0].answer, Some(Answer::Given("savings".into())));
         assert_eq!(system.finish(&task).await.unwrap().state(), TaskState::InputRequired, "it asks again");
@@ -134,11 +135,13 @@ async fn what_is_no_plain_message_of_a_user_is_no_answer() {
     let empty = message("m0", Vec::new());
     let work = message("m1", vec![Part::text("instead:"), Part::infer("Pay it")]);
     for other in [agents, empty, work] {
-        let kept = task.command(TaskCommand::AppendMessage(other)).await.unwrap();
+        task.command(TaskCommand::AppendMessage(other)).await.unwrap();
+        let kept = task.snapshot().await.unwrap();
         assert_eq!((kept.state(), kept.task().open_questions().count()), (TaskState::InputRequired, 1));
     }
     // The one with work in it replaces the question, once the host lets it run.
-    let begun = task.command(TaskCommand::Begin).await.unwrap();
+    let end = task.command(TaskCommand::Begin).await.unwrap();
+    let begun = system.state_at(task.id(), end.version).await.unwrap();
     let given_up = begun.task().calls().iter().next().unwrap();
     assert_eq!((begun.state(), &given_up.status), (TaskState::Working, &CallStatus::Canceled));
     assert_well_formed(system.store().as_ref());

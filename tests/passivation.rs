@@ -128,8 +128,10 @@ async fn open_work_is_never_put_to_sleep_and_goes_beyond_the_bound() {
     let cancels = join_all(open.iter().map(|task| task.cancel(Some("enough"))));
     let (ended, canceled) = tokio::join!(join_all(waiting), cancels);
     for (ended, canceled) in ended.into_iter().zip(canceled) {
-        assert_eq!(canceled.unwrap().state(), TaskState::Canceled);
-        assert_eq!(ended.unwrap().task().calls().iter().map(|call| call.attempts).sum::<u32>(), 1);
+        canceled.unwrap();
+        let ended = ended.unwrap();
+        assert_eq!(ended.state(), TaskState::Canceled);
+        assert_eq!(ended.task().calls().iter().map(|call| call.attempts).sum::<u32>(), 1);
     }
     // There are no new actors: those that become idle must report so themselves.
     await_live(&system, 2).await;

@@ -248,7 +248,8 @@ async fn a_task_that_is_canceled_or_goes_on_without_the_answer_gives_the_questio
     let canceled = system.submit(calls(&["pay"])).await.unwrap();
     system.finish(&canceled).await.unwrap();
     let call_id = canceled.questions().await.unwrap()[0].request.call_id.clone();
-    let over = canceled.cancel(None).await.unwrap();
+    canceled.cancel(None).await.unwrap();
+    let over = canceled.snapshot().await.unwrap();
     assert_eq!(
         last_call(over.task(), "pay").status,
         CallStatus::Canceled,

@@ -58,7 +58,7 @@ async fn the_same_text_posted_again_is_the_same_post_before_and_after_a_person_a
     assert_eq!(purse.spent(), [5], "nothing is paid twice");
     // The request printed anew, with the ids that the log gave: no other content.
     let stored = task.snapshot().await.unwrap();
-    let first = stored.task().messages().first().unwrap().to_json();
+    let first = stored.task().messages()[0].to_json();
     let printed = format!("{{\"id\":\"t\",\"messages\":[{first}]}}");
     assert_eq!(system.submit(read(&printed)).await.unwrap().finished().await.unwrap().version(), end);
     // The same id with other content is a conflict still.
@@ -173,8 +173,8 @@ async fn any_command_under_an_id_of_the_callers_own_is_carried_out_once() {
     // The id was for the submission; what the handle sends has ids of its own.
     open.command(TaskCommand::AppendMessage(*note())).await.unwrap();
     for _ in 0..2 {
-        let canceled = open.once("stop").cancel(Some("enough")).await.unwrap();
-        assert_eq!(canceled.state(), TaskState::Canceled);
+        open.once("stop").cancel(Some("enough")).await.unwrap();
+        assert_eq!(open.snapshot().await.unwrap().state(), TaskState::Canceled);
     }
     let reserved = open.once("~stop").cancel(None).await;
     assert!(matches!(reserved, Err(Error::ReservedCommandId { .. })), "{reserved:?}");

@@ -175,8 +175,8 @@ async fn what_a_canceled_function_answers_is_kept_as_late() {
     let system = system().tool("stubborn", "Goes on", stubborn(begin, told)).start().await.unwrap();
     let task = send(&system, "stubborn", "Oslo").await;
     tokio::task::spawn_blocking(move || began.recv().unwrap()).await.unwrap();
-    let canceled = task.cancel(Some("enough")).await.unwrap();
-    assert_eq!(canceled.state(), TaskState::Canceled);
+    task.cancel(Some("enough")).await.unwrap();
+    assert_eq!(task.snapshot().await.unwrap().state(), TaskState::Canceled);
     tell.send(()).unwrap();
     let late =
         until(system.log().as_ref(), |event| matches!(event, CallEvent::LateResultIgnored { .. })).await;

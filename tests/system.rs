@@ -119,12 +119,14 @@ async fn cancel_closes_a_running_manual_call_as_unknown_and_reaches_the_tool() {
         .await
         .unwrap();
     let task = system.submit(Part::tool_call("forever", proto_events::json!({})).unwrap()).await.unwrap();
-    let canceled = task.cancel(Some("enough")).await.unwrap();
+    task.cancel(Some("enough")).await.unwrap();
+    let canceled = task.snapshot().await.unwrap();
     assert_eq!(canceled.state(), TaskState::Canceled);
     let call = canceled.task().calls().iter().next().unwrap().clone();
     assert!(matches!(call.status, CallStatus::Unknown(_)), "{:?}", call.status);
     assert_eq!(task.finished().await.unwrap().state(), TaskState::Canceled);
-    let again = task.cancel(Some("other reason")).await.unwrap();
+    task.cancel(Some("other reason")).await.unwrap();
+    let again = task.snapshot().await.unwrap();
     let reason = again.task().metadata().get("cancel_reason").unwrap();
     assert_eq!(reason.as_str(), "\"enough\"", "the first reason stands");
     system.shutdown().await.unwrap();

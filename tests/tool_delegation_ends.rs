@@ -185,7 +185,8 @@ async fn a_cancel_of_the_task_closes_and_recalls_the_request_with_its_parent() {
     let system = start(&desk, ToolPolicy::manual()).await;
     let task = submit(&system, leads(&["ok 60000"], &[])).await;
     system.advance(Duration::from_secs(1)).await;
-    let over = task.cancel(None).await.unwrap();
+    task.cancel(None).await.unwrap();
+    let over = task.snapshot().await.unwrap();
     assert_eq!(children(over.task())[0].status, CallStatus::Canceled);
     system.advance(Duration::from_secs(120)).await;
     let end = task.snapshot().await.unwrap();

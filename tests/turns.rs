@@ -122,7 +122,8 @@ async fn a_session_is_free_after_a_command_of_the_callers_own_ends_a_run_in_its_
     let system = System::builder("-").store(store).infer(silent.clone()).start().await.unwrap();
     let task = system.session("demo").send(Part::infer("a")).await.unwrap();
     silent.0.notified().await;
-    let failed = task.command(TaskCommand::Fail { error: "x".into() }).await.unwrap();
+    task.command(TaskCommand::Fail { error: "x".into() }).await.unwrap();
+    let failed = task.snapshot().await.unwrap();
     assert_eq!(failed.task().calls().open().count(), 0, "the end of a run closes its calls");
     let next = system.session("demo").send(Part::infer("b")).await.unwrap();
     silent.0.notified().await;

@@ -14,6 +14,7 @@ pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod scan;
 pub(crate) mod store;
+pub(crate) mod ticket;
 
 pub use append::{Append, AppendFuture, AppendPart, Appended};
 pub use check::{WrittenPart, appended, check_append, other_history, repeated_append};
@@ -26,3 +27,4 @@ pub use reader::{EventReader, Page};
 pub use record::{Fence, StoredRecord, StreamInfo};
 pub use scan::{Compare, ScanStep, Scanned};
 pub use store::EventStore;
+pub use ticket::{Answers, Ticket, TicketDesk};

@@ -8,6 +8,7 @@ mod error;
 pub mod kind;
 mod payload;
 pub mod record;
+mod scratch;
 pub(crate) mod storable;
 mod stored_approval;
 mod stored_call;

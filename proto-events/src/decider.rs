@@ -19,4 +19,11 @@ pub trait Decider: Sized + Clone {
 
     /// Folds one event into the state. Never fails: an event is a fact.
     fn evolve(&mut self, event: &Self::Event, metadata: &Metadata);
+
+    /// Folds one event that is encoded already, so that what it holds may move into the state instead of being copied.
+    /// Returns the event if it is still whole. The state is the same as after [`Decider::evolve`].
+    fn evolve_moved(&mut self, event: Self::Event, metadata: &Metadata) -> Option<Self::Event> {
+        self.evolve(&event, metadata);
+        Some(event)
+    }
 }

@@ -142,6 +142,10 @@ impl CommandDigest {
 /// The first character of the ids of commands that the system sends to itself; no caller's id has it.
 pub const OWN_COMMAND: char = '~';
 
+/// The first characters of the ids that are made for commands whose caller names none. Such an id comes twice only when
+/// its command's answer was in doubt, so that it is looked for in the log and not remembered.
+pub const MADE_COMMAND: &str = "cmd-";
+
 /// The first characters of the ids of the system's own commands that may come twice: each submits a task that another agent
 /// asks for, and its content is kept as that of a caller's command is.
 pub const DELEGATED_COMMAND: &str = "~delegated:";

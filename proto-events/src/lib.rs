@@ -20,6 +20,7 @@ pub mod codec;
 pub mod decider;
 pub mod definition;
 pub mod envelope;
+mod growing;
 pub mod id;
 pub mod json;
 pub mod limits;
@@ -33,3 +34,5 @@ pub mod system;
 pub mod task;
 pub mod tool_store;
 pub mod turn;
+
+pub use growing::GrowingList;

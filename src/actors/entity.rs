@@ -6,20 +6,21 @@
 //! append fails they are dropped by reading the stream again, so no reader ever sees a state that is not on
 //! disk.
 
-use std::cell::Cell;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use proto_events::call::read_digest;
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
-use proto_events::envelope::{CommandDigest, Committed, Metadata};
+use proto_events::envelope::{CommandDigest, Committed, MADE_COMMAND, Metadata};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
-use taskreel_log::api::{AppendPart, EventReader, EventStore, Fence, Page, ReadError};
+use taskreel_log::api::{AppendPart, EventStore, Fence};
 use taskreel_log::limits::RECORD_BYTES_MAX;
-use taskreel_log::ports::Ports;
 use taskreel_log::read::{Folded, fold_stream};
 
+use crate::actors::reading::{find_command, on_blocking_pool};
+use crate::actors::seed::Seed;
 use crate::error::Error;
 use crate::run::question::{ReadStream, ReadThrough};
 
@@ -28,50 +29,29 @@ pub(crate) struct Entity<D: Decider> {
     stream: StreamId,
     /// Shared with the receivers of answers, so that an answer costs no copy of the state.
     folded: Folded<Arc<D>>,
+    /// The events to be written, as far as their content did not move into the state.
     pending: Vec<D::Event>,
-    /// The pending events, encoded once, when they were decided.
-    payloads: Vec<Payload>,
+    /// All of them, encoded once, when they were decided.
+    bodies: Vec<EventBody>,
     /// The digest of the command whose record was encoded last.
     command_digest: Option<CommandDigest>,
     /// The source of the salts of the events decided here.
     salts: Seed,
 }
 
-/// A random value drawn for an append or an entity. It is never stored, and neither a set id nor a salt leads back to
-/// it, so an erased salt stays erased.
-#[derive(Clone, Copy)]
-pub(crate) struct Seed(pub(crate) [u8; 16]);
-
-impl Seed {
-    /// Draws a seed.
-    pub(crate) fn draw(ports: &Ports) -> Self {
-        Self(ports.ids.random())
-    }
-
-    /// Returns the id of the append.
-    pub(crate) fn set_id(self) -> [u8; 16] {
-        self.derive(&[b"taskreel.set"])
-    }
-
-    /// Returns the salt of the event of this version.
-    fn salt(self, version: u64) -> [u8; 16] {
-        self.derive(&[b"taskreel.salt", &version.to_be_bytes()])
-    }
-
-    fn derive(self, what: &[&[u8]]) -> [u8; 16] {
-        let mut sixteen = [0; 16];
-        let digest = Digest::of_all(std::iter::once(&self.0[..]).chain(what.iter().copied()));
-        sixteen.iter_mut().zip(digest.0).for_each(|(to, from)| *to = from);
-        sixteen
-    }
-}
-
 /// The append that a record belongs to, and the record's index in it.
 #[derive(Clone, Copy)]
 pub(crate) struct SetPart {
-    pub(crate) seed: Seed,
+    pub(crate) set_id: [u8; 16],
     pub(crate) part: u16,
     pub(crate) parts: u16,
+}
+
+impl SetPart {
+    /// The only record of an append.
+    pub(crate) fn only(set_id: [u8; 16]) -> Self {
+        Self { set_id, part: 0, parts: 1 }
+    }
 }
 
 impl<D> Entity<D>
@@ -98,7 +78,7 @@ where
             stream,
             folded: folded.shared(),
             pending: Vec::new(),
-            payloads: Vec::new(),
+            bodies: Vec::new(),
             command_digest: None,
             salts,
         })
@@ -116,7 +96,7 @@ where
         let (answered, correlation_id, forgotten) = (Vec::new(), String::new(), false);
         let state = Arc::new(state);
         let folded = Folded { state, version, position, last_hash, answered, correlation_id, forgotten };
-        Self { stream, folded, pending: Vec::new(), payloads: Vec::new(), command_digest: None, salts }
+        Self { stream, folded, pending: Vec::new(), bodies: Vec::new(), command_digest: None, salts }
     }
 
     pub(crate) fn last_hash(&self) -> Digest {
@@ -146,9 +126,25 @@ where
         self.folded.position
     }
 
-    /// Returns the events to be written.
+    /// Whether there are events to be written.
+    pub(crate) fn is_pending(&self) -> bool {
+        !self.bodies.is_empty()
+    }
+
+    /// Returns the number of events to be written.
+    pub(crate) fn pending_count(&self) -> usize {
+        self.bodies.len()
+    }
+
+    /// Returns the events to be written, without those whose content has moved into the state.
     pub(crate) fn pending(&self) -> &[D::Event] {
         &self.pending
+    }
+
+    /// Returns the first event to be written, read from its encoded form.
+    pub(crate) fn first_pending(&self) -> Option<D::Event> {
+        let body = self.bodies.first()?;
+        D::Event::decode(body.kind, body.schema, &body.body).ok()
     }
 
     /// Returns the end of the stream on disk.
@@ -158,12 +154,12 @@ where
 
     /// Returns the number of events, including pending ones.
     pub(crate) fn decided(&self) -> u64 {
-        self.folded.version.0 + self.pending.len() as u64
+        self.folded.version.0 + self.bodies.len() as u64
     }
 
     /// Returns the total size of the pending bodies in bytes.
     pub(crate) fn pending_bytes(&self) -> usize {
-        self.payloads.iter().map(|payload| payload.body.len()).sum()
+        self.bodies.iter().map(|event| event.body.len()).sum()
     }
 
     /// Returns the first answer to the command of this id, if it appended before. Where the content is not
@@ -188,9 +184,9 @@ where
         &self.folded.correlation_id
     }
 
-    /// Whether some commands are so old that only the log has them.
-    pub(crate) fn has_forgotten(&self) -> bool {
-        self.folded.forgotten
+    /// Whether the command of this id may be in the log although it is not remembered.
+    pub(crate) fn may_have_forgotten(&self, id: &str) -> bool {
+        self.folded.version > Version(0) && (self.folded.forgotten || id.starts_with(MADE_COMMAND))
     }
 
     /// Steps 5 and 7: decides, and folds the decision.
@@ -199,9 +195,8 @@ where
         Error: From<D::Rejection>,
     {
         for event in self.folded.state.decide(command)? {
-            self.payloads.push(event.encode()?);
-            Arc::make_mut(&mut self.folded.state).evolve(&event, metadata);
-            self.pending.push(event);
+            self.keep_encoded(&event)?;
+            self.pending.extend(Arc::make_mut(&mut self.folded.state).evolve_moved(event, metadata));
         }
         Ok(())
     }
@@ -212,9 +207,16 @@ where
         Error: From<D::Rejection>,
     {
         for event in self.folded.state.decide(command)? {
-            self.payloads.push(event.encode()?);
+            self.keep_encoded(&event)?;
             self.pending.push(event);
         }
+        Ok(())
+    }
+
+    fn keep_encoded(&mut self, event: &D::Event) -> Result<(), Error> {
+        let Payload { kind, schema, body } = event.encode()?;
+        let salt = self.salts.salt(self.decided() + 1);
+        self.bodies.push(EventBody { kind, schema, salt, body });
         Ok(())
     }
 
@@ -239,22 +241,23 @@ where
         true
     }
 
-    /// Looks up in the log whether the command of this id appended before, as [`Entity::answered`] does.
-    pub(crate) async fn answered_in_log(
-        &self,
+    /// Looks in the log for the first answer to the command of this id, as [`Entity::answered`] does in memory.
+    pub(crate) async fn search(
         store: &Arc<dyn EventStore>,
+        stream: &StreamId,
         id: &str,
         content: &[u8],
-    ) -> Result<bool, Error> {
-        let (reader, stream, wanted) = (Arc::clone(store), self.stream.clone(), id.to_owned());
-        let search = move || find_command(reader.as_ref(), &stream, &wanted);
-        let found = on_blocking_pool(store, &self.stream, search).await??;
-        match found.map(|metadata| metadata.command_digest) {
-            None => Ok(false),
-            Some(Some(digest)) if !digest.matches(content) => {
+    ) -> Result<Option<Committed>, Error> {
+        let (reader, name, wanted) = (Arc::clone(store), stream.clone(), id.to_owned());
+        let search = move || find_command(reader.as_ref(), &name, &wanted);
+        let Some((metadata, committed)) = on_blocking_pool(store, stream, search).await?? else {
+            return Ok(None);
+        };
+        match metadata.command_digest {
+            Some(digest) if !digest.matches(content) => {
                 Err(Error::CommandIdReused { command_id: id.to_owned() })
             }
-            Some(_) => Ok(true),
+            _ => Ok(Some(committed)),
         }
     }
 
@@ -269,33 +272,30 @@ where
         metadata: &Metadata,
         content: Option<&[u8]>,
     ) -> Result<AppendPart, Error> {
-        let first_version = Version(self.folded.version.0 + 1);
-        let events = (0..).zip(std::mem::take(&mut self.payloads));
-        let events = events.map(|(at, Payload { kind, schema, body })| EventBody {
-            kind,
-            schema,
-            salt: self.salts.salt(first_version.0 + at),
-            body,
-        });
-        let events: Vec<EventBody> = events.collect();
+        let events = std::mem::take(&mut self.bodies);
         let digest = |content| CommandDigest::of(events.iter().map(|event| &event.salt), content);
         self.command_digest = content.map(digest);
+        let metadata = match self.command_digest {
+            None => Cow::Borrowed(metadata),
+            command_digest => Cow::Owned(Metadata { command_digest, ..metadata.clone() }),
+        };
         let draft = RecordDraft {
             stream: self.stream.clone(),
-            first_version,
-            set_id: set.seed.set_id(),
+            first_version: Version(self.folded.version.0 + 1),
+            set_id: set.set_id,
             part: set.part,
             parts: set.parts,
             partition: fence.partition,
             epoch: fence.epoch,
-            metadata: Metadata { command_digest: self.command_digest, ..metadata.clone() },
+            metadata,
             fields: Vec::new(),
             previous: self.folded.last_hash,
             events,
         };
         let expected = ExpectedVersion::at(self.folded.version);
-        let record = draft.encode_within(RECORD_BYTES_MAX)?;
-        Ok(AppendPart { stream: self.stream.clone(), expected, record })
+        let record = draft.encode_within(RECORD_BYTES_MAX);
+        self.bodies = draft.events;
+        Ok(AppendPart { stream: draft.stream, expected, record: record? })
     }
 
     /// Notes that the pending events are on disk as `committed`, in a record with this hash, and returns
@@ -310,6 +310,7 @@ where
         self.folded.position = committed.position;
         self.folded.last_hash = hash;
         self.folded.remember(metadata, self.command_digest.take());
+        self.bodies.clear();
         std::mem::take(&mut self.pending)
     }
 }
@@ -320,61 +321,9 @@ where
     D::Event: Storable + Send + 'static,
 {
     fn read_through(&self) -> ReadThrough {
-        let digest = |(version, payload): (u64, &Payload)| {
-            Digest::of_parts(&[&self.salts.salt(version), &payload.body])
-        };
-        let pending = (self.folded.version.0 + 1..).zip(&self.payloads).map(digest);
+        let digest = |event: &EventBody| Digest::of_parts(&[&event.salt, &event.body]);
+        let pending = self.bodies.iter().map(digest);
         let digest = read_digest(self.folded.last_hash, pending);
         ReadThrough { version: Version(self.decided()), digest }
-    }
-}
-
-thread_local! {
-    /// Whether this thread is for work that blocks.
-    static READS_HERE: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Does work on a thread that may block: it reads streams itself, since waiting there for another such thread could
-/// leave none.
-pub(crate) fn reading_here<T>(work: impl FnOnce() -> T) -> T {
-    struct Reset;
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            READS_HERE.set(false);
-        }
-    }
-    READS_HERE.set(true);
-    let _reset = Reset;
-    work()
-}
-
-/// Reads a stream: on the blocking pool, unless its store is in memory.
-pub(crate) async fn on_blocking_pool<T: Send + 'static>(
-    store: &Arc<dyn EventStore>,
-    stream: &StreamId,
-    read: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Error> {
-    if store.is_in_memory() || READS_HERE.get() {
-        return Ok(read());
-    }
-    let done = tokio::task::spawn_blocking(read).await;
-    done.map_err(|panic| Error::Internal(format!("reading {stream} panicked: {panic}")))
-}
-
-/// Returns the metadata of the command with this id, if the stream has one.
-fn find_command(
-    reader: &dyn EventReader,
-    stream: &StreamId,
-    command_id: &str,
-) -> Result<Option<Metadata>, ReadError> {
-    let mut from = Version(1);
-    loop {
-        let page = reader.page_stream(stream, from, Page::default())?;
-        let Some(last) = page.last() else { return Ok(None) };
-        from = Version(last.record.last_version().0 + 1);
-        let found = page.iter().find(|stored| stored.record.metadata.command_id == command_id);
-        if let Some(found) = found {
-            return Ok(Some(found.record.metadata.clone()));
-        }
     }
 }

@@ -15,7 +15,8 @@ use proto_events::session::{Session, SessionCommand};
 use taskreel_log::api::Append;
 use tokio::sync::oneshot;
 
-use crate::actors::entity::{Entity, Seed, SetPart};
+use crate::actors::entity::{Entity, SetPart};
+use crate::actors::seed::Seed;
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
 use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
 use crate::actors::shared::parts::Shared;
@@ -155,7 +156,7 @@ impl SessionActor {
         let own = ctx.address();
         actix_rt::spawn(async move {
             let is_running = match answer.await {
-                Ok(Ok(view)) => view.task.run().is_some(),
+                Ok(Ok(view)) => view.task.is_some_and(|task| task.run().is_some()),
                 Ok(Err(Error::TaskNotFound(_))) => false,
                 // Not known: the next request for the turn asks again.
                 Ok(Err(_)) | Err(_) => true,
@@ -170,10 +171,10 @@ impl SessionActor {
         let metadata = cause.metadata(shared.ports.clock.now());
         let reason = "its task is over".to_owned();
         entity.decide(SessionCommand::AbortTurn { turn_id, reason }, &metadata)?;
-        let (fence, seed) = (shared.store.fence(), Seed::draw(&shared.ports));
-        let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
+        let (fence, set_id) = (shared.store.fence(), shared.ports.ids.random());
+        let part = entity.part(fence, SetPart::only(set_id), &metadata, None)?;
         let hash = part.record.hash();
-        let append = Append { fence, set_id: seed.set_id(), parts: vec![part] };
+        let append = Append { fence, set_id, parts: vec![part] };
         let appended = shared.append(append, &metadata.command_id).await?;
         if let Some(committed) = appended.parts.first() {
             entity.mark_committed(*committed, hash, &metadata);

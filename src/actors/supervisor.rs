@@ -70,6 +70,7 @@ impl Supervisor {
             let (passivate_after, live_actors) = (parts.passivate_after, parts.live_actors);
             let resumed_at_once = parts.resumed_at_once;
             let shared = shared(parts, &started, &ctx.address());
+            actix_rt::spawn(Arc::clone(&shared.desk).give_on());
             let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
             Self { shared, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
         });
@@ -301,6 +302,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         tool_stores: parts.tool_stores,
         secrets: parts.secrets,
         live: parts.live,
+        desk: Arc::default(),
         crowded: AtomicBool::new(false),
         stopping: parts.stopping,
     })

@@ -90,14 +90,14 @@ impl PeerAnswer {
     /// Returns the answer of a task in this state, with this content in its last part. An output that holds
     /// an error is a result like any other; a failed task without such an output has broken: in Protolink's
     /// words, its agent raised.
-    pub fn of(
+    pub fn of<'a>(
         state: TaskState,
         last: Option<&JsonText>,
-        artifacts: &[Artifact],
+        artifacts: impl IntoIterator<Item = &'a Artifact>,
         error: Option<String>,
     ) -> Self {
         let outputs: Vec<Part> =
-            artifacts.iter().flat_map(|artifact| artifact.parts.iter().cloned()).collect();
+            artifacts.into_iter().flat_map(|artifact| artifact.parts.iter().cloned()).collect();
         let raised =
             state == TaskState::Failed && !matches!(final_state(&outputs), FinalState::Failed { .. });
         let error = raised.then(|| error.unwrap_or_else(|| "unknown error".to_owned()));

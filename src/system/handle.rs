@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use actix::prelude::SendError;
-use proto_events::envelope::Principal;
+use proto_events::envelope::{MADE_COMMAND, Principal};
 use proto_events::id::{Mint, Position, StreamId, Version};
 use proto_events::session::Session;
 use taskreel_log::api::EventStore;
@@ -223,7 +223,7 @@ impl System {
         let mut mint = self.inner.ports.clone();
         let is_query = op.is_query();
         if cause.command_id.is_empty() && !is_query {
-            cause.command_id = mint.uuid();
+            cause.command_id = format!("{MADE_COMMAND}{}", mint.uuid());
         }
         let command_id = cause.command_id.clone();
         if cause.correlation_id.is_empty() {

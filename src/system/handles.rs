@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use proto_events::call::{Answer, Call, Verdict};
-use proto_events::envelope::Principal;
+use proto_events::envelope::{Committed, Principal};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::{ConversationHistory, TaskState};
@@ -68,12 +68,13 @@ impl TaskHandle {
         self.ask(TaskOp::Look).await
     }
 
-    /// Cancels the task. A task that was canceled before keeps its first reason.
+    /// Cancels the task. A task that was canceled before keeps its first reason. Like every command it answers where the
+    /// task's stream ends then, on disk; [`TaskHandle::snapshot`] returns the task itself.
     ///
     /// # Errors
     /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
-    pub async fn cancel(&self, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
-        self.ask(TaskOp::Cancel { reason: reason.map(str::to_owned) }).await
+    pub async fn cancel(&self, reason: Option<&str>) -> Result<Committed, Error> {
+        self.tell(TaskOp::Cancel { reason: reason.map(str::to_owned) }).await
     }
 
     /// Records the verdict on a call whose outcome is unknown: its effect took place (with the result that
@@ -88,7 +89,7 @@ impl TaskHandle {
         call_id: &str,
         verdict: Verdict,
         by: impl Into<Principal>,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         self.resolve_call(call_id, CallResolution::Verdict(verdict), by.into()).await
     }
 
@@ -102,7 +103,7 @@ impl TaskHandle {
         call_id: &str,
         reason: &str,
         by: impl Into<Principal>,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         self.resolve_call(call_id, CallResolution::Abandon(reason.to_owned()), by.into()).await
     }
 
@@ -111,7 +112,7 @@ impl TaskHandle {
     ///
     /// # Errors
     /// [`Error::Task`] if there is no such approval, it was already denied, or the task continued without it.
-    pub async fn approve(&self, approval_id: &str, by: impl Into<Principal>) -> Result<TaskSnapshot, Error> {
+    pub async fn approve(&self, approval_id: &str, by: impl Into<Principal>) -> Result<Committed, Error> {
         self.decide(approval_id, true, None, by.into()).await
     }
 
@@ -125,7 +126,7 @@ impl TaskHandle {
         approval_id: &str,
         reason: Option<&str>,
         by: impl Into<Principal>,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         self.decide(approval_id, false, reason, by.into()).await
     }
 
@@ -149,7 +150,7 @@ impl TaskHandle {
         question: &str,
         answer: impl Into<String>,
         by: impl Into<Principal>,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         self.answer_call(question, Answer::Given(answer.into()), by.into()).await
     }
 
@@ -163,7 +164,7 @@ impl TaskHandle {
         question: &str,
         reason: &str,
         by: impl Into<Principal>,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         self.answer_call(question, Answer::Declined(reason.to_owned()), by.into()).await
     }
 
@@ -175,12 +176,7 @@ impl TaskHandle {
         Ok(self.snapshot().await?.task().open_questions().cloned().collect())
     }
 
-    async fn answer_call(
-        &self,
-        question: &str,
-        answer: Answer,
-        by: Principal,
-    ) -> Result<TaskSnapshot, Error> {
+    async fn answer_call(&self, question: &str, answer: Answer, by: Principal) -> Result<Committed, Error> {
         self.ask_as(TaskOp::AnswerCall { question: question.to_owned(), answer }, by).await
     }
 
@@ -190,20 +186,19 @@ impl TaskHandle {
         approved: bool,
         reason: Option<&str>,
         by: Principal,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         let (approval_id, reason) = (approval_id.to_owned(), reason.map(str::to_owned));
         let decided = ApprovalDecided { approval_id, approved, reason, decided_by: by.clone() };
         self.ask_as(TaskOp::Decide(decided), by).await
     }
 
     /// Sends a person's decision. The handle's own principal, if it has one, is who sent it.
-    async fn ask_as(&self, op: TaskOp, by: Principal) -> Result<TaskSnapshot, Error> {
+    async fn ask_as(&self, op: TaskOp, by: Principal) -> Result<Committed, Error> {
         let mut cause = self.system.cause()?;
         if cause.principal.name.is_empty() {
             cause.principal = by;
         }
-        let view = self.system.ask(self.stream.clone(), op, cause).await?;
-        Ok(TaskSnapshot::new(view.task, view.committed.version))
+        Ok(self.system.ask(self.stream.clone(), op, cause).await?.committed)
     }
 
     async fn resolve_call(
@@ -211,7 +206,7 @@ impl TaskHandle {
         call_id: &str,
         resolution: CallResolution,
         by: Principal,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         let op = TaskOp::ResolveCall { call_id: call_id.to_owned(), resolution, by: by.clone() };
         self.ask_as(op, by).await
     }
@@ -222,7 +217,7 @@ impl TaskHandle {
     /// # Errors
     /// [`Error::Task`] if the task rejects it, [`Error::NotForCallers`] for a command reserved to the system,
     /// or an error of the log.
-    pub async fn command(&self, command: TaskCommand) -> Result<TaskSnapshot, Error> {
+    pub async fn command(&self, command: TaskCommand) -> Result<Committed, Error> {
         let ours = match &command {
             TaskCommand::Call(_)
             | TaskCommand::AwaitAnswer { .. }
@@ -237,7 +232,7 @@ impl TaskHandle {
         if ours {
             return Err(Error::NotForCallers);
         }
-        self.ask(TaskOp::Command(Box::new(command))).await
+        self.tell(TaskOp::Command(Box::new(command))).await
     }
 
     /// Returns a feed of this task's live events from now on, which are not in its log: a model's answer as
@@ -266,10 +261,17 @@ impl TaskHandle {
         self.system.task_events(&self.stream, version)
     }
 
+    /// Sends a command.
+    async fn tell(&self, op: TaskOp) -> Result<Committed, Error> {
+        let cause = self.system.cause()?;
+        Ok(self.system.ask(self.stream.clone(), op, cause).await?.committed)
+    }
+
+    /// Sends a query.
     async fn ask(&self, op: TaskOp) -> Result<TaskSnapshot, Error> {
-        let cause = if op.is_query() { Cause::default() } else { self.system.cause()? };
-        let view = self.system.ask(self.stream.clone(), op, cause).await?;
-        Ok(TaskSnapshot::new(view.task, view.committed.version))
+        let view = self.system.ask(self.stream.clone(), op, Cause::default()).await?;
+        let task = view.task.ok_or_else(|| Error::TaskNotFound(self.id.clone()))?;
+        Ok(TaskSnapshot::new(task, view.committed.version))
     }
 }
 

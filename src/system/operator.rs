@@ -12,7 +12,8 @@ use taskreel_log::api::{Append, EventStore};
 use taskreel_log::ports::Ports;
 use tokio::sync::Mutex;
 
-use crate::actors::entity::{Entity, Seed, SetPart};
+use crate::actors::entity::{Entity, SetPart};
+use crate::actors::seed::Seed;
 use crate::actors::shared::resolution::CallResolution;
 use crate::agent::card::Agent;
 use crate::error::Error;
@@ -206,7 +207,7 @@ impl Operator {
             principal: by,
         };
         entity.decide(command, &metadata)?;
-        let is_new = !entity.pending().is_empty();
+        let is_new = entity.is_pending();
         if is_new {
             if !*started {
                 record_start(&self.store, &self.ports, None, None, Vec::new()).await?;
@@ -250,10 +251,10 @@ impl Operator {
 
     async fn append(&self, entity: &mut Entity<Task>, metadata: &Metadata) -> Result<(), Error> {
         let fence = self.store.fence();
-        let seed = Seed::draw(&self.ports);
-        let part = entity.part(fence, SetPart { seed, part: 0, parts: 1 }, metadata, None)?;
+        let set_id = self.ports.ids.random();
+        let part = entity.part(fence, SetPart::only(set_id), metadata, None)?;
         let hash = part.record.hash();
-        let appended = self.store.append(Append { fence, set_id: seed.set_id(), parts: vec![part] }).await?;
+        let appended = self.store.append(Append { fence, set_id, parts: vec![part] }).await?;
         if let Some(committed) = appended.parts.into_iter().next() {
             entity.mark_committed(committed, hash, metadata);
         }

@@ -14,7 +14,9 @@ use taskreel_log::ports::Ports;
 use taskreel_log::read::{Folded, decode_record};
 use taskreel_log::shown::{Offer, system_prompt};
 
-use crate::actors::entity::{Entity, Seed, SetPart, on_blocking_pool};
+use crate::actors::entity::{Entity, SetPart};
+use crate::actors::reading::on_blocking_pool;
+use crate::actors::seed::Seed;
 use crate::actors::shared::messages::Cause;
 use crate::agent::card::Agent;
 use crate::agent::definition::definition;
@@ -49,7 +51,7 @@ pub(crate) async fn record_start(
         revision =
             Revision { number: entity.state().number(), record: entity.last_hash(), system, secret_args };
         agents.push(AgentRevision { name: agent.name.clone(), number: revision.number });
-        revised = Some(entity).filter(|entity| !entity.pending().is_empty());
+        revised = Some(entity).filter(|entity| entity.is_pending());
     }
     let started = Started { epoch, release: RELEASE.to_owned(), build: build.map(str::to_owned), agents };
     let mut system = recover_end(store, Seed::draw(ports)).await?;
@@ -57,17 +59,17 @@ pub(crate) async fn record_start(
     for seen in servers {
         system.decide(SystemCommand::NoteToolServer(ToolServerSeen { epoch, ..seen }), &metadata)?;
     }
-    let seed = Seed::draw(ports);
+    let set_id = ports.ids.random();
     let count = if revised.is_some() { 2 } else { 1 };
     let mut encoded: Vec<AppendPart> = Vec::new();
     if let Some(mut agent) = revised {
-        let part = agent.part(store.fence(), SetPart { seed, part: 0, parts: count }, &metadata, None)?;
+        let part = agent.part(store.fence(), SetPart { set_id, part: 0, parts: count }, &metadata, None)?;
         revision.record = part.record.hash();
         encoded.push(part);
     }
-    let set = SetPart { seed, part: count - 1, parts: count };
+    let set = SetPart { set_id, part: count - 1, parts: count };
     encoded.push(system.part(store.fence(), set, &metadata, None)?);
-    append(store, seed, encoded).await?;
+    append(store, set_id, encoded).await?;
     Ok(revision)
 }
 
@@ -94,13 +96,13 @@ pub(crate) async fn record_revision(
     entity.decide(definition, &metadata)?;
     let (number, record) = (entity.state().number(), entity.last_hash());
     let secret_args = declared_secret_args(entity.state()).into();
-    if entity.pending().is_empty() {
+    if !entity.is_pending() {
         return Ok(Revision { number, record, system, secret_args });
     }
-    let seed = Seed::draw(ports);
-    let part = entity.part(store.fence(), SetPart { seed, part: 0, parts: 1 }, &metadata, None)?;
+    let set_id = ports.ids.random();
+    let part = entity.part(store.fence(), SetPart::only(set_id), &metadata, None)?;
     let record = part.record.hash();
-    append(store, seed, vec![part]).await?;
+    append(store, set_id, vec![part]).await?;
     Ok(Revision { number, record, system, secret_args })
 }
 
@@ -140,16 +142,16 @@ async fn append_pending(
     system: &mut Entity<SystemHistory>,
     metadata: &Metadata,
 ) -> Result<(), Error> {
-    if system.pending().is_empty() {
+    if !system.is_pending() {
         return Ok(());
     }
-    let seed = Seed::draw(ports);
-    let part = system.part(store.fence(), SetPart { seed, part: 0, parts: 1 }, metadata, None)?;
-    append(store, seed, vec![part]).await
+    let set_id = ports.ids.random();
+    let part = system.part(store.fence(), SetPart::only(set_id), metadata, None)?;
+    append(store, set_id, vec![part]).await
 }
 
-async fn append(store: &Arc<dyn EventStore>, seed: Seed, parts: Vec<AppendPart>) -> Result<(), Error> {
-    let append = Append { fence: store.fence(), set_id: seed.set_id(), parts };
+async fn append(store: &Arc<dyn EventStore>, set_id: [u8; 16], parts: Vec<AppendPart>) -> Result<(), Error> {
+    let append = Append { fence: store.fence(), set_id, parts };
     store.append(append).await?;
     Ok(())
 }

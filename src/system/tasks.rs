@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use proto_events::envelope::{OWN_COMMAND, Principal};
+use proto_events::envelope::{Committed, OWN_COMMAND, Principal};
 use proto_events::id::{Digest, StreamId, Version, check_id};
 use proto_events::model::PostedTask;
 use proto_events::task::{Approval, Task, TaskRejection};
@@ -143,7 +143,7 @@ impl System {
     ///
     /// # Errors
     /// [`Error::TaskNotFound`], or [`Error::TaskNotCancelable`] if it is over.
-    pub async fn cancel(&self, id: &str, reason: Option<&str>) -> Result<TaskSnapshot, Error> {
+    pub async fn cancel(&self, id: &str, reason: Option<&str>) -> Result<Committed, Error> {
         self.task(id)?.cancel(reason).await
     }
 
@@ -164,7 +164,7 @@ impl System {
         id: &str,
         approval_id: &str,
         by: impl Into<Principal>,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         self.task(id)?.approve(approval_id, by).await
     }
 
@@ -178,7 +178,7 @@ impl System {
         approval_id: &str,
         reason: Option<&str>,
         by: impl Into<Principal>,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         self.task(id)?.deny(approval_id, reason, by).await
     }
 
@@ -192,7 +192,7 @@ impl System {
         question: &str,
         answer: impl Into<String>,
         by: impl Into<Principal>,
-    ) -> Result<TaskSnapshot, Error> {
+    ) -> Result<Committed, Error> {
         self.task(id)?.answer(question, answer, by).await
     }
 

@@ -19,8 +19,9 @@ pub(crate) fn caught<T>(call: impl FnOnce() -> T) -> Result<T, String> {
 ///
 /// # Errors
 /// The panic's text.
-pub(crate) async fn caught_in<F: Future>(work: F) -> Result<F::Output, String> {
-    AssertUnwindSafe(work).catch_unwind().await.map_err(text_of)
+pub(crate) fn caught_in<F: Future>(work: F) -> impl Future<Output = Result<F::Output, String>> {
+    // Not an async function: it would hold the work twice.
+    AssertUnwindSafe(work).catch_unwind().map(|done| done.map_err(text_of))
 }
 
 /// Awaits work as [`caught_in`] does. The text of a panic passes `mask` before it is cut: a cut within a secret value

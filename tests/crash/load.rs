@@ -207,7 +207,7 @@ async fn one_task(system: &System, id: &str, dice: &mut Dice) -> Result<(), Erro
     if fate == 0 {
         dawdle(dice.below(200)).await;
         match task.cancel(Some("changed my mind")).await {
-            Ok(canceled) => tell(&format!("ack {} {}", task.stream(), canceled.version())),
+            Ok(canceled) => tell(&format!("ack {} {}", task.stream(), canceled.version)),
             Err(Error::TaskNotCancelable { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -216,7 +216,7 @@ async fn one_task(system: &System, id: &str, dice: &mut Dice) -> Result<(), Erro
         let mut mint = taskreel_log::ports::Ports::default();
         let note = Message::user(&mint.uuid(), &mut mint);
         match task.command(TaskCommand::AppendMessage(note)).await {
-            Ok(noted) => tell(&format!("ack {} {}", task.stream(), noted.version())),
+            Ok(noted) => tell(&format!("ack {} {}", task.stream(), noted.version)),
             // It came while the last part was being carried out.
             Err(Error::Task(TaskRejection::NoInferenceFollows(_))) => {}
             Err(error) => return Err(error),

@@ -123,7 +123,8 @@ impl Run {
         let mut answer = json!({});
         if step.get("cancel_after_ms").is_some() {
             self.until_the_last_tool_runs(calls_before).await;
-            let canceled = task.cancel(step["reason"].as_str()).await.map_err(broken)?;
+            task.cancel(step["reason"].as_str()).await.map_err(broken)?;
+            let canceled = task.snapshot().await.map_err(broken)?;
             answer["cancel_returned_state"] = json!(canceled.state());
         }
         let end = task.finished().await.map_err(broken)?;

@@ -173,7 +173,7 @@ async fn one_turn(shop: &Shop, session: &str, name: &str, dice: &mut Dice) -> Re
     if dice.below(10) == 0 {
         let cancel = task.once(&format!("cancel-{name}"));
         match surely(|| cancel.cancel(Some("changed my mind"))).await {
-            Ok(canceled) => tell(&format!("ack {} {}", task.stream(), canceled.version())),
+            Ok(canceled) => tell(&format!("ack {} {}", task.stream(), canceled.version)),
             Err(Error::TaskNotCancelable { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -234,13 +234,13 @@ async fn look_after(shop: &Shop, task: TaskHandle, end: TaskSnapshot, mood: u64)
     let mine = format!("{} {} {id} ", call.request.target, task.id());
     match mood {
         0 => return Ok(false),
-        1 => drop(task.abandon(id, "nobody knows", "ada").await?),
+        1 => task.abandon(id, "nobody knows", "ada").await?,
         // Whoever looks into the ledger finds the truth: no call of this process is in flight any more.
         _ if has_line(&shop.ledger, &mine) => {
-            drop(task.reconcile(id, Verdict::Landed(json!("found").into()), "ada").await?);
+            task.reconcile(id, Verdict::Landed(json!("found").into()), "ada").await?
         }
-        _ => drop(task.reconcile(id, Verdict::DidNotHappen, "ada").await?),
-    }
+        _ => task.reconcile(id, Verdict::DidNotHappen, "ada").await?,
+    };
     Ok(true)
 }
 

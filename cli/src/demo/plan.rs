@@ -3,10 +3,10 @@
 
 use proto_events::codec::Storable;
 use proto_events::id::{Category, Mint, StreamId, Version};
-use proto_events::json;
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{Message, Part, PostedTask, TaskState};
 use proto_events::task::TaskEvent;
+use proto_events::{GrowingList, json};
 use serde::{Deserialize, Serialize};
 use taskreel::infer::{Entry, Scripted};
 use taskreel_log::api::EventReader;
@@ -209,7 +209,7 @@ impl Made {
 
 impl DemoTask {
     /// Whether the task needs no more work.
-    pub(crate) fn is_done(&self, state: TaskState, messages: &[Message]) -> bool {
+    pub(crate) fn is_done(&self, state: TaskState, messages: &GrowingList<Message>) -> bool {
         match state {
             TaskState::InputRequired => self.kind != Kind::Answered || self.is_answered(messages),
             state => state.is_terminal(),
@@ -217,7 +217,7 @@ impl DemoTask {
     }
 
     /// Whether the person has answered.
-    pub(crate) fn is_answered(&self, messages: &[Message]) -> bool {
+    pub(crate) fn is_answered(&self, messages: &GrowingList<Message>) -> bool {
         let id = self.answer().id;
         messages.iter().any(|message| message.id == id)
     }

@@ -9,6 +9,7 @@ use crate::api::error::{CloseError, OpenError, ReadError};
 use crate::api::feed::Feed;
 use crate::api::reader::EventReader;
 use crate::api::record::Fence;
+use crate::api::ticket::Ticket;
 
 /// The whole log: what a store implements. Its rules of reading are [`EventReader`]'s.
 ///
@@ -62,6 +63,14 @@ pub trait EventStore: EventReader {
     /// Repeating an append (the same set id, streams and expected versions) returns the first result, even if
     /// the streams have been extended since.
     fn append(&self, append: Append) -> AppendFuture;
+
+    /// Adds records as [`EventStore::append`] does, and answers at the ticket's desk, where the answers of a whole group
+    /// arrive together. A store that does not answer there, or whose queue is full, withdraws the ticket and returns the
+    /// future of the append; so does a store that does not implement this.
+    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
+        ticket.withdraw();
+        Some(self.append(append))
+    }
 
     /// Returns the result of the append with this id, if it is in the log: call this after
     /// [`AppendError::Ambiguous`], on the reopened store. Quick for the newest 8,192 appends, a scan of the

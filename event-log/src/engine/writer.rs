@@ -16,9 +16,10 @@ use std::sync::{Arc, PoisonError};
 use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::record::StoredRecord;
+use crate::api::ticket::AnswersByDesk;
 use crate::engine::head::Head;
 use crate::engine::value::ValueBuilder;
-pub(crate) use crate::engine::writer::ask::ask;
+pub(crate) use crate::engine::writer::ask::{ask, ask_with};
 use crate::engine::writer::group::{Admission, Group};
 use crate::engine::writer::shared::{Job, Shared};
 use crate::engine::writer::sink::{Sink, Tail};
@@ -122,10 +123,11 @@ impl<S: Sink> Writer<S> {
                 let _ = self.shared.poisoned.set(why.clone());
             }
         }
+        let mut at_desks = AnswersByDesk::default();
         for (reply, admission) in answers {
-            // A caller that has gone away does not cancel the append.
-            let _ = reply.send(result_for(&group, admission, written.as_ref().err()));
+            reply.answer_or_add(result_for(&group, admission, written.as_ref().err()), &mut at_desks);
         }
+        at_desks.hand_over();
         self.save_blocks();
     }
 
@@ -234,6 +236,6 @@ fn result_for(
 async fn refuse_rest(shared: &Shared, queue: &mut mpsc::Receiver<Job>) {
     queue.close();
     while let Some(job) = queue.recv().await {
-        let _ = job.reply.send(Err(shared.refusal()));
+        job.reply.answer(Err(shared.refusal()));
     }
 }

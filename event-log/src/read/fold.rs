@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto_events::codec::{AnyEvent, CodecError, Storable};
 use proto_events::decider::Decider;
-use proto_events::envelope::{CommandDigest, Committed, Metadata, RecordedEvent};
+use proto_events::envelope::{CommandDigest, Committed, MADE_COMMAND, Metadata, RecordedEvent};
 use proto_events::id::{Digest, Position, StreamId, Version};
 
 use crate::api::error::ReadError;
@@ -123,14 +123,18 @@ where
 }
 
 impl<D> Folded<D> {
-    /// Remembers a command that appended, as the newest, with the digest of its content if one was kept.
+    /// Remembers a command that appended, as the newest, with the digest of its content if one was kept. A command with an
+    /// id that was made for it ([`MADE_COMMAND`]) is not remembered: who asks for it looks in the log.
     pub fn remember(&mut self, metadata: &Metadata, digest: Option<CommandDigest>) {
+        if !metadata.correlation_id.is_empty() {
+            self.correlation_id.clone_from(&metadata.correlation_id);
+        }
+        if metadata.command_id.starts_with(MADE_COMMAND) {
+            return;
+        }
         if self.answered.len() >= COMMANDS_REMEMBERED {
             self.answered.drain(..COMMANDS_REMEMBERED / 4);
             self.forgotten = true;
-        }
-        if !metadata.correlation_id.is_empty() {
-            self.correlation_id.clone_from(&metadata.correlation_id);
         }
         self.answered.push(Answered {
             command_id: metadata.command_id.clone(),

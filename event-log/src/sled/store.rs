@@ -19,6 +19,7 @@ use crate::api::reader::{EventReader, Page};
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore;
+use crate::api::ticket::Ticket;
 use crate::engine::index::compare;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::reading::Located;
@@ -222,6 +223,10 @@ impl EventStore for SledStore {
 
     fn append(&self, append: Append) -> AppendFuture {
         writer::ask(&self.shared, &self.queue, append)
+    }
+
+    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
+        writer::ask_with(&self.shared, &self.queue, append, ticket)
     }
 
     fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {

@@ -8,6 +8,7 @@ use crate::call::outcome::{Answer, CallQuestion, CancelStage, TimeLimit, Verdict
 use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
+use crate::growing::GrowingList;
 use crate::limits::LATE_RESULT_BYTES_MAX;
 use crate::memo::Memo;
 use crate::secret::in_clear;
@@ -15,7 +16,7 @@ use crate::secret::in_clear;
 /// All calls of one stream, in the order of their intents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallBook {
-    calls: Vec<Call>,
+    calls: GrowingList<Call>,
     /// The index of a long list; none for a short one.
     index: Option<Box<CallIndex>>,
 }
@@ -48,7 +49,7 @@ impl CallBook {
     pub(crate) fn place(&self, call_id: &str) -> Option<usize> {
         match &self.index {
             Some(index) => index.place(call_id),
-            None => self.calls.iter().rposition(|call| call.request.call_id == call_id),
+            None => self.calls.rposition(|call| call.request.call_id == call_id),
         }
     }
 
@@ -57,23 +58,28 @@ impl CallBook {
         self.calls.iter()
     }
 
+    /// Returns the calls of a list that is too short for an index; nothing of a longer one.
+    fn short(&self) -> impl DoubleEndedIterator<Item = &Call> {
+        self.index.is_none().then(|| self.calls.iter()).into_iter().flatten()
+    }
+
     /// Returns the calls that have no outcome yet.
     pub fn open(&self) -> impl Iterator<Item = &Call> {
         let indexed = self.index.as_deref().map(CallIndex::open);
         let indexed = indexed.into_iter().flatten().filter_map(|at| self.calls.get(at));
-        let short = if self.index.is_some() { &[][..] } else { &self.calls[..] };
-        indexed.chain(short.iter().filter(|call| call.status.is_open()))
+        let short = self.short();
+        indexed.chain(short.filter(|call| call.status.is_open()))
     }
 
     /// Returns the calls of one part of one run, oldest first, without those that another call asked for.
     pub fn of_part(&self, run: u32, part: u32) -> impl DoubleEndedIterator<Item = &Call> {
         let places = self.index.as_deref().map_or(&[][..], |index| index.of_part(run, part));
-        let short = if self.index.is_some() { &[][..] } else { &self.calls[..] };
+        let short = self.short();
         let here = move |call: &&Call| {
             let origin = &call.request.origin;
             origin.run == run && origin.part == part && origin.parent.is_none()
         };
-        places.iter().filter_map(|at| self.calls.get(*at)).chain(short.iter().filter(here))
+        places.iter().filter_map(|at| self.calls.get(*at)).chain(short.filter(here))
     }
 
     /// Returns the newest call of a run, without those that another call asked for. No call of an earlier run stands behind it.
@@ -85,9 +91,9 @@ impl CallBook {
     /// Returns the calls that a call has asked for, in the order of their numbers.
     pub fn children(&self, call_id: &str) -> impl DoubleEndedIterator<Item = &Call> {
         let places = self.index.as_deref().map_or(&[][..], |index| index.of_parent(call_id));
-        let short = if self.index.is_some() { &[][..] } else { &self.calls[..] };
+        let short = self.short();
         let its = move |call: &&Call| call.is_child_of(call_id);
-        places.iter().filter_map(|at| self.calls.get(*at)).chain(short.iter().filter(its))
+        places.iter().filter_map(|at| self.calls.get(*at)).chain(short.filter(its))
     }
 
     /// Whether a call was made under this approval.
@@ -316,7 +322,7 @@ impl CallBook {
         }
         self.calls.push(call);
         if self.index.is_none() && self.calls.len() >= INDEXED_FROM {
-            self.index = Some(Box::new(CallIndex::of(&self.calls)));
+            self.index = Some(Box::new(CallIndex::of(self.calls.iter())));
         }
     }
 

@@ -21,9 +21,9 @@ pub(super) struct CallIndex {
 }
 
 impl CallIndex {
-    pub(super) fn of(calls: &[Call]) -> Self {
+    pub(super) fn of<'a>(calls: impl Iterator<Item = &'a Call>) -> Self {
         let mut index = Self::default();
-        for (at, call) in calls.iter().enumerate() {
+        for (at, call) in calls.enumerate() {
             index.add(at, call);
         }
         index

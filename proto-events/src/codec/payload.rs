@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::codec::scratch;
 use crate::limits::PAYLOAD_BYTES_MAX;
 
 /// Variable-length integers, little-endian; no read may request more memory than the largest payload.
@@ -15,8 +16,11 @@ const CONFIG: bincode::config::Configuration<
 
 /// Encodes a storage struct.
 pub(super) fn write<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
-    let bytes = bincode::serde::encode_to_vec(value, bincode::config::standard());
-    bytes.map_err(|error| error.to_string())
+    scratch::with(|buffer| {
+        let written = bincode::serde::encode_into_std_write(value, buffer, bincode::config::standard());
+        written.map_err(|error| error.to_string())?;
+        Ok(buffer.as_slice().to_vec())
+    })
 }
 
 /// Decodes the first fields of a storage struct and ignores the rest.

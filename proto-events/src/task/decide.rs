@@ -70,6 +70,10 @@ impl Decider for Task {
     fn evolve(&mut self, event: &TaskEvent, metadata: &Metadata) {
         self.fold(event, metadata);
     }
+
+    fn evolve_moved(&mut self, event: TaskEvent, metadata: &Metadata) -> Option<TaskEvent> {
+        self.fold_moved(event, metadata)
+    }
 }
 
 impl Task {

@@ -137,8 +137,11 @@ fn said(part: &Part) -> (&str, Value) {
     (part.kind(), content)
 }
 
-fn ids<T>(items: &[T], id: impl Fn(&T) -> Option<String>) -> Vec<Option<String>> {
-    items.iter().map(id).collect()
+fn ids<'a, T: 'a>(
+    items: impl IntoIterator<Item = &'a T>,
+    id: impl Fn(&T) -> Option<String>,
+) -> Vec<Option<String>> {
+    items.into_iter().map(id).collect()
 }
 
 /// Returns the first index at which `prefix` is not the beginning of `whole`.

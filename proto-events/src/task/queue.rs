@@ -47,10 +47,10 @@ impl Task {
         newest.is_some_and(|call| call.request.kind == CallKind::Handler)
     }
 
-    /// Takes the message that was added last.
-    pub(super) fn queue(&mut self, message: &Message) {
+    /// Takes the message that is added at this place.
+    pub(super) fn queue(&mut self, message: &Message, at: usize) {
         if self.run.is_some() && is_users(message) {
-            self.queued.push(self.messages.len().saturating_sub(1));
+            self.queued.push(at);
         }
     }
 

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::call::book::CallBook;
-use crate::call::event::CallEvent;
 use crate::call::fold::Call;
 use crate::call::outcome::FailureClass;
 use crate::call::request::CallKind;
 use crate::call::status::CallStatus;
-use crate::envelope::{Metadata, Timestamp};
+use crate::envelope::Timestamp;
+use crate::growing::GrowingList;
 use crate::id::Digest;
 use crate::json::{JsonObject, JsonText};
 use crate::memo::Memo;
@@ -16,11 +16,10 @@ use crate::model::artifact::Artifact;
 use crate::model::error::ModelError;
 use crate::model::message::Message;
 use crate::model::part::Part;
-use crate::model::posted::{LastItem, PostedTask};
+use crate::model::posted::PostedTask;
 use crate::model::run_budget::RunBudget;
 use crate::model::task_state::TaskState;
 use crate::task::approval::ApprovalBook;
-use crate::task::event::TaskEvent;
 use crate::turn::Turn;
 
 /// A change of the lifecycle, as Protolink's `state_history` lists it.
@@ -61,8 +60,8 @@ pub struct Run {
 pub struct Task {
     pub(crate) id: String,
     pub(crate) state: Option<TaskState>,
-    pub(crate) messages: Vec<Message>,
-    pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) messages: GrowingList<Message>,
+    pub(crate) artifacts: GrowingList<Artifact>,
     pub(crate) metadata: JsonObject,
     /// The budget that the metadata name, once it was read.
     pub(crate) budget: Memo<Option<Box<Result<RunBudget, ModelError>>>>,
@@ -114,12 +113,12 @@ impl Task {
     }
 
     /// Returns the messages, oldest first.
-    pub fn messages(&self) -> &[Message] {
+    pub fn messages(&self) -> &GrowingList<Message> {
         &self.messages
     }
 
     /// Returns the artifacts, oldest first.
-    pub fn artifacts(&self) -> &[Artifact] {
+    pub fn artifacts(&self) -> &GrowingList<Artifact> {
         &self.artifacts
     }
 
@@ -244,8 +243,8 @@ impl Task {
         PostedTask {
             id: self.id.clone(),
             state: self.state(),
-            messages: self.messages.clone(),
-            artifacts: self.artifacts.clone(),
+            messages: self.messages.to_vec(),
+            artifacts: self.artifacts.to_vec(),
             metadata,
             flow_state: self.flow_state.clone(),
             created_at: self.created_at.clone(),
@@ -277,119 +276,5 @@ impl Task {
             entry.to_text()
         });
         JsonText::of(&posted.into_iter().chain(changes).collect::<Vec<_>>()).ok()
-    }
-
-    /// Folds in one event; never fails.
-    pub(super) fn fold(&mut self, event: &TaskEvent, metadata: &Metadata) {
-        match event {
-            TaskEvent::Submitted(posted) => self.submitted(posted, metadata),
-            TaskEvent::StateChanged { from, to, .. } => {
-                self.history.push(StateChange { from: *from, to: *to, at: metadata.at });
-                self.enter(*to, metadata);
-            }
-            TaskEvent::PostedAgain { source } => self.sources.push(*source),
-            TaskEvent::MessageAppended(message) => {
-                self.last = Some(ItemRef::Message(self.messages.len()));
-                self.messages.push(message.clone());
-                self.queue(message);
-            }
-            TaskEvent::ArtifactAppended { artifact, part } => {
-                self.last = Some(ItemRef::Artifact(self.artifacts.len()));
-                if let (Some(run), Some(part)) = (self.run.as_mut(), part) {
-                    run.next_part = part.saturating_add(1);
-                    self.outputs.push(self.artifacts.len());
-                }
-                self.artifacts.push(artifact.clone());
-            }
-            TaskEvent::ArtifactPartAppended { artifact, is_last } => self.fold_piece(artifact, *is_last),
-            TaskEvent::MetadataMerged(entries) => {
-                self.metadata.merge(entries);
-                self.budget = Memo::default();
-            }
-            TaskEvent::CancelRequested { .. } => {}
-            TaskEvent::ApprovalRequested(asked) => self.approvals.requested(asked, metadata.at),
-            TaskEvent::ApprovalDecided(decided) => {
-                self.approvals.decided(decided, metadata.at);
-                self.note_decision(metadata);
-            }
-            TaskEvent::InferMessageAppended(message) => {
-                if !self.queued.is_empty() {
-                    self.show(&message.message.id);
-                }
-                self.turn.push(message.clone());
-            }
-            TaskEvent::Call(event) => {
-                self.calls.evolve(event, metadata.at);
-                if matches!(event, CallEvent::Answered { .. }) && self.run.is_none() {
-                    self.answered = self.calls.place(event.call_id());
-                }
-                if let CallEvent::Answered { .. }
-                | CallEvent::Reconciled { .. }
-                | CallEvent::Abandoned { .. } = event
-                {
-                    self.note_decision(metadata);
-                }
-            }
-        }
-    }
-
-    /// Folds in a piece of an artifact. A piece of a complete one is a fact all the same: it begins another.
-    fn fold_piece(&mut self, piece: &Artifact, is_last: bool) {
-        let known = piece.id.as_deref().and_then(|id| self.open_artifact(id));
-        let at = known.unwrap_or(self.artifacts.len());
-        match self.artifacts.get_mut(at) {
-            Some(artifact) => artifact.parts.extend(piece.parts.iter().cloned()),
-            None => self.artifacts.push(piece.clone()),
-        }
-        self.last = Some(ItemRef::Artifact(at));
-        self.in_pieces.retain(|open| *open != at);
-        if !is_last {
-            self.in_pieces.push(at);
-        }
-    }
-
-    fn submitted(&mut self, posted: &PostedTask, metadata: &Metadata) {
-        self.id.clone_from(&posted.id);
-        self.messages.clone_from(&posted.messages);
-        self.artifacts.clone_from(&posted.artifacts);
-        self.metadata = posted.metadata.clone();
-        self.budget = Memo::default();
-        self.flow_state = posted.flow_state.clone();
-        self.created_at.clone_from(&posted.created_at);
-        self.sources.extend(posted.source);
-        self.submitted_items = (posted.messages.len(), posted.artifacts.len());
-        self.last = posted.last_item().map(|item| match item {
-            LastItem::Message(_) => ItemRef::Message(self.messages.len().saturating_sub(1)),
-            LastItem::Artifact(_) => ItemRef::Artifact(self.artifacts.len().saturating_sub(1)),
-        });
-        self.enter(posted.state, metadata);
-    }
-
-    /// Notes that a person decided. A decision that resumes nothing is evidence only.
-    fn note_decision(&mut self, metadata: &Metadata) {
-        if self.paused.is_some() {
-            self.decided_in.clone_from(&metadata.command_id);
-        }
-    }
-
-    /// Enters a state: a run begins when the task becomes `working` and ends in any other state.
-    fn enter(&mut self, state: TaskState, metadata: &Metadata) {
-        let at = metadata.at;
-        self.state = Some(state);
-        self.turn.clear();
-        match state {
-            TaskState::InputRequired => self.continued_outputs.append(&mut self.outputs),
-            TaskState::Working if !self.decided_in.is_empty() && self.decided_in == metadata.command_id => {}
-            _ => self.continued_outputs.clear(),
-        }
-        self.outputs.clear();
-        let ended = self.run.take();
-        self.worked = self.worked.saturating_add(ended.map_or(Duration::ZERO, |run| at.since(run.began)));
-        self.paused = ended.filter(|_| state == TaskState::InputRequired);
-        let continues = self.answered.take();
-        self.run = (state == TaskState::Working).then(|| {
-            self.runs += 1;
-            Run { item: self.last, next_part: 0, began: at, continues }
-        });
     }
 }

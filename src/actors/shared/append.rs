@@ -3,6 +3,7 @@
 use taskreel_log::api::{Append, AppendError, Appended};
 use tracing::Instrument;
 
+use crate::actors::reading::is_blocking_thread;
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans;
 use crate::actors::shared::unresolved::UnresolvedAppends;
@@ -29,11 +30,27 @@ impl Shared {
         let set_id = append.set_id;
         let mut watch = AppendWatch { unresolved: &self.unresolved, set_id, command_id, is_resolved: false };
         let span = spans::append(&append);
-        let answer = self.store.append(append).instrument(span.clone()).await;
+        let answer = self.append_at_desk(append).instrument(span.clone()).await;
         if let Ok(done) = &answer {
             spans::appended(&span, done);
         }
         watch.is_resolved = !matches!(answer, Err(AppendError::Ambiguous { .. }));
         answer
+    }
+
+    /// Appends, and awaits the answer at the desk of the actors' thread. Work on another thread awaits its own, since the
+    /// actors' thread may end before.
+    async fn append_at_desk(&self, append: Append) -> Result<Appended, AppendError> {
+        if is_blocking_thread() {
+            return self.store.append(append).await;
+        }
+        let (ticket, at_desk) = self.desk.ticket();
+        match self.store.append_with(append, ticket) {
+            None => at_desk.await,
+            Some(answer) => {
+                at_desk.withdrawn();
+                answer.await
+            }
+        }
     }
 }

@@ -53,13 +53,18 @@ impl Cause {
 
     /// Returns the metadata of the command's events, accepted at this moment.
     pub(crate) fn metadata(&self, at: Timestamp) -> Metadata {
+        self.clone().into_metadata(at)
+    }
+
+    /// Turns the cause into the metadata of the command's events, accepted at this moment.
+    pub(crate) fn into_metadata(self, at: Timestamp) -> Metadata {
         Metadata {
             at,
-            command_id: self.command_id.clone(),
+            command_id: self.command_id,
             command_digest: None,
-            causation_id: self.causation_id.clone(),
-            correlation_id: self.correlation_id.clone(),
-            principal: self.principal.clone(),
+            causation_id: self.causation_id,
+            correlation_id: self.correlation_id,
+            principal: self.principal,
         }
     }
 }
@@ -222,10 +227,12 @@ impl TaskOp {
     }
 }
 
-/// A task as it is on disk.
+/// The answer of a task's actor.
 #[derive(Debug, Clone)]
 pub(crate) struct TaskView {
-    pub(crate) task: Arc<Task>,
+    /// The task as it is on disk, where a query asked for it. A command is answered without it: who keeps the answer
+    /// would keep the state from changing in place.
+    pub(crate) task: Option<Arc<Task>>,
     pub(crate) committed: Committed,
 }
 

@@ -8,6 +8,7 @@ use actix::Recipient;
 use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
+use crate::actors::shared::desk::Desk;
 use crate::actors::shared::live_actors::BecameIdle;
 use crate::actors::shared::messages::{Abort, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask};
 use crate::actors::shared::permits::CallPermits;
@@ -70,6 +71,8 @@ pub(crate) struct Shared {
     pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) live: Arc<LiveHub>,
+    /// The answers to the actors' appends.
+    pub(crate) desk: Arc<Desk>,
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,

@@ -14,7 +14,8 @@ use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 use tokio::sync::OwnedMutexGuard;
 
-use crate::actors::entity::{Entity, Seed};
+use crate::actors::entity::Entity;
+use crate::actors::seed::Seed;
 use crate::error::Error;
 use crate::tools::state::ToolState;
 
@@ -73,7 +74,7 @@ impl ToolStores {
     async fn take(&self, entry: &Arc<StoreEntry>, stream: StreamId) -> Result<HeldStore, Error> {
         let mut guard = Arc::clone(&entry.entity).lock_owned().await;
         // Drops the decisions of an actor that ended before its append.
-        guard.take_if(|entity| !entity.pending().is_empty());
+        guard.take_if(|entity| entity.is_pending());
         if guard.is_none() {
             let entity = Entity::recover(&self.log, stream, Seed::draw(&self.ports)).await?;
             entry.show(|seen| *seen = ToolStore::clone(entity.state()));
@@ -106,7 +107,7 @@ impl HeldStore {
     /// Returns whether anything is pending, and its size in bytes.
     pub(crate) fn pending(&self) -> (bool, usize) {
         let entity = self.guard.as_ref();
-        entity.map_or((false, 0), |entity| (!entity.pending().is_empty(), entity.pending_bytes()))
+        entity.map_or((false, 0), |entity| (entity.is_pending(), entity.pending_bytes()))
     }
 
     /// Makes the decision visible to calls, now that it is on disk.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use actix::{Actor, ActorContext, ActorFutureExt, AtomicResponse, Context, Handler, WrapFuture};
+use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
 use proto_events::envelope::{Committed, Timestamp};
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
@@ -27,17 +27,21 @@ use crate::actors::task::attended::{self, Done, Operation};
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::{Effect, PermitWait};
 use crate::actors::task::waiters::Waiters;
+use crate::actors::task::work::Output;
 use crate::error::Error;
 use crate::limits::PANICS_IN_A_ROW;
-use crate::tools::panics::caught;
+use crate::tools::panics::{caught, caught_in};
 
 type Answer = Result<TaskView, Error>;
+
+/// The end of a stream that has no event.
+const NOWHERE: Committed = Committed { version: Version(0), position: Position(0) };
 
 /// The actor of one task's stream.
 pub(crate) struct TaskActor {
     shared: Arc<Shared>,
     stream: StreamId,
-    core: Option<TaskCore>,
+    core: Option<Box<TaskCore>>,
     waiters: Waiters,
     idle: Rc<IdleState>,
     orderly: bool,
@@ -88,8 +92,7 @@ impl TaskActor {
     }
 
     /// Completes an operation: its reply, and the replies to those who wait for the end.
-    fn after(&mut self, core: Option<TaskCore>, asked: PendingReply, done: Result<(), Error>) {
-        self.core = core;
+    fn after(&mut self, asked: PendingReply, done: Result<(), Error>) {
         if let Some(core) = &self.core {
             self.span.note(core.task(), core.is_idle());
         }
@@ -105,11 +108,11 @@ impl TaskActor {
             }
             (Err(error), None) => self.stall_for(&error),
         }
-        if self.core.as_ref().is_some_and(TaskCore::is_at_rest) && !self.waiters.is_empty() {
+        if self.core.as_ref().is_some_and(|core| core.is_at_rest()) && !self.waiters.is_empty() {
             let view = self.view();
             self.waiters.answer(|| Ok(view.clone()));
         }
-        if self.core.as_ref().is_some_and(TaskCore::is_idle) {
+        if self.core.as_ref().is_some_and(|core| core.is_idle()) {
             // An ended run waits for no approval.
             self.approver = None;
         }
@@ -132,7 +135,7 @@ impl TaskActor {
     /// Whether the actor can be passivated: no run but one that waits for a person as it is, no caller that waits for one
     /// to end, and nothing that only this actor knows.
     fn is_idle(&self) -> bool {
-        let core_is_idle = self.core.as_ref().map_or(self.stalled.is_none(), TaskCore::is_at_rest);
+        let core_is_idle = self.core.as_ref().map_or(self.stalled.is_none(), |core| core.is_at_rest());
         core_is_idle && self.waiters.is_empty()
     }
 
@@ -144,7 +147,7 @@ impl TaskActor {
             ReplyWhen::Queried | ReplyWhen::RunEnded if !exists => {
                 reply.send(Err(Error::TaskNotFound(self.stream.id())))
             }
-            ReplyWhen::RunEnded if !core.is_some_and(TaskCore::is_at_rest) => {
+            ReplyWhen::RunEnded if !core.is_some_and(|core| core.is_at_rest()) => {
                 if self.stalled.is_some() {
                     let _ = reply.send(Err(self.stall()));
                     return;
@@ -152,7 +155,8 @@ impl TaskActor {
                 self.waiters.push(reply);
                 return;
             }
-            _ => reply.send(Ok(self.view())),
+            ReplyWhen::Decided => reply.send(Ok(self.committed())),
+            ReplyWhen::Queried | ReplyWhen::RunEnded => reply.send(Ok(self.view())),
         };
     }
 
@@ -170,11 +174,15 @@ impl TaskActor {
         Error::Stalled { stream: self.stream.to_string(), why }
     }
 
+    /// Returns the task, for a query.
     fn view(&self) -> TaskView {
-        let core = self.core.as_ref();
-        let nothing = Committed { version: Version(0), position: Position(0) };
-        let committed = core.map_or(nothing, TaskCore::committed);
-        TaskView { task: core.map(TaskCore::shared_task).unwrap_or_default(), committed }
+        let end = self.core.as_ref().map_or(NOWHERE, |core| core.end_on_disk());
+        TaskView { task: self.core.as_ref().map(|core| core.shared_task()), committed: end }
+    }
+
+    /// Returns the answer to a command.
+    fn committed(&self) -> TaskView {
+        TaskView { task: None, committed: self.core.as_ref().map_or(NOWHERE, |core| core.committed()) }
     }
 
     fn perform(&mut self, effect: Effect) {
@@ -330,11 +338,59 @@ impl Handler<Passivate> for TaskActor {
     }
 }
 
-impl Handler<ToTask> for TaskActor {
-    type Result = AtomicResponse<Self, ()>;
+impl TaskActor {
+    /// Takes the end of an operation: its answer, and its effects.
+    fn take_done(&mut self, asked: PendingReply, done: Done) {
+        let Done { core, answer, effects, has_panicked } = done;
+        if has_panicked {
+            self.panics += 1;
+        } else if matches!(asked.when, ReplyWhen::Decided) && answer.is_ok() {
+            self.panics = 0;
+        }
+        self.core = core;
+        self.after(asked, answer);
+        for effect in effects {
+            if let Err(panic) = caught(|| self.perform(effect)) {
+                self.stall_for(&Error::Internal(format!("an effect could not be started: {panic}")));
+            }
+        }
+    }
 
-    fn handle(&mut self, message: ToTask, _: &mut Self::Context) -> Self::Result {
-        let (core, shared) = (self.core.take(), Arc::clone(&self.shared));
+    /// Waits for the end of an operation. No other message is handled before.
+    fn wait_for(
+        &self,
+        work: impl Future<Output = Done> + 'static,
+        within: Within,
+        asked: PendingReply,
+        ctx: &mut Context<Self>,
+    ) {
+        let work = work.instrument(within.0).into_actor(self);
+        ctx.wait(work.map(|done, actor: &mut Self, _| actor.take_done(asked, done)));
+    }
+
+    /// Goes on with a task whose operation panicked.
+    fn recover_from(&self, panic: String, asked: PendingReply, ctx: &mut Context<Self>) {
+        let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
+        let (shared, stream) = (Arc::clone(&self.shared), self.stream.clone());
+        let work = attended::after_panic(shared, stream, panic, is_awaited, goes_on);
+        self.wait_for(work, Within::default(), asked, ctx);
+    }
+
+    /// Returns the task if an operation can be carried out on it here and now: it was read, and is not large.
+    fn take_here(&mut self, op: &TaskOp) -> Option<Box<TaskCore>> {
+        let one_thread = self.shared.one_thread;
+        self.core.take_if(|core| {
+            core.note_size(op, true);
+            one_thread || !core.is_large()
+        })
+    }
+}
+
+impl Handler<ToTask> for TaskActor {
+    type Result = ();
+
+    fn handle(&mut self, message: ToTask, ctx: &mut Self::Context) {
+        let shared = Arc::clone(&self.shared);
         let ToTask { stream, op, cause, reply } = message;
         let when = match op {
             TaskOp::Look => ReplyWhen::Queried,
@@ -348,23 +404,31 @@ impl Handler<ToTask> for TaskActor {
             ReplyWhen::Queried | ReplyWhen::RunEnded => Within::default(),
         };
         let asked = PendingReply { when, reply };
-        let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
-        let operation = Operation { op, cause, is_awaited, goes_on };
-        let work = attended::carry_out(shared, core, stream, operation);
-        let work = work.instrument(within.0).into_actor(self).map(|done, actor: &mut Self, _| {
-            let Done { core, answer, effects, has_panicked } = done;
-            if has_panicked {
-                actor.panics += 1;
-            } else if matches!(asked.when, ReplyWhen::Decided) && answer.is_ok() {
-                actor.panics = 0;
-            }
-            actor.after(core, asked, answer);
-            for effect in effects {
-                if let Err(panic) = caught(|| actor.perform(effect)) {
-                    actor.stall_for(&Error::Internal(format!("an effect could not be started: {panic}")));
-                }
-            }
+        let Some(mut core) = self.take_here(&op) else {
+            let (is_awaited, goes_on) = (asked.reply.is_some(), self.panics < PANICS_IN_A_ROW);
+            let operation = Operation { op, cause, is_awaited, goes_on };
+            let work = attended::carry_out(shared, self.core.take(), stream, operation);
+            return self.wait_for(work, within, asked, ctx);
+        };
+        let begun = within.0.in_scope(|| {
+            caught(|| {
+                let output = core.begin(&shared, op, cause);
+                (core, output)
+            })
         });
-        AtomicResponse::new(Box::pin(work))
+        match begun {
+            Ok((core, Output::Done(answer))) => self.take_done(asked, Done::of(&shared, core, answer)),
+            Ok((core, output)) => {
+                let work = caught_in(attended::drive(shared, core, output)).instrument(within.0);
+                ctx.wait(work.into_actor(self).map(|driven, actor: &mut Self, ctx| match driven {
+                    Ok((core, answer)) => {
+                        let done = Done::of(&actor.shared, core, answer);
+                        actor.take_done(asked, done);
+                    }
+                    Err(panic) => actor.recover_from(panic, asked, ctx),
+                }));
+            }
+            Err(panic) => self.recover_from(panic, asked, ctx),
+        }
     }
 }

@@ -7,13 +7,17 @@ use std::sync::Arc;
 
 use proto_events::call::CallStatus;
 use proto_events::id::StreamId;
+use proto_events::task::Task;
 use tracing::Instrument;
 
-use crate::actors::entity::reading_here;
+use crate::actors::entity::Entity;
+use crate::actors::reading::reading_here;
+use crate::actors::seed::Seed;
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
+use crate::actors::task::work::{Input, Output};
 use crate::error::Error;
 use crate::tools::panics::caught_in;
 
@@ -30,31 +34,92 @@ pub(crate) struct Operation {
 /// The end of an operation.
 pub(crate) struct Done {
     /// The task, unless it must be read again.
-    pub(crate) core: Option<TaskCore>,
+    pub(crate) core: Option<Box<TaskCore>>,
     pub(crate) answer: Result<(), Error>,
     pub(crate) effects: Vec<Effect>,
     pub(crate) has_panicked: bool,
 }
 
 impl Done {
+    /// Returns the end of an operation on this task.
+    pub(crate) fn of(shared: &Shared, mut core: Box<TaskCore>, answer: Result<(), Error>) -> Self {
+        let effects = core.end(shared, &answer);
+        Self { core: Some(core).filter(|core| !core.is_broken()), answer, effects, has_panicked: false }
+    }
+
     fn without_core(error: Error, has_panicked: bool) -> Self {
         Self { core: None, answer: Err(error), effects: Vec::new(), has_panicked }
     }
 }
 
-/// Carries out an operation on a task. A caller whose command panicked gets an error; a command of the system's own is
-/// followed by what the log says is open.
+/// Carries an operation out from here on: gets what each step needs, until the operation is over.
+pub(crate) async fn drive(
+    shared: Arc<Shared>,
+    mut core: Box<TaskCore>,
+    mut output: Output,
+) -> (Box<TaskCore>, Result<(), Error>) {
+    loop {
+        let input = match output {
+            Output::Done(answer) => return (core, answer),
+            Output::Append(append) => Input::Appended(shared.append(append, core.command_id()).await),
+            // These are rare, and their futures large.
+            other => Box::pin(answer_to(&shared, core.entity.stream(), other)).await,
+        };
+        output = core.resume(&shared, input);
+    }
+}
+
+/// Gets what a step needs that is not an append.
+async fn answer_to(shared: &Arc<Shared>, stream: &StreamId, output: Output) -> Input {
+    let store = &shared.store;
+    match output {
+        Output::Read { task, session } => {
+            let read = async {
+                let task = match task {
+                    Some(stream) => Some(Entity::recover(store, stream, Seed::draw(&shared.ports)).await?),
+                    None => None,
+                };
+                let session = match session {
+                    Some(stream) => Some(Entity::recover(store, stream, Seed::draw(&shared.ports)).await?),
+                    None => None,
+                };
+                Ok((task, session))
+            };
+            Input::Read(read.await)
+        }
+        Output::Hold { tool } => Input::Held(shared.tool_stores.hold(&tool).await),
+        Output::Keep(replaced) => Input::Kept(shared.secrets.keep(stream, replaced).await),
+        Output::Search { command_id, content } => {
+            Input::Found(Entity::<Task>::search(store, stream, &command_id, &content).await)
+        }
+        Output::Append(append) => Input::Appended(shared.append(append, "").await),
+        Output::Done(answer) => Input::Found(answer.map(|()| None)),
+    }
+}
+
+/// Carries out an operation on a task that must be read first, or that is too large for the actors' thread. A caller whose
+/// command panicked gets an error; a command of the system's own is followed by what the log says is open.
 pub(crate) async fn carry_out(
     shared: Arc<Shared>,
-    core: Option<TaskCore>,
+    core: Option<Box<TaskCore>>,
     stream: StreamId,
     operation: Operation,
 ) -> Done {
     let Operation { op, cause, is_awaited, goes_on } = operation;
-    let panic = match caught_in(try_once(&shared, core, &stream, op, &cause)).await {
-        Ok(done) => return done,
-        Err(panic) => panic,
-    };
+    match caught_in(try_once(&shared, core, &stream, op, cause)).await {
+        Ok(done) => done,
+        Err(panic) => after_panic(shared, stream, panic, is_awaited, goes_on).await,
+    }
+}
+
+/// Goes on with a task whose operation panicked.
+pub(crate) async fn after_panic(
+    shared: Arc<Shared>,
+    stream: StreamId,
+    panic: String,
+    is_awaited: bool,
+    goes_on: bool,
+) -> Done {
     tracing::error!(%stream, panic, "an actor panicked; its task is read from the log again");
     let error = Error::Internal(format!("a command on {stream} panicked: {panic}"));
     if !goes_on {
@@ -62,7 +127,7 @@ pub(crate) async fn carry_out(
     }
     let resumed = caught_in(async {
         let cause = Cause::own(format_args!("resume:{}", shared.store.fence().epoch), "restart");
-        try_once(&shared, None, &stream, TaskOp::Resume, &cause).await
+        try_once(&shared, None, &stream, TaskOp::Resume, cause).await
     });
     match resumed.await {
         Ok(resumed) => {
@@ -75,10 +140,10 @@ pub(crate) async fn carry_out(
 
 async fn try_once(
     shared: &Arc<Shared>,
-    core: Option<TaskCore>,
+    core: Option<Box<TaskCore>>,
     stream: &StreamId,
     op: TaskOp,
-    cause: &Cause,
+    cause: Cause,
 ) -> Done {
     let known = core.is_some();
     let recovered = match core {
@@ -91,30 +156,31 @@ async fn try_once(
     };
     let calls = if known { Vec::new() } else { in_flight(&core, shared.store.fence().epoch) };
     core.note_size(&op, known);
-    let (core, answer, mut effects) = if core.is_large() && !shared.one_thread {
+    let (core, answer) = if core.is_large() && !shared.one_thread {
         elsewhere(shared, core, op, cause).await
     } else {
-        let (answer, effects) = core.carry_out(shared, op, cause).await;
-        (core, answer, effects)
+        let output = core.begin(shared, op, cause);
+        drive(Arc::clone(shared), core, output).await
     };
+    let mut done = Done::of(shared, core, answer);
     if !calls.is_empty() {
-        effects.push(Effect::FindLost { calls });
+        done.effects.push(Effect::FindLost { calls });
     }
-    Done { core: Some(core).filter(|core| !core.is_broken()), answer, effects, has_panicked: false }
+    done
 }
 
 /// Carries out an operation on the runtime for calls, on a thread for work that blocks: reading large texts there keeps
 /// no other task waiting. A panic, and the end of that runtime, are resumed here as panics.
 async fn elsewhere(
     shared: &Arc<Shared>,
-    mut core: TaskCore,
+    mut core: Box<TaskCore>,
     op: TaskOp,
-    cause: &Cause,
-) -> (TaskCore, Result<(), Error>, Vec<Effect>) {
-    let (parts, cause, span) = (Arc::clone(shared), cause.clone(), tracing::Span::current());
+    cause: Cause,
+) -> (Box<TaskCore>, Result<(), Error>) {
+    let (parts, span) = (Arc::clone(shared), tracing::Span::current());
     let work = async move {
-        let (answer, effects) = core.carry_out(&parts, op, &cause).await;
-        (core, answer, effects)
+        let output = core.begin(&parts, op, cause);
+        drive(parts, core, output).await
     };
     let (calls, work) = (shared.calls.clone(), work.instrument(span));
     let done = shared.calls.spawn_blocking(move || reading_here(|| calls.block_on(work))).await;

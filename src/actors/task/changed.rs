@@ -17,32 +17,35 @@ impl TaskCore {
         self.is_idle() || (is_open && self.task().is_held())
     }
 
-    /// Asks a person whether the run that was found open goes on, or withdraws a question that has become pointless, in
-    /// an append of its own: before the operation is decided, and before anything is planned.
-    pub(crate) async fn ask_about_change(
+    /// Decides to ask a person whether the run that was found open goes on, or to withdraw a question that has become
+    /// pointless, in an append of its own: before the operation is decided, and before anything is planned. Returns the
+    /// metadata of that append, or nothing if there is none.
+    pub(super) fn ask_about_change(
         &mut self,
         shared: &Shared,
         metadata: &Metadata,
-    ) -> Result<(), Error> {
-        let Some(found) = self.found.filter(|found| !found.is_looked_at) else { return Ok(()) };
+    ) -> Result<Option<Metadata>, Error> {
+        let Some(found) = self.found.filter(|found| !found.is_looked_at) else { return Ok(None) };
         let is_same = self.task().run().is_some() && found.run == self.task().runs();
         let mut mint = shared.ports.clone();
         let commands =
             if is_same { commands(self.task(), found, &shared.agent.name, &mut mint) } else { Vec::new() };
-        if !commands.is_empty() {
-            let to = found.change.map_or(0, |change| change.to);
-            let cause = Cause::own(format_args!("changed:{}:{to}", shared.store.fence().epoch), "start");
-            let correlation_id = metadata.correlation_id.clone();
-            let own = Metadata { correlation_id, ..cause.metadata(metadata.at) };
-            for command in commands {
-                self.entity.decide(command, &own)?;
-            }
-            let content = self.content.take();
-            let written = self.flush(shared, &own).await;
-            self.content = content;
-            written?;
+        if commands.is_empty() {
+            self.asked_about_change();
+            return Ok(None);
         }
-        self.found = Some(FoundRun { is_looked_at: true, ..found });
-        Ok(())
+        let to = found.change.map_or(0, |change| change.to);
+        let cause = Cause::own(format_args!("changed:{}:{to}", shared.store.fence().epoch), "start");
+        let correlation_id = metadata.correlation_id.clone();
+        let own = Metadata { correlation_id, ..cause.into_metadata(metadata.at) };
+        for command in commands {
+            self.entity.decide(command, &own)?;
+        }
+        Ok(Some(own))
+    }
+
+    /// Notes that a person was asked, where that was needed.
+    pub(super) fn asked_about_change(&mut self) {
+        self.found = self.found.map(|found| FoundRun { is_looked_at: true, ..found });
     }
 }

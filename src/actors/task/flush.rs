@@ -1,5 +1,5 @@
 //! The append of pending events of the task, the session and a tool's state, all at once, and the effects
-//! that follow.
+//! that follow once it is durable.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,27 +10,32 @@ use proto_events::id::Digest;
 use proto_events::model::TaskState;
 use proto_events::session::SessionEvent;
 use proto_events::task::TaskEvent;
-use taskreel_log::api::Append;
+use taskreel_log::api::{Append, Appended};
 
-use crate::actors::entity::{Entity, Seed, SetPart};
+use crate::actors::entity::SetPart;
 use crate::actors::router::delegate;
 use crate::actors::shared::messages::{Order, Recall, Within};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::turns::SessionAppended;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::actors::task::effect::Effect;
+use crate::actors::task::work::Work;
 use crate::error::Error;
 use crate::run::infer_request;
 
-impl TaskCore {
-    /// Writes what is pending; its effects go to the outbox once it is durable.
-    pub(crate) async fn flush(&mut self, shared: &Shared, metadata: &Metadata) -> Result<(), Error> {
-        let effects = self.effects(shared);
-        self.append(shared, metadata).await?;
-        self.outbox.extend(effects);
-        Ok(())
-    }
+/// The append that is awaited: what follows once it is durable.
+#[derive(Default)]
+pub(crate) struct Writing {
+    effects: Vec<Effect>,
+    /// The hash of each record: the session's, the tool's, the task's.
+    session: Option<Digest>,
+    tool: Option<Digest>,
+    own: Option<Digest>,
+    /// The metadata of the append, if it is not the command's.
+    other: Option<Metadata>,
+}
 
+impl TaskCore {
     /// Returns the size in bytes of the largest record that would be written now.
     pub(crate) fn pending_bytes(&self) -> usize {
         let session = self.turn.as_ref().map_or(0, |held| held.session.pending_bytes());
@@ -94,46 +99,70 @@ impl TaskCore {
         (given_up && sent).then(|| delegate::recall_of(&call.request, reason)).flatten()
     }
 
-    /// Writes what is pending in the session, in a tool's state and in the task, as one append. The session's
-    /// part comes first: an inference's intent then has a later position than the answers that it reads.
-    async fn append(&mut self, shared: &Shared, metadata: &Metadata) -> Result<(), Error> {
-        let fence = shared.store.fence();
-        let seed = Seed::draw(&shared.ports);
-        let set_id = seed.set_id();
-        let session = self.turn.as_mut().filter(|held| !held.session.pending().is_empty());
-        let own = !self.entity.pending().is_empty();
-        let with_session = session.is_some();
-        let with_tool = self.tool.is_some();
-        let parts = u16::from(own) + u16::from(with_session) + u16::from(with_tool);
-        if parts == 0 {
-            return Ok(());
+    /// Returns an append of what is pending in the session, in a tool's state and in the task, if anything is. The
+    /// session's part comes first: an inference's intent then has a later position than the answers that it reads.
+    /// `other` is its metadata if they are not the command's.
+    pub(super) fn append(
+        &mut self,
+        shared: &Shared,
+        work: &mut Work,
+        other: Option<Metadata>,
+    ) -> Result<Option<Append>, Error> {
+        let with_session = self.turn.as_ref().is_some_and(|held| held.session.is_pending());
+        let (own, with_tool) = (self.entity.is_pending(), self.tool.is_some());
+        let count = u16::from(own) + u16::from(with_session) + u16::from(with_tool);
+        if count == 0 {
+            return Ok(None);
         }
-        let mut encoded = Vec::with_capacity(usize::from(parts));
-        if let Some(held) = session {
+        let effects = self.effects(shared);
+        let (fence, set_id) = (shared.store.fence(), shared.ports.ids.random());
+        let set = |part| SetPart { set_id, part, parts: count };
+        let content = work.content.as_deref().filter(|_| other.is_none());
+        let metadata = other.as_ref().unwrap_or(&work.metadata);
+        let mut writing = Writing { effects, ..Writing::default() };
+        let mut parts = Vec::with_capacity(usize::from(count));
+        if let Some(held) = self.turn.as_mut().filter(|held| held.session.is_pending()) {
             held.lease.in_doubt.store(true, Ordering::Relaxed);
-            encoded.push(held.session.part(fence, SetPart { seed, part: 0, parts }, metadata, None)?);
+            let part = held.session.part(fence, set(0), metadata, None)?;
+            writing.session = Some(part.record.hash());
+            parts.push(part);
         }
         if let Some(held) = &mut self.tool {
-            let part = u16::from(with_session);
-            encoded.push(held.entity()?.part(fence, SetPart { seed, part, parts }, metadata, None)?);
+            let part = held.entity()?.part(fence, set(u16::from(with_session)), metadata, None)?;
+            writing.tool = Some(part.record.hash());
+            parts.push(part);
         }
         if own {
-            let set = SetPart { seed, part: parts - 1, parts };
-            encoded.push(self.entity.part(fence, set, metadata, self.content.as_deref())?);
+            let part = self.entity.part(fence, set(count - 1), metadata, content)?;
+            writing.own = Some(part.record.hash());
+            parts.push(part);
         }
-        let hashes: Vec<_> = encoded.iter().map(|part| part.record.hash()).collect();
-        let append = Append { fence, set_id, parts: encoded };
-        let appended = shared.append(append, &metadata.command_id).await?;
-        let mut committed_parts = appended.parts.into_iter().zip(hashes);
-        if with_session && let Some((committed, hash)) = committed_parts.next() {
+        writing.other = other;
+        work.writing = writing;
+        Ok(Some(Append { fence, set_id, parts }))
+    }
+
+    /// Notes that the append is durable; its effects go to the outbox.
+    pub(super) fn note_appended(&mut self, work: &mut Work, appended: Appended) -> Result<(), Error> {
+        let Writing { effects, session, tool, own, other } = std::mem::take(&mut work.writing);
+        let metadata = other.as_ref().unwrap_or(&work.metadata);
+        let mut ends = appended.parts.into_iter();
+        if let Some(hash) = session
+            && let Some(committed) = ends.next()
+        {
             self.mark_session_committed(committed, hash, metadata);
         }
-        if with_tool && let Some((committed, hash)) = committed_parts.next() {
+        if let Some(hash) = tool
+            && let Some(committed) = ends.next()
+        {
             self.mark_tool_committed(committed, hash, metadata)?;
         }
-        if let Some((committed, hash)) = committed_parts.next() {
+        if let Some(hash) = own
+            && let Some(committed) = ends.next()
+        {
             self.entity.mark_committed(committed, hash, metadata);
         }
+        self.outbox.extend(effects);
         Ok(())
     }
 
@@ -162,22 +191,5 @@ impl TaskCore {
             self.turn = Some(HeldTurn { turn_id, session, closed, lease: Arc::clone(&lease) });
         }
         tell.do_send(SessionAppended { after, committed, hash, events, metadata: metadata.clone() });
-    }
-
-    /// Drops events that could not be written, by reading the streams again.
-    pub(crate) async fn drop_draft(&mut self, shared: &Shared) -> Result<(), Error> {
-        if let Some(held) = self.tool.take() {
-            held.forget();
-        }
-        if !self.entity.pending().is_empty() {
-            let stream = self.entity.stream().clone();
-            self.entity = Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await?;
-        }
-        if let Some(held) = self.turn.as_mut().filter(|held| !held.session.pending().is_empty()) {
-            let stream = held.session.stream().clone();
-            held.session = Entity::recover(&shared.store, stream, Seed::draw(&shared.ports)).await?;
-            held.closed = false;
-        }
-        Ok(())
     }
 }

@@ -8,7 +8,8 @@ use proto_events::task::{
 };
 use taskreel_log::views::agent_change;
 
-use crate::actors::entity::{Entity, on_blocking_pool};
+use crate::actors::entity::Entity;
+use crate::actors::reading::on_blocking_pool;
 use crate::actors::shared::parts::Shared;
 use crate::agent::changed::ChangedAgent;
 use crate::error::Error;

@@ -3,7 +3,7 @@
 //! refuses them, the call has failed and none of them is kept.
 
 use proto_events::call::recovery::{Failed, Moment, Next, RetryWish};
-use proto_events::call::{Call, CallCommand, CallFailure, CallRejection, CallStatus, FailureClass, Verdict};
+use proto_events::call::{CallCommand, CallFailure, CallRejection, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
 use proto_events::json::JsonObject;
@@ -14,10 +14,12 @@ use proto_events::session::SessionCommand;
 use proto_events::task::{Task, TaskCommand, TaskRejection};
 use proto_events::tool_store::ToolStoreCommand;
 
-use crate::actors::entity::{Entity, Seed};
+use crate::actors::entity::Entity;
+use crate::actors::seed::Seed;
 use crate::actors::shared::messages::{AttemptEnd, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::resolution::CallResolution;
+use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::shared::turns::TurnGrant;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::agent::approval::ApprovalVerdict;
@@ -83,7 +85,12 @@ fn check_parts(command: &TaskCommand) -> Result<(), TaskRejection> {
 }
 
 impl TaskCore {
-    fn decide_op(&mut self, shared: &Shared, op: TaskOp, metadata: &Metadata) -> Result<(), Error> {
+    pub(super) fn decide_op(
+        &mut self,
+        shared: &Shared,
+        op: TaskOp,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
         match bounded(op) {
             TaskOp::Submit(posted) => self.submit(shared, posted, metadata),
             TaskOp::Command(command) => {
@@ -147,7 +154,7 @@ impl TaskCore {
         let (messages, artifacts) = items(self.task());
         self.entity.decide(submit, metadata)?;
         // A repeated post adds nothing; a finished task is left untouched, including its context.
-        if self.entity.pending().is_empty() || self.task().state().is_terminal() {
+        if !self.entity.is_pending() || self.task().state().is_terminal() {
             return Ok(());
         }
         let (task, mut mint) = (self.task(), shared.ports.clone());
@@ -325,35 +332,31 @@ impl TaskCore {
 }
 
 impl TaskCore {
-    /// Decides an operation, after its writes to a tool's state, if it has any.
-    pub(crate) async fn decide_with_tool_writes(
-        &mut self,
-        shared: &Shared,
-        op: TaskOp,
-        metadata: &Metadata,
-    ) -> Result<(), Error> {
-        let op = self.decide_tool_writes(shared, op, metadata).await?;
-        self.decide_op(shared, op, metadata)
+    /// Returns the tool whose state an operation writes, if it is the success of an attempt that is in flight: only the
+    /// success that closes its call writes, no late one (R6).
+    pub(super) fn tool_written_by(&self, op: &TaskOp) -> Option<String> {
+        let TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Succeeded { writes, .. } } = op else {
+            return None;
+        };
+        if writes.is_empty() {
+            return None;
+        }
+        let call = self.task().calls().get(call_id)?;
+        let closes = call.status == CallStatus::Dispatched && call.attempts == *attempt;
+        closes.then(|| call.request.target.clone())
     }
 
-    /// Decides the writes of an attempt that is in flight: only the success that closes its call writes, no late one (R6).
-    /// Returns the operation without them, or with a failure in its place if the tool's state
-    /// refuses.
-    async fn decide_tool_writes(
+    /// Decides the writes of an operation to its tool's state. If the tool's state refuses them the operation is a failure
+    /// from then on.
+    pub(super) fn decide_tool_writes(
         &mut self,
-        shared: &Shared,
-        mut op: TaskOp,
+        mut held: HeldStore,
+        op: &mut TaskOp,
         metadata: &Metadata,
-    ) -> Result<TaskOp, Error> {
-        let TaskOp::Outcome { call_id, attempt, end } = &mut op else { return Ok(op) };
-        let AttemptEnd::Succeeded { writes, .. } = end else { return Ok(op) };
+    ) -> Result<(), Error> {
+        let TaskOp::Outcome { call_id, end, .. } = op else { return Ok(()) };
+        let AttemptEnd::Succeeded { writes, .. } = end else { return Ok(()) };
         let writes = std::mem::take(writes);
-        let closes = |call: &&Call| call.status == CallStatus::Dispatched && call.attempts == *attempt;
-        let open = self.task().calls().get(call_id).filter(closes);
-        let Some(tool) = open.filter(|_| !writes.is_empty()).map(|call| call.request.target.clone()) else {
-            return Ok(op);
-        };
-        let mut held = shared.tool_stores.hold(&tool).await?;
         let task = self.entity.stream().to_string();
         let command = ToolStoreCommand::Write { task, call_id: call_id.clone(), writes };
         match held.decide(command, metadata) {
@@ -371,6 +374,6 @@ impl TaskCore {
                 return Err(error);
             }
         }
-        Ok(op)
+        Ok(())
     }
 }

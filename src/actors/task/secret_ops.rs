@@ -17,12 +17,12 @@ use crate::run::secrets::{Replaced, Replacing, mask_answer, mask_parts, mask_sai
 use crate::tools::secret::Mask;
 
 impl TaskCore {
-    /// Replaces the secret values that an operation brings in clear by references, and keeps them: they are on disk
-    /// before the event that names them.
-    pub(crate) async fn replace_secrets(&self, shared: &Shared, mut op: TaskOp) -> Result<TaskOp, Error> {
+    /// Replaces the secret values that an operation brings in clear by references. Returns the values: they are kept, on
+    /// disk, before the event that names them.
+    pub(super) fn replace_secrets(&self, shared: &Shared, mut op: TaskOp) -> (TaskOp, Vec<Replaced>) {
         let mut salt = || shared.ports.ids.random();
         let replaced = match Replacing::of(&shared.agent, self.task(), &mut salt) {
-            None => return Ok(op),
+            None => return (op, Vec::new()),
             Some(mut replacing) => {
                 match &mut op {
                     TaskOp::Submit(posted) => replacing.posted(posted),
@@ -44,23 +44,7 @@ impl TaskCore {
             }
         };
         self.mask_texts(shared, &mut op, &replaced);
-        if replaced.is_empty() {
-            return Ok(op);
-        }
-        let kept = shared.secrets.keep(self.entity.stream(), replaced).await;
-        match (kept, &mut op) {
-            (Ok(()), _) => {}
-            // The reply itself would name values that nobody has.
-            (Err(error), TaskOp::Outcome { end, .. }) => {
-                let usage = if let AttemptEnd::Succeeded { usage, .. } = end { *usage } else { None };
-                let message = format!("the reply has secret values, which cannot be kept: {error}");
-                let (class, error_type) = (FailureClass::AfterEffect, "SecretsUnavailable".to_owned());
-                let failure = CallFailure { class, error_type, message, usage };
-                *end = AttemptEnd::Failed { failure, retry: RetryWish::Never };
-            }
-            (Err(error), _) => return Err(Error::Secrets(error.to_string())),
-        }
-        Ok(op)
+        (op, replaced)
     }
 
     /// Replaces the values of the task in texts that may repeat them: what a handler says, and what a person answers.
@@ -112,4 +96,17 @@ impl TaskCore {
             self.outbox.push(Effect::Forget { kept });
         }
     }
+}
+
+/// Returns the operation whose secret values cannot be kept. A reply itself would name values that nobody has: its call has
+/// failed.
+pub(super) fn not_kept(op: TaskOp, error: &std::io::Error) -> Result<TaskOp, Error> {
+    let TaskOp::Outcome { call_id, attempt, end } = op else {
+        return Err(Error::Secrets(error.to_string()));
+    };
+    let usage = if let AttemptEnd::Succeeded { usage, .. } = end { usage } else { None };
+    let message = format!("the reply has secret values, which cannot be kept: {error}");
+    let (class, error_type) = (FailureClass::AfterEffect, "SecretsUnavailable".to_owned());
+    let failure = CallFailure { class, error_type, message, usage };
+    Ok(TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Failed { failure, retry: RetryWish::Never } })
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::check;
 use crate::api::error::AppendError;
-use crate::engine::writer::shared::{Job, Shared};
+use crate::api::ticket::Ticket;
+use crate::engine::writer::shared::{Job, Reply, Shared};
 use crate::sync::{mpsc, oneshot};
 
 /// Sends an append to the writer. Its place in the queue is taken now, or once there is room.
@@ -14,7 +15,7 @@ pub(crate) fn ask(shared: &Arc<Shared>, queue: &mpsc::Sender<Job>, append: Appen
         return Box::pin(std::future::ready(Err(error)));
     }
     let (reply, result) = oneshot::channel();
-    let job = Job { append, reply };
+    let job = Job { append, reply: Reply::Caller(reply) };
     let shared = Arc::clone(shared);
     match queue.try_send(job) {
         Ok(()) => Box::pin(await_result(shared, result)),
@@ -27,6 +28,27 @@ pub(crate) fn ask(shared: &Arc<Shared>, queue: &mpsc::Sender<Job>, append: Appen
             })
         }
     }
+}
+
+/// Sends an append to the writer, which answers at the ticket's desk. Where that is not possible now, the ticket is
+/// withdrawn and the append sent as [`ask`] does.
+pub(crate) fn ask_with(
+    shared: &Arc<Shared>,
+    queue: &mpsc::Sender<Job>,
+    append: Append,
+    ticket: Ticket,
+) -> Option<AppendFuture> {
+    if let Err(error) = check::check_append(&append) {
+        ticket.withdraw();
+        return Some(Box::pin(std::future::ready(Err(error))));
+    }
+    let refused = queue.try_send(Job { append, reply: Reply::Desk(ticket) }).err()?;
+    let (mpsc::error::TrySendError::Closed(job) | mpsc::error::TrySendError::Full(job)) = refused;
+    let Job { append, reply } = job;
+    if let Reply::Desk(ticket) = reply {
+        ticket.withdraw();
+    }
+    Some(ask(shared, queue, append))
 }
 
 async fn await_result(

@@ -6,6 +6,7 @@ use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::feed::Feed;
 use crate::api::record::{Fence, StoredRecord};
+use crate::api::ticket::{AnswersByDesk, Ticket};
 use crate::engine::index::Index;
 use crate::limits::SUBSCRIBER_BUFFER;
 use crate::sync::{Mutex, Notify, RwLock, broadcast, oneshot};
@@ -14,7 +15,36 @@ use crate::sync::{Mutex, Notify, RwLock, broadcast, oneshot};
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) append: Append,
-    pub(crate) reply: oneshot::Sender<Result<Appended, AppendError>>,
+    pub(crate) reply: Reply,
+}
+
+/// The place where the answer to an append is expected.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// A caller that waits for this append alone.
+    Caller(oneshot::Sender<Result<Appended, AppendError>>),
+    /// A desk, which gets the answers of a group together.
+    Desk(Ticket),
+}
+
+impl Reply {
+    /// Answers now.
+    pub(crate) fn answer(self, answer: Result<Appended, AppendError>) {
+        let mut at_desks = AnswersByDesk::default();
+        self.answer_or_add(answer, &mut at_desks);
+        at_desks.hand_over();
+    }
+
+    /// Answers a caller now; an answer for a desk is added to the others.
+    pub(crate) fn answer_or_add(self, answer: Result<Appended, AppendError>, at_desks: &mut AnswersByDesk) {
+        match self {
+            Self::Caller(caller) => {
+                // A caller that has gone away does not cancel the append.
+                let _ = caller.send(answer);
+            }
+            Self::Desk(ticket) => at_desks.add(ticket, answer),
+        }
+    }
 }
 
 /// The state shared by writer and readers.

@@ -11,6 +11,7 @@ use crate::engine::head::Frontier;
 use crate::engine::index::Index;
 use crate::engine::reading;
 use crate::engine::values::Values;
+use crate::engine::writer::shared::Reply;
 use crate::sync::oneshot;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
@@ -84,7 +85,7 @@ fn group(sink: FailingSink, appends: Vec<Append>) -> (Answers, Arc<Shared>) {
         .into_iter()
         .map(|append| {
             let (reply, answer) = oneshot::channel();
-            queue.try_send(Job { append, reply }).unwrap();
+            queue.try_send(Job { append, reply: Reply::Caller(reply) }).unwrap();
             answer
         })
         .collect();
@@ -160,7 +161,7 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
         .map(|_| {
             let (reply, answer) = oneshot::channel();
             let append = author.one(&stream("a"), b"x");
-            queue.try_send(Job { append, reply }).unwrap();
+            queue.try_send(Job { append, reply: Reply::Caller(reply) }).unwrap();
             answer
         })
         .collect();
@@ -171,7 +172,7 @@ fn what_waits_behind_a_failed_group_is_refused_as_poisoned() {
     assert!(group.iter().all(|answer| matches!(answer, Err(AppendError::Ambiguous { .. }))));
     assert!(rest.len() == 5 && rest.iter().all(|answer| matches!(answer, Err(AppendError::Poisoned { .. }))));
     let (reply, _answer) = oneshot::channel();
-    let late = Job { append: author.one(&stream("a"), b"late"), reply };
+    let late = Job { append: author.one(&stream("a"), b"late"), reply: Reply::Caller(reply) };
     assert!(queue.try_send(late).is_err(), "the queue is closed");
 }
 

@@ -27,9 +27,9 @@ pub struct HeaderField {
     pub bytes: Vec<u8>,
 }
 
-/// The content of a record; [`RecordDraft::encode`] encodes it.
+/// The content of a record; [`RecordDraft::encode`] encodes it. `M` is [`Metadata`], or a borrow of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordDraft {
+pub struct RecordDraft<M = Metadata> {
     /// The stream that the record extends.
     pub stream: StreamId,
     /// The version of the first event.
@@ -45,7 +45,7 @@ pub struct RecordDraft {
     /// The epoch of the writer, raised at every open.
     pub epoch: u64,
     /// The metadata of the record.
-    pub metadata: Metadata,
+    pub metadata: M,
     /// Further header fields, by ascending tag, without the command's digest.
     pub fields: Vec<HeaderField>,
     /// The leaf hash of the stream's previous record; all zeros for the first.

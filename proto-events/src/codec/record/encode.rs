@@ -1,5 +1,8 @@
 //! Encoding of drafts, and the facts that a store takes from the bytes of other sources.
 
+use std::borrow::Borrow;
+use std::sync::Arc;
+
 use crate::codec::code::Coded;
 use crate::codec::record::chunk::{Detached, choose, write_reference};
 use crate::codec::record::draft::{EventBody, HeaderField, RecordDraft};
@@ -10,7 +13,8 @@ use crate::codec::record::format::{
 };
 use crate::codec::record::stored::{Body, Record};
 use crate::codec::record::view::{RecordView, check_part, check_versions};
-use crate::envelope::CommandDigest;
+use crate::codec::scratch;
+use crate::envelope::{CommandDigest, Metadata};
 use crate::id::{Digest, StreamId};
 use crate::limits::{EVENTS_PER_APPEND_MAX, PAYLOAD_BYTES_MAX};
 
@@ -20,7 +24,7 @@ const FIELD_HEADER_BYTES: usize = 2 + 2;
 /// The bytes of the hashed part that every record has: all but texts, optional fields and events.
 const FIXED_BYTES: usize = 1 + 8 + 16 + 4 + 4 + 8 + 8 + 1 + 32 + 2 + 6 * 2;
 
-impl RecordDraft {
+impl<M: Borrow<Metadata>> RecordDraft<M> {
     /// Encodes the record, with every body in the record itself.
     ///
     /// # Errors
@@ -38,13 +42,22 @@ impl RecordDraft {
     /// As for [`RecordDraft::encode`].
     pub fn encode_within(&self, limit: usize) -> Result<EncodedRecord, RecordError> {
         let event_count = self.check()?;
+        scratch::with(|out| self.encode_into(out, event_count, limit))
+    }
+
+    fn encode_into(
+        &self,
+        out: &mut Vec<u8>,
+        event_count: u16,
+        limit: usize,
+    ) -> Result<EncodedRecord, RecordError> {
         let size = self.size();
-        let mut out = Vec::with_capacity(size.min(limit));
-        self.write_header(&mut out, event_count)?;
+        out.reserve(size.min(limit));
+        self.write_header(out, event_count)?;
         for event in &self.events {
-            write_entry(&mut out, event);
+            write_entry(out, event);
         }
-        let hash = Digest::of_parts(&[LEAF, &out]);
+        let hash = Digest::of_parts(&[LEAF, out]);
         let mut detached = Vec::new();
         let outside = choose(&self.events, size, limit);
         for ((number, event), outside) in (0..event_count).zip(&self.events).zip(outside) {
@@ -52,19 +65,19 @@ impl RecordDraft {
             out.extend_from_slice(&event.salt);
             if outside {
                 let body = Detached { event: number, salt: event.salt, body: event.body.as_slice().into() };
-                write_reference(&mut out, &body);
+                write_reference(out, &body);
                 detached.push(body);
             } else {
                 out.extend_from_slice(&event.body);
             }
         }
         let facts = self.facts(event_count);
-        Ok(EncodedRecord { bytes: out.into(), hash, facts, detached: detached.into() })
+        Ok(EncodedRecord { bytes: out.as_slice().into(), hash, facts, detached: kept(detached) })
     }
 
     /// Returns the size in bytes with every body inside, which decides whether some must be stored outside.
     pub fn size(&self) -> usize {
-        let metadata = &self.metadata;
+        let metadata = self.metadata.borrow();
         let texts = self.stream.as_str().len()
             + metadata.command_id.len()
             + metadata.causation_id.len()
@@ -77,7 +90,8 @@ impl RecordDraft {
 
     /// Returns the size of the optional header fields in bytes.
     fn fields_bytes(&self) -> usize {
-        let digest = if self.metadata.command_digest.is_some() { FIELD_HEADER_BYTES + 32 } else { 0 };
+        let digest =
+            if self.metadata.borrow().command_digest.is_some() { FIELD_HEADER_BYTES + 32 } else { 0 };
         self.fields.iter().fold(digest, |sum, field| sum + FIELD_HEADER_BYTES + field.bytes.len())
     }
 
@@ -91,7 +105,7 @@ impl RecordDraft {
         check_part(self.part, self.parts)?;
         check_versions(self.first_version, event_count)?;
         let salt = || CommandDigest::salt(self.events.iter().map(|event| &event.salt));
-        if self.metadata.command_digest.is_some_and(|command| command.salt != salt()) {
+        if self.metadata.borrow().command_digest.is_some_and(|command| command.salt != salt()) {
             return Err(RecordError::CommandSalt);
         }
         let large = |event: &EventBody| event.body.len() > PAYLOAD_BYTES_MAX;
@@ -118,7 +132,7 @@ impl RecordDraft {
     }
 
     fn write_header(&self, out: &mut Vec<u8>, event_count: u16) -> Result<(), RecordError> {
-        let metadata = &self.metadata;
+        let metadata = self.metadata.borrow();
         out.push(FORMAT);
         write_text(out, "stream id", self.stream.as_str())?;
         out.extend_from_slice(&self.first_version.0.to_be_bytes());
@@ -143,7 +157,7 @@ impl RecordDraft {
         let too_long = |bytes| RecordError::TextTooLong { field: "optional fields", bytes };
         let bytes = self.fields_bytes();
         out.extend_from_slice(&u16::try_from(bytes).map_err(|_| too_long(bytes))?.to_be_bytes());
-        if let Some(command) = &self.metadata.command_digest {
+        if let Some(command) = &self.metadata.borrow().command_digest {
             write_field(out, COMMAND_DIGEST, &command.digest.0)?;
         }
         let mut least = COMMAND_DIGEST + 1;
@@ -183,6 +197,11 @@ fn write_entry(out: &mut Vec<u8>, event: &EventBody) {
     out.push(event.schema);
     out.extend_from_slice(&length.to_be_bytes());
     out.extend_from_slice(&Digest::of_parts(&[&event.salt, &event.body]).0);
+}
+
+/// Returns bodies as a record keeps them: none take no memory.
+fn kept(detached: Vec<Detached>) -> Option<Arc<[Detached]>> {
+    (!detached.is_empty()).then(|| detached.into())
 }
 
 impl EncodedRecord {
@@ -227,7 +246,7 @@ impl EncodedRecord {
                 event_count: view.event_count,
             },
             bytes: bytes.into(),
-            detached: detached.collect(),
+            detached: kept(detached.collect()),
         })
     }
 }

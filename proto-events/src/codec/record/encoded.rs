@@ -13,7 +13,7 @@ pub struct EncodedRecord {
     pub(super) bytes: Arc<[u8]>,
     pub(super) hash: Digest,
     pub(super) facts: Facts,
-    pub(super) detached: Arc<[Detached]>,
+    pub(super) detached: Option<Arc<[Detached]>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +43,7 @@ impl EncodedRecord {
     /// Returns the bodies outside the record, in the order of their events. A store keeps their chunks next
     /// to the record.
     pub fn detached(&self) -> &[Detached] {
-        &self.detached
+        self.detached.as_deref().unwrap_or_default()
     }
 
     /// Returns the stream that the record extends.

@@ -1,0 +1,72 @@
+//! A ticket: the place at which the answer to an append is expected, so that a store can answer a whole group at once.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::api::append::Appended;
+use crate::api::error::AppendError;
+
+/// The answers to some appends, each with the number of its ticket.
+pub type Answers = Vec<(u64, Result<Appended, AppendError>)>;
+
+/// Who waits for the answers to many appends.
+pub trait TicketDesk: Send + Sync {
+    /// Takes the answers to some appends. It is called on the store's own thread, and must not wait for anything.
+    fn answer(&self, answers: Answers);
+}
+
+/// The place at which the answer to one append is expected. A ticket that is dropped without an answer says that the outcome
+/// of its append is unknown.
+pub struct Ticket {
+    desk: Option<Arc<dyn TicketDesk>>,
+    number: u64,
+}
+
+impl Ticket {
+    /// Returns the ticket of this number at a desk.
+    pub fn new(desk: Arc<dyn TicketDesk>, number: u64) -> Self {
+        Self { desk: Some(desk), number }
+    }
+
+    /// Gives the ticket back unused: its desk hears nothing of it.
+    pub fn withdraw(mut self) {
+        self.desk = None;
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket").field("number", &self.number).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(desk) = self.desk.take() {
+            let why = "the writer ended before it replied".to_owned();
+            desk.answer(vec![(self.number, Err(AppendError::Ambiguous { why }))]);
+        }
+    }
+}
+
+/// The answers of one group, collected for each desk.
+#[derive(Default)]
+pub(crate) struct AnswersByDesk(Vec<(Arc<dyn TicketDesk>, Answers)>);
+
+impl AnswersByDesk {
+    /// Adds the answer to the append of a ticket.
+    pub(crate) fn add(&mut self, mut ticket: Ticket, answer: Result<Appended, AppendError>) {
+        let Some(desk) = ticket.desk.take() else { return };
+        match self.0.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &desk)) {
+            Some((_, answers)) => answers.push((ticket.number, answer)),
+            None => self.0.push((desk, vec![(ticket.number, answer)])),
+        }
+    }
+
+    /// Hands all answers over.
+    pub(crate) fn hand_over(self) {
+        for (desk, answers) in self.0 {
+            desk.answer(answers);
+        }
+    }
+}

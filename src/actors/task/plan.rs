@@ -1,0 +1,135 @@
+//! The planning of a task's next steps: the planner is asked until its answer is to wait, or until something must be on disk
+//! first.
+
+use std::collections::VecDeque;
+
+use proto_events::envelope::Metadata;
+use proto_events::id::{Mint, StreamId};
+use proto_events::session::SessionCommand;
+
+use crate::actors::shared::parts::Shared;
+use crate::actors::task::core::TaskCore;
+use crate::actors::task::effect::Effect;
+use crate::error::Error;
+use crate::limits::EVENTS_TOGETHER;
+use crate::run::next;
+use crate::run::question::{Act, Step};
+
+/// The size of pending events at which they are written before planning continues (1 MiB): what follows from
+/// a large result repeats it, and all other callers of the group wait while it is written.
+const SPLIT_BYTES: usize = 1024 * 1024;
+
+/// Where planning stops.
+pub(crate) enum Planned {
+    /// What is pending is written first.
+    Write,
+    /// What is pending is written, then come these acts.
+    WriteThenActs(VecDeque<Act>),
+    /// What is pending is written, then the approval handler is asked: the request is on disk before it sees it.
+    WriteThenApprover(String),
+    /// Nothing more follows now; perhaps a turn is asked for.
+    Wait(Option<Effect>),
+}
+
+impl TaskCore {
+    /// Asks for the next step until planning stops.
+    pub(super) fn plan(&mut self, shared: &Shared, metadata: &Metadata) -> Result<Planned, Error> {
+        let mut mint = shared.ports.clone();
+        loop {
+            // Before the step is planned: what an intent says that it read is on disk, or is written with it.
+            if self.is_full() {
+                return Ok(Planned::Write);
+            }
+            let before = self.decided();
+            match self.next_step(shared, metadata, &mut mint) {
+                Step::Wait => return Ok(Planned::Wait(None)),
+                Step::AwaitTurn { session_id } => {
+                    return Ok(Planned::Wait(self.ask_turn(shared, &session_id, &mut mint)?));
+                }
+                Step::AskApprover { approval_id } => return Ok(Planned::WriteThenApprover(approval_id)),
+                step @ (Step::Probe { .. }
+                | Step::Refuse { .. }
+                | Step::AwaitRetry { .. }
+                | Step::AwaitPermit { .. }) => {
+                    self.take_up(shared, step, metadata.at);
+                    continue;
+                }
+                Step::Do(acts) => {
+                    let is_long = acts.len() > EVENTS_TOGETHER;
+                    if let Some(rest) = self.carry_out_acts(acts.into(), is_long, metadata)? {
+                        return Ok(Planned::WriteThenActs(rest));
+                    }
+                }
+            }
+            if self.decided() == before {
+                return Err(Error::Internal("a step of the planner produced no event".to_owned()));
+            }
+        }
+    }
+
+    /// Carries out the acts of a step. They are written together, unless they are the start of many calls: what is left
+    /// when the append is full is returned.
+    pub(super) fn carry_out_acts(
+        &mut self,
+        mut acts: VecDeque<Act>,
+        is_long: bool,
+        metadata: &Metadata,
+    ) -> Result<Option<VecDeque<Act>>, Error> {
+        while let Some(act) = acts.pop_front() {
+            self.spend_turn(&act);
+            match act {
+                Act::Task(command) => self.entity.decide(command, metadata)?,
+                Act::Session(command) => self.decide_session(command, metadata)?,
+            }
+            if is_long && self.is_full() && !acts.is_empty() {
+                return Ok(Some(acts));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the pending events are written before more are decided.
+    fn is_full(&self) -> bool {
+        self.pending_bytes() > SPLIT_BYTES || self.entity.pending_count() >= EVENTS_TOGETHER
+    }
+
+    fn next_step(&self, shared: &Shared, metadata: &Metadata, mint: &mut dyn Mint) -> Step {
+        let question = &mut self.question(shared, metadata, mint);
+        if shared.is_stopping() { next::while_stopping(question) } else { next::next(question) }
+    }
+
+    fn ask_turn(
+        &mut self,
+        shared: &Shared,
+        session_id: &str,
+        mint: &mut dyn Mint,
+    ) -> Result<Option<Effect>, Error> {
+        if self.requested_turn.is_some() {
+            return Ok(None);
+        }
+        let session = StreamId::session(&shared.agent.name, session_id)?;
+        let turn_id = mint.id("turn_");
+        self.requested_turn = Some(turn_id.clone());
+        Ok(Some(Effect::Acquire { session, turn_id }))
+    }
+
+    /// Decides for the session. The command that closes the turn is not folded here: the history that it
+    /// changes is shared with the session's actor, which folds it once.
+    pub(crate) fn decide_session(
+        &mut self,
+        command: SessionCommand,
+        metadata: &Metadata,
+    ) -> Result<(), Error> {
+        let Some(held) = self.turn.as_mut() else {
+            return Err(Error::Internal("a session command was planned without a held turn".to_owned()));
+        };
+        let closes = matches!(command, SessionCommand::CommitTurn { .. } | SessionCommand::AbortTurn { .. });
+        if closes {
+            held.session.decide_unfolded(command)?;
+            held.closed = true;
+        } else {
+            held.session.decide(command, metadata)?;
+        }
+        Ok(())
+    }
+}

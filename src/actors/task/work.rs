@@ -1,0 +1,490 @@
+//! The work of a task on one operation, as a machine without waiting: each step ends with what it needs from outside, an
+//! append or something to be read, and goes on with the answer. It runs without an executor, so that the same steps can be
+//! carried out by an actor, in a test or in a simulation.
+//!
+//! ```text
+//! begin ─▶ keep secrets ─▶ ask about a changed agent ─▶ answered before? ─▶ decide ─▶ plan ⇄ append ─▶ append ─▶ done
+//!                                    ▲                                                        │
+//!                                    └──────────── again after a conflict ◀── read again ◀────┘
+//! ```
+
+use std::collections::VecDeque;
+
+use proto_events::envelope::{Committed, Metadata};
+use proto_events::id::{StreamId, Version};
+use proto_events::session::Session;
+use proto_events::task::{Task, TaskCommand, TaskEvent};
+use taskreel_log::api::{Append, AppendError, Appended};
+
+use crate::actors::entity::Entity;
+use crate::actors::shared::messages::{AttemptEnd, Cause, TaskOp};
+use crate::actors::shared::parts::Shared;
+use crate::actors::shared::tool_stores::HeldStore;
+use crate::actors::task::core::TaskCore;
+use crate::actors::task::effect::Effect;
+use crate::actors::task::flush::Writing;
+use crate::actors::task::plan::Planned;
+use crate::actors::task::secret_ops::not_kept;
+use crate::error::Error;
+use crate::run::question::Act;
+use crate::run::secrets::Replaced;
+
+/// The number of times a decision is repeated after another writer extended a stream. Streams have one
+/// writer, so more than a few conflicts in a row are a fault.
+const CONFLICTS_MAX: usize = 8;
+
+/// What a step ends with.
+pub(crate) enum Output {
+    /// Append this.
+    Append(Append),
+    /// Read these streams again: the task's, the session's.
+    Read { task: Option<StreamId>, session: Option<StreamId> },
+    /// Take the store of a tool's state.
+    Hold { tool: String },
+    /// Keep these secret values, durably.
+    Keep(Vec<Replaced>),
+    /// Look in the log for the first answer to a command.
+    Search { command_id: String, content: Vec<u8> },
+    /// The operation is over.
+    Done(Result<(), Error>),
+}
+
+/// The answer to what a step needed.
+pub(crate) enum Input {
+    /// To [`Output::Append`].
+    Appended(Result<Appended, AppendError>),
+    /// To [`Output::Read`].
+    Read(Result<(Option<Entity<Task>>, Option<Entity<Session>>), Error>),
+    /// To [`Output::Hold`].
+    Held(Result<HeldStore, Error>),
+    /// To [`Output::Keep`].
+    Kept(std::io::Result<()>),
+    /// To [`Output::Search`].
+    Found(Result<Option<Committed>, Error>),
+}
+
+/// An operation under way.
+pub(crate) struct Work {
+    /// The operation, until it is decided.
+    op: Option<TaskOp>,
+    /// How the operation is had again after a conflict.
+    again: Again,
+    pub(crate) metadata: Metadata,
+    /// The content of the command, where its caller chose its id.
+    pub(crate) content: Option<Vec<u8>>,
+    /// Whether the caller chose the command's id.
+    may_repeat: bool,
+    tries: usize,
+    /// The version before this try.
+    before: Version,
+    /// Whether the next steps are being planned.
+    planning: bool,
+    /// The request for a turn, sent once all is on disk.
+    acquire: Option<Effect>,
+    /// The append that is awaited.
+    pub(crate) writing: Writing,
+    then: Then,
+}
+
+/// The step that follows the answer that is awaited.
+#[derive(Default)]
+enum Then {
+    #[default]
+    Nothing,
+    Begin,
+    LookUp,
+    Decide,
+    DecideHeld,
+    Plan(Rest),
+    Finish,
+    Retry(Error),
+    /// Give the run up for this reason, once the operation is decided with the tool's store.
+    GiveUpHeld(String),
+    GaveUp,
+}
+
+/// The rest of a step of the planner, which follows an append.
+enum Rest {
+    Nothing,
+    Acts(VecDeque<Act>),
+    Approver(String),
+}
+
+/// How an operation is had again. The two that bring large contents are read from the event that they became.
+enum Again {
+    Copy(Box<TaskOp>),
+    Message,
+    Submit,
+    CommandedSubmit,
+}
+
+impl Again {
+    fn of(op: &TaskOp, task: &Task) -> Self {
+        match op {
+            TaskOp::Submit(_) if !task.exists() => Self::Submit,
+            TaskOp::Command(command) => match **command {
+                TaskCommand::AppendMessage(_) => Self::Message,
+                TaskCommand::Submit(_) if !task.exists() => Self::CommandedSubmit,
+                _ => Self::Copy(Box::new(op.clone())),
+            },
+            _ => Self::Copy(Box::new(op.clone())),
+        }
+    }
+
+    /// Returns the operation, from its first event that was not written if it is not kept.
+    fn op(self, first: Option<TaskEvent>) -> Option<TaskOp> {
+        match (self, first) {
+            (Self::Copy(op), _) => Some(*op),
+            (Self::Message, Some(TaskEvent::MessageAppended(message))) => {
+                Some(TaskOp::Command(Box::new(TaskCommand::AppendMessage(message))))
+            }
+            (Self::Submit, Some(TaskEvent::Submitted(posted))) => Some(TaskOp::Submit(posted)),
+            (Self::CommandedSubmit, Some(TaskEvent::Submitted(posted))) => {
+                Some(TaskOp::Command(Box::new(TaskCommand::Submit(posted))))
+            }
+            _ => None,
+        }
+    }
+}
+
+type Stepped = Result<Output, Error>;
+
+impl TaskCore {
+    /// Begins an operation.
+    pub(crate) fn begin(&mut self, shared: &Shared, op: TaskOp, cause: Cause) -> Output {
+        if op.is_query() {
+            return Output::Done(Ok(()));
+        }
+        self.answered = None;
+        let may_repeat = cause.may_repeat;
+        let mut metadata = cause.into_metadata(shared.ports.clock.now());
+        if metadata.correlation_id.is_empty() {
+            self.entity.correlation_id().clone_into(&mut metadata.correlation_id);
+        }
+        let (op, replaced) = self.replace_secrets(shared, op);
+        let work = Work {
+            op: Some(op),
+            again: Again::Message,
+            metadata,
+            content: None,
+            may_repeat,
+            tries: 0,
+            before: Version(0),
+            planning: false,
+            acquire: None,
+            writing: Writing::default(),
+            then: Then::Nothing,
+        };
+        self.step(shared, work, |core, work| {
+            if replaced.is_empty() {
+                return core.try_again(shared, work);
+            }
+            work.then = Then::Begin;
+            Ok(Output::Keep(replaced))
+        })
+    }
+
+    /// Goes on with the answer to what the last step needed.
+    pub(crate) fn resume(&mut self, shared: &Shared, input: Input) -> Output {
+        let Some(mut work) = self.work.take() else {
+            return Output::Done(Err(Error::Internal("a task went on without an operation".to_owned())));
+        };
+        let then = std::mem::take(&mut work.then);
+        match (then, input) {
+            (Then::Begin, Input::Kept(kept)) => self.step(shared, work, |core, work| {
+                if let Err(error) = kept {
+                    work.op = work.op.take().map(|op| not_kept(op, &error)).transpose()?;
+                }
+                core.try_again(shared, work)
+            }),
+            (Then::Decide, Input::Found(found)) => self.step(shared, work, |core, work| {
+                core.answered = found?;
+                if core.answered.is_some() {
+                    core.decided_all(shared, work)
+                } else {
+                    core.decide_it(shared, work)
+                }
+            }),
+            (Then::DecideHeld, Input::Held(held)) => self.step(shared, work, |core, work| {
+                core.decide_held(shared, work, held?)?;
+                core.decided_all(shared, work)
+            }),
+            (Then::GiveUpHeld(why), Input::Held(held)) => self.last_step(work, |core, work| {
+                core.decide_held(shared, work, held?)?;
+                core.give_up(shared, work, &why)
+            }),
+            (Then::Retry(error), Input::Read(read)) => match read {
+                Ok((task, session)) => {
+                    self.put_read(task, session);
+                    self.retry(shared, work, error)
+                }
+                Err(unread) => Output::Done(Err(unread)),
+            },
+            (Then::GaveUp, Input::Appended(answer)) => self.last_step(work, |core, work| {
+                core.note_appended(work, answer?)?;
+                core.drop_turn_if_idle();
+                Ok(Output::Done(Ok(())))
+            }),
+            (then, Input::Appended(answer)) => self.step(shared, work, |core, work| {
+                core.note_appended(work, answer?)?;
+                core.after_append(shared, work, then)
+            }),
+            _ => Output::Done(Err(Error::Internal("a task got the answer to another question".to_owned()))),
+        }
+    }
+
+    fn after_append(&mut self, shared: &Shared, work: &mut Work, then: Then) -> Stepped {
+        match then {
+            Then::LookUp => {
+                self.asked_about_change();
+                work.before = self.entity.version();
+                self.look_up(shared, work)
+            }
+            Then::Plan(rest) => self.plan_on(shared, work, rest),
+            _ => self.finished(shared, work),
+        }
+    }
+
+    /// Carries out a step, and what follows its error.
+    fn step(
+        &mut self,
+        shared: &Shared,
+        mut work: Work,
+        step: impl FnOnce(&mut Self, &mut Work) -> Stepped,
+    ) -> Output {
+        match step(self, &mut work) {
+            Ok(done @ Output::Done(_)) => done,
+            Ok(output) => {
+                self.work = Some(work);
+                output
+            }
+            Err(error) => {
+                self.failed(work, error).unwrap_or_else(|(work, error)| self.retry(shared, work, error))
+            }
+        }
+    }
+
+    /// Carries out a step of giving up, whose error is the end of the operation.
+    fn last_step(&mut self, mut work: Work, step: impl FnOnce(&mut Self, &mut Work) -> Stepped) -> Output {
+        match step(self, &mut work) {
+            Ok(done @ Output::Done(_)) => done,
+            Ok(output) => {
+                self.work = Some(work);
+                output
+            }
+            Err(error) => {
+                // What is decided and not on disk is dropped with the state.
+                self.broken = self.is_pending();
+                Output::Done(Err(error))
+            }
+        }
+    }
+
+    /// Decides the operation, unless it was decided before, and all that follows from it.
+    fn try_again(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+        work.tries += 1;
+        if work.tries > CONFLICTS_MAX {
+            let what = format!("{} is written by another writer", self.entity.stream());
+            return Ok(Output::Done(Err(Error::Internal(what))));
+        }
+        if work.tries == 1 {
+            work.content = work.op.as_ref().filter(|_| work.may_repeat).map(TaskOp::content);
+        } else {
+            work.metadata.at = shared.ports.clock.now();
+        }
+        work.before = self.entity.version();
+        if let Some(own) = self.ask_about_change(shared, &work.metadata)? {
+            work.then = Then::LookUp;
+            return self.write(shared, work, Some(own));
+        }
+        self.look_up(shared, work)
+    }
+
+    /// Looks for the first answer to the command.
+    fn look_up(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+        let Some(op) = &work.op else { return self.decided_all(shared, work) };
+        // Permits and the end of a back-off are known to the actor alone: each counts, even after an earlier one.
+        let always =
+            matches!(op, TaskOp::PermitGranted { .. } | TaskOp::PermitLate { .. } | TaskOp::RetryDue { .. });
+        let id = &work.metadata.command_id;
+        if always || id.is_empty() {
+            return self.decide_it(shared, work);
+        }
+        self.answered = self.entity.answered(id, work.content.as_deref())?;
+        if self.answered.is_some() {
+            return self.decided_all(shared, work);
+        }
+        match &work.content {
+            Some(content) if self.entity.may_have_forgotten(id) => {
+                let (command_id, content) = (id.clone(), content.clone());
+                work.then = Then::Decide;
+                Ok(Output::Search { command_id, content })
+            }
+            _ => self.decide_it(shared, work),
+        }
+    }
+
+    fn decide_it(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+        if let Some(tool) = work.op.as_ref().and_then(|op| self.tool_written_by(op)) {
+            work.then = Then::DecideHeld;
+            return Ok(Output::Hold { tool });
+        }
+        let Some(op) = work.op.take() else { return self.decided_all(shared, work) };
+        work.again = Again::of(&op, self.task());
+        self.decide_op(shared, op, &work.metadata)?;
+        self.decided_all(shared, work)
+    }
+
+    /// Decides the operation after its writes to a tool's state.
+    fn decide_held(&mut self, shared: &Shared, work: &mut Work, held: HeldStore) -> Result<(), Error> {
+        let Some(mut op) = work.op.take() else { return Ok(()) };
+        work.again = Again::of(&op, self.task());
+        self.decide_tool_writes(held, &mut op, &work.metadata)?;
+        self.decide_op(shared, op, &work.metadata)
+    }
+
+    /// Plans what follows once the operation is decided.
+    fn decided_all(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+        if self.is_idle() {
+            // A command of the caller's own may have ended a run in the middle of its turn.
+            self.abort_turn("the run was ended", &work.metadata)?;
+        }
+        self.note_run(shared.agent.budget_scope, work.metadata.at);
+        work.planning = true;
+        self.plan_on(shared, work, Rest::Nothing)
+    }
+
+    fn plan_on(&mut self, shared: &Shared, work: &mut Work, rest: Rest) -> Stepped {
+        match rest {
+            Rest::Nothing => {}
+            Rest::Approver(approval_id) => self.ask_approver(shared, &approval_id),
+            Rest::Acts(acts) => {
+                if let Some(rest) = self.carry_out_acts(acts, true, &work.metadata)? {
+                    work.then = Then::Plan(Rest::Acts(rest));
+                    return self.write(shared, work, None);
+                }
+            }
+        }
+        match self.plan(shared, &work.metadata)? {
+            Planned::Write => {
+                work.then = Then::Plan(Rest::Nothing);
+                self.write(shared, work, None)
+            }
+            Planned::WriteThenActs(acts) => {
+                work.then = Then::Plan(Rest::Acts(acts));
+                self.write(shared, work, None)
+            }
+            Planned::WriteThenApprover(approval_id) => {
+                work.then = Then::Plan(Rest::Approver(approval_id));
+                self.write(shared, work, None)
+            }
+            Planned::Wait(acquire) => {
+                work.planning = false;
+                work.acquire = acquire;
+                work.then = Then::Finish;
+                self.write(shared, work, None)
+            }
+        }
+    }
+
+    /// Hands over what is pending, or goes on at once if nothing is.
+    fn write(&mut self, shared: &Shared, work: &mut Work, other: Option<Metadata>) -> Stepped {
+        match self.append(shared, work, other)? {
+            Some(append) => Ok(Output::Append(append)),
+            None => {
+                let then = std::mem::take(&mut work.then);
+                self.after_append(shared, work, then)
+            }
+        }
+    }
+
+    fn finished(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+        self.drop_turn_if_idle();
+        self.release_permits();
+        self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);
+        self.outbox.extend(work.acquire.take());
+        Ok(Output::Done(Ok(())))
+    }
+
+    /// Drops what was decided and not written, and has the streams read again; without that, returns the error.
+    fn failed(&mut self, mut work: Work, error: Error) -> Result<Output, (Work, Error)> {
+        if work.acquire.take().is_some() {
+            // The request for the turn is not sent.
+            self.requested_turn = None;
+        }
+        if work.op.is_none() && self.entity.version() == work.before {
+            let again = std::mem::replace(&mut work.again, Again::Message);
+            work.op = again.op(self.entity.first_pending());
+        }
+        if let Some(held) = self.tool.take() {
+            held.forget();
+        }
+        let task = self.entity.is_pending().then(|| self.entity.stream().clone());
+        let session = self.turn.as_ref().filter(|held| held.session.is_pending());
+        let session = session.map(|held| held.session.stream().clone());
+        if task.is_none() && session.is_none() {
+            return Err((work, error));
+        }
+        self.broken = true;
+        work.then = Then::Retry(error);
+        self.work = Some(work);
+        Ok(Output::Read { task, session })
+    }
+
+    /// Goes on after an error, with the state as it is on disk.
+    fn retry(&mut self, shared: &Shared, mut work: Work, error: Error) -> Output {
+        self.broken = false;
+        let written = self.entity.version() > work.before;
+        let planning = std::mem::take(&mut work.planning);
+        let limit = error.too_large();
+        match (work.op.take(), error) {
+            (op, Error::Append(AppendError::Conflict { .. })) => {
+                work.op = op;
+                self.step(shared, work, |core, work| core.try_again(shared, work))
+            }
+            // The operation itself can be decided; its next steps fail on each retry.
+            (op, error) if planning && !error.is_of_the_store() => {
+                work.op = op.filter(|_| !written);
+                let why = error.to_string();
+                self.last_step(work, |core, work| {
+                    if let Some(tool) = work.op.as_ref().and_then(|op| core.tool_written_by(op)) {
+                        work.then = Then::GiveUpHeld(why);
+                        return Ok(Output::Hold { tool });
+                    }
+                    if let Some(op) = work.op.take() {
+                        core.decide_op(shared, op, &work.metadata)?;
+                    }
+                    core.give_up(shared, work, &why)
+                })
+            }
+            // The effect happened; only its answer is too large to store.
+            (Some(TaskOp::Outcome { call_id, attempt, end: AttemptEnd::Succeeded { result, .. } }), _)
+                if !written && limit.is_some() =>
+            {
+                let end = AttemptEnd::too_large(result.as_str().len(), limit.unwrap_or_default());
+                work.op = Some(TaskOp::Outcome { call_id, attempt, end });
+                self.step(shared, work, |core, work| core.try_again(shared, work))
+            }
+            // The operation is on disk; what follows from it is too large to store.
+            (_, error) if written && limit.is_some() => {
+                let why = error.to_string();
+                self.last_step(work, |core, work| core.give_up(shared, work, &why))
+            }
+            (_, error) => Output::Done(Err(error)),
+        }
+    }
+
+    /// Fails a run that cannot go on, for a reason outside the run.
+    fn give_up(&mut self, shared: &Shared, work: &mut Work, why: &str) -> Stepped {
+        if !self.is_idle() {
+            self.abort_turn(why, &work.metadata)?;
+            self.entity.decide(TaskCommand::Fail { error: why.to_owned() }, &work.metadata)?;
+        }
+        if let Some(append) = self.append(shared, work, None)? {
+            work.then = Then::GaveUp;
+            return Ok(Output::Append(append));
+        }
+        self.drop_turn_if_idle();
+        Ok(Output::Done(Ok(())))
+    }
+}
