@@ -22,8 +22,9 @@ use crate::print::screen::ColorChoice;
 #[command(name = "taskreel", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Data goes to stdout, everything else to stderr.\n\
 Exit codes: 0 done; 1 the answer is no (a failed task, a difference, a fault);\n\
-2 wrong usage or input; 3 no such task, file or log; 4 another process has the log open;\n\
-5 the log cannot be read; 7 a newer release wrote a part of the log; 130 interrupted.")]
+2 wrong usage or input; 3 no such task, session, call or file; 4 another process has the log open;\n\
+5 no log at the directory, or it cannot be read; 7 a newer release wrote a part of the log;\n\
+8 the output could not be written; 130 interrupted (SIGINT, SIGTERM or SIGHUP).")]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) global: Global,
@@ -106,8 +107,10 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Execute Protolink tasks with the demo's tools and print the results
     ///
-    /// FILE holds one task, an array of tasks, or one task per line (NDJSON). The whole file is read and
-    /// checked before anything is executed. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
+    /// FILE holds one task, an array of tasks, or one task per line (NDJSON). Each task is printed when it ends.
+    /// A file of up to 4 MiB is checked whole before anything is executed; a larger one and stdin are executed
+    /// as they are read, so `tail -f tasks.ndjson | taskreel run -` works. Up to 64 tasks run at once, those of
+    /// one conversation (`metadata.session_id`) one after another, in their order. Tools: add, echo, upper, fail, typefail, lookup, none, slow, pay.
     Run(RunArgs),
     /// List tasks, sessions, or the tools that have state
     Ls(LsArgs),

@@ -25,7 +25,7 @@ use crate::print::events::EventLines;
 use crate::print::list::task_table;
 use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
-use crate::running::{interrupted, interruption, runtime, stop};
+use crate::running::{Interrupts, runtime, stop};
 use crate::tools::{LEDGER_FILE, Paced};
 use crate::{dirs, tools};
 
@@ -152,7 +152,9 @@ impl DemoRun<'_> {
         let mut printed = Position(from.0 - 1);
         let mut end = None;
         let mut driven = std::pin::pin!(drive::all(system, self.tasks).fuse());
-        let mut interrupt = std::pin::pin!(interrupted());
+        let next = format!("`{}` resumes it", dirs::typed("demo --resume", self.dir, DEMO_DIR));
+        let interrupts = Interrupts::listen();
+        let mut interrupt = std::pin::pin!(interrupts.first(&next));
         while end.is_none_or(|end| printed < end) {
             tokio::select! {
                 done = &mut driven, if end.is_none() => {
@@ -173,10 +175,7 @@ impl DemoRun<'_> {
                     Some(Err(error)) => return Err(error.into()),
                     None => return Err(ended_early()),
                 },
-                () = &mut interrupt => {
-                    let next = dirs::typed("demo --resume", self.dir, DEMO_DIR);
-                    return Err(interruption(&format!("`{next}` resumes it")));
-                }
+                problem = &mut interrupt => return Err(problem),
             }
         }
         Ok(())

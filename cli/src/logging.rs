@@ -3,7 +3,7 @@
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-use crate::args::{Global, LogFormat};
+use crate::args::{Color, Global, LogFormat};
 use crate::print::problem::{EXIT_USAGE, Problem};
 
 /// Installs the process's subscriber; none if neither a level nor a format is given.
@@ -28,9 +28,17 @@ pub(crate) fn start(global: &Global) -> Result<(), Problem> {
         }
     };
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let colour = match global.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            !matches!(anstream::AutoStream::choice(&std::io::stderr()), anstream::ColorChoice::Never)
+        }
+    };
     match global.log_format.unwrap_or(LogFormat::Text) {
-        LogFormat::Text => subscriber.init(),
-        LogFormat::Json => subscriber.json().with_span_events(FmtSpan::CLOSE).init(),
+        LogFormat::Text => subscriber.with_ansi(colour).init(),
+        // The fields of spans would have colours inside the texts of JSON.
+        LogFormat::Json => subscriber.json().with_ansi(false).with_span_events(FmtSpan::CLOSE).init(),
     }
     Ok(())
 }

@@ -81,9 +81,14 @@ fn parse() -> Result<Cli, clap::Error> {
 fn print_usage(asked: &clap::Error) -> ExitCode {
     if !asked.use_stderr() || asked.kind() == clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
     {
-        // A closed pipe: its reader had enough.
-        let _ = asked.print();
-        return ExitCode::from(u8::try_from(asked.exit_code()).unwrap_or(EXIT_USAGE));
+        return match asked.print().map_err(|error| Problem::output(&error)) {
+            Err(problem) if !problem.quiet => {
+                note(&problem.to_string());
+                ExitCode::from(problem.code)
+            }
+            // A closed pipe: its reader had enough.
+            _ => ExitCode::from(u8::try_from(asked.exit_code()).unwrap_or(EXIT_USAGE)),
+        };
     }
     let text = asked.to_string();
     let mut pieces = text.split("\n\n").map(|piece| piece.split_whitespace().collect::<Vec<_>>().join(" "));
@@ -99,17 +104,19 @@ fn print_usage(asked: &clap::Error) -> ExitCode {
 fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
     let global = &cli.global;
     let screen = |full| Screen::stdout(global.json, full, global.color.into());
+    // Their exit code is an answer, which counts also where the reader of the output has had enough.
+    let answering = |full| screen(full).for_answer();
     match &cli.command {
         Command::Demo(args) => demo::demo(args, global, &mut screen(false)),
-        Command::Run(args) => run::run(args, global, &mut screen(true)),
+        Command::Run(args) => run::run(args, global, &mut answering(true)),
         Command::Ls(args) => look::ls(args, global, &mut screen(false)),
         Command::Show(args) => look::show(args, global, &mut screen(args.full)),
         Command::Events(args) => look::events(args, global, &mut screen(args.full)),
         Command::State(args) => look::state(args, global, &mut screen(true)),
-        Command::Replay(args) => look::replay(args, global, &mut screen(true)),
-        Command::Doctor(args) => doctor::doctor(args, global, &mut screen(true)),
-        Command::Verify(args) => look::verify(args, global, &mut screen(true)),
-        Command::Diff(args) => look::diff(args, global, &mut screen(args.full)),
+        Command::Replay(args) => look::replay(args, global, &mut answering(true)),
+        Command::Doctor(args) => doctor::doctor(args, global, &mut answering(true)),
+        Command::Verify(args) => look::verify(args, global, &mut answering(true)),
+        Command::Diff(args) => look::diff(args, global, &mut answering(args.full)),
         Command::Explain(args) => look::explain(args, global, &mut screen(true)),
         Command::Calls(args) => look::calls(args, global, &mut screen(args.full)),
         Command::Approve(args) => decide::approve(args, global, &mut screen(true)),
@@ -120,6 +127,6 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Stats(args) => look::stats(args, global, &mut screen(false)),
         Command::Export(args) => look::export(args, global, &mut screen(true)),
         Command::Import(args) => import::import(args, global, &mut screen(true)),
-        Command::Salvage(args) => salvage::salvage(args, &mut screen(true)),
+        Command::Salvage(args) => salvage::salvage(args, &mut answering(true)),
     }
 }

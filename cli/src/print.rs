@@ -10,6 +10,7 @@ pub(crate) mod calls;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod events;
+pub(crate) mod grid;
 pub(crate) mod list;
 pub(crate) mod newer;
 pub(crate) mod plain;

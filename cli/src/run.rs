@@ -1,67 +1,131 @@
-//! `run`: executes Protolink tasks with the demo's tools.
+//! `run`: executes Protolink tasks with the demo's tools, as they are read.
 
+pub(crate) mod drive;
 pub(crate) mod input;
+pub(crate) mod pieces;
 
-use std::io::Read as _;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use proto_events::model::{PostedTask, TaskState};
+use proto_events::model::PostedTask;
 use proto_events::task::Task;
 use taskreel::infer::Scripted;
-use taskreel::{Error, System, TaskHandle, TaskSnapshot};
+use taskreel::{Error, System};
 use taskreel_log::api::{Durability, EventStore, ReadError};
 use taskreel_log::read::fold_stream;
+use tokio::sync::mpsc;
 
 use crate::args::{Global, RunArgs};
 use crate::dirs::LOG_DIR;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
-use crate::run::input::read_tasks;
-use crate::running::{interrupted, interruption, runtime, stop};
+use crate::run::drive::Driver;
+use crate::run::input::{BadInput, Tasks, read_all};
+use crate::running::{Interrupts, runtime, stop};
 use crate::{dirs, tools};
 
-/// The advice after an interrupted run.
-const GO_ON: &str = "run the same command again: tasks with an id continue, and nothing is done twice";
+/// The size of a file up to which all of it is checked before anything is executed. A larger one and stdin are executed
+/// as they are read, so that the first result does not wait for the last task.
+const CHECKED_BYTES_MAX: u64 = 4 << 20;
+
+/// The number of tasks that are read before they can be submitted.
+const READ_AHEAD: usize = 64;
+
+/// The tasks of the input, in order.
+pub(crate) type Input = mpsc::Receiver<Result<PostedTask, BadInput>>;
 
 pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    // All faults of the input are found before the log is touched.
-    let inputs = read_tasks(&read_text(&args.file)?, &name_of(&args.file))?;
+    let name = name_of(&args.file);
+    let mut input = open_input(&args.file, &name)?;
     let script = args.script.as_deref().map(read_script).transpose()?;
+    // Faults of the first task are found before the log is touched.
+    let first = match input.blocking_recv() {
+        Some(Ok(first)) => first,
+        Some(Err(bad)) => return Err(refused(bad, "nothing was executed")),
+        None => return Err(nothing_to_run(&name)),
+    };
     let dir = dirs::to_write(global, LOG_DIR);
     let store = Arc::new(dirs::open_or_make(&dir, args.durability.map(Durability::from))?);
     let runtime = runtime()?;
-    let input = RunInput { dir: &dir, inputs, script, stateless: args.stateless };
-    let answer = runtime.block_on(input.run(store, screen));
+    let run = RunInput { dir: &dir, script, stateless: args.stateless };
+    let answer = runtime.block_on(run.run(store, (first, input), screen));
     runtime.shutdown_background();
     answer
 }
 
 fn name_of(file: &Path) -> String {
-    if file == Path::new("-") { "stdin".to_owned() } else { file.display().to_string() }
+    if is_stdin(file) { "stdin".to_owned() } else { file.display().to_string() }
 }
 
-fn read_text(file: &Path) -> Result<String, Problem> {
-    let read = if file == Path::new("-") {
-        let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        std::fs::read_to_string(file)
-    };
-    read.map_err(|error| {
-        let code = match error.kind() {
-            std::io::ErrorKind::NotFound => EXIT_UNKNOWN,
-            _ => EXIT_USAGE,
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
+}
+
+fn nothing_to_run(name: &str) -> Problem {
+    let hint = "give one task as JSON, an array of tasks, or one task a line";
+    Problem::new(EXIT_USAGE, format!("{name} has no task"), "it is empty", hint)
+}
+
+/// Returns the problem of an input that cannot be used; `done` says what was executed.
+pub(crate) fn refused(bad: BadInput, done: &str) -> Problem {
+    Problem::new(EXIT_USAGE, format!("{}; {done}", bad.what), bad.why, bad.hint)
+}
+
+/// Begins to read the input, on a thread of its own: a terminal or a pipe blocks until more is written.
+fn open_input(file: &Path, name: &str) -> Result<Input, Problem> {
+    let (send, input) = mpsc::channel(READ_AHEAD);
+    let owned = name.to_owned();
+    if is_stdin(file) {
+        return spawn(move || feed(Tasks::new(std::io::stdin().lock(), &owned), &send)).map(|()| input);
+    }
+    let opened = File::open(file).and_then(|file| file.metadata().map(|about| (file, about)));
+    let (opened, about) = opened.map_err(|error| unreadable(name, &error))?;
+    if !about.is_file() || about.len() > CHECKED_BYTES_MAX {
+        return spawn(move || feed(Tasks::new(BufReader::new(opened), &owned), &send)).map(|()| input);
+    }
+    let all = read_all(BufReader::new(opened), name).map_err(|bad| refused(bad, "nothing was executed"))?;
+    spawn(move || all.into_iter().try_for_each(|task| send.blocking_send(Ok(task))).unwrap_or_default())
+        .map(|()| input)
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Problem> {
+    let spawned = std::thread::Builder::new().name("input".to_owned()).spawn(work);
+    spawned.map(drop).map_err(|error| unreadable("the input", &error))
+}
+
+/// Passes on the tasks of an input until it ends, cannot be used, or nobody takes them.
+fn feed<R: std::io::BufRead>(mut tasks: Tasks<R>, send: &mpsc::Sender<Result<PostedTask, BadInput>>) {
+    loop {
+        let (item, is_last) = match tasks.next() {
+            Ok(Some((task, _))) => (Ok(task), false),
+            Ok(None) => return,
+            Err(bad) => (Err(bad), true),
         };
-        let hint = "name a file that can be read and is UTF-8, or `-` for stdin";
-        Problem::new(code, format!("cannot read {}", name_of(file)), error.to_string(), hint)
-    })
+        if send.blocking_send(item).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> Problem {
+    let code = if error.kind() == ErrorKind::NotFound { EXIT_UNKNOWN } else { EXIT_USAGE };
+    let hint = "name a file that can be read and is UTF-8, or `-` for stdin";
+    Problem::new(code, format!("cannot read {name}"), error.to_string(), hint)
 }
 
 fn read_script(file: &Path) -> Result<Scripted, Problem> {
-    Scripted::from_json(&read_text(file)?).map_err(|error| {
+    let mut text = String::new();
+    let read = if is_stdin(file) {
+        std::io::stdin().read_to_string(&mut text).map(drop)
+    } else {
+        std::fs::read_to_string(file).map(|read| text = read)
+    };
+    read.map_err(|error| unreadable(&name_of(file), &error))?;
+    Scripted::from_json(&text).map_err(|error| {
         Problem::new(
             EXIT_USAGE,
             format!("the script {} cannot be used; nothing was executed", name_of(file)),
@@ -73,19 +137,21 @@ fn read_script(file: &Path) -> Result<Scripted, Problem> {
 
 struct RunInput<'a> {
     dir: &'a Path,
-    inputs: Vec<PostedTask>,
     script: Option<Scripted>,
     stateless: bool,
 }
 
 impl RunInput<'_> {
-    async fn run(self, store: Arc<dyn EventStore>, screen: &mut Screen) -> Result<Answer, Problem> {
+    async fn run(
+        self,
+        store: Arc<dyn EventStore>,
+        input: (PostedTask, Input),
+        screen: &mut Screen,
+    ) -> Result<Answer, Problem> {
+        let interrupts = Interrupts::listen();
         let read = name_newer(store.as_ref())?;
         let system = self.start(store).await.map_err(|error| Problem::system(&error, None))?;
-        let executed = tokio::select! {
-            executed = execute(&system, self.inputs, screen) => executed,
-            () = interrupted() => Err(interruption(GO_ON)),
-        };
+        let executed = Driver::new(&system, screen).drive(input, &interrupts).await;
         let stopped = stop(system).await;
         let answer = executed?;
         stopped?;
@@ -114,54 +180,4 @@ fn name_newer(store: &dyn EventStore) -> Result<Answer, Problem> {
         }
     }
     Ok(answer)
-}
-
-/// Submits all tasks, waits for all, and prints all in the order of the input.
-async fn execute(system: &System, inputs: Vec<PostedTask>, screen: &mut Screen) -> Result<Answer, Problem> {
-    let mut answer = Answer::Yes;
-    let mut handles: Vec<TaskHandle> = Vec::new();
-    for input in inputs {
-        let id = input.id.clone();
-        match system.submit(input).await {
-            Ok(handle) => handles.push(handle),
-            Err(error) => {
-                answer = Answer::No;
-                note(&Problem::system(&error, Some(&id)).to_string());
-            }
-        }
-    }
-    for handle in handles {
-        match handle.finished().await {
-            Ok(rested) => {
-                screen.json_value(&rested.to_json())?;
-                screen.flush()?;
-                if report_unfinished(&rested) {
-                    answer = Answer::No;
-                }
-            }
-            Err(error) => {
-                answer = Answer::No;
-                note(&Problem::system(&error, Some(handle.id())).to_string());
-            }
-        }
-    }
-    Ok(answer)
-}
-
-/// Reports on stderr a task that ended badly or waits, and returns whether it ended badly; the task itself is
-/// on stdout.
-fn report_unfinished(rested: &TaskSnapshot) -> bool {
-    let task = rested.task();
-    match rested.state() {
-        TaskState::Failed | TaskState::Canceled => {
-            let why = task.error().unwrap_or_else(|| "no reason was given".to_owned());
-            note(&format!("task {} {}: {why}", task.id(), rested.state()));
-            true
-        }
-        TaskState::InputRequired => {
-            note(&format!("task {} waits for a person", task.id()));
-            false
-        }
-        _ => false,
-    }
 }

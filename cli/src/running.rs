@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use taskreel::System;
+use tokio::sync::watch;
 
 use crate::print::problem::{EXIT_INTERRUPTED, EXIT_NO, Problem};
+use crate::print::screen::{count, note};
 
 /// The time that an interrupted command waits for calls in flight before it leaves them to the next start.
 const STOP_WITHIN: Duration = Duration::from_millis(500);
@@ -21,30 +23,115 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
     })
 }
 
-/// Stops a system. Calls that take longer than `STOP_WITHIN` are abandoned, as in a crash, and recovered at
-/// the next start.
+/// Stops a system in order: the log ends with `Stopped`. Calls that take longer than `STOP_WITHIN` are interrupted, and
+/// recovered at the next start as after a crash.
 pub(crate) async fn stop(system: System) -> Result<(), Problem> {
-    let log = system.log();
-    if let Ok(stopped) = tokio::time::timeout(STOP_WITHIN, system.shutdown()).await {
-        return stopped.map_err(|error| Problem::system(&error, None));
+    let left = system.shutdown_within(STOP_WITHIN).await.map_err(|error| Problem::system(&error, None))?;
+    if !left.is_empty() {
+        let calls = count(left.len() as u64, "call", "calls");
+        note(&format!("{calls} in flight did not end in time; the next start handles them as after a crash"));
     }
-    let closed = tokio::task::spawn_blocking(move || log.close()).await;
-    match closed {
-        Ok(closed) => closed.map_err(Problem::from),
-        // Closing panicked; what was acknowledged is on disk all the same.
-        Err(_) => Ok(()),
+    Ok(())
+}
+
+/// The signals that ask this process to end: SIGINT, SIGTERM and SIGHUP alike.
+#[derive(Debug, Clone)]
+pub(crate) struct Interrupts {
+    first: watch::Receiver<Option<&'static str>>,
+}
+
+impl Interrupts {
+    /// Begins to listen, within a runtime. The first signal is left to [`Interrupts::first`], a second one ends the
+    /// process at once, which loses nothing that was acknowledged. A signal that this process was started with as ignored
+    /// (`nohup`) stays ignored.
+    pub(crate) fn listen() -> Self {
+        let (tell, first) = watch::channel(None);
+        tokio::spawn(async move {
+            let mut signals = signals::Signals::listen();
+            let name = signals.next().await;
+            tell.send_replace(Some(name));
+            signals.next().await;
+            std::process::exit(i32::from(EXIT_INTERRUPTED));
+        });
+        Self { first }
+    }
+
+    /// Waits for the first signal and returns the command's error; `next` is its advice.
+    pub(crate) async fn first(&self, next: &str) -> Problem {
+        let mut first = self.first.clone();
+        let Ok(name) = first.wait_for(Option::is_some).await.map(|name| name.unwrap_or_default()) else {
+            // The listener has ended with its runtime; no signal can come.
+            return std::future::pending().await;
+        };
+        let why = format!("{name} was received; acknowledged events are on disk");
+        Problem::new(EXIT_INTERRUPTED, "interrupted", why, next)
     }
 }
 
-/// Completes when the user presses ctrl-C.
-pub(crate) async fn interrupted() {
-    if tokio::signal::ctrl_c().await.is_err() {
-        // Without a handler ctrl-C ends the process at once, which loses nothing.
-        std::future::pending::<()>().await;
+#[cfg(unix)]
+mod signals {
+    //! The signals of Unix.
+
+    use tokio::signal::unix::{Signal, SignalKind, signal};
+
+    /// The signals that are listened to.
+    pub(super) struct Signals([Option<Signal>; 3]);
+
+    impl Signals {
+        pub(super) fn listen() -> Self {
+            let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+            // Without a handler a signal ends the process at once, which loses nothing.
+            Self(kinds.map(|kind| (!is_ignored(kind)).then(|| signal(kind).ok()).flatten()))
+        }
+
+        /// Waits for the next signal and returns its name.
+        pub(super) async fn next(&mut self) -> &'static str {
+            async fn one(signal: &mut Option<Signal>) {
+                let received = match signal {
+                    Some(signal) => signal.recv().await.is_some(),
+                    None => false,
+                };
+                if !received {
+                    std::future::pending::<()>().await;
+                }
+            }
+            let [interrupt, terminate, hangup] = &mut self.0;
+            tokio::select! {
+                () = one(interrupt) => "SIGINT",
+                () = one(terminate) => "SIGTERM",
+                () = one(hangup) => "SIGHUP",
+            }
+        }
+    }
+
+    /// Whether this process was started with the signal ignored, as far as the system tells.
+    fn is_ignored(kind: SignalKind) -> bool {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+        let bit = u32::try_from(kind.as_raw_value() - 1).ok().and_then(|bit| 1_u64.checked_shl(bit));
+        bit.is_some_and(|bit| mask & bit != 0)
     }
 }
 
-/// Returns the error of an interrupted command; `next` is its advice.
-pub(crate) fn interruption(next: &str) -> Problem {
-    Problem::new(EXIT_INTERRUPTED, "interrupted", "ctrl-C was pressed; acknowledged events are on disk", next)
+#[cfg(not(unix))]
+mod signals {
+    //! The one signal of the other systems.
+
+    /// The signals that are listened to.
+    pub(super) struct Signals;
+
+    impl Signals {
+        pub(super) fn listen() -> Self {
+            Self
+        }
+
+        /// Waits for the next signal and returns its name.
+        pub(super) async fn next(&mut self) -> &'static str {
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+            "ctrl-C"
+        }
+    }
 }

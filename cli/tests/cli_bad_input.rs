@@ -19,33 +19,47 @@ fn an_unknown_id_ends_with_3_and_an_ambiguous_one_names_what_fits() {
 }
 
 #[test]
-fn where_no_log_is_reading_ends_with_3_and_makes_nothing() {
+fn where_no_log_is_reading_ends_with_5_and_makes_nothing() {
     let place = Place::new();
     for line in ["ls", "events --all", "show abcd", "verify", "export", "replay --all", "demo --resume"] {
-        place.run(line).ended(3).told(&["no log"]);
+        place.run(line).ended(5).told(&["no log"]);
     }
     assert_eq!(place.files("."), []);
     std::fs::create_dir(place.path().join("empty")).unwrap();
-    place.run("ls --data-dir empty").ended(3).told(&["empty"]);
+    place.run("ls --data-dir empty").ended(5).told(&["empty"]);
     assert_eq!(place.files("empty"), []);
 }
 
 #[test]
-fn malformed_json_is_told_by_line_and_column_and_nothing_is_executed() {
+fn malformed_json_in_a_file_is_told_by_line_and_column_and_nothing_is_executed() {
     let place = Place::new();
     let first = TASKS.lines().next().unwrap();
-    place.run_tasks(&format!("{first}\n{{\"id\": \"x\", \"messages\": [}}\n"), "").ended(2).told(&[
+    let run = |text: String| {
+        std::fs::write(place.path().join("tasks.json"), text).unwrap();
+        let ran = place.run("run tasks.json").ended(2);
+        assert_eq!(place.files(".").len(), 1, "only the file is there");
+        ran
+    };
+    run(format!("{first}\n{{\"id\": \"x\", \"messages\": [}}\n")).told(&[
         "line 2, column 26",
         "expected value",
         "nothing was executed",
     ]);
+    run(format!("[{first},")).told(&["line 1", "EOF"]);
+    run(format!("{first}\n{{\"id\":\"x\",\"messages\":3}}")).told(&["task 2", "line 2", "messages"]);
+    run(format!("{first}\n{first}")).told(&["task 2", "sum-0001", "line 1"]);
+    run(String::new()).told(&["no task"]);
+}
+
+#[test]
+fn what_comes_before_a_fault_on_stdin_is_executed_and_counted() {
+    let place = Place::new();
+    place.run_tasks("{\"id\": }", "").ended(2).told(&["line 1, column 8", "nothing was executed"]);
     assert_eq!(place.files("."), []);
-    place.run_tasks(&format!("[{first},"), "").ended(2).told(&["line 1", "EOF"]);
-    place
-        .run_tasks(&format!("{first}\n{{\"id\":\"x\",\"messages\":3}}"), "")
-        .ended(2)
-        .told(&["task 2", "line 2", "messages"]);
-    assert_eq!(place.files("."), []);
+    let first = TASKS.lines().next().unwrap();
+    let ran = place.run_tasks(&format!("{first}\n{{\"id\": }}\n"), "").ended(2);
+    let ran = ran.told(&["line 2, column 8", "the 1 task before it was executed"]);
+    assert_eq!(ran.json()[0]["id"], "sum-0001");
 }
 
 #[test]

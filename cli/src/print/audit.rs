@@ -8,6 +8,7 @@ use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::audit::{Finding, Mismatch, Replayed, Scope, Verified};
 
 use crate::print::answer::Answer;
+use crate::print::grid::{Cell, whole, words};
 use crate::print::newer::name_left_out;
 use crate::print::problem::Problem;
 use crate::print::progress::{Bar, Speed};
@@ -107,15 +108,21 @@ pub(crate) fn verify_log(
 
 fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {
     if !found.is_sound() {
-        let mut table = screen.table(&["fault", "stream", "version", "position", "what"]);
+        let mut table = Screen::table(&[
+            whole("fault"),
+            whole("stream"),
+            whole("version"),
+            whole("position"),
+            words("what"),
+        ]);
         for finding in &found.findings {
             let show = |place: Option<String>| place.unwrap_or_else(|| "-".to_owned());
-            table.add_row(vec![
-                finding.kind.to_string(),
-                show(finding.stream.as_ref().map(ToString::to_string)),
-                show(finding.version.map(|version| version.to_string())),
-                show(finding.position.map(|position| position.to_string())),
-                screen.plain(&finding.what),
+            table.row(vec![
+                Cell::new(finding.kind),
+                Cell::new(screen.plain(&show(finding.stream.as_ref().map(ToString::to_string)))),
+                Cell::figure(show(finding.version.map(|version| version.to_string()))),
+                Cell::figure(show(finding.position.map(|position| position.to_string()))),
+                Cell::new(screen.plain(&finding.what)),
             ]);
         }
         screen.print(&table)?;

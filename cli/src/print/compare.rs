@@ -16,6 +16,7 @@ use taskreel_log::audit::{
 use taskreel_log::read::fold_stream;
 
 use crate::print::answer::Answer;
+use crate::print::grid::{Cell, whole, words};
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, count};
 use crate::print::show::known_version;
@@ -142,16 +143,16 @@ fn print_diff(
     if found.changes.is_empty() {
         return screen.line("no difference");
     }
-    let mut table = screen.table(&["area", "change", "which", "value"]);
+    let mut table = Screen::table(&[whole("area"), whole("change"), whole("which"), words("value")]);
     for change in &found.changes {
         let which = screen.plain(&change.which);
         // Enough of a digest to distinguish it; --json has all of it.
         let which = if which.len() == 64 { which.chars().take(12).collect() } else { which };
-        table.add_row(vec![
-            change.area.as_str().to_owned(),
-            change.kind.as_str().to_owned(),
-            which,
-            screen.fit(&change.words, 60),
+        table.row(vec![
+            Cell::new(change.area.as_str()),
+            Cell::new(change.kind.as_str()),
+            Cell::new(which),
+            Cell::new(screen.plain(&change.words)),
         ]);
     }
     screen.print(&table)
@@ -233,8 +234,8 @@ fn print_explained(
         Explanation::Session { turn_of: None } => screen.line("no turn is open; a session makes no calls"),
         Explanation::Task { state, calls } if calls.is_empty() => screen.line(&without_open_calls(*state)),
         Explanation::Task { calls, .. } => calls.iter().try_for_each(|recovery| {
-            let words = format!("{}, {}", call_name(&recovery.call.request), status_text(&recovery.call));
-            screen.line(&format!("call {} ({})", screen.plain(&recovery.call.request.call_id), screen.plain(&words)))?;
+            let told = format!("{}, {}", call_name(&recovery.call.request), status_text(&recovery.call));
+            screen.line(&format!("call {} ({})", screen.plain(&recovery.call.request.call_id), screen.plain(&told)))?;
             screen.line(&format!("  {}", screen.plain(&recovery.words)))
         }),
         _ => screen.line("nothing is known of the recovery of such a stream"),

@@ -1,6 +1,5 @@
 //! `ls`: lists the tasks or sessions, or the tools that have state.
 
-use comfy_table::Cell;
 use proto_events::id::{Category, Position};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
@@ -8,6 +7,7 @@ use taskreel_log::api::{EventReader, ReadError, StreamInfo};
 use taskreel_log::views::{SessionRow, TaskRow, ToolRow, session_row, streams, task_row, tool_row};
 
 use crate::print::answer::Answer;
+use crate::print::grid::{Cell, spare, whole, words};
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
 use crate::print::time;
@@ -45,17 +45,24 @@ pub(crate) fn tasks(
 /// # Errors
 /// [`Problem`] if the reader of the output is gone.
 pub(crate) fn task_table(rows: &[TaskRow], screen: &mut Screen) -> Result<(), Problem> {
-    let mut table = screen.table(&["id", "state", "session", "events", "age", "waiting for"]);
+    let mut table = Screen::table(&[
+        whole("id"),
+        whole("state"),
+        whole("session"),
+        spare("events"),
+        spare("age"),
+        words("waiting for"),
+    ]);
     for row in rows {
         let waits = row.waiting_for.clone().or_else(|| row.error.clone()).unwrap_or_default();
         let session = row.session.as_deref().filter(|session| *session != row.id).unwrap_or("-");
-        table.add_row(vec![
-            Screen::bold_cell(&row.id),
+        table.row(vec![
+            screen.bold_cell(&row.id),
             screen.state_cell(row.state),
             Cell::new(screen.plain(session)),
-            Cell::new(row.events),
-            Cell::new(time::age(row.last_at)),
-            Cell::new(screen.fit(&waits, 60)),
+            Cell::figure(row.events),
+            Cell::figure(time::age(row.last_at)),
+            Cell::new(screen.plain(&waits)),
         ]);
     }
     screen.print(&table)
@@ -75,15 +82,22 @@ pub(crate) fn sessions(
 }
 
 fn session_table(rows: &[SessionRow], screen: &mut Screen) -> Result<(), Problem> {
-    let mut table = screen.table(&["stream", "turns", "messages", "events", "age", "turn of"]);
+    let mut table = Screen::table(&[
+        whole("stream"),
+        spare("turns"),
+        spare("messages"),
+        spare("events"),
+        spare("age"),
+        whole("turn of"),
+    ]);
     for row in rows {
-        table.add_row(vec![
-            Screen::bold_cell(row.stream.as_str()),
-            Cell::new(row.turns),
-            Cell::new(row.messages),
-            Cell::new(row.events),
-            Cell::new(time::age(row.last_at)),
-            Cell::new(row.turn_of.clone().unwrap_or_default()),
+        table.row(vec![
+            screen.bold_cell(row.stream.as_str()),
+            Cell::figure(row.turns),
+            Cell::figure(row.messages),
+            Cell::figure(row.events),
+            Cell::figure(time::age(row.last_at)),
+            Cell::new(screen.plain(row.turn_of.as_deref().unwrap_or_default())),
         ]);
     }
     screen.print(&table)
@@ -103,14 +117,15 @@ pub(crate) fn tools(
 }
 
 fn tool_table(rows: &[ToolRow], screen: &mut Screen) -> Result<(), Problem> {
-    let mut table = screen.table(&["stream", "keys", "bytes", "events", "age"]);
+    let mut table =
+        Screen::table(&[whole("stream"), spare("keys"), spare("bytes"), spare("events"), spare("age")]);
     for row in rows {
-        table.add_row(vec![
-            Screen::bold_cell(row.stream.as_str()),
-            Cell::new(row.keys),
-            Cell::new(row.bytes),
-            Cell::new(row.events),
-            Cell::new(time::age(row.last_at)),
+        table.row(vec![
+            screen.bold_cell(row.stream.as_str()),
+            Cell::figure(row.keys),
+            Cell::figure(row.bytes),
+            Cell::figure(row.events),
+            Cell::figure(time::age(row.last_at)),
         ]);
     }
     screen.print(&table)

@@ -1,8 +1,9 @@
-//! Text from the log made safe for a terminal.
+//! Text from the log made safe for a terminal, and its width there.
 
 use std::fmt::Write;
 
 use proto_events::json::JsonText;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// Whether a terminal obeys the character instead of showing it: a control character, or one that changes the direction
 /// in which text is shown.
@@ -11,24 +12,72 @@ fn is_obeyed(letter: char) -> bool {
     letter.is_control() || turns
 }
 
-/// Replaces characters that a terminal obeys by blanks, so that no text from a log or an input moves the cursor.
-pub(crate) fn strip_control_chars(text: &str) -> String {
-    text.chars().map(|letter| if is_obeyed(letter) { ' ' } else { letter }).collect()
+/// Whether a terminal shows nothing for the character, so that two different texts look the same.
+fn is_invisible(letter: char) -> bool {
+    matches!(letter,
+        '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
+        | '\u{200b}'..='\u{200d}' | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}'
+        | '\u{3164}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// Returns JSON indented, with every character that a terminal obeys as an escape.
+/// Writes a character as the escape that JSON has for it; one beyond the first plane as its number in braces.
+fn escape(letter: char, text: &mut String) {
+    let number = u32::from(letter);
+    let _ = if number > 0xffff { write!(text, "\\u{{{number:x}}}") } else { write!(text, "\\u{number:04x}") };
+}
+
+/// Returns a text in which every character that a terminal obeys, or shows nothing for, stands as an escape, so that no
+/// text from a log or an input moves the cursor or hides what it says. Line ends and tabs become blanks.
+pub(crate) fn without_control(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\r' | '\t' => plain.push(' '),
+            letter if is_obeyed(letter) || is_invisible(letter) => escape(letter, &mut plain),
+            letter => plain.push(letter),
+        }
+    }
+    plain
+}
+
+/// Returns JSON indented, with every character that a terminal obeys or shows nothing for as an escape.
 pub(crate) fn indented(json: &JsonText) -> String {
     let text = serde_json::to_string_pretty(&json.tree()).unwrap_or_else(|_| json.to_string());
     let mut plain = String::with_capacity(text.len());
     for letter in text.chars() {
         // The indentation aside, such a character stands in a string only.
-        if is_obeyed(letter) && letter != '\n' {
-            let _ = write!(plain, "\\u{:04x}", u32::from(letter));
-        } else {
+        if letter == '\n' || !(is_obeyed(letter) || is_invisible(letter)) {
             plain.push(letter);
+        } else {
+            let mut units = [0; 2];
+            for unit in letter.encode_utf16(&mut units) {
+                let _ = write!(plain, "\\u{unit:04x}");
+            }
         }
     }
     plain
+}
+
+/// Returns the number of columns that a terminal takes for a text.
+pub(crate) fn columns(text: &str) -> usize {
+    text.width()
+}
+
+/// Cuts a text to this number of columns, with `end` as the mark of what is missing.
+pub(crate) fn cut(text: &str, room: usize, end: &str) -> String {
+    if columns(text) <= room {
+        return text.to_owned();
+    }
+    let room = room.saturating_sub(columns(end));
+    let (mut kept, mut used) = (String::new(), 0);
+    for letter in text.chars() {
+        used += letter.width().unwrap_or_default();
+        if used > room {
+            break;
+        }
+        kept.push(letter);
+    }
+    kept + end
 }
 
 #[cfg(test)]
@@ -39,18 +88,29 @@ mod tests {
     fn a_terminal_gets_indented_json_of_the_same_value_without_what_it_would_obey() {
         let json = concat!(
             r#"{"a":["\u009b2J\u009b31m","\u001b]0;x\u0007","","#,
-            "\"\u{202e}abc\u{2066}\u{7f}\u{85}\",",
+            "\"\u{202e}abc\u{2066}\u{7f}\u{85}\u{200b}\u{e0041}\",",
             r#"1.50,1180591620717411303424],"b":{}}"#
         );
         let shown = indented(&JsonText::parse(json).unwrap());
         assert!(shown.lines().count() > 5, "{shown}");
-        assert!(!shown.chars().any(|letter| is_obeyed(letter) && letter != '\n'), "{shown:?}");
+        let harmful = |letter: char| letter != '\n' && (is_obeyed(letter) || is_invisible(letter));
+        assert!(!shown.chars().any(harmful), "{shown:?}");
         assert!(shown.contains("1.50") && shown.contains("1180591620717411303424"), "{shown}");
         assert_eq!(JsonText::parse(&shown).unwrap().tree(), JsonText::parse(json).unwrap().tree());
     }
 
     #[test]
-    fn no_text_turns_a_line_around_or_moves_the_cursor() {
-        assert_eq!(strip_control_chars("a\u{1b}[2J\u{202e}b\u{2069}\u{9b}c"), "a [2J b  c");
+    fn what_turns_a_line_around_or_cannot_be_seen_is_shown_as_an_escape() {
+        let shown = without_control("a\u{1b}[2J\u{202e}b\u{200b}c\u{9b}\nd\u{e0041}");
+        assert_eq!(shown, "a\\u001b[2J\\u202eb\\u200bc\\u009b d\\u{e0041}");
+        assert_eq!(without_control("Österreich 日本 👍"), "Österreich 日本 👍");
+    }
+
+    #[test]
+    fn a_text_that_is_too_wide_ends_in_a_mark_and_fits() {
+        assert_eq!(cut("abcdef", 6, "…"), "abcdef");
+        assert_eq!(cut("abcdefg", 6, "…"), "abcde…");
+        assert_eq!(cut("äöüäöüä", 6, "..."), "äöü...");
+        assert_eq!(cut("日本日本", 6, "…"), "日本…");
     }
 }

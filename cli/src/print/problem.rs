@@ -13,7 +13,7 @@ use taskreel_log::api::{AppendError, CloseError, Holder, OpenError, ReadError};
 use taskreel_log::jsonl::ExportError;
 use taskreel_log::views::FindError;
 
-use crate::print::plain::strip_control_chars;
+use crate::print::plain::without_control;
 
 /// The answer is "no".
 pub(crate) const EXIT_NO: u8 = 1;
@@ -27,6 +27,8 @@ pub(crate) const EXIT_HELD: u8 = 4;
 pub(crate) const EXIT_LOG: u8 = 5;
 /// A newer release wrote a part of the log that this one cannot read.
 pub(crate) const EXIT_NEWER: u8 = 7;
+/// The output could not be written, for example because the disk is full; the answer is not known from it.
+pub(crate) const EXIT_OUTPUT: u8 = 8;
 /// The command was interrupted.
 pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
@@ -47,9 +49,9 @@ pub(crate) struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "error: {}", strip_control_chars(&self.what))?;
-        writeln!(f, "  why: {}", strip_control_chars(&self.why))?;
-        write!(f, "  try: {}", strip_control_chars(&self.hint))
+        writeln!(f, "error: {}", without_control(&self.what))?;
+        writeln!(f, "  why: {}", without_control(&self.why))?;
+        write!(f, "  try: {}", without_control(&self.hint))
     }
 }
 
@@ -67,7 +69,7 @@ impl Problem {
     /// A failed write to stdout. A closed pipe ends the command quietly: its reader had enough.
     pub(crate) fn output(error: &io::Error) -> Self {
         let mut problem = Self::new(
-            EXIT_NO,
+            EXIT_OUTPUT,
             "cannot write the output",
             error.to_string(),
             "check that the destination of the output has free space",
@@ -99,7 +101,7 @@ impl Problem {
     /// A directory without a log.
     pub(crate) fn no_log(dir: &Path, why: &str) -> Self {
         Self::new(
-            EXIT_UNKNOWN,
+            EXIT_LOG,
             format!("there is no log in {}", dir.display()),
             why,
             "`taskreel demo` creates one; use --data-dir for another directory",
@@ -373,6 +375,6 @@ mod tests {
     fn only_a_closed_pipe_is_quiet() {
         assert!(Problem::output(&io::ErrorKind::BrokenPipe.into()).quiet);
         let full = Problem::output(&io::ErrorKind::StorageFull.into());
-        assert!(!full.quiet && full.code == EXIT_NO);
+        assert!(!full.quiet && full.code == EXIT_OUTPUT);
     }
 }

@@ -58,6 +58,49 @@ impl Bar {
     }
 }
 
+/// A count of ended tasks on stderr, if that is a terminal and the results go elsewhere.
+pub(crate) struct Tally {
+    shown: bool,
+    is_drawn: bool,
+    drawn: Instant,
+    began: Instant,
+    done: u64,
+    failed: u64,
+}
+
+impl Tally {
+    pub(crate) fn new(results_on_terminal: bool) -> Self {
+        let shown = !results_on_terminal && io::stderr().is_terminal();
+        let now = Instant::now();
+        Self { shown, is_drawn: false, drawn: now, began: now, done: 0, failed: 0 }
+    }
+
+    /// Counts a task that ended.
+    pub(crate) fn count(&mut self, failed: bool) {
+        self.done += 1;
+        self.failed += u64::from(failed);
+        if !self.shown || self.drawn.elapsed() < DRAW_EVERY {
+            return;
+        }
+        (self.drawn, self.is_drawn) = (Instant::now(), true);
+        let told = tally(self.done, self.failed, self.began.elapsed());
+        let _ = write!(io::stderr(), "\r{told}\u{1b}[K");
+    }
+
+    /// Clears the line, so that a note can take its place.
+    pub(crate) fn clear(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            let _ = write!(io::stderr(), "\r\u{1b}[K");
+            self.drawn = self.began;
+        }
+    }
+}
+
+fn tally(done: u64, failed: u64, since: Duration) -> String {
+    let per_second = u128::from(done) * 1_000 / since.as_millis().max(1);
+    format!("{done} tasks done, {failed} of them badly, {per_second} a second")
+}
+
 fn line(doing: &str, progress: Progress, since: Duration, unicode: bool) -> String {
     let Progress { at, of, bytes } = progress;
     let of = of.max(at).max(1);
@@ -110,6 +153,12 @@ mod tests {
         let over = line("v", Progress { at: u64::MAX, of: 3, bytes: u64::MAX }, Duration::from_secs(1), true);
         assert!(over.contains("about 0 s left"), "{over}");
         assert!(line("v", Progress { at: 0, of: 0, bytes: 0 }, Duration::ZERO, true).contains("0 %"));
+    }
+
+    #[test]
+    fn a_tally_tells_how_many_tasks_ended_and_how_quickly() {
+        assert_eq!(tally(500, 2, Duration::from_secs(2)), "500 tasks done, 2 of them badly, 250 a second");
+        assert!(tally(0, 0, Duration::ZERO).starts_with("0 tasks"));
     }
 
     #[test]

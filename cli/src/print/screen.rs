@@ -4,12 +4,12 @@ use std::io;
 use std::io::{BufWriter, IsTerminal, Stdout, Write};
 
 use anstyle::{AnsiColor, Style};
-use comfy_table::{Attribute, Cell, Color, ContentArrangement, Table, TableStyle};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use taskreel_log::audit::json::one_line;
 
-use crate::print::plain::{indented, strip_control_chars};
+use crate::print::grid::{Cell, Column, Grid, Room};
+use crate::print::plain::{cut, indented, without_control};
 use crate::print::problem::Problem;
 
 /// The longest text of a cell if the width is not known, in characters.
@@ -36,6 +36,18 @@ pub(crate) struct Screen {
     pub full: bool,
     support: TerminalSupport,
     width: Option<usize>,
+    reader: OutputReader,
+}
+
+/// The reader of stdout, and what its end means to the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OutputReader {
+    /// The command ends when its reader is gone.
+    Needed,
+    /// The command's answer counts, whether its output is read or not.
+    Optional,
+    /// The reader of such a command is gone.
+    Gone,
 }
 
 /// The capabilities of the output.
@@ -71,7 +83,25 @@ impl Screen {
                 .then(terminal_size::terminal_size)
                 .flatten()
                 .map(|(width, _)| usize::from(width.0)),
+            reader: OutputReader::Needed,
         }
+    }
+
+    /// Returns the screen of a command whose answer counts also where nobody reads its output to the end: a closed pipe
+    /// ends the printing, and neither the command nor its exit code.
+    #[must_use]
+    pub(crate) fn for_answer(self) -> Self {
+        Self { reader: OutputReader::Optional, ..self }
+    }
+
+    /// Whether the reader of the output is gone, of a command that goes on all the same.
+    pub(crate) fn is_unread(&self) -> bool {
+        self.reader == OutputReader::Gone
+    }
+
+    /// Returns the number of columns of the terminal; `None` if stdout is none.
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.width
     }
 
     /// Returns a screen that writes to `out` as to a file: no colours, no width.
@@ -83,6 +113,7 @@ impl Screen {
             full: true,
             support: TerminalSupport { terminal: false, colour: false, unicode: true },
             width: None,
+            reader: OutputReader::Needed,
         }
     }
 
@@ -96,7 +127,23 @@ impl Screen {
     /// # Errors
     /// A quiet [`Problem`] if the reader is gone.
     pub(crate) fn line(&mut self, text: &str) -> Result<(), Problem> {
-        writeln!(self.out, "{text}").map_err(|error| Problem::output(&error))
+        if self.is_unread() {
+            return Ok(());
+        }
+        let written = writeln!(self.out, "{text}");
+        self.written(written)
+    }
+
+    fn written(&mut self, written: io::Result<()>) -> Result<(), Problem> {
+        match written {
+            Err(error)
+                if error.kind() == io::ErrorKind::BrokenPipe && self.reader != OutputReader::Needed =>
+            {
+                self.reader = OutputReader::Gone;
+                Ok(())
+            }
+            written => written.map_err(|error| Problem::output(&error)),
+        }
     }
 
     /// Prints one line of JSON.
@@ -123,35 +170,30 @@ impl Screen {
     /// # Errors
     /// A quiet [`Problem`] if the reader is gone.
     pub(crate) fn flush(&mut self) -> Result<(), Problem> {
-        self.out.flush().map_err(|error| Problem::output(&error))
-    }
-
-    /// Returns an empty table with these columns.
-    pub(crate) fn table(&self, columns: &[&str]) -> Table {
-        let mut table = Table::new();
-        table.load_style(TableStyle::new());
-        if self.support.colour {
-            table.enforce_styling();
-        } else {
-            table.force_no_tty();
+        if self.is_unread() {
+            return Ok(());
         }
-        if let Some(width) = self.width {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
-        }
-        table.set_header(columns.iter().map(|column| Cell::new(column).add_attribute(Attribute::Dim)));
-        table
+        let written = self.out.flush();
+        self.written(written)
     }
 
     /// Prints a table.
     ///
     /// # Errors
     /// A quiet [`Problem`] if the reader is gone.
-    pub(crate) fn print(&mut self, table: &Table) -> Result<(), Problem> {
-        for line in table.lines() {
-            self.line(line.trim_end())?;
-        }
-        Ok(())
+    pub(crate) fn print(&mut self, table: &Grid) -> Result<(), Problem> {
+        let room = Room {
+            width: self.width.filter(|_| !self.full),
+            text_max: if self.full || self.width.is_some() { None } else { Some(CELL_CHARS) },
+            colour: self.support.colour,
+            end: self.end(),
+        };
+        table.lines(room).iter().try_for_each(|line| self.line(line))
+    }
+
+    /// Returns an empty table with these columns.
+    pub(crate) fn table(columns: &[Column]) -> Grid {
+        Grid::new(columns)
     }
 
     /// Returns a state as mark and word, in its colour.
@@ -163,12 +205,13 @@ impl Screen {
     /// Returns a state as a table cell.
     pub(crate) fn state_cell(&self, state: TaskState) -> Cell {
         let look = StateStyle::of(state);
-        Cell::new(look.words(state, self.support.unicode)).fg(look.cell)
+        Cell::new(look.words(state, self.support.unicode))
+            .styled(Style::new().fg_color(Some(look.colour.into())))
     }
 
     /// Returns important text as a table cell.
-    pub(crate) fn bold_cell(text: &str) -> Cell {
-        Cell::new(text).add_attribute(Attribute::Bold)
+    pub(crate) fn bold_cell(&self, text: &str) -> Cell {
+        Cell::new(self.plain(text)).styled(Style::new().bold())
     }
 
     /// Returns important text.
@@ -189,19 +232,28 @@ impl Screen {
         }
     }
 
-    /// Cuts a text to the width left after `used` characters of its line, unless texts are printed in full.
+    /// Returns text of less importance.
+    pub(crate) fn dim(&self, text: &str) -> String {
+        self.paint(text, Style::new().dimmed())
+    }
+
+    /// Cuts a text to the width left after `used` columns of its line, unless texts are printed in full.
     pub(crate) fn fit(&self, text: &str, used: usize) -> String {
         let text = self.plain(text);
         if self.full {
             return text;
         }
-        let room = self.width.map_or(CELL_CHARS, |width| width.saturating_sub(used).max(20));
-        cut(&text, room, if self.support.unicode { "…" } else { "..." })
+        cut(&text, self.width.map_or(CELL_CHARS, |width| width.saturating_sub(used)), self.end())
+    }
+
+    /// Returns the mark of a text that is cut.
+    pub(crate) fn end(&self) -> &'static str {
+        if self.support.unicode { "…" } else { "..." }
     }
 
     /// Returns a text from the log in the characters that this terminal can show, without control characters.
     pub(crate) fn plain(&self, text: &str) -> String {
-        let text = strip_control_chars(text);
+        let text = without_control(text);
         if self.support.unicode {
             return text;
         }
@@ -214,21 +266,20 @@ struct StateStyle {
     mark: &'static str,
     ascii: &'static str,
     colour: AnsiColor,
-    cell: Color,
 }
 
 impl StateStyle {
     fn of(state: TaskState) -> Self {
-        let (mark, ascii, colour, cell) = match state {
-            TaskState::Submitted => ("○", "o", AnsiColor::Blue, Color::DarkBlue),
-            TaskState::Working => ("●", "*", AnsiColor::Cyan, Color::DarkCyan),
-            TaskState::InputRequired => ("?", "?", AnsiColor::Yellow, Color::DarkYellow),
-            TaskState::Completed => ("✓", "+", AnsiColor::Green, Color::DarkGreen),
-            TaskState::Failed => ("✗", "x", AnsiColor::Red, Color::DarkRed),
-            TaskState::Canceled => ("⊘", "-", AnsiColor::Magenta, Color::DarkMagenta),
-            TaskState::Unknown => ("·", ".", AnsiColor::White, Color::Grey),
+        let (mark, ascii, colour) = match state {
+            TaskState::Submitted => ("○", "o", AnsiColor::Blue),
+            TaskState::Working => ("●", "*", AnsiColor::Cyan),
+            TaskState::InputRequired => ("?", "?", AnsiColor::Yellow),
+            TaskState::Completed => ("✓", "+", AnsiColor::Green),
+            TaskState::Failed => ("✗", "x", AnsiColor::Red),
+            TaskState::Canceled => ("⊘", "-", AnsiColor::Magenta),
+            TaskState::Unknown => ("·", ".", AnsiColor::White),
         };
-        Self { mark, ascii, colour, cell }
+        Self { mark, ascii, colour }
     }
 
     fn words(&self, state: TaskState, unicode: bool) -> String {
@@ -243,16 +294,8 @@ pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
 
 /// Prints a note for a person on stderr, ignoring a stderr that is gone.
 pub(crate) fn note(text: &str) {
-    let lines: Vec<_> = text.split('\n').map(strip_control_chars).collect();
+    let lines: Vec<_> = text.split('\n').map(without_control).collect();
     let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
-}
-
-fn cut(text: &str, room: usize, end: &str) -> String {
-    if text.chars().count() <= room {
-        return text.to_owned();
-    }
-    let kept: String = text.chars().take(room.saturating_sub(end.chars().count())).collect();
-    kept + end
 }
 
 fn auto_colour(stdout: &Stdout) -> bool {
@@ -268,16 +311,4 @@ pub(crate) fn locale_is_utf8() -> bool {
         let locale = locale.to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_that_is_too_long_ends_in_a_mark_and_fits() {
-        assert_eq!(cut("abcdef", 6, "…"), "abcdef");
-        assert_eq!(cut("abcdefg", 6, "…"), "abcde…");
-        assert_eq!(cut("äöüäöüä", 6, "..."), "äöü...");
-    }
 }

@@ -18,6 +18,7 @@ use taskreel_log::read::fold_stream;
 use taskreel_log::views::{call_json, session_row, task_row, tool_row, waiting_for};
 
 use crate::print::answer::Answer;
+use crate::print::grid::{Cell, spare, whole, words};
 use crate::print::problem::{EXIT_UNKNOWN, Problem};
 use crate::print::screen::{Screen, count, note};
 use crate::print::time;
@@ -108,15 +109,22 @@ fn calls(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
     if task.calls().iter().next().is_none() {
         return Ok(());
     }
-    let mut table = screen.table(&["call", "mode", "attempts", "status", "arguments", "result"]);
+    let mut table = Screen::table(&[
+        whole("call"),
+        spare("mode"),
+        spare("attempts"),
+        whole("status"),
+        words("arguments"),
+        words("result"),
+    ]);
     for call in task.calls().iter() {
-        table.add_row(vec![
-            call_name(&call.request),
-            call.request.recovery.as_str().to_owned(),
-            call.attempts.to_string(),
-            call.status.as_str().to_owned(),
-            screen.fit(&one_line(&call.request.args), 70),
-            screen.fit(&answered(call), 70),
+        table.row(vec![
+            Cell::new(screen.plain(&call_name(&call.request))),
+            Cell::new(call.request.recovery.as_str()),
+            Cell::new(call.attempts),
+            Cell::new(call.status.as_str()),
+            Cell::new(screen.plain(&one_line(&call.request.args))),
+            Cell::new(screen.plain(&answered(call))),
         ]);
     }
     screen.line("")?;
@@ -199,10 +207,10 @@ fn show_tool(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -
     if store.is_empty() {
         return Ok(());
     }
-    let mut table = screen.table(&["key", "version", "value"]);
+    let mut table = Screen::table(&[whole("key"), whole("version"), words("value")]);
     for (key, entry) in store.list("") {
-        let (key, value) = (screen.plain(key), screen.fit(&one_line(&entry.value), 60));
-        table.add_row(vec![key, entry.version.to_string(), value]);
+        let (key, value) = (screen.plain(key), screen.plain(&one_line(&entry.value)));
+        table.row(vec![Cell::new(key), Cell::figure(entry.version), Cell::new(value)]);
     }
     screen.line("")?;
     screen.print(&table)

@@ -1,10 +1,10 @@
 //! `stats`: prints sums over calls.
 
-use comfy_table::{Cell, CellAlignment};
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{Readable, StatsGroup, StatsRow, stats as sums};
 
 use crate::print::answer::Answer;
+use crate::print::grid::{Cell, Column, spare, whole};
 use crate::print::newer::name_left_out;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
@@ -35,21 +35,22 @@ pub(crate) fn stats(reader: &dyn EventReader, screen: &mut Screen) -> Result<Ans
 }
 
 fn table(rows: &[StatsRow], screen: &mut Screen) -> Result<(), Problem> {
-    let heads = [
-        "group",
-        "name",
-        "calls",
-        "errors",
-        "open",
-        "attempts",
-        "p50",
-        "p95",
-        "p99",
-        "tokens in",
-        "tokens out",
-        "cost",
+    let heads: [Column; 13] = [
+        whole("group"),
+        whole("name"),
+        whole("calls"),
+        whole("errors"),
+        spare("settled"),
+        spare("open"),
+        spare("attempts"),
+        whole("p50"),
+        whole("p95"),
+        spare("p99"),
+        spare("tokens in"),
+        spare("tokens out"),
+        spare("cost"),
     ];
-    let mut table = screen.table(&heads);
+    let mut table = Screen::table(&heads);
     for row in rows {
         let name = match (row.group, &row.name) {
             (StatsGroup::All, _) => String::new(),
@@ -58,10 +59,11 @@ fn table(rows: &[StatsRow], screen: &mut Screen) -> Result<(), Problem> {
         };
         let tokens = |count: u64| if row.with_usage == 0 { "-".to_owned() } else { count.to_string() };
         let took = |percent| row.durations.percentile(percent).map_or_else(|| "-".to_owned(), millis);
-        let mut cells = vec![Cell::new(row.group.as_str()), Screen::bold_cell(&name)];
+        let mut cells = vec![Cell::new(row.group.as_str()), screen.bold_cell(&name)];
         let figures = [
             row.calls.to_string(),
             row.errors().to_string(),
+            row.settled.to_string(),
             row.open.to_string(),
             row.attempts.to_string(),
             took(50),
@@ -71,8 +73,8 @@ fn table(rows: &[StatsRow], screen: &mut Screen) -> Result<(), Problem> {
             tokens(row.usage.output_tokens),
             if row.costs.is_empty() { "-".to_owned() } else { row.costs.to_string() },
         ];
-        cells.extend(figures.into_iter().map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right)));
-        table.add_row(cells);
+        cells.extend(figures.into_iter().map(Cell::figure));
+        table.row(cells);
     }
     screen.print(&table)?;
     screen.flush()

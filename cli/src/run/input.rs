@@ -1,7 +1,8 @@
-//! Reads tasks from a text, all of them before the first is executed: one task, an array, or one task per
-//! line.
+//! Reads tasks one after another: one task, an array, or one task per line. No more of the input is read than the next
+//! task takes.
 
 use std::collections::HashMap;
+use std::io::BufRead;
 
 use proto_events::id::check_id;
 use proto_events::json::JsonText;
@@ -9,83 +10,99 @@ use proto_events::model::PostedTask;
 use serde_json::value::RawValue;
 use taskreel_log::ports::Ports;
 
-use crate::print::problem::{EXIT_USAGE, Problem};
+use crate::run::pieces::{Piece, Pieces};
 
-/// Returns all tasks in a text.
+/// A place of the input that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadInput {
+    /// The fault.
+    pub(crate) what: String,
+    /// The reason.
+    pub(crate) why: String,
+    /// The advice.
+    pub(crate) hint: &'static str,
+}
+
+/// The tasks of an input, read one after another.
+pub(crate) struct Tasks<R> {
+    pieces: Pieces<R>,
+    name: String,
+    number: usize,
+}
+
+impl<R: BufRead> Tasks<R> {
+    /// Begins to read; `name` is the input's in errors.
+    pub(crate) fn new(input: R, name: &str) -> Self {
+        Self { pieces: Pieces::new(input), name: name.to_owned(), number: 0 }
+    }
+
+    /// Reads the next task, with the line where it begins; `None` at the end of the input.
+    ///
+    /// # Errors
+    /// [`BadInput`] with line and column if the text is not JSON, otherwise with the number of the task, its line and
+    /// its fault. Reading cannot go on then.
+    pub(crate) fn next(&mut self) -> Result<Option<(PostedTask, usize)>, BadInput> {
+        let read = self.pieces.next().map_err(|fault| BadInput {
+            what: format!("{} cannot be read as JSON", self.name),
+            why: fault,
+            hint: "correct that place and run the file again",
+        })?;
+        let Some(piece) = read else { return Ok(None) };
+        self.number += 1;
+        self.syntax(&piece)?;
+        let task = task_of(&piece.text).map_err(|why| self.unusable(piece.line, why))?;
+        Ok(Some((task, piece.line)))
+    }
+
+    fn syntax(&self, piece: &Piece) -> Result<(), BadInput> {
+        let Err(error) = serde_json::from_str::<&RawValue>(&piece.text) else { return Ok(()) };
+        let full = error.to_string();
+        let said = full.split(" at line ").next().unwrap_or(&full);
+        let column = if error.line() == 1 { piece.column + error.column() } else { error.column() };
+        let line = piece.line + error.line().saturating_sub(1);
+        Err(BadInput {
+            what: format!("{} is not JSON", self.name),
+            why: format!("line {line}, column {column}: {said}"),
+            hint: "correct that place and run the file again",
+        })
+    }
+
+    fn unusable(&self, line: usize, why: String) -> BadInput {
+        BadInput {
+            what: format!("task {} of {}, at line {line}, cannot be used", self.number, self.name),
+            why,
+            hint: "correct it and run the file again; `taskreel run --help` describes the format of the file",
+        }
+    }
+}
+
+fn task_of(text: &str) -> Result<PostedTask, String> {
+    let json = JsonText::parse(text).map_err(|error| error.to_string())?;
+    // What a task leaves out is filled in anew at each reading; it does not count when posts are compared.
+    let task = PostedTask::from_json(&json, &mut Ports::default()).map_err(|error| error.to_string())?;
+    check_id(&task.id).map_err(|error| error.to_string())?;
+    if let Some(session) = task.metadata.get("session_id").and_then(JsonText::to_str) {
+        let named = if session.is_empty() { Ok(()) } else { check_id(&session) };
+        named.map_err(|error| format!("metadata.session_id: {error}"))?;
+    }
+    Ok(task)
+}
+
+/// Returns all tasks of a text, each under an id of its own.
 ///
 /// # Errors
-/// [`Problem`] with line and column if the text is not JSON, otherwise with the number of the task, its line
-/// and its fault.
-pub(crate) fn read_tasks(text: &str, name: &str) -> Result<Vec<PostedTask>, Problem> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut inputs: Vec<PostedTask> = Vec::new();
-    let mut lines: HashMap<String, usize> = HashMap::new();
-    for (raw, line) in values(text, name)? {
-        let number = inputs.len() + 1;
-        let wrong = |why: String| {
-            Problem::new(
-                EXIT_USAGE,
-                format!("task {number} of {name}, at line {line}, cannot be used; nothing was executed"),
-                why,
-                "correct it and run the file again; `taskreel run --help` describes the format of the file",
-            )
-        };
-        let json = JsonText::parse(raw).map_err(|error| wrong(error.to_string()))?;
-        // What a task leaves out is filled in anew at each reading; it does not count when posts are compared.
-        let read = PostedTask::from_json(&json, &mut Ports::default());
-        let task = read.map_err(|error| wrong(error.to_string()))?;
-        check_id(&task.id).map_err(|error| wrong(error.to_string()))?;
-        if let Some(session) = task.metadata.get("session_id").and_then(JsonText::to_str) {
-            let named = if session.is_empty() { Ok(()) } else { check_id(&session) };
-            named.map_err(|error| wrong(format!("metadata.session_id: {error}")))?;
-        }
+/// [`BadInput`] as for [`Tasks::next`], and for the second task with an id.
+pub(crate) fn read_all(input: impl BufRead, name: &str) -> Result<Vec<PostedTask>, BadInput> {
+    let mut tasks = Tasks::new(input, name);
+    let (mut all, mut lines) = (Vec::new(), HashMap::new());
+    while let Some((task, line)) = tasks.next()? {
         if let Some(before) = lines.insert(task.id.clone(), line) {
             let why = format!("its id `{}` is also the id of the task at line {before}", task.id);
-            return Err(wrong(why));
+            return Err(tasks.unusable(line, why));
         }
-        inputs.push(task);
+        all.push(task);
     }
-    if inputs.is_empty() {
-        return Err(Problem::new(
-            EXIT_USAGE,
-            format!("{name} has no task"),
-            "it is empty",
-            "give one task as JSON, an array of tasks, or one task a line",
-        ));
-    }
-    Ok(inputs)
-}
-
-/// Returns the values in a text, each with the line where it begins; arrays are split into their items.
-fn values<'a>(text: &'a str, name: &str) -> Result<Vec<(&'a str, usize)>, Problem> {
-    let mut found = Vec::new();
-    for value in serde_json::Deserializer::from_str(text).into_iter::<&RawValue>() {
-        let value = value.map_err(|error| no_json(&error, name))?.get();
-        if value.starts_with('[') {
-            let items: Vec<&RawValue> = serde_json::from_str(value).map_err(|error| no_json(&error, name))?;
-            found.extend(items.into_iter().map(|item| (item.get(), line_of(text, item.get()))));
-        } else {
-            found.push((value, line_of(text, value)));
-        }
-    }
-    Ok(found)
-}
-
-/// Returns the line where a piece of the text begins.
-fn line_of(text: &str, piece: &str) -> usize {
-    let offset = (piece.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    1 + text.get(..offset).unwrap_or_default().matches('\n').count()
-}
-
-fn no_json(error: &serde_json::Error, name: &str) -> Problem {
-    let full = error.to_string();
-    let said = full.split(" at line ").next().unwrap_or(&full);
-    Problem::new(
-        EXIT_USAGE,
-        format!("{name} is not JSON; nothing was executed"),
-        format!("line {}, column {}: {said}", error.line(), error.column()),
-        "correct that place and run the file again",
-    )
+    Ok(all)
 }
 
 #[cfg(test)]
@@ -95,7 +112,7 @@ mod tests {
     #[test]
     fn one_task_an_array_and_a_task_a_line_are_all_read() {
         let ids = |text: &str| -> Vec<String> {
-            read_tasks(text, "f").unwrap().into_iter().map(|task| task.id).collect()
+            read_all(text.as_bytes(), "f").unwrap().into_iter().map(|task| task.id).collect()
         };
         assert_eq!(ids(r#"{"id":"a"}"#), ["a"]);
         assert_eq!(ids("[{\"id\":\"a\"},\n {\"id\":\"b\"}]"), ["a", "b"]);
@@ -105,7 +122,7 @@ mod tests {
     #[test]
     fn the_same_text_is_the_same_post_again_and_ids_that_it_leaves_out_tell_nothing_of_it() {
         let text = r#"{"id":"a","messages":[{"parts":[{"type":"tool_call","content":{"tool_name":"t"}}]}]}"#;
-        let read = |text: &str| read_tasks(text, "f").unwrap().remove(0);
+        let read = |text: &str| read_all(text.as_bytes(), "f").unwrap().remove(0);
         let (one, two) = (read(text), read(&format!("\u{feff}{text}")));
         assert_eq!(one.source(), two.source());
         assert!(one.messages.first().unwrap().id != two.messages.first().unwrap().id);
@@ -114,18 +131,19 @@ mod tests {
 
     #[test]
     fn a_place_that_is_no_json_is_named_by_line_and_column() {
-        let problem = read_tasks("{\"id\":\"a\"}\n{\"id\": }\n", "f").unwrap_err();
-        assert!(problem.why.starts_with("line 2, column 8: expected value"), "{problem}");
-        let problem = read_tasks("[{\"id\":\"a\"},\n", "f").unwrap_err();
-        assert!(problem.why.starts_with("line 2, column 0: EOF"), "{problem}");
+        let problem = read_all("{\"id\":\"a\"}\n{\"id\": }\n".as_bytes(), "f").unwrap_err();
+        assert!(problem.why.starts_with("line 2, column 8: expected value"), "{problem:?}");
+        let problem = read_all("[{\"id\":\"a\"},\n".as_bytes(), "f").unwrap_err();
+        assert!(problem.why.starts_with("line 2, column 0: EOF"), "{problem:?}");
     }
 
     #[test]
     fn a_task_that_cannot_be_used_is_named_by_number_and_line() {
-        let problem = read_tasks("{\"id\":\"a\"}\n{\"id\":\"b\",\"state\":\"gone\"}", "f").unwrap_err();
-        assert!(problem.what.contains("task 2") && problem.what.contains("line 2"), "{problem}");
-        let problem = read_tasks("{\"id\":\"a\"}\n{\"id\":\"a\"}", "f").unwrap_err();
-        assert!(problem.why.contains("line 1"), "{problem}");
-        assert!(read_tasks(" \n", "f").unwrap_err().why.contains("empty"));
+        let problem =
+            read_all("{\"id\":\"a\"}\n{\"id\":\"b\",\"state\":\"gone\"}".as_bytes(), "f").unwrap_err();
+        assert!(problem.what.contains("task 2") && problem.what.contains("line 2"), "{problem:?}");
+        let problem = read_all("{\"id\":\"a\"}\n{\"id\":\"a\"}".as_bytes(), "f").unwrap_err();
+        assert!(problem.why.contains("line 1"), "{problem:?}");
+        assert!(read_all(" \n".as_bytes(), "f").unwrap().is_empty());
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use proto_events::call::{CallEvent, CallKind, CallRequested, Costs, Price, TokenUsage};
+use proto_events::call::{CallEvent, CallKind, CallRequested, Costs, Price, TokenUsage, Verdict};
 use proto_events::codec::AnyEvent;
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId};
@@ -67,8 +67,10 @@ pub struct StatsRow {
     pub succeeded: u64,
     /// The number of calls that failed.
     pub failed: u64,
-    /// The number of calls whose outcome is unknown.
+    /// The number of calls whose outcome is unknown, and of which nobody has said more since.
     pub unknown: u64,
+    /// The number of calls whose outcome was unknown until somebody found it out, or stopped the investigation.
+    pub settled: u64,
     /// The number of calls given up.
     pub canceled: u64,
     /// The number of attempts that timed out.
@@ -110,6 +112,7 @@ impl StatsRow {
             ("succeeded", number(self.succeeded)),
             ("failed", number(self.failed)),
             ("unknown", number(self.unknown)),
+            ("settled", number(self.settled)),
             ("canceled", number(self.canceled)),
             ("open", number(self.open)),
             ("attempts", number(self.attempts)),
@@ -166,6 +169,8 @@ type Key = (StatsGroup, Option<String>);
 #[derive(Default)]
 pub struct Stats {
     open: HashMap<(StreamId, String), OpenCall>,
+    /// The calls whose outcome is unknown, with the rows in which each counts.
+    unknown: HashMap<(StreamId, String), [Key; 3]>,
     /// The sessions that tasks name.
     sessions: HashMap<StreamId, String>,
     rows: BTreeMap<Key, StatsRow>,
@@ -242,7 +247,7 @@ impl Stats {
             self.requested(key, request);
             return;
         }
-        let Some(open) = self.open.get_mut(&key) else { return };
+        let Some(open) = self.open.get_mut(&key) else { return self.settle(&key, event) };
         let (keys, took) = (keys(open), open.sent.map(|sent| row.at.0.saturating_sub(sent.0)));
         let price = open.price.clone();
         let price = price.as_ref();
@@ -274,7 +279,10 @@ impl Stats {
                 sums.durations.0.extend(took);
             },
             CallEvent::Canceled { .. } => &|sums| sums.canceled += 1,
-            CallEvent::OutcomeUnknown { .. } => &|sums| sums.unknown += 1,
+            CallEvent::OutcomeUnknown { .. } => {
+                self.unknown.insert(key.clone(), keys.clone());
+                &|sums| sums.unknown += 1
+            }
             _ => return,
         };
         for key in keys {
@@ -284,6 +292,20 @@ impl Stats {
         }
         if over {
             self.open.remove(&key);
+        }
+    }
+
+    /// Takes what becomes of a call whose outcome is unknown.
+    fn settle(&mut self, key: &(StreamId, String), event: &CallEvent) {
+        let settles = match event {
+            CallEvent::Reconciled { verdict, .. } => !matches!(verdict, Verdict::Inconclusive(_)),
+            CallEvent::Abandoned { .. } => true,
+            _ => false,
+        };
+        for key in settles.then(|| self.unknown.remove(key)).flatten().into_iter().flatten() {
+            let sums = row_of(&mut self.rows, key);
+            sums.unknown -= 1;
+            sums.settled += 1;
         }
     }
 
@@ -324,6 +346,7 @@ fn row_of(rows: &mut BTreeMap<Key, StatsRow>, key: Key) -> &mut StatsRow {
         succeeded: 0,
         failed: 0,
         unknown: 0,
+        settled: 0,
         canceled: 0,
         timed_out: 0,
         open: 0,

@@ -1,0 +1,184 @@
+//! `run` as a part of a pipe: tasks are executed as they come and printed as they end; signals, closed pipes and full
+//! disks end it in order.
+
+mod binary;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use binary::{Place, Ran, TASKS, small_log};
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
+
+/// The longest wait for something that takes a moment.
+const SOON: Duration = Duration::from_secs(30);
+
+fn spawn(place: &Place, line: &str) -> Child {
+    let mut command = place.command(line.split_whitespace());
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn sum(id: &str) -> String {
+    let part = json!({"type": "tool_call", "content": {"tool_name": "add", "args": {"a": 1, "b": 2}, "call_id": "c"}});
+    json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": [part]}]}).to_string()
+}
+
+fn slow(id: &str, ms: u64) -> String {
+    let part =
+        json!({"type": "tool_call", "content": {"tool_name": "slow", "args": {"ms": ms}, "call_id": "c"}});
+    json!({"id": id, "messages": [{"id": "m", "role": "user", "parts": [part]}]}).to_string()
+}
+
+/// Waits until the log in the place says so.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < SOON, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    assert!(std::process::Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+}
+
+#[test]
+fn a_task_is_printed_before_the_next_one_is_written() {
+    let place = Place::new();
+    let mut child = spawn(&place, "run -");
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for id in ["one", "two", "three"] {
+        writeln!(input, "{}", sum(id)).unwrap();
+        let task: Value = serde_json::from_str(&lines.next().unwrap().unwrap()).unwrap();
+        assert_eq!((&task["id"], &task["state"]), (&json!(id), &json!("completed")));
+    }
+    drop(input);
+    assert!(lines.next().is_none());
+    Ran(child.wait_with_output().unwrap()).ended(0);
+}
+
+#[test]
+fn many_tasks_of_a_large_file_all_end_and_those_of_one_conversation_in_their_order() {
+    let place = Place::new();
+    let padding = "x".repeat(12_000);
+    let task = |number: usize| {
+        json!({"id": format!("t-{number:04}"), "metadata": {"session_id": format!("s-{}", number % 7), "note": padding},
+            "messages": [{"id": format!("m-{number}"), "role": "user", "parts": [{"type": "tool_call",
+                "content": {"tool_name": "echo", "args": {"text": format!("{number}")}, "call_id": "c"}}]}]})
+    };
+    let tasks: Vec<String> = (0..400).map(|number| task(number).to_string()).collect();
+    std::fs::write(place.path().join("tasks.ndjson"), tasks.join("\n")).unwrap();
+    let done = place.run("run tasks.ndjson").ended(0).json();
+    assert_eq!(done.len(), 400);
+    for lane in 0..7 {
+        let of_lane = done.iter().filter(|task| task["metadata"]["session_id"] == format!("s-{lane}"));
+        let ids: Vec<_> = of_lane.map(|task| task["id"].as_str().unwrap()).collect();
+        assert!(ids.is_sorted(), "{ids:?}");
+    }
+    place.run("verify").ended(0);
+}
+
+#[test]
+fn a_closed_pipe_lets_what_runs_end_and_keeps_the_answer() {
+    let place = Place::new();
+    let mut child = spawn(&place, "run -");
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    writeln!(input, "{}", sum("first")).unwrap();
+    assert!(lines.next().unwrap().unwrap().contains("first"));
+    // The reader has had enough.
+    drop(lines);
+    let bad = TASKS.lines().nth(1).unwrap();
+    writeln!(input, "{bad}\n{}", slow("last", 300)).unwrap();
+    let ran = Ran(child.wait_with_output().unwrap()).ended(1);
+    assert!(!ran.err().contains("error:"), "{}", ran.err());
+    drop(input);
+    let open: Vec<Value> = place.run("ls --json --state working,submitted").ended(0).json();
+    assert_eq!(open, Vec::<Value>::new(), "nothing is left working");
+    place.run("verify").ended(0);
+}
+
+#[test]
+fn each_signal_ends_a_run_in_order_and_the_log_says_so() {
+    for name in ["INT", "TERM", "HUP"] {
+        let place = Place::new();
+        let mut child = spawn(&place, "run -");
+        let mut input = child.stdin.take().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        writeln!(input, "{}", sum("first")).unwrap();
+        assert!(lines.next().unwrap().unwrap().contains("first"));
+        writeln!(input, "{}", slow("long", 60_000)).unwrap();
+        signal(&child, name);
+        let ran =
+            Ran(child.wait_with_output().unwrap()).ended(130).told(&[&format!("SIG{name}"), "run the same"]);
+        drop(ran);
+        let events = place.run("events --all --json").ended(0).json();
+        let of_system: Vec<_> = events.iter().filter(|row| row["stream"] == "system-0").collect();
+        let last = of_system.iter().rev().find(|row| row["kind"] == "Stopped");
+        assert!(last.is_some(), "{name}: {of_system:#?}");
+        place.run("verify").ended(0);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_a_run_at_once() {
+    let place = Place::new();
+    let mut child = spawn(&place, "run -");
+    let mut input = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    writeln!(input, "{}\n{}", slow("long", 60_000), sum("first")).unwrap();
+    assert!(lines.next().unwrap().unwrap().contains("first"));
+    let began = Instant::now();
+    // The signals are sent until the process has ended: it may take the first ones as one.
+    let mut ended = None;
+    wait_until("the process ends", || {
+        signal_if_alive(&mut child, &mut ended);
+        ended.is_some()
+    });
+    assert_eq!(ended.flatten(), Some(130));
+    assert!(began.elapsed() < Duration::from_secs(10));
+    drop(input);
+    // What was acknowledged is there all the same.
+    assert_eq!(place.run("ls --json --state completed").ended(0).json().len(), 1);
+}
+
+fn signal_if_alive(child: &mut Child, ended: &mut Option<Option<i32>>) {
+    match child.try_wait().unwrap() {
+        Some(status) => *ended = Some(status.code()),
+        None => signal(child, "TERM"),
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_not_a_no() {
+    let place = small_log();
+    for line in ["ls", "verify", "events --all", "export", "diff sum-0001 1 8", "--help", "--version"] {
+        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let ran = place.command(line.split(' ')).stdout(full).stderr(Stdio::piped()).output().unwrap();
+        Ran(ran).ended(8).told(&["cannot write the output", "No space left"]);
+    }
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    std::fs::write(place.path().join("tasks.ndjson"), format!("{}\n{}", slow("a", 200), sum("b"))).unwrap();
+    let ran = place.command(["run", "tasks.ndjson"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    Ran(ran).ended(8);
+    let states: Vec<_> = place.run("ls --json --state working,submitted").ended(0).json();
+    assert_eq!(states, Vec::<Value>::new(), "what ran was let end");
+}
+
+#[test]
+fn a_new_message_to_a_task_that_is_over_is_said_to_be_executed_by_nobody() {
+    let place = Place::new();
+    place.run_tasks(&sum("over"), "").ended(0);
+    let mut task: Value = place.run("state over").ended(0).json().remove(0);
+    let part = json!({"type": "tool_call", "content": {"tool_name": "add", "args": {"a": 5, "b": 5}, "call_id": "d"}});
+    let message = json!({"id": "later", "role": "user", "parts": [part]});
+    task["messages"].as_array_mut().unwrap().push(message);
+    let ran = place.run_tasks(&task.to_string(), "").ended(1);
+    assert!(ran.err().contains("nothing was executed"), "{}", ran.err());
+    assert_eq!(place.run("show over --json").ended(0).json()[0]["calls"].as_array().unwrap().len(), 1);
+    // Posted once more, it has nothing new.
+    assert!(!place.run_tasks(&task.to_string(), "").ended(0).err().contains("nothing was executed"));
+}
