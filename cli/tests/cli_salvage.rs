@@ -50,5 +50,5 @@ fn a_report_that_cannot_be_printed_is_no_success() {
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let line = "salvage taskreel-log unheard.ndjson --json".split(' ');
     let ran = binary::Ran(place.command(line).stdout(full).output().unwrap());
-    ran.ended(1).told(&["cannot write the output"]);
+    ran.ended(8).told(&["cannot write the output"]);
 }

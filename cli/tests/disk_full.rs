@@ -244,7 +244,7 @@ fn the_command_line_on_a_full_disk(command: impl Fn(&[&str]) -> Command, room: i
     room();
     let whole = output(command(&run)).ended(0).json();
     assert_eq!(whole.len(), TASKS);
-    assert_eq!(whole[..done.len()], done, "what was done before is told as it was");
+    assert!(done.iter().all(|task| whole.contains(task)), "what was done before is told as it was");
     output(command(&["verify"])).ended(0);
 }
 

@@ -1,6 +1,7 @@
 //! Audits: replay, verification, comparison, explanation, export and import, all derived from the log alone.
 //! Everything takes an [`EventReader`](crate::api::EventReader) and knows no actor, so it cannot perform a call.
 
+pub(crate) mod call_json;
 pub(crate) mod claims;
 pub(crate) mod diff;
 pub(crate) mod difference;
@@ -10,21 +11,21 @@ pub(crate) mod import;
 // The texts and the JSON pieces that `taskreel-cli` prints; not part of the public face.
 #[doc(hidden)]
 pub mod json;
+pub(crate) mod other_record;
 pub(crate) mod patch;
 pub(crate) mod replay;
 pub(crate) mod verify;
 #[doc(hidden)]
 pub mod words;
 
-pub use crate::audit::diff::{
-    Area, Change, ChangeKind, diff_sessions, diff_tasks, diff_tools, first_other_record,
-};
+pub use crate::audit::diff::{Area, Change, ChangeKind, diff_sessions, diff_tasks, diff_tools};
 pub use crate::audit::difference::{Difference, first_difference};
 pub use crate::audit::explain::{CallRecovery, Explained, Explanation, explain};
 pub use crate::audit::export::{Exported, export};
 pub use crate::audit::import::{ImportError, Imported, import};
 #[doc(inline)]
 pub use crate::audit::json::{event_json, one_line, tool_store_json};
+pub use crate::audit::other_record::first_other_record;
 pub use crate::audit::patch::patch;
 pub use crate::audit::replay::{Mismatch, Replayed, replay_all, replay_stream};
 pub use crate::audit::verify::finding::{Finding, FindingKind};

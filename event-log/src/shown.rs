@@ -2,11 +2,13 @@
 //! and the request to the backend are made from the same value, and a reader makes it again from the log. Pure, and
 //! below the readers that check prompts.
 
+pub(crate) mod digest;
 pub(crate) mod messages;
 pub(crate) mod offer;
 pub(crate) mod prompts;
 pub(crate) mod system_prompt;
 
+pub use crate::shown::digest::{PromptDigest, prompt_digest};
 pub use crate::shown::messages::{Shown, system_of, without_system};
 pub use crate::shown::offer::{Offer, OfferedAgent, OfferedTool, UnreadableOffer};
 pub use crate::shown::prompts::{

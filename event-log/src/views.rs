@@ -2,28 +2,45 @@
 //! takes an [`EventReader`](crate::api::EventReader) and knows no actor.
 
 pub(crate) mod agent_change;
+pub(crate) mod attention;
 pub(crate) mod calls;
 pub(crate) mod changed_tools;
+pub(crate) mod extract;
+pub(crate) mod filter;
 pub(crate) mod find;
+pub(crate) mod find_call;
+pub(crate) mod history;
 pub(crate) mod narrowed;
 pub(crate) mod readable;
+pub(crate) mod selection;
 pub(crate) mod stats;
+pub(crate) mod steps;
 pub(crate) mod summary;
 pub(crate) mod tool_servers;
 pub(crate) mod view;
+pub(crate) mod whole_event;
 
+pub use crate::audit::call_json::call_json;
 pub use crate::views::agent_change::agent_change;
+pub use crate::views::attention::{Attention, AttentionRow, LogUse, attention};
 #[doc(hidden)]
 pub use crate::views::calls::shell_word;
 pub use crate::views::calls::{CallRow, unsettled};
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
-pub use crate::views::find::{FindError, find, find_call, find_question, streams};
+pub use crate::views::extract::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA, extract};
+pub use crate::views::filter::{CALL_KINDS, Field, Filter, Term, TermError, family, kind_names};
+pub use crate::views::find::{FindError, find, streams};
+pub use crate::views::find_call::{find_approval, find_call, find_question, resolve_call};
+pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
 pub use crate::views::narrowed::narrowed;
 pub use crate::views::readable::Readable;
-pub use crate::views::stats::{Durations, Stats, StatsGroup, StatsRow, stats};
+pub use crate::views::selection::Selection;
+pub use crate::views::stats::{Durations, Stats, StatsGroup, StatsRow, stats, stats_of};
+pub use crate::views::steps::{AlignedStep, RunStep, align_steps, run_steps};
 pub use crate::views::summary::Summaries;
 pub use crate::views::tool_servers::tool_servers;
 pub use crate::views::view::{
-    EventRow, SessionRow, TaskRow, ToolRow, call_json, event_rows, session_row, task_row, tool_row,
+    EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, task_row, tool_row,
     waiting_for,
 };
+pub use crate::views::whole_event::{WholeEvent, whole_event};

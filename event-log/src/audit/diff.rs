@@ -2,17 +2,16 @@
 //! stream, or the same stream in two logs.
 
 use proto_events::call::{Call, CallBook};
-use proto_events::id::{Digest, StreamId, Version};
+use proto_events::id::Digest;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::{Artifact, LlmMessage, LlmRole, Message};
 use proto_events::session::{OpenTurn, Session};
 use proto_events::task::{StateChange, Task};
 use proto_events::tool_store::ToolStore;
 
-use crate::api::error::ReadError;
-use crate::api::reader::{EventReader, Page};
+use crate::audit::call_json::call_json;
 use crate::audit::difference::first_difference;
-use crate::audit::json::one_line;
+use crate::audit::json::{number, object, one_line, text};
 use crate::audit::words::{call_name, parts, status_text};
 
 /// The subject of a change.
@@ -63,8 +62,12 @@ pub struct Change {
     pub kind: ChangeKind,
     /// The changed item: an id, a number, a key or a digest.
     pub which: String,
-    /// The new value, or the old one if the item is gone.
+    /// The new value, or the old one if the item is gone, in words.
     pub words: String,
+    /// The item in the first state; none if it is not in it.
+    pub before: Option<JsonText>,
+    /// The item in the second state; none if it is not in it.
+    pub after: Option<JsonText>,
 }
 
 impl Area {
@@ -97,7 +100,19 @@ impl ChangeKind {
 }
 
 fn change(area: Area, how: ChangeKind, which: impl Into<String>, words: impl Into<String>) -> Change {
-    Change { area, kind: how, which: which.into(), words: words.into() }
+    Change { area, kind: how, which: which.into(), words: words.into(), before: None, after: None }
+}
+
+impl Change {
+    /// Returns the change with the item in the first state and in the second one.
+    fn of(self, before: Option<JsonText>, after: Option<JsonText>) -> Self {
+        Self { before, after, ..self }
+    }
+
+    /// Returns the change with an item that is in one state only.
+    fn of_one(self, item: JsonText) -> Self {
+        if self.kind == ChangeKind::Gone { self.of(Some(item), None) } else { self.of(None, Some(item)) }
+    }
 }
 
 /// Returns the changes from one state of a task to another.
@@ -144,19 +159,21 @@ pub fn diff_sessions(before: &Session, after: &Session) -> Vec<Change> {
 pub fn diff_tools(before: &ToolStore, after: &ToolStore) -> Vec<Change> {
     let mut changes = Vec::new();
     for (key, old) in before.list("").filter(|(key, _)| after.get(key).is_none()) {
-        changes.push(change(Area::Key, ChangeKind::Gone, key, one_line(&old.value)));
+        changes.push(change(Area::Key, ChangeKind::Gone, key, one_line(&old.value)).of_one(old.value.clone()));
     }
     for (key, new) in after.list("") {
         let shown = one_line(&new.value);
         match before.get(key) {
-            None => changes.push(change(Area::Key, ChangeKind::Added, key, shown)),
+            None => changes.push(change(Area::Key, ChangeKind::Added, key, shown).of_one(new.value.clone())),
             Some(old) if old.value != new.value => {
                 let words = format!("{shown}, was {}", one_line(&old.value));
-                changes.push(change(Area::Key, ChangeKind::Changed, key, words));
+                let values = (Some(old.value.clone()), Some(new.value.clone()));
+                changes.push(change(Area::Key, ChangeKind::Changed, key, words).of(values.0, values.1));
             }
             Some(old) if old.version != new.version => {
                 let words = format!("{shown}, written again at version {}", new.version);
-                changes.push(change(Area::Key, ChangeKind::Changed, key, words));
+                let values = (Some(old.value.clone()), Some(new.value.clone()));
+                changes.push(change(Area::Key, ChangeKind::Changed, key, words).of(values.0, values.1));
             }
             Some(_) => {}
         }
@@ -184,32 +201,6 @@ fn conversation(session: &Session) -> Vec<ListedMessage> {
     all.map(item).collect()
 }
 
-/// Returns the first version at which the two logs have different records, or none if one log has all that
-/// the other has.
-///
-/// # Errors
-/// [`ReadError`] if one of them cannot be read.
-pub fn first_other_record(
-    one: &dyn EventReader,
-    other: &dyn EventReader,
-    stream: &StreamId,
-) -> Result<Option<Version>, ReadError> {
-    let mut next = Version(1);
-    loop {
-        let left = one.page_stream(stream, next, Page::default())?;
-        let right = other.page_stream(stream, next, Page::default())?;
-        let other = left.iter().zip(&right).find(|(left, right)| left.hash != right.hash);
-        if let Some((stored, _)) = other {
-            return Ok(Some(stored.record.first_version));
-        }
-        let pages = left.len().min(right.len());
-        match left.get(..pages).and_then(|same| same.last()) {
-            Some(stored) => next = Version(stored.record.last_version().0 + 1),
-            None => return Ok(None),
-        }
-    }
-}
-
 fn lifecycle(before: &Task, after: &Task) -> Vec<Change> {
     let path = |task: &Task| task.history().iter().map(|change| (change.from, change.to)).collect::<Vec<_>>();
     let (left, right) = (path(before), path(after));
@@ -223,6 +214,11 @@ fn lifecycle(before: &Task, after: &Task) -> Vec<Change> {
                 format!("{}", at + 1),
                 format!("{} → {}   {}", step.from, step.to, step.at),
             )
+            .of_one(object([
+                ("from", text(step.from.as_str())),
+                ("to", text(step.to.as_str())),
+                ("at", text(&step.at.to_string())),
+            ]))
         };
         steps.map(row).collect::<Vec<_>>()
     };
@@ -230,7 +226,9 @@ fn lifecycle(before: &Task, after: &Task) -> Vec<Change> {
     changes.extend(steps(ChangeKind::Added, after));
     if changes.is_empty() && before.state() != after.state() {
         let words = format!("{}, was {}", after.state(), before.state());
-        changes.push(change(Area::Lifecycle, ChangeKind::Changed, "state", words));
+        let state = |task: &Task| Some(text(task.state().as_str()));
+        let found = change(Area::Lifecycle, ChangeKind::Changed, "state", words);
+        changes.push(found.of(state(before), state(after)));
     }
     changes
 }
@@ -255,10 +253,15 @@ fn messages(before: &[ListedMessage], after: &[ListedMessage]) -> Vec<Change> {
             (Some(old), Some(new)) => {
                 let path = first_difference(&old.json.tree(), &new.json.tree())
                     .map_or_else(String::new, |found| format!("   ({}: was {})", found.path, found.left));
-                changes.push(row(ChangeKind::Changed, new, format!("{}{path}", new.words)));
+                let found = row(ChangeKind::Changed, new, format!("{}{path}", new.words));
+                changes.push(found.of(Some(old.json.clone()), Some(new.json.clone())));
             }
-            (None, Some(new)) => changes.push(row(ChangeKind::Added, new, new.words.clone())),
-            (Some(old), None) => changes.push(row(ChangeKind::Gone, old, old.words.clone())),
+            (None, Some(new)) => {
+                changes.push(row(ChangeKind::Added, new, new.words.clone()).of_one(new.json.clone()));
+            }
+            (Some(old), None) => {
+                changes.push(row(ChangeKind::Gone, old, old.words.clone()).of_one(old.json.clone()));
+            }
             (None, None) => {}
         }
     }
@@ -269,20 +272,24 @@ fn messages(before: &[ListedMessage], after: &[ListedMessage]) -> Vec<Change> {
 fn artifacts(before: &Task, after: &Task) -> Vec<Change> {
     let rows = |task: &Task| {
         let row = |artifact: &Artifact| {
-            (Digest::of(artifact.to_json().as_str().as_bytes()), parts(&artifact.parts))
+            let json = artifact.to_json();
+            (Digest::of(json.as_str().as_bytes()), parts(&artifact.parts), json)
         };
         task.artifacts().iter().map(row).collect::<Vec<_>>()
     };
     let (left, mut right) = (rows(before), rows(after));
     let mut changes = Vec::new();
-    for (digest, words) in left {
-        match right.iter().position(|(there, _)| *there == digest) {
+    for (digest, words, json) in left {
+        match right.iter().position(|(there, ..)| *there == digest) {
             Some(at) => drop(right.remove(at)),
-            None => changes.push(change(Area::Artifact, ChangeKind::Gone, digest.to_string(), words)),
+            None => {
+                let gone = change(Area::Artifact, ChangeKind::Gone, digest.to_string(), words);
+                changes.push(gone.of_one(json));
+            }
         }
     }
-    let added = |(digest, words): (Digest, String)| {
-        change(Area::Artifact, ChangeKind::Added, digest.to_string(), words)
+    let added = |(digest, words, json): (Digest, String, JsonText)| {
+        change(Area::Artifact, ChangeKind::Added, digest.to_string(), words).of_one(json)
     };
     changes.extend(right.into_iter().map(added));
     changes
@@ -298,31 +305,27 @@ fn calls(before: &CallBook, after: &CallBook) -> Vec<Change> {
     };
     let mut changes = Vec::new();
     for call in before.iter().filter(|call| after.get(&call.request.call_id).is_none()) {
-        changes.push(row(ChangeKind::Gone, call, told(call)));
+        changes.push(row(ChangeKind::Gone, call, told(call)).of_one(call_json(call)));
     }
     for call in after.iter() {
         match before.get(&call.request.call_id) {
             None if call.status.is_open() => {
-                changes.push(row(
-                    ChangeKind::Opened,
-                    call,
-                    format!("{}, {}", asked(call), status_text(call)),
-                ));
+                let words = format!("{}, {}", asked(call), status_text(call));
+                changes.push(row(ChangeKind::Opened, call, words).of_one(call_json(call)));
             }
             None => {
-                changes.push(row(ChangeKind::Opened, call, asked(call)));
-                changes.push(row(ChangeKind::Closed, call, told(call)));
+                changes.push(row(ChangeKind::Opened, call, asked(call)).of_one(call_json(call)));
+                changes.push(row(ChangeKind::Closed, call, told(call)).of_one(call_json(call)));
             }
             Some(old) if old == call => {}
             Some(old) if old.status.is_open() && !call.status.is_open() => {
-                changes.push(row(ChangeKind::Closed, call, told(call)));
+                let closed = row(ChangeKind::Closed, call, told(call));
+                changes.push(closed.of(Some(call_json(old)), Some(call_json(call))));
             }
             Some(old) => {
-                changes.push(row(
-                    ChangeKind::Changed,
-                    call,
-                    format!("{}, was {}", told(call), status_text(old)),
-                ));
+                let words = format!("{}, was {}", told(call), status_text(old));
+                let changed = row(ChangeKind::Changed, call, words);
+                changes.push(changed.of(Some(call_json(old)), Some(call_json(call))));
             }
         }
     }
@@ -333,16 +336,19 @@ fn metadata(before: &JsonObject, after: &JsonObject) -> Vec<Change> {
     let mut changes = Vec::new();
     for (key, old) in before.iter() {
         match after.get(key) {
-            None => changes.push(change(Area::Metadata, ChangeKind::Gone, key, one_line(old))),
+            None => {
+                changes.push(change(Area::Metadata, ChangeKind::Gone, key, one_line(old)).of_one(old.clone()));
+            }
             Some(new) if new != old => {
                 let words = format!("{}, was {}", one_line(new), one_line(old));
-                changes.push(change(Area::Metadata, ChangeKind::Changed, key, words));
+                let changed = change(Area::Metadata, ChangeKind::Changed, key, words);
+                changes.push(changed.of(Some(old.clone()), Some(new.clone())));
             }
             Some(_) => {}
         }
     }
     for (key, new) in after.iter().filter(|(key, _)| before.get(key).is_none()) {
-        changes.push(change(Area::Metadata, ChangeKind::Added, key, one_line(new)));
+        changes.push(change(Area::Metadata, ChangeKind::Added, key, one_line(new)).of_one(new.clone()));
     }
     changes
 }
@@ -355,13 +361,15 @@ fn turns(before: &Session, after: &Session) -> Vec<Change> {
         for (how, open) in [(ChangeKind::Gone, old), (ChangeKind::Added, new)] {
             if let Some(open) = open {
                 let words = format!("open, for {}", open.task);
-                changes.push(change(Area::Turn, how, &open.turn_id, words));
+                let turn = object([("turn_id", text(&open.turn_id)), ("task", text(&open.task))]);
+                changes.push(change(Area::Turn, how, &open.turn_id, words).of_one(turn));
             }
         }
     }
     if before.commits() != after.commits() {
         let words = format!("{}, were {}", after.commits(), before.commits());
-        changes.push(change(Area::Turn, ChangeKind::Changed, "committed", words));
+        let changed = change(Area::Turn, ChangeKind::Changed, "committed", words);
+        changes.push(changed.of(Some(number(before.commits())), Some(number(after.commits()))));
     }
     changes
 }
@@ -369,5 +377,7 @@ fn turns(before: &Session, after: &Session) -> Vec<Change> {
 /// A change in a field that no area above covers.
 fn field(before: &JsonText, after: &JsonText) -> Option<Change> {
     let found = first_difference(&before.tree(), &after.tree())?;
-    Some(change(Area::Field, ChangeKind::Changed, found.path, format!("{}, was {}", found.right, found.left)))
+    let words = format!("{}, was {}", found.right, found.left);
+    let (left, right) = (text(&found.left), text(&found.right));
+    Some(change(Area::Field, ChangeKind::Changed, found.path, words).of(Some(left), Some(right)))
 }

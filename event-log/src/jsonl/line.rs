@@ -96,6 +96,11 @@ impl ExportHeader {
             if schema.starts_with("taskreel.export/") {
                 return Err(ExportError::OtherFormat { found: schema.to_owned() });
             }
+            if schema.starts_with("taskreel.extract/") {
+                return Err(not_an_export(
+                    "it is an extract, which a filtered `export` writes: it lacks the other records of the log",
+                ));
+            }
             return Err(not_an_export("its first line does not name the format of an export"));
         }
         let wrong = |error: JsonError| not_an_export(&format!("its first line: {error}"));

@@ -15,11 +15,12 @@ use proto_events::task::{Approval, Task};
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::scan::Compare;
+use crate::audit::call_json::costs_of;
 use crate::audit::json::{call_kind, costs_json, number, object, text, text_or_null};
 use crate::audit::words;
 use crate::read::fold::fold_stream;
+use crate::views::filter::session_of;
 use crate::views::readable::Readable;
-use crate::views::view::costs_of;
 
 /// A call that is not settled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +28,8 @@ use crate::views::view::costs_of;
 pub struct CallRow {
     /// The task's stream.
     pub stream: StreamId,
+    /// The session that the task belongs to: the one that it names, else the one under its own id.
+    pub session: String,
     /// The call's id; for a call that waits for approval, the id that it will have.
     pub call_id: String,
     /// The name of the question that waits for a person's answer, see [`Call::question_id`].
@@ -89,6 +92,7 @@ impl CallRow {
             ("schema", text("taskreel.call/1")),
             ("task", text(&self.stream.id())),
             ("stream", text(self.stream.as_str())),
+            ("session", text(&self.session)),
             ("call_id", text(&self.call_id)),
             ("question_id", text_or_null(self.question_id.as_deref())),
             ("approval_id", text_or_null(self.approval_id.as_deref())),
@@ -132,7 +136,7 @@ pub fn unsettled(
             }
             Err(error) => return Err(error),
         };
-        let approvals = task.awaited_approvals().map(|approval| of_approval(&stream, approval));
+        let approvals = task.awaited_approvals().map(|approval| of_approval(&stream, &task, approval));
         let unsettled = |call: &&Call| call.status.is_open() || matches!(call.status, CallStatus::Unknown(_));
         let calls = task.calls().iter().filter(unsettled).map(|call| of_call(&stream, &task, call, now));
         found.rows.extend(approvals.chain(calls));
@@ -178,10 +182,11 @@ fn candidates(reader: &dyn EventReader) -> Result<Vec<StreamId>, ReadError> {
     newer.iter().map(|name| StreamId::parse(name).map_err(wrong)).collect()
 }
 
-fn of_approval(stream: &StreamId, approval: &Approval) -> CallRow {
+fn of_approval(stream: &StreamId, task: &Task, approval: &Approval) -> CallRow {
     let asked = &approval.request;
     CallRow {
         stream: stream.clone(),
+        session: session(stream, task),
         call_id: asked.call_id.clone(),
         question_id: None,
         approval_id: Some(asked.approval_id.clone()),
@@ -202,10 +207,16 @@ fn of_approval(stream: &StreamId, approval: &Approval) -> CallRow {
     }
 }
 
+fn session(stream: &StreamId, task: &Task) -> String {
+    let named = task.metadata().get("session_id").and_then(JsonText::to_str);
+    session_of(stream, named.as_deref()).into_owned()
+}
+
 fn of_call(stream: &StreamId, task: &Task, call: &Call, now: Timestamp) -> CallRow {
     let request = &call.request;
     CallRow {
         stream: stream.clone(),
+        session: session(stream, task),
         call_id: request.call_id.clone(),
         question_id: call.open_question().map(|_| call.question_id()),
         approval_id: None,

@@ -1,22 +1,18 @@
 //! Resolves what a person types to a stream: a full id, a unique prefix of one, `@last`, or a stream's own
 //! name.
 
-use proto_events::call::CallEvent;
-use proto_events::codec::record::StoredEvent;
-use proto_events::codec::{Storable, kind};
 use proto_events::id::{Category, IdError, Position, StreamId, check_id};
-use proto_events::task::TaskEvent;
 
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StreamInfo;
-use crate::read::for_each::{for_each_record, for_each_stream};
+use crate::read::for_each::for_each_stream;
 
 /// The shortest prefix of an id that is looked up, in characters: a shorter one matches too much.
-const PREFIX_CHARS_MIN: usize = 4;
+pub(crate) const PREFIX_CHARS_MIN: usize = 4;
 
 /// The number of candidates named in an ambiguity error.
-const CANDIDATES_SHOWN: usize = 5;
+pub(crate) const CANDIDATES_SHOWN: usize = 5;
 
 /// The reason why a name does not resolve to one stream.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +40,16 @@ pub enum FindError {
     /// No call has this id.
     #[error("no call has the id `{0}`")]
     UnknownCall(String),
+    /// More than one call or approval matches.
+    #[error("`{asked}` is the beginning or the end of {count} ids: {}", .candidates.join(", "))]
+    AmbiguousCall {
+        /// The text typed.
+        asked: String,
+        /// The number of matches.
+        count: usize,
+        /// The first matches, each with its task.
+        candidates: Vec<String>,
+    },
     /// The text cannot be an id.
     #[error(transparent)]
     Id(#[from] IdError),
@@ -63,7 +69,7 @@ pub fn streams(reader: &dyn EventReader, prefix: &str) -> Result<Vec<StreamInfo>
 }
 
 /// Returns the stream that `asked` names. Tasks take precedence over sessions, sessions over tools over agents; full ids
-/// over prefixes.
+/// over the shortened names of lists (`s:` before a session's id, `t:` before a tool's), and these over prefixes.
 ///
 /// # Errors
 /// [`FindError`] if no stream matches, or more than one.
@@ -86,6 +92,16 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
             return Ok(found);
         }
     }
+    for (shortening, all) in [("s:", &sessions), ("t:", &tools)] {
+        let Some(named) = asked.strip_prefix(shortening) else { continue };
+        let found = match only(named, all, |id| id == named)? {
+            None if named.chars().count() >= PREFIX_CHARS_MIN => only(named, all, |id| id.starts_with(named))?,
+            found => found,
+        };
+        if let Some(found) = found {
+            return Ok(found);
+        }
+    }
     let unknown = || FindError::Unknown(asked.to_owned());
     if asked.chars().count() < PREFIX_CHARS_MIN {
         return Err(FindError::TooShort(asked.to_owned()));
@@ -96,49 +112,6 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
         }
     }
     Err(unknown())
-}
-
-/// Returns the task that has a call with this id.
-///
-/// # Errors
-/// [`FindError`] if there is no such call, or several tasks have one.
-pub fn find_call(reader: &dyn EventReader, call_id: &str) -> Result<StreamId, FindError> {
-    let mut found: Vec<StreamId> = Vec::new();
-    for_each_record(reader, Position(1), |stored| {
-        if stored.record.events.iter().any(|event| intends(event, call_id)) {
-            found.push(stored.record.stream.clone());
-        }
-        Ok::<_, ReadError>(())
-    })?;
-    match found.as_slice() {
-        [] => Err(FindError::UnknownCall(call_id.to_owned())),
-        [one] => Ok(one.clone()),
-        several => Err(FindError::Ambiguous {
-            asked: call_id.to_owned(),
-            count: several.len(),
-            candidates: several.iter().take(CANDIDATES_SHOWN).map(ToString::to_string).collect(),
-        }),
-    }
-}
-
-/// Returns the task that has the question of this name, see [`Call::question_id`](proto_events::call::Call::question_id):
-/// of the call with this id, if there is one, or else of the call whose id stands before the number.
-///
-/// # Errors
-/// As [`find_call`].
-pub fn find_question(reader: &dyn EventReader, named: &str) -> Result<StreamId, FindError> {
-    let of_call = named.rsplit_once(':').filter(|(_, number)| number.parse::<u32>().is_ok());
-    match (find_call(reader, named), of_call) {
-        (Err(FindError::UnknownCall(_)), Some((call_id, _))) => find_call(reader, call_id),
-        (found, _) => found,
-    }
-}
-
-/// Whether the event is the intent of the call.
-fn intends(event: &StoredEvent, call_id: &str) -> bool {
-    let body = event.body().filter(|_| event.kind == kind::CALL_REQUESTED);
-    let intent = body.and_then(|body| TaskEvent::decode(event.kind, event.schema, body).ok());
-    matches!(intent, Some(TaskEvent::Call(CallEvent::Requested(request))) if request.call_id == call_id)
 }
 
 /// Returns the only stream whose id fits, if any does.

@@ -16,6 +16,7 @@ use crate::api::reader::EventReader;
 use crate::audit::json::{costs_json, number, object, text, text_or_null};
 use crate::read::fold::decode_event;
 use crate::read::for_each::for_each_record;
+use crate::views::filter::Filter;
 use crate::views::readable::Readable;
 use crate::views::view::{EventRow, event_rows};
 
@@ -168,6 +169,7 @@ type Key = (StatsGroup, Option<String>);
 /// Statistics built from events in order.
 #[derive(Default)]
 pub struct Stats {
+    filter: Filter,
     open: HashMap<(StreamId, String), OpenCall>,
     /// The calls whose outcome is unknown, with the rows in which each counts.
     unknown: HashMap<(StreamId, String), [Key; 3]>,
@@ -182,13 +184,21 @@ impl std::fmt::Debug for Stats {
     }
 }
 
-/// Returns the sums over a whole log: all calls first, then tools, models, agents, sessions, by name. What follows in
-/// a stream from an event of a newer release is left out, and the event is named.
+/// Returns the sums over a whole log, as [`stats_of`] does over a part of it.
 ///
 /// # Errors
 /// [`ReadError`] if a record or an event cannot be read.
 pub fn stats(reader: &dyn EventReader) -> Result<Readable<StatsRow>, ReadError> {
-    let (mut stats, mut newer) = (Stats::default(), Vec::new());
+    stats_of(reader, Filter::default())
+}
+
+/// Returns the sums over the calls of a log that a filter takes, each by the time of its intent: all calls first, then
+/// tools, models, agents, sessions, by name. What follows in a stream from an event of a newer release is left out, and the event is named.
+///
+/// # Errors
+/// [`ReadError`] if a record or an event cannot be read.
+pub fn stats_of(reader: &dyn EventReader, filter: Filter) -> Result<Readable<StatsRow>, ReadError> {
+    let (mut stats, mut newer) = (Stats { filter, ..Stats::default() }, Vec::new());
     let mut left_out = HashSet::new();
     for_each_record(reader, Position(1), |stored| {
         if left_out.contains(&stored.record.stream) {
@@ -244,7 +254,10 @@ impl Stats {
     fn call(&mut self, row: &EventRow, event: &CallEvent) {
         let key = (row.stream.clone(), event.call_id().to_owned());
         if let CallEvent::Requested(request) = event {
-            self.requested(key, request);
+            let session = self.sessions.get(&key.0).map(String::as_str);
+            if self.filter.takes_intent((&key.0, session, row.at), request) {
+                self.requested(key, request);
+            }
             return;
         }
         let Some(open) = self.open.get_mut(&key) else { return self.settle(&key, event) };

@@ -1,7 +1,7 @@
 //! Rows made from the log: plain data, printed by others. Their JSON form has a `schema` field; fields may be
 //! added, never renamed.
 
-use proto_events::call::{Answer, Call, CallQuestion, CallStatus, Costs, Verdict};
+use proto_events::call::{Call, CallStatus};
 use proto_events::codec::{AnyEvent, kind};
 use proto_events::envelope::Timestamp;
 use proto_events::id::{Position, StreamId, Version};
@@ -14,9 +14,7 @@ use proto_events::tool_store::ToolStore;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
-use crate::audit::json::{
-    call_kind, costs_json, event_json, number, object, parent_json, text, text_or_null,
-};
+use crate::audit::json::{call_kind, event_json, number, object, text, text_or_null};
 use crate::jsonl::line::hex;
 use crate::read::fold::{Folded, fold_stream};
 
@@ -323,47 +321,4 @@ impl ToolRow {
             ("last_position", number(self.last_position.0)),
         ])
     }
-}
-
-/// Returns what a call cost, by currency; nothing where no price or no usage is known.
-pub(crate) fn costs_of(call: &Call) -> Costs {
-    let mut costs = Costs::default();
-    costs.add(call.request.price.as_ref(), call.usage);
-    costs
-}
-
-/// Returns a call as JSON: its intent and its outcome.
-pub fn call_json(call: &Call) -> JsonText {
-    let (result, error) = match &call.status {
-        CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result)) => {
-            (result.clone(), JsonText::null())
-        }
-        CallStatus::Failed(failure) => (JsonText::null(), text(&failure.message)),
-        CallStatus::Unknown(why) | CallStatus::Abandoned(why) => (JsonText::null(), text(why)),
-        _ => (JsonText::null(), JsonText::null()),
-    };
-    object([
-        ("call_id", text(&call.request.call_id)),
-        ("kind", text(call_kind(call.request.kind))),
-        ("target", text(&call.request.target)),
-        ("parent", call.request.origin.parent.as_ref().map_or_else(JsonText::null, parent_json)),
-        ("recovery", text(call.request.recovery.as_str())),
-        ("args", call.request.args.clone()),
-        ("attempts", number(call.attempts)),
-        ("cost", costs_json(&costs_of(call))),
-        ("status", text(call.status.as_str())),
-        ("result", result),
-        ("error", error),
-        ("questions", JsonText::of_model(&call.questions.iter().map(question).collect::<Vec<_>>())),
-    ])
-}
-
-fn question(asked: &CallQuestion) -> JsonText {
-    let (answer, declined) = match &asked.answer {
-        Some(Answer::Given(answer)) => (Some(answer.as_str()), None),
-        Some(Answer::Declined(why)) => (None, Some(why.as_str())),
-        None => (None, None),
-    };
-    let question = ("question", text(&asked.question));
-    object([question, ("answer", text_or_null(answer)), ("declined", text_or_null(declined))])
 }

@@ -1,0 +1,287 @@
+//! Everything that waits for somebody or is wrong, each with the command that ends it.
+
+use std::ops::ControlFlow;
+
+use proto_events::call::CallStatus;
+use proto_events::envelope::Timestamp;
+use proto_events::id::{StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+use proto_events::system::SystemHistory;
+use proto_events::task::Task;
+
+use crate::api::error::ReadError;
+use crate::api::reader::{EventReader, for_each_page_of};
+use crate::audit::json::{object, text, text_or_null};
+use crate::audit::words::tool_server;
+use crate::read::fold::{Folded, fold_stream};
+use crate::views::calls::{CallRow, shell_word, unsettled};
+use crate::views::changed_tools::changed_tools;
+use crate::views::readable::Readable;
+use crate::views::tool_servers::tool_servers;
+
+/// The time without an event after which a run counts as stalled although a program has the log open, in microseconds:
+/// far longer than the actors take between two steps.
+const STALLED_AFTER_US: i64 = 10 * 60 * 1_000_000;
+
+/// The kind of what needs attention.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Attention {
+    /// A call waits for approval.
+    Approval,
+    /// A call waits for a person's answer.
+    Question,
+    /// The outcome of a call is unknown.
+    Unknown,
+    /// A task is working, but nothing goes on.
+    Stalled,
+    /// A tool that a task in flight used is gone, or takes less.
+    Tool,
+    /// A server of tools brings less than it should.
+    Server,
+    /// The last program did not end in order.
+    UncleanEnd,
+    /// The disk is nearly full.
+    Disk,
+}
+
+impl Attention {
+    /// Returns the word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approval => "approval",
+            Self::Question => "question",
+            Self::Unknown => "unknown",
+            Self::Stalled => "stalled",
+            Self::Tool => "tool",
+            Self::Server => "server",
+            Self::UncleanEnd => "unclean-end",
+            Self::Disk => "disk",
+        }
+    }
+}
+
+/// The use of a log by a program, as far as its reader knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LogUse {
+    /// A program has the log open.
+    Open,
+    /// No program has the log open.
+    Closed,
+    /// The log is an export, which says nothing of programs.
+    Exported,
+}
+
+/// A thing that needs attention.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AttentionRow {
+    /// The kind.
+    pub kind: Attention,
+    /// The task that it is about.
+    pub task: Option<StreamId>,
+    /// The time since when it is so, where that is known.
+    pub since: Option<Timestamp>,
+    /// The thing in words.
+    pub what: String,
+    /// The whole arguments of the call that it is about.
+    pub args: Option<JsonText>,
+    /// The call that it is about.
+    pub call_id: Option<String>,
+    /// The commands that end it, as typed after the program's name.
+    pub commands: Vec<String>,
+    /// The advice where no command ends it.
+    pub advice: Option<String>,
+}
+
+impl AttentionRow {
+    /// Returns a row of this kind without a task.
+    pub fn new(kind: Attention, what: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self {
+            kind,
+            task: None,
+            since: None,
+            what: what.into(),
+            args: None,
+            call_id: None,
+            commands: Vec::new(),
+            advice: Some(advice.into()),
+        }
+    }
+
+    fn of_call(row: CallRow) -> Option<Self> {
+        let commands = row.commands();
+        let kind = match (&row.approval_id, &row.question_id) {
+            _ if commands.is_empty() => return None,
+            (Some(_), _) => Attention::Approval,
+            (None, Some(_)) => Attention::Question,
+            (None, None) => Attention::Unknown,
+        };
+        let what = format!("{} {} waits for {}", row.kind, row.target, row.waits_for);
+        Some(Self {
+            kind,
+            task: Some(row.stream),
+            since: Some(row.since),
+            what,
+            args: Some(row.args),
+            call_id: Some(row.call_id),
+            commands,
+            advice: None,
+        })
+    }
+
+    /// Returns the row as JSON.
+    pub fn to_json(&self) -> JsonText {
+        let task = self.task.as_ref();
+        object([
+            ("schema", text("taskreel.attention/1")),
+            ("kind", text(self.kind.as_str())),
+            ("task", text_or_null(task.map(StreamId::id).as_deref())),
+            ("stream", text_or_null(task.map(StreamId::as_str))),
+            ("since", text_or_null(self.since.map(|since| since.to_string()).as_deref())),
+            ("what", text(&self.what)),
+            ("args", self.args.clone().unwrap_or_else(JsonText::null)),
+            ("call_id", text_or_null(self.call_id.as_deref())),
+            ("commands", JsonText::of_model(&self.commands)),
+            ("advice", text_or_null(self.advice.as_deref())),
+        ])
+    }
+}
+
+/// Returns everything in a log that waits for somebody or is wrong, by kind, and by time within a kind. Tasks that a newer
+/// release wrote are left out and named.
+///
+/// # Errors
+/// [`ReadError`] if the log cannot be read.
+pub fn attention(
+    reader: &dyn EventReader,
+    used: LogUse,
+    now: Timestamp,
+) -> Result<Readable<AttentionRow>, ReadError> {
+    let calls = unsettled(reader, None, now)?;
+    let mut found = Readable { newer: calls.newer, ..Readable::default() };
+    found.rows.extend(calls.rows.into_iter().filter_map(AttentionRow::of_call));
+    if used != LogUse::Exported {
+        stalled(reader, used, now, &mut found)?;
+    }
+    for changed in changed_tools_of(reader, &mut found.newer)? {
+        found.rows.push(changed);
+    }
+    for seen in tool_servers(reader)? {
+        let what = format!("when a program last wrote here, {}", tool_server(&seen));
+        let advice = "start the server, or correct it; a program with the log open tries it again by itself";
+        found.rows.push(AttentionRow::new(Attention::Server, what, advice));
+    }
+    if used == LogUse::Closed {
+        found.rows.extend(unclean_end(reader)?);
+    }
+    found.rows.sort_by_key(|row| (row.kind, row.since));
+    Ok(found)
+}
+
+fn changed_tools_of(
+    reader: &dyn EventReader,
+    newer: &mut Vec<ReadError>,
+) -> Result<Vec<AttentionRow>, ReadError> {
+    let changed = match changed_tools(reader) {
+        Err(error @ ReadError::Newer { .. }) => {
+            newer.push(error);
+            return Ok(Vec::new());
+        }
+        changed => changed?,
+    };
+    let row = |changed: crate::views::changed_tools::ChangedTool| AttentionRow {
+        task: Some(changed.task),
+        ..AttentionRow::new(
+            Attention::Tool,
+            format!("tool {}, which the task used: {}", changed.tool, changed.what),
+            "register the tool as it was, or let the task go on without it",
+        )
+    };
+    Ok(changed.into_iter().map(row).collect())
+}
+
+/// Adds the tasks that are working while nothing goes on in them.
+fn stalled(
+    reader: &dyn EventReader,
+    used: LogUse,
+    now: Timestamp,
+    found: &mut Readable<AttentionRow>,
+) -> Result<(), ReadError> {
+    for stream in reader.open_work()? {
+        let folded = match fold_stream::<Task>(reader, &stream, None) {
+            // Named among the calls already.
+            Err(ReadError::Newer { .. }) => continue,
+            folded => folded?,
+        };
+        let since = last_at(reader, &stream, &folded)?;
+        if let Some(what) = why_stalled(&folded.state, used, since, now) {
+            let advice = format!("start the program that runs agent {}: it resumes the task", stream.agent());
+            found.rows.push(AttentionRow {
+                since: Some(since),
+                commands: vec![format!("cancel {} --reason WHY", shell_word(&stream.id()))],
+                task: Some(stream),
+                ..AttentionRow::new(Attention::Stalled, what, advice)
+            });
+        }
+    }
+    Ok(())
+}
+
+fn why_stalled(task: &Task, used: LogUse, since: Timestamp, now: Timestamp) -> Option<String> {
+    let waits_for_person = task.awaited_approvals().next().is_some()
+        || task.open_questions().next().is_some()
+        || task.state() != TaskState::Working;
+    if waits_for_person {
+        return None;
+    }
+    if used == LogUse::Closed {
+        return Some("the task is working, but no program has the log open".to_owned());
+    }
+    let goes_on = |due: Timestamp| due.0.saturating_add(STALLED_AFTER_US) >= now.0;
+    let in_time = task.calls().open().any(|call| {
+        let timeout = i64::try_from(call.request.timeout_ms.saturating_mul(1_000)).unwrap_or(i64::MAX);
+        match (&call.status, call.sent_at) {
+            (CallStatus::RetryScheduled(due, _), _) => goes_on(*due),
+            (_, Some(sent)) => goes_on(Timestamp(sent.0.saturating_add(timeout))),
+            (_, None) => false,
+        }
+    });
+    let minutes = now.0.saturating_sub(since.0) / 60_000_000;
+    (!goes_on(since) && !in_time)
+        .then(|| format!("the task is working, but nothing was recorded for {minutes} minutes"))
+}
+
+fn last_at(
+    reader: &dyn EventReader,
+    stream: &StreamId,
+    folded: &Folded<Task>,
+) -> Result<Timestamp, ReadError> {
+    let last = reader.read_stream(stream, folded.version, 1)?;
+    Ok(last.first().map(|stored| stored.record.metadata.at).unwrap_or_default())
+}
+
+/// Returns the row of a last program that did not end in order, while none has the log open.
+fn unclean_end(reader: &dyn EventReader) -> Result<Option<AttentionRow>, ReadError> {
+    let stream = StreamId::of_system(0);
+    let history = match fold_stream::<SystemHistory>(reader, &stream, None) {
+        Err(ReadError::Newer { .. }) => return Ok(None),
+        history => history?.state,
+    };
+    if !history.is_running() {
+        return Ok(None);
+    }
+    let mut since = None;
+    for_each_page_of(reader, &stream, Version(1), |page| {
+        since = page.last().map(|stored| stored.record.metadata.at).or(since);
+        Ok::<_, ReadError>(ControlFlow::Continue(()))
+    })?;
+    let row = AttentionRow::new(
+        Attention::UncleanEnd,
+        "the last program did not end in order: it was killed, or the machine went down",
+        "start it again: it resumes what was open, and repeats nothing that may not be repeated",
+    );
+    Ok(Some(AttentionRow { since, ..row }))
+}

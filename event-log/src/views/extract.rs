@@ -1,0 +1,79 @@
+//! The records of a log that hold a selected event, in the lines of an export. Such an extract is not a whole log: it is
+//! read by people and programs, never imported.
+
+use std::collections::VecDeque;
+
+use proto_events::id::{LogId, Position};
+use proto_events::json::JsonText;
+
+use crate::api::error::ReadError;
+use crate::api::reader::EventReader;
+use crate::api::record::StoredRecord;
+use crate::audit::export::{Exported, record_line};
+use crate::audit::json::{number, object, one_line, text};
+use crate::read::for_each::for_each_record;
+use crate::views::selection::Selection;
+use crate::views::view::event_rows;
+
+/// The name of the form, the value of the first field of the first line.
+pub const EXTRACT_SCHEMA: &str = "taskreel.extract/1";
+
+/// The name of the last line.
+pub const EXTRACT_END_SCHEMA: &str = "taskreel.extract-end/1";
+
+/// Passes the records that hold a selected event to `write`, line by line, each whole and with its bytes and its hash;
+/// with a limit the newest ones only. `id` and `durability` are the log's own.
+///
+/// # Errors
+/// The error of `write`, or a converted [`ReadError`] at the first record that cannot be read.
+pub fn extract<E: From<ReadError>>(
+    reader: &dyn EventReader,
+    (id, durability): (LogId, &str),
+    mut selection: Selection,
+    limit: Option<usize>,
+    mut write: impl FnMut(&str) -> Result<(), E>,
+) -> Result<Exported, E> {
+    let head = reader.head()?;
+    let mut done = Exported::default();
+    write(&one_line(&object([
+        ("schema", text(EXTRACT_SCHEMA)),
+        ("log", text(&id.to_string())),
+        ("durability", text(durability)),
+        ("head", number(head.0)),
+    ])))?;
+    let mut newest: VecDeque<Position> = VecDeque::new();
+    let mut put = |stored: &StoredRecord| {
+        done.records += 1;
+        done.events += stored.record.events.len() as u64;
+        write(&record_line(stored))
+    };
+    for_each_record(reader, Position(1), |stored| {
+        // Each event is shown to the selection, since later ones may name it.
+        let taken = event_rows(stored).iter().fold(false, |taken, row| selection.takes(row) || taken);
+        match limit {
+            _ if !taken || stored.position > head => Ok(()),
+            None => put(stored),
+            Some(most) => {
+                newest.push_back(stored.position);
+                if newest.len() > most {
+                    newest.pop_front();
+                }
+                Ok(())
+            }
+        }
+    })?;
+    for position in newest {
+        reader.read_all(position, 1)?.first().map_or(Ok(()), &mut put)?;
+    }
+    write(&end_line(done))?;
+    Ok(done)
+}
+
+fn end_line(done: Exported) -> String {
+    let end: JsonText = object([
+        ("schema", text(EXTRACT_END_SCHEMA)),
+        ("records", number(done.records)),
+        ("events", number(done.events)),
+    ]);
+    one_line(&end)
+}
