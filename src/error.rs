@@ -136,6 +136,53 @@ pub enum Error {
         /// The operation that failed, and why.
         why: String,
     },
+    /// The task names another conversation than the one through which it was sent. Send it through that one, or leave it
+    /// out of the task.
+    #[error(
+        "task `{id}` names the session `{named}`, but was sent to the session `{asked}`; send it to the one it names, or remove `session_id` from it"
+    )]
+    OtherSession {
+        /// The task's id.
+        id: String,
+        /// The session through which it was sent.
+        asked: String,
+        /// The session that it names.
+        named: String,
+    },
+    /// A budget or a run context has a key that means nothing, so that what it should limit would have no limit.
+    #[error("`{within}` has the unknown key `{key}`; the known ones are {known}")]
+    UnknownKey {
+        /// The object with the key.
+        within: String,
+        /// The key.
+        key: String,
+        /// The known keys.
+        known: String,
+    },
+    /// The run request contradicts itself or names what a caller may not set.
+    #[error("the run cannot be requested: {0}")]
+    RunRequest(String),
+    /// The code of a call waits for a task that cannot begin, or end, before that call ends. Wait for it outside the
+    /// call, or give the task another session.
+    #[error(
+        "the call `{call_id}` waits for task `{id}`, which waits for the turn of session `{session}` that this call's own task holds; send it to another session, or wait for it after the call"
+    )]
+    WaitsForItself {
+        /// The task that is waited for.
+        id: String,
+        /// The session whose turn the call's own task holds.
+        session: String,
+        /// The call that waits.
+        call_id: String,
+    },
+    /// The task has no answer, or one of another type than was asked for.
+    #[error("there is no answer that can be read as {wanted}: {why}")]
+    Answer {
+        /// The name of the type.
+        wanted: &'static str,
+        /// The reason.
+        why: String,
+    },
     /// The system has been shut down.
     #[error("the system is shut down; start it again")]
     Stopped,

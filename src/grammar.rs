@@ -3,6 +3,7 @@
 //! Pure; above [`python`](crate::python) only.
 
 pub(crate) mod action;
+pub(crate) mod answer_text;
 pub(crate) mod decode;
 pub(crate) mod json_errors;
 pub(crate) mod literal;

@@ -46,7 +46,7 @@ pub use earlier::{audit, context, inspect, ports, store};
 pub use error::Error;
 // The vocabulary of the signatures here; all of it is in `proto_events`.
 pub use proto_events;
-pub use proto_events::envelope::Timestamp;
+pub use proto_events::envelope::{Principal, Timestamp};
 pub use proto_events::id::{Digest, Position, StreamId, Version};
 pub use proto_events::json::{JsonObject, JsonText};
 pub use proto_events::model::{
@@ -56,9 +56,10 @@ pub use proto_events::task::{Task, TaskCommand};
 pub use schemars::JsonSchema;
 #[doc(inline)]
 pub use system::{
-    Builder, Decided, INVOKE_SESSION, InterruptedCall, Live, LiveFeed, NO_RESPONSE, Operator, Reopened,
-    SessionHandle, System, TaskEvents, TaskHandle, TaskInput, TaskSnapshot, TaskStreamEvent,
-    TaskStreamPayload,
+    Builder, Decided, Failure, Health, INVOKE_SESSION, InferAs, InterruptedCall, Live, LiveFeed, LiveRun,
+    Metrics, NO_RESPONSE, Operator, Outcome, Reopened, RunEvent, RunInput, RunRequest, SessionHandle,
+    ShutdownReport, System, TaskEvents, TaskHandle, TaskInfo, TaskInput, TaskPage, TaskQuery, TaskSnapshot,
+    TaskStreamEvent, TaskStreamPayload, WaitingTask,
 };
 pub use taskreel_log as log;
 pub use tools::future::BoxFuture;

@@ -166,3 +166,19 @@ pub const MCP_RETRY_FIRST: Duration = Duration::from_secs(1);
 
 /// Longest wait before an MCP server that could not be used is tried again.
 pub const MCP_RETRY_MAX: Duration = Duration::from_secs(60);
+
+/// Events at the end of the log in which the keys of runs that were requested once are looked for, when the first key is
+/// used after a start: a second's work at most.
+pub const ONCE_WINDOW_EVENTS: u64 = 65_536;
+
+/// Keys of runs requested once that are kept in memory, about 10 MiB.
+pub const ONCE_KEYS: usize = 65_536;
+
+/// Longest question to a person that a host's own text may be, in bytes (16 KiB): it is a message of its task.
+pub const APPROVAL_QUESTION_BYTES_MAX: usize = 16 * 1024;
+
+/// First wait of a submission for room in a full mailbox. It doubles each time.
+pub const ROOM_FIRST: Duration = Duration::from_millis(1);
+
+/// Longest wait of a submission before it looks for room again.
+pub const ROOM_LONGEST: Duration = Duration::from_millis(100);

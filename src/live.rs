@@ -4,13 +4,18 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use futures_util::Stream;
 use proto_events::id::StreamId;
+use taskreel_log::read::{Step, Steps};
 use tokio::sync::broadcast;
 
+use crate::grammar::answer_text::AnswerText;
 use crate::limits::{LIVE_BUFFER, LIVE_PIECE_BYTES, PROGRESS_PER_SECOND};
 use crate::models::backend::Deltas;
 use crate::tools::tool::ProgressSink;
@@ -28,6 +33,18 @@ pub enum Live {
     },
     /// The next piece of a model's answer.
     Delta {
+        /// The call.
+        call_id: Arc<str>,
+        /// The attempt that the piece belongs to.
+        attempt: u32,
+        /// The offset of the piece in this attempt's answer, in bytes: a gap shows that pieces were lost.
+        at: usize,
+        /// The piece.
+        text: Arc<str>,
+    },
+    /// The next piece of the answer itself, without the model's grammar and unescaped: the content of its final action, or
+    /// its words where it simply talks.
+    Answer {
         /// The call.
         call_id: Arc<str>,
         /// The attempt that the piece belongs to.
@@ -86,7 +103,12 @@ impl LiveHub {
             feed.or_insert_with(|| broadcast::channel(LIVE_BUFFER).0).subscribe()
         };
         self.listeners.fetch_add(1, Ordering::Relaxed);
-        LiveFeed { hub: Arc::clone(self), stream: stream.clone(), pieces }
+        LiveFeed { hub: Arc::clone(self), stream: stream.clone(), pieces: Steps::of(Listener(pieces)) }
+    }
+
+    /// Returns what tells this hub from others of the process.
+    pub(crate) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Ends all feeds.
@@ -135,6 +157,11 @@ pub(crate) struct LiveSource {
 }
 
 impl LiveSource {
+    /// Returns what tells the system of this source from others of the process.
+    pub(crate) fn system(&self) -> usize {
+        self.hub.address()
+    }
+
     /// Reports that the attempt is sent.
     pub(crate) fn began(&self) {
         if self.hub.is_heard(&self.stream) {
@@ -146,12 +173,13 @@ impl LiveSource {
     }
 
     /// Returns the sink for a model's answer. If there is no listener when the attempt is sent, the sink is
-    /// off and the model need not stream.
-    pub(crate) fn deltas(self) -> Deltas {
+    /// off and the model need not stream. `may_talk`: a reply that is no action is an answer.
+    pub(crate) fn deltas(self, may_talk: bool) -> Deltas {
         if !self.hub.is_heard(&self.stream) {
             return Deltas::default();
         }
         let said = AtomicUsize::new(0);
+        let answer = Mutex::new((AnswerText::new(may_talk), 0_usize));
         Deltas::to(Arc::new(move |piece: &str| {
             let mut at = said.fetch_add(piece.len(), Ordering::Relaxed);
             if !self.is_listened() {
@@ -161,6 +189,12 @@ impl LiveSource {
                 let (call_id, attempt) = (Arc::clone(&self.call_id), self.attempt);
                 self.hub.publish(&self.stream, Live::Delta { call_id, attempt, at, text: Arc::from(text) });
                 at += text.len();
+            }
+            let (reader, told) = &mut *answer.lock().unwrap_or_else(PoisonError::into_inner);
+            for text in pieces(&reader.take(piece)) {
+                let (call_id, attempt, at) = (Arc::clone(&self.call_id), self.attempt, *told);
+                self.hub.publish(&self.stream, Live::Answer { call_id, attempt, at, text: Arc::from(text) });
+                *told += text.len();
             }
         }))
     }
@@ -217,11 +251,34 @@ impl Throttle {
     }
 }
 
-/// A feed of one task's live events, from the moment it was taken. Dropping it ends it.
+/// A feed of one task's live events, from the moment it was taken: a stream that ends with the system. Dropping it ends it.
 pub struct LiveFeed {
     hub: Arc<LiveHub>,
     stream: StreamId,
-    pieces: broadcast::Receiver<Live>,
+    pieces: Steps<Listener>,
+}
+
+/// The receiver of a feed.
+struct Listener(broadcast::Receiver<Live>);
+
+impl Step for Listener {
+    type Item = Live;
+
+    async fn step(&mut self) -> Option<Live> {
+        match self.0.recv().await {
+            Ok(live) => Some(live),
+            Err(broadcast::error::RecvError::Lagged(pieces)) => Some(Live::Lost { pieces }),
+            Err(broadcast::error::RecvError::Closed) => None,
+        }
+    }
+}
+
+impl Stream for LiveFeed {
+    type Item = Live;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Live>> {
+        self.pieces.poll_step(cx)
+    }
 }
 
 impl fmt::Debug for LiveFeed {
@@ -234,16 +291,12 @@ impl LiveFeed {
     /// Waits for the next event; `None` once the system has stopped. The feed does not end with the task,
     /// which may be continued. Cancel-safe.
     pub async fn next(&mut self) -> Option<Live> {
-        match self.pieces.recv().await {
-            Ok(live) => Some(live),
-            Err(broadcast::error::RecvError::Lagged(pieces)) => Some(Live::Lost { pieces }),
-            Err(broadcast::error::RecvError::Closed) => None,
-        }
+        self.pieces.next().await
     }
 
     /// Returns the next event that has arrived already, without waiting.
     pub(crate) fn try_next(&mut self) -> Option<Live> {
-        match self.pieces.try_recv() {
+        match self.pieces.idle_mut()?.0.try_recv() {
             Ok(live) => Some(live),
             Err(broadcast::error::TryRecvError::Lagged(pieces)) => Some(Live::Lost { pieces }),
             Err(_) => None,
@@ -273,9 +326,9 @@ mod tests {
     #[test]
     fn nothing_is_kept_for_nobody_and_the_last_listener_takes_its_feed_along() {
         let (hub, stream) = hub();
-        assert!(!hub.source(&stream, "c", 1).deltas().is_heard());
+        assert!(!hub.source(&stream, "c", 1).deltas(false).is_heard());
         let (first, second) = (hub.listen(&stream), hub.listen(&stream));
-        assert!(hub.source(&stream, "c", 1).deltas().is_heard());
+        assert!(hub.source(&stream, "c", 1).deltas(false).is_heard());
         drop(first);
         assert_eq!(hub.lock().feeds.len(), 1);
         drop(second);
@@ -287,7 +340,7 @@ mod tests {
     fn a_slow_listener_is_told_how_many_it_lost_and_hears_the_newest() {
         let (hub, stream) = hub();
         let mut feed = hub.listen(&stream);
-        let deltas = hub.source(&stream, "c", 1).deltas();
+        let deltas = hub.source(&stream, "c", 1).deltas(false);
         for _ in 0..LIVE_BUFFER + 5 {
             deltas.say("ab");
         }
@@ -301,7 +354,7 @@ mod tests {
         let (hub, stream) = hub();
         let mut feed = hub.listen(&stream);
         let long = "é".repeat(LIVE_PIECE_BYTES);
-        hub.source(&stream, "c", 1).deltas().say(&long);
+        hub.source(&stream, "c", 1).deltas(false).say(&long);
         let mut heard = String::new();
         while let Some(Live::Delta { at, text, .. }) = feed.try_next() {
             assert_eq!(at, heard.len());

@@ -8,6 +8,7 @@
 //! The rules follow Protolink 0.6.4's `execute_task` and infer loop.
 
 pub(crate) mod asked;
+pub(crate) mod call_of;
 pub(crate) mod deadline;
 pub(crate) mod decided;
 pub(crate) mod delegation;

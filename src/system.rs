@@ -5,39 +5,63 @@
 //! | file | holds |
 //! |---|---|
 //! | `builder`, `running`, `thread`, `reopen` | start, parts, the actors' thread, reopening of the log |
-//! | `handle`, `handles`, `input`, `invoke`, `task_events` | the handles on a system, a task and a session; what a task is made of; one call for an answer; a task's events |
+//! | `handle`, `handles`, `session`, `input`, `invoke`, `task_events` | the handles on a system, a task and a session; what a task is made of; one call for an answer; a task's events |
 //! | `calls_runtime` | the runtime of tools and models |
 //! | `starts` | the records of starts and ends, with the agent's definition |
 //! | `operator` | decisions of a person while no system has the log open |
+//! | `run_request`, `run_keys`, `once`, `claims`, `outcome` | a run with its options, checked; the keys of runs made once; the end of a task as a type |
+//! | `task_index`, `listing` | tasks by state and session, and those that wait for a person |
+//! | `health`, `live_run` | health and figures; a run with its live events |
+//! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
 //! | `peer` | a system as another agent |
 
 pub(crate) mod builder;
 pub(crate) mod calls_runtime;
+pub(crate) mod claims;
 pub(crate) mod handle;
 pub(crate) mod handles;
+pub(crate) mod health;
 pub(crate) mod input;
 pub(crate) mod invoke;
+pub(crate) mod listing;
+pub(crate) mod live_run;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
+pub(crate) mod once;
 pub(crate) mod operator;
+pub(crate) mod outcome;
 pub(crate) mod peer;
 pub(crate) mod reopen;
+pub(crate) mod run_keys;
+pub(crate) mod run_request;
 pub(crate) mod running;
+pub(crate) mod session;
 pub(crate) mod starts;
+pub(crate) mod stopping;
 pub(crate) mod task_events;
+pub(crate) mod task_index;
 pub(crate) mod tasks;
 pub(crate) mod thread;
 pub(crate) mod tools;
+pub(crate) mod weak;
 
 pub use crate::live::{Live, LiveFeed};
 pub use crate::protolink::stream::event::{TaskStreamEvent, TaskStreamPayload};
 pub use crate::system::builder::Builder;
-pub use crate::system::handle::{InterruptedCall, System};
-pub use crate::system::handles::{SessionHandle, TaskHandle, TaskSnapshot};
+pub use crate::system::handle::System;
+pub use crate::system::handles::{TaskHandle, TaskSnapshot};
+pub use crate::system::health::{Health, Metrics};
 pub use crate::system::input::TaskInput;
 pub use crate::system::invoke::{INVOKE_SESSION, NO_RESPONSE};
+pub use crate::system::listing::TaskQuery;
+pub use crate::system::live_run::{LiveRun, RunEvent};
 pub use crate::system::operator::{Decided, Operator};
+pub use crate::system::outcome::{Failure, InferAs, Outcome};
 pub use crate::system::peer::SystemPeer;
 pub use crate::system::reopen::Reopened;
+pub use crate::system::run_request::{RunInput, RunRequest};
+pub use crate::system::session::SessionHandle;
+pub use crate::system::stopping::{InterruptedCall, ShutdownReport};
 pub use crate::system::task_events::TaskEvents;
+pub use crate::system::task_index::{TaskInfo, TaskPage, WaitingTask};

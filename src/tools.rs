@@ -16,6 +16,7 @@
 pub(crate) mod asking;
 pub(crate) mod blocking;
 pub(crate) mod breaker;
+pub(crate) mod current_call;
 pub(crate) mod delegating;
 pub(crate) mod error;
 pub(crate) mod future;

@@ -99,7 +99,7 @@ const LIBRARY: Floors = &[
     ("models", &["grammar", "http_client", "limits", "python", "tools"]),
     ("agent", &["limits", "models", "python", "tools"]),
     ("run", &["agent", "grammar", "limits", "models", "python", "tools"]),
-    ("live", &["limits", "models", "tools"]),
+    ("live", &["grammar", "limits", "models", "tools"]),
     ("protolink", &["agent", "grammar", "live", "models", "run"]),
     ("actors", &["agent", "error", "limits", "live", "models", "run", "tools"]),
     ("system", &["actors", "agent", "error", "limits", "live", "models", "protolink", "run", "tools"]),

@@ -85,6 +85,16 @@ fn chunks(events: &[TaskStreamEvent]) -> Vec<String> {
     events.iter().filter_map(chunk).collect()
 }
 
+/// Returns the next event that is no piece of the answer within the reply.
+async fn piece(live: &mut taskreel::LiveFeed) -> Live {
+    loop {
+        let heard = live.next().await.unwrap();
+        if !matches!(heard, Live::Answer { .. }) {
+            return heard;
+        }
+    }
+}
+
 #[tokio::test]
 async fn pieces_of_an_answer_are_heard_while_it_comes_in_and_the_log_has_one_event() {
     let model = Pieces::of(20, 2);
@@ -95,7 +105,7 @@ async fn pieces_of_an_answer_are_heard_while_it_comes_in_and_the_log_has_one_eve
     assert!(matches!(live.next().await.unwrap(), Live::Began { attempt: 1, .. }));
     let mut heard = String::new();
     for _ in 0..2 {
-        let Live::Delta { at, text, attempt: 1, .. } = live.next().await.unwrap() else { panic!("a piece") };
+        let Live::Delta { at, text, attempt: 1, .. } = piece(&mut live).await else { panic!("a piece") };
         assert_eq!(at, heard.len());
         heard.push_str(&text);
     }
@@ -103,7 +113,7 @@ async fn pieces_of_an_answer_are_heard_while_it_comes_in_and_the_log_has_one_eve
     assert_eq!(task.snapshot().await.unwrap().state(), TaskState::Working);
     model.permits.add_permits(9);
     task.finished().await.unwrap();
-    while let Live::Delta { text, .. } = live.next().await.unwrap() {
+    while let Live::Delta { text, .. } = piece(&mut live).await {
         heard.push_str(&text);
         if heard.len() == ANSWER.len() {
             break;
@@ -114,7 +124,9 @@ async fn pieces_of_an_answer_are_heard_while_it_comes_in_and_the_log_has_one_eve
     let outcomes = records.iter().flat_map(|record| &record.record.events);
     assert_eq!(outcomes.filter(|event| event.kind == 202).count(), 1, "the answer is one event");
     system.shutdown().await.unwrap();
-    assert_eq!(live.next().await, None, "a feed ends with its system");
+    while let Some(live) = live.next().await {
+        assert!(matches!(live, Live::Answer { .. }), "a feed ends with its system: {live:?}");
+    }
 }
 
 #[tokio::test]
@@ -165,7 +177,10 @@ async fn a_listener_that_is_too_slow_is_told_and_its_stream_still_has_the_whole_
     task.finished().await.unwrap();
     let Live::Lost { pieces } = live.next().await.unwrap() else { panic!("it was slow") };
     let said = 1 + Long::answer().len().div_ceil(Long::PIECE_BYTES);
-    assert_eq!(pieces, (said - LIVE_BUFFER) as u64, "all but the newest");
+    assert!(
+        pieces >= (said - LIVE_BUFFER) as u64,
+        "all but the newest, of the reply and of the answer in it"
+    );
     let events = all(events).await;
     assert_eq!(chunks(&events).concat(), Long::answer());
     system.shutdown().await.unwrap();

@@ -134,7 +134,7 @@ async fn a_call_under_a_changed_agent_that_a_person_accepted_asks_another_one_du
     let first = leading(dir.path(), &desk, &begin, &go).start().await.unwrap();
     let task = first.submit(posted("lead")).await.unwrap();
     let began = tokio::task::spawn_blocking(move || (began.recv().unwrap(), began).1).await.unwrap();
-    let left = first.shutdown_within(Duration::ZERO).await.unwrap();
+    let left = first.shutdown_within(Duration::ZERO).await.unwrap().interrupted;
     assert_eq!(left.len(), 1, "the call is interrupted: {left:?}");
     let changed =
         leading(dir.path(), &desk, &begin, &go).tool("more", "Is new", |_: Nothing| Ok::<_, Infallible>(()));
@@ -245,7 +245,7 @@ async fn a_shutdown_within_a_time_interrupts_what_is_left_and_names_it() {
     received(began).await;
     let shutdown = system.shutdown_within(Duration::from_millis(50));
     let left = tokio::time::timeout(Duration::from_secs(30), shutdown).await;
-    let left = left.expect("the shutdown does not wait for the call").unwrap();
+    let left = left.expect("the shutdown does not wait for the call").unwrap().interrupted;
     let [call] = left.as_slice() else { panic!("{left:?}") };
     assert_eq!(call.task, *task.stream());
     drop(tell);
@@ -257,7 +257,7 @@ async fn a_shutdown_within_a_time_interrupts_what_is_left_and_names_it() {
     assert_eq!(end.state(), TaskState::InputRequired);
     let status = &end.task().calls().get(&call.call_id).unwrap().status;
     assert!(matches!(status, CallStatus::Unknown(_)), "{status:?}");
-    assert_eq!(system.shutdown_within(Duration::from_secs(30)).await.unwrap(), []);
+    assert_eq!(system.shutdown_within(Duration::from_secs(30)).await.unwrap().interrupted, []);
 }
 
 /// Tells when it is dropped.

@@ -3,10 +3,13 @@
 
 pub(crate) mod fold;
 pub(crate) mod for_each;
+pub(crate) mod steps;
 pub(crate) mod subscription;
 
 pub use fold::{Answered, Folded, decode_record, fold_stream};
 pub use for_each::{for_each_record, for_each_stream};
+#[doc(hidden)]
+pub use steps::{Step, Steps};
 pub use subscription::{Delivery, Subscription};
 
 pub use crate::api::reader::{for_each_page, for_each_page_of, open_work};

@@ -29,6 +29,7 @@ pub use damaged::SledDamaged;
 pub use dir::{LogHeader, blob_files, log_header};
 pub use import::SledImport;
 pub use options::{ReadOnlyOptions, SledOptions};
+pub use private_copy::free_bytes;
 pub use read_only::ReadOnlyLog;
 pub use remains::SledRemains;
 pub use sizes::TreeSize;

@@ -40,7 +40,6 @@ pub use crate::views::steps::{AlignedStep, RunStep, align_steps, run_steps};
 pub use crate::views::summary::Summaries;
 pub use crate::views::tool_servers::tool_servers;
 pub use crate::views::view::{
-    EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, task_row, tool_row,
-    waiting_for,
+    EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, task_row, tool_row, waiting_for,
 };
 pub use crate::views::whole_event::{WholeEvent, whole_event};

@@ -3,11 +3,13 @@
 //! other by the messages they accept, not by their types.
 
 pub(crate) mod append;
+pub(crate) mod condition;
 pub(crate) mod desk;
 pub(crate) mod live_actors;
 pub(crate) mod messages;
 #[cfg(feature = "testing")]
 pub(crate) mod observed_runtime;
+pub(crate) mod owner;
 pub(crate) mod parts;
 pub(crate) mod permits;
 pub(crate) mod ramp;

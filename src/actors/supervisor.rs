@@ -299,6 +299,7 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         became_idle: supervisor.clone().recipient(),
         stopped: supervisor.clone().recipient(),
         unresolved: parts.unresolved,
+        condition: parts.condition,
         tool_stores: parts.tool_stores,
         secrets: parts.secrets,
         live: parts.live,

@@ -1,13 +1,13 @@
 //! Approval of calls whose policy requires it: by no one, by the embedder's code, or by a person, who may
 //! take days.
-//!
 
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use proto_events::json::JsonText;
-use proto_events::task::ApprovalRequested;
+use proto_events::envelope::Principal;
+use proto_events::json::{JsonObject, JsonText};
+use proto_events::task::{ApprovalRequested, Task};
 
 use crate::tools::future::BoxFuture;
 
@@ -31,14 +31,35 @@ pub struct ApprovalRequest {
     pub args: JsonText,
     /// The capabilities that require approval.
     pub capabilities: Vec<String>,
+    /// The conversation of the task.
+    pub session_id: String,
+    /// The metadata of the task.
+    pub metadata: JsonObject,
+    /// The principal that submitted the task.
+    pub principal: Principal,
+    /// The number of the task's run, from 1.
+    pub run: u32,
 }
 
 impl ApprovalRequest {
     /// Creates the request from what a task recorded.
-    pub(crate) fn of(task_id: &str, description: &str, asked: &ApprovalRequested) -> Self {
+    pub(crate) fn of(task: &Task, session_id: String, description: &str, asked: &ApprovalRequested) -> Self {
         let ApprovalRequested { approval_id, call_id, tool, args, capabilities, .. } = asked.clone();
-        let (task_id, description) = (task_id.to_owned(), description.to_owned());
-        Self { approval_id, task_id, call_id, tool, description, args, capabilities }
+        let (task_id, description) = (task.id().to_owned(), description.to_owned());
+        let (metadata, principal, run) = (task.metadata().clone(), task.principal().clone(), task.runs());
+        Self {
+            approval_id,
+            task_id,
+            call_id,
+            tool,
+            description,
+            args,
+            capabilities,
+            session_id,
+            metadata,
+            principal,
+            run,
+        }
     }
 }
 
@@ -73,6 +94,9 @@ where
         Box::pin(self(request))
     }
 }
+
+/// The host's own text for the question to a person.
+pub(crate) type ApprovalQuestion = Arc<dyn Fn(&ApprovalRequest) -> String + Send + Sync>;
 
 /// The party that decides about an agent's approvals.
 #[derive(Clone, Default)]

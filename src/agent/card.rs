@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use proto_events::call::{CURRENCY_BYTES_MAX, CallKind, CallRequested, Price, Recovery};
 use proto_events::id::check_id;
+use proto_events::json::JsonObject;
 use proto_events::limits::INFER_STEPS_MAX;
-use proto_events::model::BudgetScope;
+use proto_events::model::{BudgetScope, RunBudget};
 
-use crate::agent::approval::Approvals;
+use crate::agent::approval::{ApprovalQuestion, Approvals};
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
@@ -53,6 +54,12 @@ pub(crate) struct Agent {
     pub approvals: Approvals,
     /// The longest time for a handler's decision; after that a person is asked.
     pub approval_timeout: Duration,
+    /// The host's own text for the question to a person, in place of the default.
+    pub approval_question: Option<ApprovalQuestion>,
+    /// The budget of tasks that have none of their own.
+    pub run_budget: Option<RunBudget>,
+    /// The metadata of tasks that have no value of their own under these keys.
+    pub run_metadata: JsonObject,
     /// The rule for tasks that are found under way after the definition has changed.
     pub on_changed: ChangedAgent,
 }
@@ -113,6 +120,18 @@ impl Agent {
             let target = rate.target.as_deref()?;
             (*known.entry(target).or_insert(rate) != rate).then(|| target.to_owned())
         })
+    }
+
+    /// Whether the model may answer without an action.
+    pub(crate) fn may_talk(&self) -> bool {
+        self.backend.as_ref().is_some_and(|backend| backend.may_talk)
+    }
+
+    /// Returns the description of a tool or of another agent.
+    pub(crate) fn description_of(&self, target: &str) -> &str {
+        let tool = self.tools.get(target).map(|tool| tool.spec().description.as_str());
+        let peer = || self.peers.get(target).map(|peer| peer.description.as_str());
+        tool.or_else(peer).unwrap_or_default()
     }
 
     /// Returns the largest number of calls of a tool, or of the handler under the agent's name, in flight at once.
@@ -202,6 +221,9 @@ impl Agent {
             capability_policy: CapabilityPolicy::default(),
             approvals: Approvals::default(),
             approval_timeout: APPROVAL_TIMEOUT,
+            approval_question: None,
+            run_budget: None,
+            run_metadata: JsonObject::new(),
             on_changed: ChangedAgent::default(),
         }
     }

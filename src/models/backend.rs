@@ -43,10 +43,7 @@ pub struct InferRequest {
 /// The receiver of a streaming backend's partial answers. They are hints for observers: pieces may be
 /// dropped, and only the whole answer is stored.
 #[derive(Clone, Default)]
-pub struct Deltas(Option<Listener>);
-
-/// A receiver of the pieces of an answer.
-type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+pub struct Deltas(Option<Arc<dyn Fn(&str) + Send + Sync>>);
 
 impl Deltas {
     /// Passes the pieces to a listener. For code that calls backends.
@@ -222,8 +219,7 @@ impl InferError {
         Self::new(kind, type_name, message)
     }
 
-    /// Creates an error for an HTTP status: 429 and 5xx are transient, and so are the texts of
-    /// [`Self::classify`].
+    /// Creates an error for an HTTP status: 429, 5xx and the texts of [`Self::classify`] are transient.
     pub fn from_status(status: u16, message: impl Into<String>) -> Self {
         let error = Self::classify("HttpStatusError", message);
         if status == 429 || (500..600).contains(&status) {
@@ -298,6 +294,11 @@ pub trait InferBackend: Send + Sync + 'static {
         JsonObject::new()
     }
 
+    /// Whether tools are called through the provider's own interface, so that a reply without an action is the answer.
+    fn has_native_tools(&self) -> bool {
+        false
+    }
+
     /// Checks, without sending a request, whether the backend is usable; if not, the system does not start.
     ///
     /// # Errors
@@ -321,6 +322,8 @@ pub(crate) struct KnownBackend {
     pub(crate) name: String,
     pub(crate) model: String,
     pub(crate) parameters: JsonObject,
+    /// Whether a reply that is no action is the answer.
+    pub(crate) may_talk: bool,
 }
 
 impl KnownBackend {
@@ -332,10 +335,11 @@ impl KnownBackend {
         let names = caught(|| (code.backend().to_owned(), code.model().to_owned()));
         let (name, model) =
             names.map_err(|panic| format!("the model panicked when it was asked for its name: {panic}"))?;
-        let parameters = caught(|| code.parameters()).map_err(|panic| {
-            format!("the model {name}/{model}: it panicked when it was registered: {panic}")
-        })?;
-        Ok(Self { code, name, model, parameters })
+        let (parameters, may_talk) =
+            caught(|| (code.parameters(), code.has_native_tools())).map_err(|panic| {
+                format!("the model {name}/{model}: it panicked when it was registered: {panic}")
+            })?;
+        Ok(Self { code, name, model, parameters, may_talk })
     }
 
     /// Returns the name under which calls record it.

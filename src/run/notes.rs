@@ -188,6 +188,12 @@ pub(crate) fn denied(action: &str, reason: &str) -> String {
     format!("Action '{action}' denied: {reason}")
 }
 
+/// Whether an error of a task says that an action was denied, or that nobody could be asked for its approval.
+pub(crate) fn is_denial(error: &str) -> bool {
+    let rest = error.strip_prefix("Action '");
+    rest.is_some_and(|rest| rest.contains("' denied: ") || rest.ends_with("' requires approval"))
+}
+
 /// Returns the error of a task that a person ended because its agent had changed.
 pub(crate) fn not_continued(change: AgentChange, decided: &ApprovalDecided) -> String {
     let why = decided.reason.as_deref().filter(|reason| !reason.is_empty());

@@ -5,11 +5,14 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Message;
 use proto_events::task::{Approval, ApprovalRequested, Task, TaskCommand};
 
-use crate::agent::approval::Approvals;
+use crate::agent::approval::{ApprovalRequest, Approvals};
 use crate::agent::capability::{PolicyEffect, RunPermissions};
+use crate::limits::APPROVAL_QUESTION_BYTES_MAX;
 use crate::run::notes;
 use crate::run::question::{Act, Progress, Question, Step};
-use crate::run::steps::end_turn;
+use crate::run::steps::{end_turn, session_id};
+use crate::tools::panics::caught;
+use crate::tools::texts::shorten_to;
 
 /// A call whose intent is about to be recorded.
 pub(crate) struct PermissionRequest<'a> {
@@ -157,8 +160,28 @@ fn pending(question: &Question<'_>, approval: &Approval) -> Permission {
 /// Ends the run for a person's approval: the turn is committed as it is, the task waits, and no session waits
 /// with it.
 pub(crate) fn ask_person(question: &mut Question<'_>, mut say: Vec<Act>, waits: &Approval) -> Step {
-    let text = notes::for_person(question.task.id(), &waits.request);
+    let text = question_to_person(question, &waits.request);
     say.extend(end_turn(question, None));
     say.push(Act::Task(TaskCommand::RequireInput(Some(Message::agent(&text, question.mint)))));
     Step::Do(say)
+}
+
+/// Returns the question to the person: the host's own text, or ours where there is none, or where its code panics or says
+/// nothing.
+fn question_to_person(question: &Question<'_>, asked: &ApprovalRequested) -> String {
+    let task = question.task;
+    let own = question.agent.approval_question.as_ref().and_then(|own| {
+        let description = question.agent.description_of(&asked.tool);
+        let request = ApprovalRequest::of(task, session_id(task), description, asked);
+        let text = caught(|| own(&request));
+        text.inspect_err(|panic| tracing::warn!(%panic, "the host's text of a question to a person panicked"))
+            .ok()
+    });
+    match own.filter(|text| !text.trim().is_empty()) {
+        Some(mut text) => {
+            shorten_to(&mut text, APPROVAL_QUESTION_BYTES_MAX);
+            text
+        }
+        None => notes::for_person(task.id(), asked),
+    }
 }

@@ -245,8 +245,27 @@ fn read_reply(agent: &Agent, raw: String, schema: Option<&OutputSchema>) -> Repl
             Err(error) => ReplyReading::Unfit(short(&error)),
         },
         (Ok(action), _) => ReplyReading::Action { action, raw },
+        (Err(_), schema) if agent.may_talk() && is_talk(&raw) => {
+            match schema.map(|schema| text_fits(schema, &raw)) {
+                None | Some(Ok(())) => ReplyReading::Answer { output: JsonText::string(&raw), raw },
+                Some(Err(error)) => ReplyReading::Unfit(short(&error)),
+            }
+        }
         (Err(error), None) => ReplyReading::Malformed(short(&error.to_string())),
         (Err(error), Some(schema)) => bare_answer(schema, raw, &error),
+    }
+}
+
+/// Whether a reply that is no action was not meant as one: it says something, and is neither JSON that is cut off nor an
+/// action with a fault.
+fn is_talk(raw: &str) -> bool {
+    let says = raw.trim();
+    match decode(raw) {
+        Ok(value) => {
+            let tag = value.get("type").and_then(Value::as_str);
+            !matches!(tag, Some("final" | "tool_call" | "agent_call"))
+        }
+        Err(_) => !says.is_empty() && !says.starts_with('{'),
     }
 }
 

@@ -260,7 +260,7 @@ mod tests {
         let work = |_, args: JsonText| async move { Ok(args) };
         let policy = ToolPolicy::manual().secret_args(["password"]);
         let login = RegisteredTool::new("login", "", policy, DynTool::new(json!(null), work));
-        agent.tools.register(login.unwrap());
+        agent.tools.register(login.unwrap()).unwrap();
         let (task, mut salt) = (Task::default(), || [7; 16]);
         let mut replacing = Replacing::of(&agent, &task, &mut salt).unwrap();
         let says = |args| Part::tool_call("login", args).unwrap();

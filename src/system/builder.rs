@@ -1,39 +1,30 @@
 //! The builder of a system.
 
 pub(crate) mod limits;
+pub(crate) mod start;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use proto_events::id::{StreamId, check_id};
 use taskreel_log::api::{Durability, EventStore};
 use taskreel_log::ports::Ports;
-use taskreel_log::sled::{SledOptions, SledStore};
 
-use crate::actors::shared::parts::Parts;
-use crate::actors::shared::secrets::Secrets;
-use crate::actors::shared::tool_stores::ToolStores;
-use crate::agent::approval::{Approvals, Approver};
+use crate::agent::approval::{ApprovalRequest, Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::card::Agent;
 #[cfg(feature = "testing")]
 use crate::agent::handler::{HandlerCode, KnownHandler};
 use crate::agent::peer::Peer;
-use crate::error::Error;
 use crate::limits::{LIVE_ACTORS, PASSIVATE_AFTER, RESUMED_AT_ONCE};
 use crate::models::backend::{InferBackend, KnownBackend};
-use crate::system::calls_runtime::{Calls, runtime};
-use crate::system::handle::{Inner, Phase, System, blocking};
-use crate::system::reopen::own_open_work;
-use crate::system::running::Running;
-use crate::system::starts::{record_start, record_stop};
+use crate::system::calls_runtime::Calls;
+use crate::system::handle::System;
 use crate::tools::into_tool::IntoTool;
 #[cfg(feature = "mcp")]
-use crate::tools::mcp::{server::McpServer, servers::McpServers};
+use crate::tools::mcp::server::McpServer;
 use crate::tools::policy::ToolPolicy;
-use crate::tools::registry::RegisteredTool;
+use crate::tools::registry::{RegisteredTool, check_name};
 use crate::tools::secret::SecretProvider;
 #[cfg(feature = "testing")]
 use crate::tools::tool::Tool;
@@ -128,7 +119,8 @@ impl Builder {
         self.tool_with(name, description, tool, ToolPolicy::manual())
     }
 
-    /// Registers a tool with a policy of its own.
+    /// Registers a tool with a policy of its own. Its name has 1 to 64 ASCII letters, digits, `_`, `-`, `.` or `:`, and is
+    /// no other tool's; its arguments are a struct. [`Builder::start`] reports what is wrong.
     #[must_use]
     pub fn tool_with<M>(
         mut self,
@@ -137,10 +129,10 @@ impl Builder {
         tool: impl IntoTool<M>,
         policy: ToolPolicy,
     ) -> Self {
-        match RegisteredTool::new(name, description, policy, tool) {
-            Ok(tool) => self.agent.tools.register(tool),
-            Err(fault) => self.faults.push(fault),
-        }
+        let registered = check_name(name)
+            .and_then(|()| RegisteredTool::new(name, description, policy, tool))
+            .and_then(|tool| self.agent.tools.register(tool));
+        self.faults.extend(registered.err());
         self
     }
 
@@ -173,6 +165,25 @@ impl Builder {
         self
     }
 
+    /// Sets the text with which a person is asked for an approval, in place of the default. It is the task's last message
+    /// and is recorded. The default names the command line's `taskreel approve`, which works beside the running service
+    /// too; a host with another way to decide says so here. Where the code panics or says nothing, the default is used.
+    ///
+    /// ```
+    /// # use taskreel::System;
+    /// let builder = System::builder("./log").approvals_by_person().approval_question(|request| {
+    ///     format!("{} wants to {}: https://desk.example.org/{}", request.principal, request.tool, request.approval_id)
+    /// });
+    /// ```
+    #[must_use]
+    pub fn approval_question(
+        mut self,
+        text: impl Fn(&ApprovalRequest) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.agent.approval_question = Some(Arc::new(text));
+        self
+    }
+
     /// Sets the time limit of the approval handler, by default 120 s.
     #[must_use]
     pub fn approval_timeout(mut self, timeout: Duration) -> Self {
@@ -182,8 +193,7 @@ impl Builder {
 
     /// Lets a person decide where the policy requires approval: the task waits for input, with a message that
     /// describes the request, and its session is free for other tasks. The decision is made by
-    /// [`System::approve`] and [`System::deny`], or by `taskreel approve` and `taskreel deny` while no
-    /// process has the log open.
+    /// [`System::approve`] and [`System::deny`], or by `taskreel approve` and `taskreel deny`.
     #[must_use]
     pub fn approvals_by_person(mut self) -> Self {
         self.agent.approvals = Approvals::Person;
@@ -273,94 +283,6 @@ impl Builder {
         self.store = Some(store);
         self
     }
-
-    /// Opens the log, starts the actors, and resumes the work that was open when the log was last closed or
-    /// its process died.
-    ///
-    /// # Errors
-    /// [`Error::Open`] if the log cannot be opened, [`Error::Builder`] if the settings are invalid, or if a tool, a
-    /// model or another agent panicked when it was registered.
-    pub async fn start(mut self) -> Result<System, Error> {
-        let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
-        match self.start_on(calls).await {
-            Ok(ready) => {
-                let (log, its_ports) = (Arc::clone(&ready.parts.store), ready.parts.ports.clone());
-                match assemble(ready, own_runtime) {
-                    Ok(system) => Ok(system),
-                    Err(error) => {
-                        // The error of the start is what the caller must hear.
-                        let _ = record_stop(&log, &its_ports, Some(error.to_string())).await;
-                        Err(error)
-                    }
-                }
-            }
-            Err(error) => {
-                // Dropping the runtime here would block, which is not allowed in async code.
-                if let Some(runtime) = own_runtime {
-                    runtime.shutdown_background();
-                }
-                Err(error)
-            }
-        }
-    }
-
-    async fn start_on(mut self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
-        if let Some(fault) = self.faults.into_iter().next() {
-            return Err(Error::Builder(fault));
-        }
-        check_id(&self.agent.name)?;
-        #[cfg(feature = "mcp")]
-        let mcp =
-            McpServers::connect(self.mcp, &mut self.agent.tools, &calls).await.map_err(Error::Builder)?;
-        self.agent.check().map_err(Error::Builder)?;
-        let (path, given, name) = (self.path, self.store, self.agent.name.clone());
-        let in_dir = given.is_none().then(|| path.clone());
-        let provider = self.secrets;
-        let options = SledOptions { durability: self.durability, ..SledOptions::default() };
-        let (store, open, name, secrets) = blocking(move || {
-            let store = match given {
-                Some(store) => store,
-                None => Arc::new(SledStore::open_with(&path, options)?) as Arc<dyn EventStore>,
-            };
-            let open = own_open_work(store.as_ref(), &name)?;
-            let secrets = Secrets::open(in_dir.as_deref(), provider)
-                .map_err(|error| Error::Secrets(error.to_string()))?;
-            Ok::<_, Error>((store, open, name, Arc::new(secrets)))
-        })
-        .await??;
-        #[cfg(feature = "mcp")]
-        let servers = mcp.seen(&name);
-        #[cfg(not(feature = "mcp"))]
-        let servers = Vec::new();
-        let build = self.build.as_deref();
-        let revision = record_start(&store, &self.ports, Some(&self.agent), build, servers).await?;
-        self.agent.tools.begin(revision);
-        let parts = Parts {
-            build: self.build.map(Into::into),
-            agent: Arc::new(self.agent),
-            tool_stores: Arc::new(ToolStores::new(Arc::clone(&store), &self.ports, &name)),
-            store,
-            secrets,
-            ports: self.ports,
-            calls,
-            passivate_after: self.passivate_after,
-            live_actors: self.live_actors,
-            resumed_at_once: self.resumed_at_once,
-            unresolved: Arc::default(),
-            live: Arc::default(),
-            stuck: Arc::default(),
-            stopping: Arc::new(AtomicBool::new(false)),
-            #[cfg(feature = "testing")]
-            observed: self.observed,
-        };
-        Ok(Ready {
-            name,
-            parts,
-            open,
-            #[cfg(feature = "mcp")]
-            mcp,
-        })
-    }
 }
 
 impl System {
@@ -368,33 +290,4 @@ impl System {
     pub fn builder(path: impl Into<PathBuf>) -> Builder {
         Builder::new(path.into())
     }
-}
-
-/// A system whose log is open and whose start is recorded.
-struct Ready {
-    name: String,
-    parts: Parts,
-    open: Vec<StreamId>,
-    #[cfg(feature = "mcp")]
-    mcp: McpServers,
-}
-
-/// Starts a system.
-fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Result<System, Error> {
-    let (doors, stopping) = (ready.parts.ports.clone(), Arc::clone(&ready.parts.stopping));
-    let inner = Inner {
-        agent: ready.name,
-        ports: doors,
-        running: RwLock::new(Arc::new(Running::start(ready.parts, ready.open)?)),
-        gate: tokio::sync::RwLock::new(()),
-        changing: tokio::sync::Mutex::new(Phase::Running),
-        stopping,
-        own_runtime,
-        #[cfg(feature = "mcp")]
-        mcp: ready.mcp,
-    };
-    let system = System { inner: Arc::new(inner), caller: Arc::default() };
-    #[cfg(feature = "mcp")]
-    system.keep_trying_mcp();
-    Ok(system)
 }

@@ -1,5 +1,7 @@
 //! The runtime on which a system's tools and models are called.
 
+use tokio::runtime::Handle;
+
 use crate::error::Error;
 
 /// The runtime of calls.
@@ -36,4 +38,17 @@ pub(crate) fn runtime(
             Ok((runtime.handle().clone(), Some(runtime)))
         }
     }
+}
+
+/// Carries out work of a system from any thread: within the caller's runtime if there is one, else within this one.
+pub(crate) async fn entered<T>(calls: Handle, work: impl Future<Output = T>) -> T {
+    if Handle::try_current().is_ok() {
+        return work.await;
+    }
+    let mut work = Box::pin(work);
+    std::future::poll_fn(move |cx| {
+        let _within = calls.enter();
+        work.as_mut().poll(cx)
+    })
+    .await
 }

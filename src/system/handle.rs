@@ -1,25 +1,26 @@
 //! The handle that embedders hold on a running system.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use actix::prelude::SendError;
 use proto_events::envelope::{MADE_COMMAND, Principal};
 use proto_events::id::{Mint, Position, StreamId, Version};
 use proto_events::session::Session;
-use taskreel_log::api::EventStore;
+use taskreel_log::api::{AppendError, EventStore, ReadError};
 use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
-use crate::actors::router::{Drain, Halt};
 use crate::actors::shared::messages::{Cause, TaskOp, TaskView, ToTask, Within};
 use crate::actors::shared::turns::LookAtSession;
-use crate::actors::supervisor::{CountLive, DrainMailboxes};
+use crate::actors::supervisor::CountLive;
 use crate::error::Error;
-use crate::limits::{DROP_WITHIN, SUPERVISOR_MAILBOX};
+use crate::limits::{ROOM_FIRST, ROOM_LONGEST, SUPERVISOR_MAILBOX};
+use crate::system::calls_runtime::entered;
+use crate::system::once::OnceKeys;
 use crate::system::running::{Actors, Running};
-use crate::system::starts::record_stop;
+use crate::system::task_index::SharedTaskIndex;
 #[cfg(feature = "mcp")]
 use crate::tools::mcp::servers::McpServers;
 
@@ -39,6 +40,8 @@ pub(crate) struct Caller {
     pub(crate) principal: Principal,
     /// The caller's own id for its next command.
     pub(crate) command_id: Option<String>,
+    /// Whether a command is refused where the supervisor's mailbox is full; otherwise it waits for room.
+    pub(crate) is_impatient: bool,
 }
 
 pub(crate) struct Inner {
@@ -51,18 +54,14 @@ pub(crate) struct Inner {
     pub(crate) changing: tokio::sync::Mutex<Phase>,
     pub(crate) stopping: Arc<AtomicBool>,
     pub(crate) own_runtime: Option<tokio::runtime::Runtime>,
+    /// The keys of runs that were requested once.
+    pub(crate) once: OnceKeys,
+    /// The tasks by state and session.
+    pub(crate) tasks: SharedTaskIndex,
+    /// The directory of the log, unless the host gave a store.
+    pub(crate) dir: Option<PathBuf>,
     #[cfg(feature = "mcp")]
     pub(crate) mcp: McpServers,
-}
-
-/// A call that a shutdown interrupted, see [`System::shutdown_within`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct InterruptedCall {
-    /// The stream of the call's task.
-    pub task: StreamId,
-    /// The call's id.
-    pub call_id: String,
 }
 
 /// The phase of a system: running, or shut down.
@@ -95,93 +94,20 @@ impl System {
         Ok(Subscription::stream(self.log(), stream, from))
     }
 
+    /// Carries out blocking work, such as reading of the log, from any thread.
+    pub(crate) async fn on_pool<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let calls = self.inner.running().parts.calls.clone();
+        let done = entered(calls, blocking(work)).await?;
+        done.map_err(|error| self.of_ending(error))
+    }
+
     /// Returns the log under this system, for readers such as [`audit`](taskreel_log::audit).
     /// [`System::reopen`] replaces it.
     pub fn log(&self) -> Arc<dyn EventStore> {
         self.inner.running().store()
-    }
-
-    /// Refuses new work, lets calls in flight end or reach their deadline, stops the actors, makes everything
-    /// queued durable and releases the log. Work interrupted between two calls continues at the next start.
-    /// A second shutdown returns once the first has finished; a caller that gives up does not stop it.
-    ///
-    /// # Errors
-    /// [`Error::Internal`] if something could not be finished; nothing acknowledged is lost then either.
-    pub async fn shutdown(self) -> Result<(), Error> {
-        self.stop_in_background(None).await.map(drop)
-    }
-
-    /// Shuts down as [`System::shutdown`] does, but waits no longer than this for calls in flight. Those that
-    /// are left then are interrupted and returned: they have no outcome in the log, and the next start handles
-    /// them as after a crash, each as its recovery mode allows.
-    ///
-    /// # Errors
-    /// As [`System::shutdown`].
-    pub async fn shutdown_within(self, time: Duration) -> Result<Vec<InterruptedCall>, Error> {
-        self.stop_in_background(Some(time)).await
-    }
-
-    async fn stop_in_background(self, limit: Option<Duration>) -> Result<Vec<InterruptedCall>, Error> {
-        self.inner.stopping.store(true, Ordering::Release);
-        // In a task of its own: a caller that gives up must not leave it half done.
-        let system = self.clone();
-        let done = tokio::spawn(async move { system.stop(limit).await }).await;
-        done.map_err(|panic| Error::Internal(format!("the shutdown panicked: {panic}")))?
-    }
-
-    /// Stops the system. A second caller waits for the first.
-    async fn stop(&self, limit: Option<Duration>) -> Result<Vec<InterruptedCall>, Error> {
-        let mut changing = self.inner.changing.lock().await;
-        if *changing == Phase::Stopped {
-            return Ok(Vec::new());
-        }
-        let stopped = self.stop_actors_and_log(limit).await;
-        *changing = Phase::Stopped;
-        stopped
-    }
-
-    /// Waits until no call is in flight, at most for this time, and interrupts what is left.
-    async fn end_calls(&self, actors: &Actors, limit: Option<Duration>) -> Vec<InterruptedCall> {
-        let (reply, drained) = oneshot::channel();
-        actors.router.do_send(Drain { reply });
-        let Some(limit) = limit else {
-            let _ = drained.await;
-            return Vec::new();
-        };
-        tokio::select! {
-            biased;
-            _ = drained => return Vec::new(),
-            () = self.inner.ports.clock.sleep(limit) => {}
-        }
-        let (reply, halted) = oneshot::channel();
-        actors.router.do_send(Halt { within: DROP_WITHIN, reply });
-        let interrupted = halted.await.unwrap_or_default().into_iter();
-        interrupted.map(|(task, call_id)| InterruptedCall { task, call_id }).collect()
-    }
-
-    async fn stop_actors_and_log(&self, limit: Option<Duration>) -> Result<Vec<InterruptedCall>, Error> {
-        let running = self.inner.running();
-        let mut interrupted = Vec::new();
-        if let Ok(actors) = running.actors() {
-            // An append in progress when commands were first refused may send calls; their outcomes must be
-            // written too.
-            drain_mailboxes(actors).await;
-            interrupted = self.end_calls(actors, limit).await;
-            drain_mailboxes(actors).await;
-        }
-        running.parts.live.close();
-        running.parts.secrets.settle().await;
-        let store = running.store();
-        if let Err(error) = record_stop(&store, &self.inner.ports, None).await {
-            // A log that takes no more appends ends as after a crash; its own error follows.
-            tracing::warn!(%error, "the end of the system could not be recorded");
-        }
-        let closed = blocking(move || store.close()).await?;
-        if let Ok(actors) = running.actors() {
-            actors.thread.stop();
-        }
-        let _ = blocking(move || running.actors().map(|actors| actors.thread.join())).await?;
-        closed.map(|()| interrupted).map_err(|error| Error::Internal(error.to_string()))
     }
 
     /// Returns the number of live tasks: at work, or used a moment ago. Passivated ones cost no memory but
@@ -208,18 +134,23 @@ impl System {
         Ok(self.count_live().await?.1)
     }
 
-    async fn count_live(&self) -> Result<(usize, usize), Error> {
+    pub(crate) async fn count_live(&self) -> Result<(usize, usize), Error> {
         let running = self.inner.running();
         running.actors()?.supervisor.send(CountLive).await.map_err(|_| Error::Stopped)
     }
 
     /// Sends an operation to a task's actor and waits for its reply. A caller that goes away cancels nothing.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask(&self, stream: StreamId, op: TaskOp, cause: Cause) -> Result<TaskView, Error> {
+        self.ask_or_keep(stream, op, cause).await.0
+    }
+
+    /// Sends an operation as [`System::ask`] does, and returns what was not sent since a mailbox is full.
+    async fn ask_or_keep(
         &self,
         stream: StreamId,
         op: TaskOp,
         mut cause: Cause,
-    ) -> Result<TaskView, Error> {
+    ) -> (Result<TaskView, Error>, Option<(TaskOp, Cause)>) {
         let mut mint = self.inner.ports.clone();
         let is_query = op.is_query();
         if cause.command_id.is_empty() && !is_query {
@@ -238,13 +169,36 @@ impl System {
             })?;
             let message = ToTask { stream: stream.clone(), op, cause, reply: Some(reply) };
             actors.supervisor.try_send(message).map_err(|refused| match refused {
-                SendError::Full(_) => {
+                SendError::Full(unsent) => {
+                    kept = Some((unsent.op, unsent.cause));
                     Error::Overloaded { waiting: SUPERVISOR_MAILBOX, command_id: command_id.clone() }
                 }
                 SendError::Closed(_) => Error::Stopped,
             })
         };
-        self.exchange(&stream, (!is_query).then_some(command_id.as_str()), send).await
+        let answer = self.exchange(&stream, (!is_query).then_some(command_id.as_str()), send).await;
+        (answer, kept)
+    }
+
+    /// Sends an operation as [`System::ask`] does, and waits for room where the mailbox is full: nothing was done then.
+    pub(crate) async fn ask_patiently(
+        &self,
+        stream: StreamId,
+        mut op: TaskOp,
+        mut cause: Cause,
+    ) -> Result<TaskView, Error> {
+        let mut wait = ROOM_FIRST;
+        loop {
+            match self.ask_or_keep(stream.clone(), op, cause).await {
+                (Err(Error::Overloaded { .. }), Some(unsent)) if !self.caller.is_impatient => {
+                    (op, cause) = unsent
+                }
+                (answer, _) => return answer,
+            }
+            let (calls, clock) = (self.inner.running().parts.calls.clone(), &self.inner.ports.clock);
+            entered(calls, clock.sleep(wait)).await;
+            wait = wait.saturating_mul(2).min(ROOM_LONGEST);
+        }
     }
 
     pub(crate) async fn look_at_session(&self, id: &str) -> Result<Session, Error> {
@@ -269,6 +223,7 @@ impl System {
             Some(command_id) => error.of_sent(command_id),
             None => error,
         };
+        let of_sent = |error: Error| self.of_ending(of_sent(error));
         loop {
             let (reply, answer) = oneshot::channel();
             let asked = {
@@ -295,6 +250,24 @@ impl System {
         let running = self.inner.running();
         running.actors()?.thread.stop();
         blocking(move || running.actors().map(|actors| actors.thread.join())).await?
+    }
+
+    /// Returns the error of an operation that the end of the system cut short: the end itself, not what it broke. A
+    /// command that was sent keeps its id.
+    pub(crate) fn of_ending(&self, error: Error) -> Error {
+        if !self.inner.stopping.load(Ordering::Acquire) {
+            return error;
+        }
+        match error {
+            Error::InDoubt { command_id, source } => {
+                Error::InDoubt { command_id, source: Box::new(self.of_ending(*source)) }
+            }
+            Error::Interrupted { .. }
+            | Error::Stalled { .. }
+            | Error::Read(ReadError::Closed)
+            | Error::Append(AppendError::Closed) => Error::Stopped,
+            other => other,
+        }
     }
 
     pub(crate) fn refuse_if_stopping(&self) -> Result<(), Error> {
@@ -325,13 +298,6 @@ impl Drop for Inner {
             runtime.shutdown_background();
         }
     }
-}
-
-/// Waits until each task's actor has carried out the messages now in its mailbox.
-async fn drain_mailboxes(actors: &Actors) {
-    let (reply, drained) = oneshot::channel();
-    actors.supervisor.do_send(DrainMailboxes { reply });
-    let _ = drained.await;
 }
 
 /// Runs blocking work on the blocking pool.

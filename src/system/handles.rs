@@ -1,4 +1,4 @@
-//! Handles on one task and on one conversation, and the states that they return.
+//! The handle on one task, and the states that it returns.
 
 use std::sync::Arc;
 
@@ -6,27 +6,31 @@ use proto_events::call::{Answer, Call, Verdict};
 use proto_events::envelope::{Committed, Principal};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
-use proto_events::model::{ConversationHistory, TaskState};
+use proto_events::model::TaskState;
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::resolution::CallResolution;
 use crate::error::Error;
 use crate::live::LiveFeed;
-use crate::system::handle::{System, blocking};
-use crate::system::input::TaskInput;
+use crate::run::steps::session_id;
+#[cfg(doc)]
+use crate::system::handle::System;
 use crate::system::task_events::{TaskEvents, before_last_run};
+use crate::system::weak::WeakSystem;
+use crate::tools::current_call::{CurrentCall, current_call};
 
-/// A handle on one task.
+/// A handle on one task. It does not keep the system running: once the last [`System`] was dropped or shut down, its methods
+/// return [`Error::Stopped`].
 #[derive(Debug, Clone)]
 pub struct TaskHandle {
-    system: System,
+    system: WeakSystem,
     id: String,
     stream: StreamId,
 }
 
 impl TaskHandle {
-    pub(crate) fn new(system: System, id: String, stream: StreamId) -> Self {
+    pub(crate) fn new(system: WeakSystem, id: String, stream: StreamId) -> Self {
         Self { system, id, stream }
     }
 
@@ -42,6 +46,11 @@ impl TaskHandle {
         Self { system: self.system.once(command_id), ..self.clone() }
     }
 
+    /// Returns the system of the task.
+    pub(crate) fn system(&self) -> &WeakSystem {
+        &self.system
+    }
+
     /// The task's id.
     pub fn id(&self) -> &str {
         &self.id
@@ -55,9 +64,27 @@ impl TaskHandle {
     /// Waits until nothing more happens without a person: the task is over or waits for input.
     ///
     /// # Errors
-    /// [`Error::TaskNotFound`], or an error of the log. A failed task is not an error here: check its state.
+    /// [`Error::TaskNotFound`], [`Error::WaitsForItself`] in the code of a call that holds what the task needs,
+    /// [`Error::Stopped`] if the system ends, or an error of the log. A failed task is not an error here: check its state.
     pub async fn finished(&self) -> Result<TaskSnapshot, Error> {
+        if let Some(call) = current_call() {
+            self.refuse_own_wait(call).await?;
+        }
         self.ask(TaskOp::AwaitEnd).await
+    }
+
+    /// Refuses to wait within a call for what waits for that call: its own task, or one that needs the same turn.
+    async fn refuse_own_wait(&self, call: CurrentCall) -> Result<(), Error> {
+        if call.system != self.system.live().address() {
+            return Ok(());
+        }
+        let now = self.snapshot().await?;
+        let session = session_id(now.task());
+        let is_own = call.task_id == self.id || call.session.as_ref() == Some(&session);
+        if !is_own || now.state().is_terminal() || now.state() == TaskState::InputRequired {
+            return Ok(());
+        }
+        Err(Error::WaitsForItself { id: self.id.clone(), session, call_id: call.call_id })
     }
 
     /// Returns the task as it is on disk.
@@ -194,11 +221,12 @@ impl TaskHandle {
 
     /// Sends a person's decision. The handle's own principal, if it has one, is who sent it.
     async fn ask_as(&self, op: TaskOp, by: Principal) -> Result<Committed, Error> {
-        let mut cause = self.system.cause()?;
+        let system = self.system.get()?;
+        let mut cause = system.cause()?;
         if cause.principal.name.is_empty() {
             cause.principal = by;
         }
-        Ok(self.system.ask(self.stream.clone(), op, cause).await?.committed)
+        Ok(system.ask(self.stream.clone(), op, cause).await?.committed)
     }
 
     async fn resolve_call(
@@ -239,7 +267,7 @@ impl TaskHandle {
     /// it arrives, and the progress reports of tools. They are hints: pieces may be dropped, and the listener
     /// then gets their number.
     pub fn live(&self) -> LiveFeed {
-        self.system.live(&self.stream)
+        self.system.live().listen(&self.stream)
     }
 
     /// Returns the task's newest run as Protolink streams it, from its beginning to its final status: past
@@ -249,8 +277,9 @@ impl TaskHandle {
     /// # Errors
     /// [`Error::Read`] if the task's stream cannot be read.
     pub async fn events(&self) -> Result<TaskEvents, Error> {
-        let (store, stream) = (self.system.log(), self.stream.clone());
-        let after = blocking(move || before_last_run(store.as_ref(), &stream)).await??;
+        let system = self.system.get()?;
+        let (store, stream) = (system.log(), self.stream.clone());
+        let after = system.on_pool(move || Ok(before_last_run(store.as_ref(), &stream)?)).await?;
         Ok(self.events_after(after))
     }
 
@@ -258,18 +287,22 @@ impl TaskHandle {
     /// events that follow its [`TaskSnapshot::version`]. A task that was over at that version gives its final
     /// status once more, and nothing else.
     pub fn events_after(&self, version: Version) -> TaskEvents {
-        self.system.task_events(&self.stream, version)
+        match self.system.get() {
+            Ok(system) => system.task_events(&self.stream, version),
+            Err(_) => TaskEvents::ended(),
+        }
     }
 
     /// Sends a command.
     async fn tell(&self, op: TaskOp) -> Result<Committed, Error> {
-        let cause = self.system.cause()?;
-        Ok(self.system.ask(self.stream.clone(), op, cause).await?.committed)
+        let system = self.system.get()?;
+        let cause = system.cause()?;
+        Ok(system.ask(self.stream.clone(), op, cause).await?.committed)
     }
 
     /// Sends a query.
     async fn ask(&self, op: TaskOp) -> Result<TaskSnapshot, Error> {
-        let view = self.system.ask(self.stream.clone(), op, Cause::default()).await?;
+        let view = self.system.get()?.ask(self.stream.clone(), op, Cause::default()).await?;
         let task = view.task.ok_or_else(|| Error::TaskNotFound(self.id.clone()))?;
         Ok(TaskSnapshot::new(task, view.committed.version))
     }
@@ -302,60 +335,18 @@ impl TaskSnapshot {
         &self.task
     }
 
-    /// The content of the last part of the last item: usually the answer.
+    /// The answer of a completed task: the content of the last part of its last item. A task in another state has none.
     pub fn answer(&self) -> Option<&JsonText> {
-        self.task.last_part_content()
+        self.task.last_part_content().filter(|_| self.state() == TaskState::Completed)
+    }
+
+    /// Returns the error of a failed task. What a task was posted with is no error.
+    pub fn error(&self) -> Option<String> {
+        self.task.error()
     }
 
     /// Returns the task as Protolink's JSON.
     pub fn to_json(&self) -> JsonText {
         self.task.to_json()
-    }
-}
-
-/// A handle on one conversation.
-#[derive(Debug, Clone)]
-pub struct SessionHandle {
-    system: System,
-    id: String,
-}
-
-impl SessionHandle {
-    pub(crate) fn new(system: System, id: String) -> Self {
-        Self { system, id }
-    }
-
-    /// Returns a handle whose commands are recorded as those of this principal, see [`System::acting_as`].
-    #[must_use]
-    pub fn acting_as(&self, principal: impl Into<Principal>) -> Self {
-        Self { system: self.system.acting_as(principal), ..self.clone() }
-    }
-
-    /// Returns a handle for one command under an id of the caller's own, see [`System::once`].
-    #[must_use]
-    pub fn once(&self, command_id: &str) -> Self {
-        Self { system: self.system.once(command_id), ..self.clone() }
-    }
-
-    /// The conversation's id.
-    pub fn id(&self) -> &str {
-        &self.id
-    }
-
-    /// Makes a task of this input in the conversation, and works on it when earlier turns are over.
-    ///
-    /// # Errors
-    /// As [`System::submit`].
-    pub async fn send(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
-        self.system.submit_new(input.into(), Some(&self.id)).await
-    }
-
-    /// Returns the committed history, without open turns.
-    ///
-    /// # Errors
-    /// [`Error::Id`] if the id is invalid, or an error of reading the log.
-    pub async fn history(&self) -> Result<ConversationHistory, Error> {
-        let session = self.system.look_at_session(&self.id).await?;
-        Ok(ConversationHistory::clone(session.history()))
     }
 }

@@ -2,8 +2,12 @@
 
 use proto_events::id::{Digest, Mint};
 use proto_events::json::{JsonObject, JsonText};
-use proto_events::model::{Message, ModelError, Part, PostedTask, TaskState};
+use proto_events::model::python::truthy;
+use proto_events::model::{Message, Part, PostedTask, TaskState};
 use taskreel_log::ports::Ports;
+
+use crate::error::Error;
+use crate::system::run_keys::check_keys;
 
 /// The input of which a task is made.
 #[derive(Debug, Clone)]
@@ -51,13 +55,15 @@ impl TaskInput {
     }
 
     /// Returns the posted task itself, or a new one around the message or part.
-    pub(crate) fn into_task(
-        self,
-        session: Option<&str>,
-        ports: &mut Ports,
-    ) -> Result<PostedTask, ModelError> {
+    pub(crate) fn into_task(self, session: Option<&str>, ports: &mut Ports) -> Result<PostedTask, Error> {
         let message = match self {
-            Self::Task(task) => return Ok(*task),
+            Self::Task(mut task) => {
+                if let Some(session) = session {
+                    put_in_session(&mut task, session)?;
+                }
+                check_keys(&task.metadata)?;
+                return Ok(*task);
+            }
             Self::Message(message) => message,
             Self::Part(part) => Message {
                 id: Some(ports.id("msg_")),
@@ -82,4 +88,23 @@ impl TaskInput {
             created_at: Some(ports.timestamp()),
         })
     }
+}
+
+/// Puts a posted task into the conversation through which it is sent.
+///
+/// # Errors
+/// [`Error::OtherSession`] if the task names another one.
+fn put_in_session(task: &mut PostedTask, session: &str) -> Result<(), Error> {
+    let context: JsonObject =
+        task.metadata.get("run_context").and_then(|context| context.read().ok()).unwrap_or_default();
+    let named = [task.metadata.get("session_id"), context.get("session_id")];
+    for named in named.into_iter().flatten().filter(|named| truthy(named)) {
+        let named = named.to_str().unwrap_or_else(|| named.to_string());
+        if named != session {
+            let (id, asked) = (task.id.clone(), session.to_owned());
+            return Err(Error::OtherSession { id, asked, named });
+        }
+    }
+    task.metadata.set("session_id", JsonText::string(session));
+    Ok(())
 }

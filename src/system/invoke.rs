@@ -6,8 +6,8 @@ use proto_events::model::python::truthy;
 
 use crate::error::Error;
 use crate::system::handle::System;
-use crate::system::handles::SessionHandle;
 use crate::system::input::TaskInput;
+use crate::system::session::SessionHandle;
 
 /// The conversation of [`System::invoke`], under Protolink's name.
 pub const INVOKE_SESSION: &str = "invocation_session_id";
@@ -36,10 +36,10 @@ impl SessionHandle {
         let task = self.send(input).await?;
         let done = task.finished().await?;
         if !matches!(done.state(), TaskState::Completed | TaskState::InputRequired) {
-            let why = done.task().error().unwrap_or_default();
+            let why = done.error().unwrap_or_default();
             return Err(Error::NotCompleted { id: task.id().to_owned(), state: done.state(), why });
         }
-        let said = done.answer().filter(|content| truthy(content)).cloned();
+        let said = done.task().last_part_content().filter(|content| truthy(content)).cloned();
         Ok(said.unwrap_or_else(|| JsonText::string(NO_RESPONSE)))
     }
 }

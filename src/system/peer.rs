@@ -1,7 +1,7 @@
 //! A system as another agent, for systems in the same process.
 
 use proto_events::envelope::DELEGATED_COMMAND;
-use proto_events::model::{BudgetScope, TaskState};
+use proto_events::model::BudgetScope;
 
 use crate::actors::shared::messages::Cause;
 use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
@@ -86,10 +86,11 @@ impl Peer for SystemPeer {
             let handle = sent.map_err(|error| not_taken(&error, attempt))?;
             let end = at_its_end(&handle).await.map_err(|error| lost(&error))?;
             let task = end.task();
-            let error = task.error().filter(|_| task.state() == TaskState::Failed);
+            let error = task.error();
             let mut used = usage(BudgetScope::Task, task, 0);
             used.runtime_seconds = task.worked().as_secs_f64();
-            Ok(PeerAnswer::of(end.state(), end.answer(), task.artifacts(), error).with_usage(used))
+            Ok(PeerAnswer::of(end.state(), task.last_part_content(), task.artifacts(), error)
+                .with_usage(used))
         })
     }
 

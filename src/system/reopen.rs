@@ -7,10 +7,12 @@ use taskreel_log::api::{EventStore, ReadError};
 use tokio::sync::oneshot;
 
 use crate::actors::router::Halt;
+use crate::actors::shared::owner::Owner;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::unresolved::UnresolvedAppend;
 use crate::error::Error;
 use crate::limits::HALT_WITHIN;
+use crate::system::calls_runtime::entered;
 use crate::system::handle::{System, blocking};
 use crate::system::running::Running;
 use crate::system::starts::{record_start, record_stop};
@@ -44,12 +46,16 @@ impl System {
     ///
     /// # Errors
     /// [`Error::Open`] or [`Error::Read`] if the log cannot be opened or read; the log is then closed,
-    /// commands fail, and `reopen` may be called again. [`Error::Stopped`] after a shutdown.
+    /// commands fail, and `reopen` may be called again. [`Error::Stopped`] after a shutdown, [`Error::Builder`] if another
+    /// system of this process uses the store too.
     pub async fn reopen(&self) -> Result<Reopened, Error> {
-        let system = self.clone();
-        // In a task of its own: a caller that goes away must not leave it half done.
-        let done = tokio::spawn(async move { system.start_anew().await }).await;
-        done.map_err(|panic| Error::Internal(format!("reopening the log panicked: {panic}")))?
+        let (system, calls) = (self.clone(), self.inner.running().parts.calls.clone());
+        entered(calls, async move {
+            // In a task of its own: a caller that goes away must not leave it half done.
+            let done = tokio::spawn(async move { system.start_anew().await }).await;
+            done.map_err(|panic| Error::Internal(format!("reopening the log panicked: {panic}")))?
+        })
+        .await
     }
 
     async fn start_anew(self) -> Result<Reopened, Error> {
@@ -57,9 +63,16 @@ impl System {
         self.refuse_if_stopping()?;
         let _gate = self.inner.gate.write().await;
         let mut parts = self.inner.running().parts.clone();
+        if !parts.owner.is_alone() {
+            return Err(Error::Builder(
+                "another system of this process uses the same store, which reopening would close; shut that one down first"
+                    .to_owned(),
+            ));
+        }
         self.end_actors().await?;
         let closed = Arc::clone(&parts.store);
         parts.store = blocking(move || closed.reopen()).await??;
+        parts.owner = Arc::new(Owner::of(&parts.store, &self.inner.agent)?);
         parts.tool_stores =
             Arc::new(ToolStores::new(Arc::clone(&parts.store), &parts.ports, &self.inner.agent));
         // A failure after this point leaves the store that is open now.
@@ -69,6 +82,7 @@ impl System {
         let found = blocking(move || look(store.as_ref(), &agent, unresolved)).await?;
         let (report, open) = found?;
         parts.unresolved.clear();
+        parts.condition.reopened();
         #[cfg(feature = "mcp")]
         let servers = self.inner.mcp.seen(&parts.agent.name);
         #[cfg(not(feature = "mcp"))]

@@ -6,14 +6,17 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use futures_util::Stream;
 use proto_events::id::{StreamId, Version};
 use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventReader, EventStore, Page, ReadError, StoredRecord};
 use taskreel_log::ports::Ports;
-use taskreel_log::read::{Delivery, Subscription, decode_record};
+use taskreel_log::read::{Delivery, Step, Steps, Subscription, decode_record};
 
 use crate::agent::card::Agent;
 use crate::error::Error;
@@ -23,8 +26,15 @@ pub(crate) use crate::protolink::stream::event::TaskStreamEvent;
 use crate::protolink::stream::fold::{Fold, LiveOutcome};
 use crate::system::handle::System;
 
-/// The events of a task's run, up to its final status.
+/// The events of a task's run, up to its final status, one after another or as a stream.
 pub struct TaskEvents {
+    steps: Option<Steps<Following>>,
+    /// The last version read, as long as a poll waits.
+    version: Version,
+}
+
+/// The reading of a task's run from its log and its live feed.
+struct Following {
     log: Subscription,
     live: LiveFeed,
     /// Whether the live feed has ended.
@@ -43,14 +53,51 @@ pub struct TaskEvents {
 
 impl fmt::Debug for TaskEvents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TaskEvents")
-            .field("stream", &self.fold.stream)
-            .field("version", &self.version)
-            .finish_non_exhaustive()
+        f.debug_struct("TaskEvents").field("version", &self.version()).finish_non_exhaustive()
     }
 }
 
 impl TaskEvents {
+    /// Returns the events of a task whose system has ended: none.
+    pub(crate) fn ended() -> Self {
+        Self { steps: None, version: Version(0) }
+    }
+
+    /// The last version of the task's stream that was read, from which to continue if the log is closed.
+    pub fn version(&self) -> Version {
+        let following = self.steps.as_ref().and_then(Steps::idle);
+        following.map_or(self.version, |following| following.version)
+    }
+
+    /// Waits for the next event; `None` after the final status, or when the log was closed. Cancel-safe. Must
+    /// be called within a tokio runtime, whose blocking pool reads the log.
+    ///
+    /// # Errors
+    /// [`Error::Read`] if a record cannot be read; no event follows.
+    pub async fn next(&mut self) -> Option<Result<TaskStreamEvent, Error>> {
+        self.version = self.version();
+        self.steps.as_mut()?.next().await
+    }
+}
+
+impl Stream for TaskEvents {
+    type Item = Result<TaskStreamEvent, Error>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.version = self.version();
+        self.steps.as_mut().map_or(Poll::Ready(None), |steps| steps.poll_step(cx))
+    }
+}
+
+impl Step for Following {
+    type Item = Result<TaskStreamEvent, Error>;
+
+    async fn step(&mut self) -> Option<Self::Item> {
+        self.next().await
+    }
+}
+
+impl Following {
     fn new(
         store: Arc<dyn EventStore>,
         live: LiveFeed,
@@ -73,17 +120,7 @@ impl TaskEvents {
         }
     }
 
-    /// The last version of the task's stream that was read, from which to continue if the log is closed.
-    pub fn version(&self) -> Version {
-        self.version
-    }
-
-    /// Waits for the next event; `None` after the final status, or when the log was closed. Cancel-safe. Must
-    /// be called within a tokio runtime, whose blocking pool reads the log.
-    ///
-    /// # Errors
-    /// [`Error::Read`] if a record cannot be read; no event follows.
-    pub async fn next(&mut self) -> Option<Result<TaskStreamEvent, Error>> {
+    async fn next(&mut self) -> Option<Result<TaskStreamEvent, Error>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 self.ended = self.ended || event.is_last();
@@ -174,7 +211,9 @@ impl System {
     pub(crate) fn task_events(&self, stream: &StreamId, after: Version) -> TaskEvents {
         let running = self.inner.running();
         let (live, agent) = (self.live(stream), Arc::clone(&running.parts.agent));
-        TaskEvents::new(running.store(), live, agent, stream.clone(), after, self.inner.ports.clone())
+        let ports = self.inner.ports.clone();
+        let following = Following::new(running.store(), live, agent, stream.clone(), after, ports);
+        TaskEvents { steps: Some(Steps::of(following)), version: Version(0) }
     }
 }
 

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 
+use proto_events::codec::CodecError;
 use proto_events::envelope::{Committed, OWN_COMMAND, Principal};
 use proto_events::id::{Digest, StreamId, Version, check_id};
-use proto_events::model::PostedTask;
+use proto_events::limits::PAYLOAD_BYTES_MAX;
+use proto_events::model::{Part, PostedTask};
 use proto_events::task::{Approval, Task, TaskRejection};
 use taskreel_log::read::fold_stream;
 
 use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::error::Error;
-use crate::system::handle::{Caller, System, blocking};
-use crate::system::handles::{SessionHandle, TaskHandle, TaskSnapshot};
+use crate::system::handle::{Caller, System};
+use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::system::input::TaskInput;
+use crate::system::session::SessionHandle;
+use crate::system::weak::WeakSystem;
 
 /// The number of ids made for one task before the source of ids is considered broken.
 const ID_TRIES: usize = 8;
@@ -22,10 +26,21 @@ impl System {
     /// id, only what is new is added. Returns when the task is on disk.
     ///
     /// # Errors
-    /// [`Error::Task`] if a task with this id has other content or is running, [`Error::Overloaded`] if too
-    /// much is queued, or an error of the log.
+    /// [`Error::Task`] if a task with this id has other content or is running, or an error of the log. Where too much is
+    /// queued it waits for room; [`System::try_submit`] does not.
     pub async fn submit(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
         self.submit_new(input.into(), None).await
+    }
+
+    /// Submits as [`System::submit`] does, but does not wait for room.
+    ///
+    /// # Errors
+    /// As [`System::submit`], and [`Error::Overloaded`] if too much is queued; nothing was done then.
+    pub async fn try_submit(&self, input: impl Into<TaskInput>) -> Result<TaskHandle, Error> {
+        let caller = Caller { is_impatient: true, ..Caller::clone(&self.caller) };
+        let system = Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) };
+        let task = system.submit_new(input.into(), None).await?;
+        self.task(task.id())
     }
 
     /// Submits as [`System::submit`], under a command id: the same id with the same task gets the first
@@ -67,7 +82,7 @@ impl System {
     /// # Errors
     /// [`Error::Id`] or [`Error::ReservedCommandId`] for a command id that no caller may use.
     pub(crate) fn cause(&self) -> Result<Cause, Error> {
-        let Caller { principal, command_id } = &*self.caller;
+        let Caller { principal, command_id, .. } = &*self.caller;
         if let Some(command_id) = command_id {
             check_id(command_id)?;
             if command_id.starts_with(OWN_COMMAND) {
@@ -95,13 +110,15 @@ impl System {
             let source = input.source(session);
             let mut posted = input.into_task(session, &mut self.inner.ports.clone())?;
             posted.source = posted.source.or(source);
+            self.add_defaults(&mut posted);
             if ours || !posted.names_id() {
                 posted.id = id_for(command_id);
             }
             return self.submit_as(posted, self.cause()?).await;
         }
         for _ in 0..ID_TRIES {
-            let posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
+            let mut posted = input.clone().into_task(session, &mut self.inner.ports.clone())?;
+            self.add_defaults(&mut posted);
             let mut cause = self.cause()?;
             if (ours || !posted.names_id()) && is_ours(&posted.id) {
                 // Sent again under the id that an error names, it is the same task.
@@ -118,25 +135,26 @@ impl System {
 
     pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
         // The id was for this command alone; the handle sends others.
+        check_size(&posted)?;
         let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };
         let system = Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) };
         let handle = system.task(&posted.id)?;
-        self.ask(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
+        self.ask_patiently(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
         Ok(handle)
     }
 
-    /// Returns a handle on a task, whether it exists yet or not.
+    /// Returns a handle on a task, whether it exists yet or not. A handle does not keep the system running.
     ///
     /// # Errors
     /// [`Error::Id`] if this cannot be an id.
     pub fn task(&self, id: &str) -> Result<TaskHandle, Error> {
         let stream = StreamId::task(&self.inner.agent, id)?;
-        Ok(TaskHandle::new(self.clone(), id.to_owned(), stream))
+        Ok(TaskHandle::new(WeakSystem::of(self), id.to_owned(), stream))
     }
 
-    /// Returns a handle on a conversation, which opens with its first turn.
+    /// Returns a handle on a conversation, which opens with its first turn. It does not keep the system running.
     pub fn session(&self, id: &str) -> SessionHandle {
-        SessionHandle::new(self.clone(), id.to_owned())
+        SessionHandle::new(WeakSystem::of(self), id.to_owned())
     }
 
     /// Cancels a task: its open calls are closed and it is canceled, on disk, before this returns.
@@ -204,7 +222,7 @@ impl System {
         let stream = StreamId::task(&self.inner.agent, id)?;
         let store = self.log();
         let read = move || fold_stream::<Task>(store.as_ref(), &stream, Some(version));
-        let folded = blocking(read).await??;
+        let folded = self.on_pool(move || Ok(read()?)).await?;
         if !folded.state.exists() {
             return Err(Error::TaskNotFound(id.to_owned()));
         }
@@ -212,6 +230,19 @@ impl System {
             return Err(Error::NoSuchVersion { id: id.to_owned(), asked: version, actual: folded.version });
         }
         Ok(TaskSnapshot::new(Arc::new(folded.state), folded.version))
+    }
+}
+
+/// Checks the size of a task before any of its texts is read: an event has a limit, and reading costs seconds.
+fn check_size(posted: &PostedTask) -> Result<(), Error> {
+    let of_parts = |parts: &[Part]| parts.iter().map(|part| part.content().as_str().len()).sum::<usize>();
+    let messages = posted.messages.iter().map(|message| of_parts(&message.parts));
+    let artifacts = posted.artifacts.iter().map(|artifact| of_parts(&artifact.parts));
+    let values = posted.metadata.iter().map(|(_, value)| value.as_str().len());
+    let bytes: usize = messages.chain(artifacts).chain(values).sum();
+    match bytes <= PAYLOAD_BYTES_MAX {
+        true => Ok(()),
+        false => Err(CodecError::TooLarge { bytes, limit: PAYLOAD_BYTES_MAX }.into()),
     }
 }
 
@@ -225,7 +256,7 @@ fn is_ours(id: &str) -> bool {
 
 /// Returns the id of a task whose text names none: the same for the same command id. A command that was sent without an
 /// id of the caller's has the id that was made for its task.
-fn id_for(command_id: &str) -> String {
+pub(crate) fn id_for(command_id: &str) -> String {
     if is_ours(command_id) {
         return command_id.to_owned();
     }

@@ -46,7 +46,7 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, 
     let run = move || {
         parts.enter();
         let runner = actix_rt::System::with_tokio_rt(|| runtime);
-        let store = std::sync::Arc::clone(&parts.store);
+        let (store, owner) = (std::sync::Arc::clone(&parts.store), std::sync::Arc::clone(&parts.owner));
         runner.block_on(async move {
             let (supervisor, router) = Supervisor::start_all(parts);
             let _ = tell.send((actix_rt::System::current(), supervisor, router));
@@ -55,7 +55,9 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, 
             tracing::error!(%error, "the actors' thread ended with an error");
         }
         // A system that is dropped without a shutdown still releases the log.
-        if let Err(error) = store.close() {
+        if owner.release()
+            && let Err(error) = store.close()
+        {
             tracing::warn!(%error, "the log could not be closed");
         }
     };

@@ -5,7 +5,7 @@ use proto_events::tool_store::ToolStore;
 use taskreel_log::read::fold_stream;
 
 use crate::error::Error;
-use crate::system::handle::{System, blocking};
+use crate::system::handle::System;
 
 impl System {
     /// Returns the state that a tool keeps between its calls, as it is on disk.
@@ -16,6 +16,6 @@ impl System {
         let stream = StreamId::tool(&self.inner.agent, tool)?;
         let store = self.log();
         let read = move || fold_stream::<ToolStore>(store.as_ref(), &stream, None);
-        Ok(blocking(read).await??.state)
+        Ok(self.on_pool(move || Ok(read()?)).await?.state)
     }
 }

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::into_tool::{IntoTool, IntoToolError, ToolParts, read_args, write_result};
-use crate::tools::schema::schema_of;
+use crate::tools::schema::derived::schema_of;
 use crate::tools::tool::{Tool, ToolContext};
 
 /// The marker of a function that returns its result directly, not a future of it.

@@ -10,7 +10,7 @@ use crate::tools::into_tool::{IntoTool, ToolParts};
 use crate::tools::panics::caught;
 use crate::tools::policy::ToolPolicy;
 use crate::tools::revision::Revision;
-use crate::tools::schema::{ArgsError, check_args_but};
+use crate::tools::schema::{ArgsError, check_args_but, not_an_object};
 use crate::tools::texts::short;
 use crate::tools::tool::Tool;
 
@@ -82,6 +82,12 @@ impl RegisteredTool {
         });
         let (ToolParts { input_schema, tool }, is_blocking) =
             parts.map_err(|panic| format!("tool `{name}`: it panicked when it was registered: {panic}"))?;
+        if let Some(kind) = not_an_object(&input_schema) {
+            return Err(format!(
+                "tool `{name}`: its arguments are of the type `{kind}`, but the arguments of a call are an object with \
+                 named fields; give the tool a struct"
+            ));
+        }
         let (description, input_schema) = (description.into(), Arc::new(input_schema));
         let spec = ToolSpec { name, description, input_schema, policy };
         Ok(Self { spec, tool, is_blocking })
@@ -115,6 +121,25 @@ impl fmt::Debug for RegisteredTool {
     }
 }
 
+/// The longest name of a tool of the host, in bytes: the providers' own limit.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Checks the name of a tool of the host.
+///
+/// # Errors
+/// A text that names the tool, for a name that no provider takes.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':');
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain) {
+        return Ok(());
+    }
+    let name = short(name);
+    Err(format!(
+        "tool `{name}`: no provider of models takes this name; use 1 to {NAME_BYTES_MAX} ASCII letters, digits, `_`, `-`, \
+         `.` or `:`"
+    ))
+}
+
 /// An agent's tools, in the order of their registration. Tools that were registered before the start never change;
 /// the tools of a server that was late join them, and stay.
 #[derive(Debug, Clone, Default)]
@@ -139,12 +164,17 @@ impl Tools {
         Self::default()
     }
 
-    /// Adds a tool. A tool of the same name is replaced and keeps its place in the order.
-    pub(crate) fn register(&mut self, tool: RegisteredTool) {
-        match self.own.iter_mut().find(|other| other.spec.name == tool.spec.name) {
-            Some(other) => *other = tool,
-            None => self.own.push(tool),
+    /// Adds a tool.
+    ///
+    /// # Errors
+    /// A text that names the tool, if there is one of its name: neither may take the other's place and policy unseen.
+    pub(crate) fn register(&mut self, tool: RegisteredTool) -> Result<(), String> {
+        let name = &tool.spec.name;
+        if self.own.iter().any(|other| other.spec.name == *name) {
+            return Err(format!("two tools are named `{name}`; give each a name of its own"));
         }
+        self.own.push(tool);
+        Ok(())
     }
 
     /// Makes a place for the tools of each server that is late.
@@ -305,16 +335,17 @@ mod tests {
     }
 
     #[test]
-    fn a_registry_keeps_its_order_and_a_later_tool_replaces_one_of_its_name() {
+    fn a_registry_keeps_its_order_and_refuses_a_second_tool_of_a_name() {
         let named = |name: &str, text: &str| {
             RegisteredTool::new(name, text, ToolPolicy::default(), forecast).unwrap()
         };
         let mut tools = Tools::new();
-        for tool in [named("b", "1"), named("a", "2"), named("b", "3")] {
-            tools.register(tool);
-        }
+        tools.register(named("b", "1")).unwrap();
+        tools.register(named("a", "2")).unwrap();
+        let refused = tools.register(named("b", "3")).unwrap_err();
+        assert_eq!(refused, "two tools are named `b`; give each a name of its own");
         assert_eq!(tools.names(), ["b", "a"]);
-        assert_eq!(tools.get("b").unwrap().spec().description, "3");
+        assert_eq!(tools.get("b").unwrap().spec().description, "1");
         assert!(tools.get("c").is_none());
     }
 
@@ -323,7 +354,7 @@ mod tests {
     fn tools_of_a_late_server_join_and_an_earlier_list_can_still_be_named() {
         let named = |name: &str| RegisteredTool::new(name, "", ToolPolicy::default(), forecast).unwrap();
         let mut tools = Tools::new();
-        tools.register(named("own"));
+        tools.register(named("own")).unwrap();
         tools.reserve(2);
         let revision = |number| Revision { number, ..Revision::default() };
         tools.begin(revision(3));

@@ -8,10 +8,10 @@
 
 pub(crate) mod check;
 pub(crate) mod coerce;
+pub(crate) mod derived;
 
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonValue as Value};
-use schemars::JsonSchema;
 
 use crate::python::type_name;
 use crate::tools::schema::check::{Checker, DEPTH_MAX, resolve};
@@ -78,39 +78,16 @@ fn object_of(args: &Value) -> Result<Value, ArgsError> {
     }
 }
 
-/// Returns the JSON Schema (draft 2020-12) of a Rust type.
-pub(crate) fn schema_of<A: JsonSchema>() -> Value {
-    let schema = Value::of(&schemars::SchemaGenerator::default().into_root_schema_for::<A>());
-    // A schema that nests deeper than any arguments may allows none.
-    let mut schema = schema.unwrap_or(Value::Bool(false));
-    required_first(&mut schema);
-    if let Some(fields) = schema.as_object_mut() {
-        // The dialect's URL is useless to a model and costs tokens in every prompt.
-        fields.remove("$schema");
+/// Returns the type of arguments that are no object: no call can have such arguments.
+pub(crate) fn not_an_object(schema: &Value) -> Option<String> {
+    if schema.is_null() {
+        return None;
     }
-    schema
-}
-
-/// Puts the required properties of each object first, in the order of the type's fields. The generator sorts
-/// properties by name, and a model reads the important ones first.
-fn required_first(schema: &mut Value) {
-    match schema {
-        Value::Array(items) => items.iter_mut().for_each(required_first),
-        Value::Object(fields) => {
-            fields.values_mut().for_each(required_first);
-            let required = fields.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
-            if let Some(Value::Object(properties)) = fields.get_mut("properties") {
-                let mut rest = std::mem::take(properties);
-                for name in required.iter().filter_map(Value::as_str) {
-                    if let Some(property) = rest.remove(name) {
-                        properties.insert(name, property);
-                    }
-                }
-                properties.extend(rest);
-            }
-        }
-        _ => {}
-    }
+    let root = root_of(&normalize(schema, 0));
+    let kind = root.get("type")?;
+    let several = kind.as_array().map(|kinds| kinds.iter().filter_map(Value::as_str).collect());
+    let kinds: Vec<&str> = several.unwrap_or_else(|| kind.as_str().into_iter().collect());
+    (!kinds.contains(&"object")).then(|| kinds.join(" or "))
 }
 
 /// The keys that mark an object as a JSON Schema and not a flat list of properties, whatever their values.

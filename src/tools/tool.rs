@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::call::CallQuestion;
-use proto_events::envelope::Timestamp;
-use proto_events::json::JsonText;
+use proto_events::envelope::{Principal, Timestamp};
+use proto_events::json::{JsonObject, JsonText};
 use taskreel_log::ports::{Clock, SystemClock};
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +64,14 @@ pub type ProgressSink = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct ToolContextParts {
     /// The task on whose behalf the call is made.
     pub task_id: String,
+    /// The conversation of the task.
+    pub session_id: String,
+    /// The metadata of the task when the attempt was sent.
+    pub metadata: JsonObject,
+    /// The principal that submitted the task.
+    pub principal: Principal,
+    /// The number of the task's run, from 1.
+    pub run: u32,
     /// The call's id, the same for every attempt.
     pub call_id: String,
     /// The key that an idempotent tool passes on, the same for every attempt.
@@ -90,6 +98,10 @@ impl Default for ToolContextParts {
     fn default() -> Self {
         Self {
             task_id: String::new(),
+            session_id: String::new(),
+            metadata: JsonObject::new(),
+            principal: Principal::default(),
+            run: 0,
             call_id: String::new(),
             idempotency_key: String::new(),
             attempt: 0,
@@ -134,6 +146,29 @@ impl ToolContext {
     /// Returns the task on whose behalf the call is made.
     pub fn task_id(&self) -> &str {
         &self.0.task_id
+    }
+
+    /// Returns the conversation of the task.
+    pub fn session_id(&self) -> &str {
+        &self.0.session_id
+    }
+
+    /// Returns the metadata of the task when this attempt was sent, such as [`RunRequest::metadata`] sets.
+    ///
+    /// [`RunRequest::metadata`]: crate::RunRequest::metadata
+    pub fn metadata(&self) -> &JsonObject {
+        &self.0.metadata
+    }
+
+    /// Returns the principal that submitted the task, with the degree of trust in its name; the name is empty if it is
+    /// unknown.
+    pub fn principal(&self) -> &Principal {
+        &self.0.principal
+    }
+
+    /// Returns the number of the task's run, from 1: a task that was continued after a person's answer has several.
+    pub fn run(&self) -> u32 {
+        self.0.run
     }
 
     /// Returns the call's id, the same for every attempt.

@@ -81,7 +81,7 @@ pub(crate) async fn finished(system: &System, task: PostedTask) -> TaskSnapshot 
 }
 
 pub(crate) fn last_text(end: &TaskSnapshot) -> String {
-    end.answer().and_then(JsonText::to_str).unwrap_or_default()
+    end.task().last_part_content().and_then(JsonText::to_str).unwrap_or_default()
 }
 
 pub(crate) fn outputs(end: &TaskSnapshot) -> Vec<Value> {

@@ -1,6 +1,7 @@
 //! Shared by the tests of calls: a log in memory, a part that calls a tool, and the call events of a task.
 
 #![allow(
+    dead_code,
     clippy::unwrap_used,
     reason = "helpers of tests, which the lint settings know only inside test functions"
 )]

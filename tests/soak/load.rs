@@ -82,7 +82,7 @@ pub(crate) fn run(life: &Life, live_bytes: fn() -> usize) {
         }
         shop.is_over.store(true, Ordering::SeqCst);
         futures_util::future::join_all(users).await;
-        let left = system.shutdown_within(Duration::from_secs(5)).await.unwrap();
+        let left = system.shutdown_within(Duration::from_secs(5)).await.unwrap().interrupted;
         tell(&format!("over {}", left.len()));
     });
 }

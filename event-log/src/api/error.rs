@@ -115,6 +115,19 @@ pub enum ReadError {
     /// The disk or the database reported an error.
     #[error("the log could not be read: {0}")]
     Io(String),
+    /// A subscription was to begin after the end of the log, so that it would skip what comes next: the log is another one
+    /// than that of the cursor, or was restored to an earlier state. Compare the log's id, and rebuild what was made from it.
+    #[error(
+        "{what} {asked} is after the end of the log, which is {head}; the cursor is of another log, or the log was restored"
+    )]
+    Ahead {
+        /// The unit of the numbers: `position`, or `version of` the stream.
+        what: String,
+        /// The first position or version that was asked for.
+        asked: u64,
+        /// The last position of the log, or the last version of the stream.
+        head: u64,
+    },
     /// The store was closed.
     #[error("the log is closed; reopen it to read")]
     Closed,

@@ -159,7 +159,8 @@ pub fn diff_sessions(before: &Session, after: &Session) -> Vec<Change> {
 pub fn diff_tools(before: &ToolStore, after: &ToolStore) -> Vec<Change> {
     let mut changes = Vec::new();
     for (key, old) in before.list("").filter(|(key, _)| after.get(key).is_none()) {
-        changes.push(change(Area::Key, ChangeKind::Gone, key, one_line(&old.value)).of_one(old.value.clone()));
+        changes
+            .push(change(Area::Key, ChangeKind::Gone, key, one_line(&old.value)).of_one(old.value.clone()));
     }
     for (key, new) in after.list("") {
         let shown = one_line(&new.value);
@@ -337,7 +338,8 @@ fn metadata(before: &JsonObject, after: &JsonObject) -> Vec<Change> {
     for (key, old) in before.iter() {
         match after.get(key) {
             None => {
-                changes.push(change(Area::Metadata, ChangeKind::Gone, key, one_line(old)).of_one(old.clone()));
+                changes
+                    .push(change(Area::Metadata, ChangeKind::Gone, key, one_line(old)).of_one(old.clone()));
             }
             Some(new) if new != old => {
                 let words = format!("{}, was {}", one_line(new), one_line(old));

@@ -3,8 +3,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use futures_core::Stream;
 use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
@@ -12,6 +15,7 @@ use crate::api::feed::{Feed, FeedError};
 use crate::api::reader::Page;
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
+use crate::read::steps::{Step, Steps};
 use crate::sync::spawn_blocking;
 
 /// An item that a subscription delivers.
@@ -46,8 +50,28 @@ enum Stage {
     Ended,
 }
 
-/// A subscription to one stream, or to the whole log.
-pub struct Subscription {
+/// A subscription to one stream, or to the whole log: [`Subscription::next`] waits for the next delivery, and it is a
+/// `Stream` of them.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use taskreel_log::api::EventStore;
+/// # use taskreel_log::read::{Delivery, Subscription};
+/// # async fn follow(store: Arc<dyn EventStore>) -> Result<(), taskreel_log::api::ReadError> {
+/// let mut all = Subscription::all(store, proto_events::id::Position(1));
+/// while let Some(delivery) = all.next().await {
+///     match delivery? {
+///         Delivery::Record(record) => println!("{} {}", record.position, record.record.stream),
+///         Delivery::Lagged { from, to } => println!("positions {from} to {to} follow from the log"),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Subscription(Steps<Following>);
+
+/// The reading of a subscription.
+struct Following {
     store: Arc<dyn EventStore>,
     filter: Filter,
     /// The position before which all events were delivered or skipped.
@@ -57,37 +81,50 @@ pub struct Subscription {
     next_version: Version,
     ready: VecDeque<Arc<StoredRecord>>,
     stage: Stage,
+    /// Whether nothing was read yet.
+    is_new: bool,
 }
 
 impl fmt::Debug for Subscription {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reading = self.0.idle();
         f.debug_struct("Subscription")
-            .field("filter", &self.filter)
-            .field("next", &self.next)
-            .field("next_version", &self.next_version)
+            .field("filter", &reading.map(|reading| &reading.filter))
+            .field("next", &reading.map(|reading| reading.next))
             .finish_non_exhaustive()
     }
 }
 
+impl Stream for Subscription {
+    type Item = Result<Delivery, ReadError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_step(cx)
+    }
+}
+
 impl Subscription {
-    /// Subscribes to the whole log, beginning with the record that holds position `from`.
+    /// Subscribes to the whole log, beginning with the record that holds position `from`. A position after the next one is
+    /// an error of the first delivery, [`ReadError::Ahead`]: keep the log's id beside a cursor to tell logs apart.
     pub fn all(store: Arc<dyn EventStore>, from: Position) -> Self {
         Self::new(store, Filter::All, from, Version(0))
     }
 
-    /// Subscribes to one stream, beginning with the record that holds version `from`.
+    /// Subscribes to one stream, beginning with the record that holds version `from`. A version after the next one is an
+    /// error of the first delivery, [`ReadError::Ahead`].
     pub fn stream(store: Arc<dyn EventStore>, stream: StreamId, from: Version) -> Self {
         Self::new(store, Filter::Stream(stream), Position(0), from)
     }
 
     fn new(store: Arc<dyn EventStore>, filter: Filter, next: Position, next_version: Version) -> Self {
-        Self { store, filter, next, next_version, ready: VecDeque::new(), stage: Stage::CatchingUp(None) }
+        let (ready, stage) = (VecDeque::new(), Stage::CatchingUp(None));
+        Self(Steps::of(Following { store, filter, next, next_version, ready, stage, is_new: true }))
     }
 
     /// Whether the next record will come from the live feed.
     #[cfg(any(test, feature = "testing"))]
     pub(crate) fn is_live(&self) -> bool {
-        matches!(self.stage, Stage::Live(_))
+        self.0.idle().is_some_and(|reading| matches!(reading.stage, Stage::Live(_)))
     }
 
     /// Waits for the next delivery; `None` once the store is closed, or after an error. Cancel-safe. Must be
@@ -96,6 +133,14 @@ impl Subscription {
     /// # Errors
     /// [`ReadError`] if a record cannot be read; the subscription then ends.
     pub async fn next(&mut self) -> Option<Result<Delivery, ReadError>> {
+        self.0.next().await
+    }
+}
+
+impl Step for Following {
+    type Item = Result<Delivery, ReadError>;
+
+    async fn step(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(record) = self.ready.pop_front() {
                 return Some(Ok(Delivery::Record(record)));
@@ -122,12 +167,29 @@ impl Subscription {
             }
         }
     }
+}
+
+impl Following {
+    /// Refuses a start after the next event of the log: what comes first would be skipped.
+    fn refuse_ahead(&self) -> Result<(), ReadError> {
+        let (what, asked, head) = match &self.filter {
+            Filter::All => ("position".to_owned(), self.next.0, self.store.head()?.0),
+            Filter::Stream(stream) => {
+                let last = self.store.stream_version(stream)?;
+                (format!("version of {stream}"), self.next_version.0, last.0)
+            }
+        };
+        if asked > head.saturating_add(1) { Err(ReadError::Ahead { what, asked, head }) } else { Ok(()) }
+    }
 
     /// Reads the next page. At the log's end it subscribes to the feed and reads the log once more: this
     /// finds what was written before the feed began, and the feed has what came after.
     async fn catch_up(&mut self) -> Result<Option<Delivery>, ReadError> {
         let page = self.read_page().await?;
         let at_end = page.is_empty();
+        if std::mem::take(&mut self.is_new) && at_end {
+            self.refuse_ahead()?;
+        }
         for record in page {
             self.take(Arc::new(record));
         }

@@ -48,7 +48,9 @@ pub struct Term {
 
 /// A term that is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a condition; write FIELD=VALUE with one of the fields kind, tool, text, session, agent")]
+#[error(
+    "`{0}` is not a condition; write FIELD=VALUE with one of the fields kind, tool, text, session, agent"
+)]
 pub struct TermError(String);
 
 impl Term {
@@ -126,9 +128,9 @@ impl Filter {
         let of = |field: Field| self.terms.iter().filter(move |term| term.field == field);
         in_time
             && !self.not.iter().any(|term| facts.fits(term))
-            && Field::ALL.into_iter().all(|field| {
-                of(field).next().is_none() || of(field).any(|term| facts.fits(term))
-            })
+            && Field::ALL
+                .into_iter()
+                .all(|field| of(field).next().is_none() || of(field).any(|term| facts.fits(term)))
     }
 }
 

@@ -95,7 +95,9 @@ pub fn find(reader: &dyn EventReader, asked: &str) -> Result<StreamId, FindError
     for (shortening, all) in [("s:", &sessions), ("t:", &tools)] {
         let Some(named) = asked.strip_prefix(shortening) else { continue };
         let found = match only(named, all, |id| id == named)? {
-            None if named.chars().count() >= PREFIX_CHARS_MIN => only(named, all, |id| id.starts_with(named))?,
+            None if named.chars().count() >= PREFIX_CHARS_MIN => {
+                only(named, all, |id| id.starts_with(named))?
+            }
             found => found,
         };
         if let Some(found) = found {

@@ -164,7 +164,9 @@ impl TaskHistory {
             });
             return;
         }
-        let Some(call) = self.calls.iter_mut().rev().find(|call| call.call_id == event.call_id()) else { return };
+        let Some(call) = self.calls.iter_mut().rev().find(|call| call.call_id == event.call_id()) else {
+            return;
+        };
         match event {
             CallEvent::Dispatched { .. } => call.sent_at = Some(at),
             CallEvent::Succeeded { usage, .. } => {

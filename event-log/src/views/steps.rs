@@ -114,7 +114,8 @@ pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunS
 /// Returns the ids that differ between two runs of the same work: those of the task, of its calls and of its items.
 fn own_ids(task: &Task, stream: &StreamId) -> HashMap<String, ()> {
     let calls = task.calls().iter();
-    let of_calls = calls.flat_map(|call| [call.request.call_id.clone(), call.request.idempotency_key.clone()]);
+    let of_calls =
+        calls.flat_map(|call| [call.request.call_id.clone(), call.request.idempotency_key.clone()]);
     let approvals = task.approvals().iter().map(|approval| approval.request.approval_id.clone());
     let items = task.messages().iter().filter_map(|message| message.id.clone());
     let all = of_calls.chain(approvals).chain(items).chain([stream.id(), stream.to_string()]);
@@ -131,7 +132,9 @@ impl Reading {
     fn take(&mut self, row: &EventRow) {
         let Ok(AnyEvent::Task(event)) = &row.event else { return };
         match event {
-            TaskEvent::Submitted(posted) => posted.messages.iter().for_each(|message| self.message(row, message)),
+            TaskEvent::Submitted(posted) => {
+                posted.messages.iter().for_each(|message| self.message(row, message))
+            }
             TaskEvent::MessageAppended(message) => self.message(row, message),
             TaskEvent::StateChanged { to, .. } if to.is_terminal() || *to == TaskState::InputRequired => {
                 self.push(row, "state", to.as_str().to_owned(), String::new());
@@ -218,11 +221,7 @@ fn pair(first: &RunStep, second: &RunStep) -> AlignedStep {
 fn between(first: &[RunStep], second: &[RunStep], aligned: &mut Vec<AlignedStep>) {
     let (mut a, mut b) = (0, 0);
     for (next_a, next_b) in common(first, second).into_iter().chain([(first.len(), second.len())]) {
-        gap(
-            first.get(a..next_a).unwrap_or_default(),
-            second.get(b..next_b).unwrap_or_default(),
-            aligned,
-        );
+        gap(first.get(a..next_a).unwrap_or_default(), second.get(b..next_b).unwrap_or_default(), aligned);
         if let (Some(one), Some(other)) = (first.get(next_a), second.get(next_b)) {
             aligned.push(pair(one, other));
         }
@@ -306,7 +305,9 @@ mod tests {
 
     fn aligned(first: &str, second: &str) -> String {
         let told = |step: &AlignedStep| {
-            let name = |side: Option<&RunStep>| side.map_or("-".to_owned(), |step| format!("{}:{}", step.target, step.args));
+            let name = |side: Option<&RunStep>| {
+                side.map_or("-".to_owned(), |step| format!("{}:{}", step.target, step.args))
+            };
             let (one, other) = step.sides();
             format!("{} {} {}", step.as_str(), name(one), name(other))
         };
@@ -317,14 +318,20 @@ mod tests {
     fn equal_steps_are_found_where_others_stand_between_them() {
         assert_eq!(aligned("a:1 b:2", "a:1 b:2"), "same a:1 a:1; same b:2 b:2");
         assert_eq!(aligned("a:1 c:3", "a:1 b:2 c:3"), "same a:1 a:1; second-only - b:2; same c:3 c:3");
-        assert_eq!(aligned("x:0 a:1 b:2 y:9", "a:1 z:5 b:2"), "first-only x:0 -; same a:1 a:1; second-only - z:5; same b:2 b:2; first-only y:9 -");
+        assert_eq!(
+            aligned("x:0 a:1 b:2 y:9", "a:1 z:5 b:2"),
+            "first-only x:0 -; same a:1 a:1; second-only - z:5; same b:2 b:2; first-only y:9 -"
+        );
         assert_eq!(aligned("", "a:1"), "second-only - a:1");
         assert_eq!(aligned("", ""), "");
     }
 
     #[test]
     fn other_arguments_or_another_outcome_are_a_change() {
-        assert_eq!(aligned("a:1 pay:10 b:2", "a:1 pay:99 b:2"), "same a:1 a:1; changed pay:10 pay:99; same b:2 b:2");
+        assert_eq!(
+            aligned("a:1 pay:10 b:2", "a:1 pay:99 b:2"),
+            "same a:1 a:1; changed pay:10 pay:99; same b:2 b:2"
+        );
         assert_eq!(aligned("a:1=x", "a:1=y"), "changed a:1 a:1");
     }
 

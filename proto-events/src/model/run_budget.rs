@@ -15,6 +15,7 @@
 //! of calls.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 
@@ -205,6 +206,47 @@ const KNOWN: [&str; 7] = [
 ];
 
 impl RunBudget {
+    /// Returns a budget without a limit, to which the methods add some.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Limits the steps of the inference loop.
+    #[must_use]
+    pub fn steps(self, most: u32) -> Self {
+        Self { max_steps: Some(most.into()), ..self }
+    }
+
+    /// Limits the model calls.
+    #[must_use]
+    pub fn llm_calls(self, most: u32) -> Self {
+        Self { max_llm_calls: Some(most.into()), ..self }
+    }
+
+    /// Limits the tool calls that a model requests.
+    #[must_use]
+    pub fn tool_calls(self, most: u32) -> Self {
+        Self { max_tool_calls: Some(most.into()), ..self }
+    }
+
+    /// Limits the time.
+    #[must_use]
+    pub fn runtime(self, most: Duration) -> Self {
+        Self { max_runtime_seconds: Some(most.as_secs_f64()), ..self }
+    }
+
+    /// Limits the input tokens of all calls together.
+    #[must_use]
+    pub fn input_tokens(self, most: u32) -> Self {
+        Self { max_input_tokens: Some(most.into()), ..self }
+    }
+
+    /// Limits the output tokens of all calls together.
+    #[must_use]
+    pub fn output_tokens(self, most: u32) -> Self {
+        Self { max_output_tokens: Some(most.into()), ..self }
+    }
+
     /// Reads a budget. Numbers may be strings; unknown keys go to the metadata.
     ///
     /// # Errors

@@ -112,6 +112,7 @@ impl Task {
         self.messages = posted.messages.into_iter().collect();
         self.artifacts = posted.artifacts.into_iter().collect();
         self.metadata = posted.metadata;
+        self.principal.clone_from(&metadata.principal);
         self.budget = Memo::default();
         self.flow_state = posted.flow_state;
         self.created_at = posted.created_at;

@@ -7,7 +7,7 @@ use crate::call::fold::Call;
 use crate::call::outcome::FailureClass;
 use crate::call::request::CallKind;
 use crate::call::status::CallStatus;
-use crate::envelope::Timestamp;
+use crate::envelope::{Principal, Timestamp};
 use crate::growing::GrowingList;
 use crate::id::Digest;
 use crate::json::{JsonObject, JsonText};
@@ -63,6 +63,8 @@ pub struct Task {
     pub(crate) messages: GrowingList<Message>,
     pub(crate) artifacts: GrowingList<Artifact>,
     pub(crate) metadata: JsonObject,
+    /// The principal that submitted the task.
+    pub(crate) principal: Principal,
     /// The budget that the metadata name, once it was read.
     pub(crate) budget: Memo<Option<Box<Result<RunBudget, ModelError>>>>,
     pub(crate) flow_state: JsonText,
@@ -184,11 +186,6 @@ impl Task {
     /// Returns the number of runs, the current one included.
     pub fn runs(&self) -> u32 {
         self.runs
-    }
-
-    /// Returns the text of `metadata.error`, if set.
-    pub fn error(&self) -> Option<String> {
-        self.metadata.get("error").and_then(JsonText::to_str)
     }
 
     /// Returns the last item: by time when the task was submitted, afterwards by order of arrival.

@@ -1,13 +1,26 @@
-//! The budget of a task, and the calls that draw from it.
+//! The budget of a task and the calls that draw from it; who submitted it, and why it failed.
 
 use std::time::Duration;
 
 use super::Task;
 use crate::call::{Call, Costs};
-use crate::json::JsonObject;
-use crate::model::{ModelError, RunBudget};
+use crate::envelope::Principal;
+use crate::json::{JsonObject, JsonText};
+use crate::model::{ModelError, RunBudget, TaskState};
 
 impl Task {
+    /// Returns the error with which a run of the task, or a caller, let it fail. What a task was posted with is no error of
+    /// it: a task that is not failed has none.
+    pub fn error(&self) -> Option<String> {
+        let has_failed = self.history().last().is_some_and(|change| change.to == TaskState::Failed);
+        self.metadata().get("error").filter(|_| has_failed).and_then(JsonText::to_str)
+    }
+
+    /// Returns the principal that submitted the task; its name is empty if it is unknown.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
     /// Returns the budget that the task's run context names, if it names one.
     ///
     /// # Errors

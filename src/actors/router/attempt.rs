@@ -20,7 +20,8 @@ pub(crate) async fn attempt(agent: &Agent, order: Order, context: AttemptContext
     let work = async {
         match order.infer {
             Some(request) => {
-                let request = InferRequest { deltas: context.live.deltas(), ..request };
+                let may_talk = agent.may_talk();
+                let request = InferRequest { deltas: context.live.deltas(may_talk), ..request };
                 infer(agent, request, number, context.jitter).await
             }
             None if order.request.kind == CallKind::Delegate => {

@@ -18,8 +18,8 @@ use crate::agent::card::Agent;
 use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerDoor, HandlerEnd};
 use crate::limits::QUESTION_BYTES_MAX;
 use crate::models::backend::retry_delay;
+use crate::run::call_of::CallOf;
 use crate::run::handler::message;
-use crate::run::steps::session_id;
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
 use crate::tools::panics::caught_masked;
@@ -43,7 +43,12 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
     let (call_id, attempt) = (order.request.call_id.clone(), order.attempt);
     let door =
         Door { to_task, stream: order.stream, call_id: call_id.clone(), attempt, said: AtomicU64::new(0) };
+    let CallOf { session_id, metadata, principal, run } = order.whose;
     let parts = ToolContextParts {
+        session_id: session_id.clone(),
+        metadata,
+        principal,
+        run,
         task_id: order.task_id,
         call_id,
         idempotency_key: order.request.idempotency_key,
@@ -56,7 +61,6 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
         ..ToolContextParts::default()
     };
     let cx = ToolContext::attended(parts, mask.clone(), agents);
-    let session_id = session_id(&task);
     let cx = HandlerContext::new(HandlerContextParts { cx, session_id, task, door: Arc::new(door), ports });
     let ran =
         caught_masked(async { known.code.run(cx.clone(), message).await }, |text| mask.text(text)).await;

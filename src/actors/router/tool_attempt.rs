@@ -13,7 +13,9 @@ use crate::actors::shared::messages::{AttemptEnd, Order};
 use crate::agent::card::Agent;
 use crate::limits::RETRY_AFTER_MAX;
 use crate::models::backend::retry_delay;
+use crate::run::call_of::CallOf;
 use crate::run::steps::millis;
+use crate::tools::current_call::{CurrentCall, within};
 use crate::tools::error::{ToolError, ToolErrorKind, ToolRetry};
 use crate::tools::panics::caught_masked;
 use crate::tools::secret::Mask;
@@ -45,7 +47,18 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         }
     };
     let agents = Agents::of(&order, to_task);
+    let CallOf { session_id, metadata, principal, run } = order.whose;
+    let current = CurrentCall {
+        system: live.system(),
+        task_id: order.task_id.clone(),
+        call_id: order.request.call_id.clone(),
+        session: agent.conversation.then(|| session_id.clone()),
+    };
     let parts = ToolContextParts {
+        session_id,
+        metadata,
+        principal,
+        run,
         task_id: order.task_id,
         call_id: order.request.call_id.clone(),
         idempotency_key: order.request.idempotency_key.clone(),
@@ -61,7 +74,8 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
     let context = ToolContext::attended(parts, mask.clone(), agents);
     // The code runs only when the attempt is polled, within the catch.
     let (tool, given) = (registered.tool(), context.clone());
-    let called = caught_masked(async { tool.call(given, args).await }, |text| mask.text(text)).await;
+    let code = within(current, async { tool.call(given, args).await });
+    let called = caught_masked(code, |text| mask.text(text)).await;
     match called {
         Ok(Ok(result)) => {
             let writes = state.close().into_iter().map(|write| mask.write(write)).collect();

@@ -30,7 +30,9 @@ impl Shared {
         let set_id = append.set_id;
         let mut watch = AppendWatch { unresolved: &self.unresolved, set_id, command_id, is_resolved: false };
         let span = spans::append(&append);
+        let queued = self.condition.queued();
         let answer = self.append_at_desk(append).instrument(span.clone()).await;
+        queued.answered(&answer);
         if let Ok(done) = &answer {
             spans::appended(&span, done);
         }

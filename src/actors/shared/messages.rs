@@ -26,6 +26,7 @@ use crate::actors::shared::turns::TurnGrant;
 use crate::agent::approval::ApprovalVerdict;
 use crate::error::Error;
 use crate::models::backend::InferRequest;
+use crate::run::call_of::CallOf;
 use crate::run::wanted::WantedCall;
 
 /// The sender of a command and the reason for it; the time is added when the command is accepted.
@@ -260,6 +261,8 @@ pub(crate) struct Order {
     pub(crate) infer: Option<InferRequest>,
     /// The questions that earlier attempts asked a person, with their answers.
     pub(crate) questions: Vec<CallQuestion>,
+    /// The task of the call, as its code is shown it.
+    pub(crate) whose: CallOf,
     /// The task as it is now, for a handler.
     pub(crate) task: Option<Arc<Task>>,
     /// The span in which the attempt is carried out.

@@ -8,9 +8,11 @@ use actix::Recipient;
 use taskreel_log::api::EventStore;
 use taskreel_log::ports::Ports;
 
+use crate::actors::shared::condition::LogCondition;
 use crate::actors::shared::desk::Desk;
 use crate::actors::shared::live_actors::BecameIdle;
 use crate::actors::shared::messages::{Abort, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask};
+use crate::actors::shared::owner::Owner;
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::tool_stores::ToolStores;
@@ -26,6 +28,8 @@ pub(crate) struct Parts {
     /// The host's own name for its build.
     pub(crate) build: Option<Arc<str>>,
     pub(crate) store: Arc<dyn EventStore>,
+    /// The system's place among the owners of the store.
+    pub(crate) owner: Arc<Owner>,
     pub(crate) ports: Ports,
     /// The runtime of tools and models; never the arbiter.
     pub(crate) calls: tokio::runtime::Handle,
@@ -34,6 +38,8 @@ pub(crate) struct Parts {
     /// The number of tasks that are resumed at once after a start.
     pub(crate) resumed_at_once: usize,
     pub(crate) unresolved: Arc<UnresolvedAppends>,
+    /// The condition of the log.
+    pub(crate) condition: Arc<LogCondition>,
     pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) secrets: Arc<Secrets>,
     /// The listeners of live events.
@@ -68,6 +74,8 @@ pub(crate) struct Shared {
     pub(crate) became_idle: Recipient<BecameIdle>,
     pub(crate) stopped: Recipient<Stopped>,
     pub(crate) unresolved: Arc<UnresolvedAppends>,
+    /// The condition of the log.
+    pub(crate) condition: Arc<LogCondition>,
     pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) live: Arc<LiveHub>,

@@ -12,16 +12,15 @@ use crate::agent::approval::{ApprovalRequest, ApprovalVerdict};
 use crate::error::Error;
 use crate::run::asked;
 use crate::run::question::Act;
+use crate::run::steps::session_id;
 
 impl TaskCore {
     /// Requests the handler's decision. An actor requests it once per approval.
     pub(crate) fn ask_approver(&mut self, shared: &Shared, approval_id: &str) {
         let Some(approval) = self.task().approvals().get(approval_id) else { return };
         let agent = &shared.agent;
-        let tool = agent.tools.get(&approval.request.tool).map(|tool| tool.spec().description.as_str());
-        let peer = || agent.peers.get(&approval.request.tool).map(|peer| peer.description.as_str());
-        let description = tool.or_else(peer).unwrap_or_default();
-        let request = ApprovalRequest::of(self.task().id(), description, &approval.request);
+        let (description, task) = (agent.description_of(&approval.request.tool), self.task());
+        let request = ApprovalRequest::of(task, session_id(task), description, &approval.request);
         self.outside.known.with_handler.insert(approval_id.to_owned());
         self.outbox.push(Effect::AskApprover(Box::new(request)));
     }

@@ -21,6 +21,7 @@ use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::actors::task::effect::Effect;
 use crate::actors::task::work::Work;
 use crate::error::Error;
+use crate::run::call_of::CallOf;
 use crate::run::infer_request;
 
 /// The append that is awaited: what follows once it is durable.
@@ -61,6 +62,7 @@ impl TaskCore {
                     permit: self.outside.permit(call_id),
                     infer,
                     questions: call.questions.clone(),
+                    whose: if request.prompt.is_none() { CallOf::of(self.task()) } else { CallOf::default() },
                     task: is_handler.then(|| self.shared_task()),
                     within: Within::default(),
                 })))

@@ -323,6 +323,10 @@ impl InferBackend for Genai {
         described(settings.base_url.as_deref(), settings.native_tools, None, &parameters)
     }
 
+    fn has_native_tools(&self) -> bool {
+        self.settings.native_tools
+    }
+
     fn check(&self) -> Result<(), String> {
         self.settings.kind()?;
         self.settings.key.check()

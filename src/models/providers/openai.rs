@@ -232,6 +232,10 @@ impl InferBackend for OpenAiCompatible {
         described(Some(&settings.shown_url), native_tools, notes, &settings.parameters)
     }
 
+    fn has_native_tools(&self) -> bool {
+        self.settings.native_tools == NativeTools::Offered
+    }
+
     fn check(&self) -> Result<(), String> {
         self.settings.check()?;
         self.settings.key.check()

@@ -305,7 +305,9 @@ impl Fold {
                 (call_id, *attempt)
             }
             // The log reports a new attempt; lost pieces show by the offset of the next one.
-            Live::Began { .. } | Live::Waiting { .. } | Live::Lost { .. } => return LiveOutcome::Done,
+            Live::Began { .. } | Live::Answer { .. } | Live::Waiting { .. } | Live::Lost { .. } => {
+                return LiveOutcome::Done;
+            }
         };
         let Some(call) = self.task.calls().get(call_id) else { return LiveOutcome::TooEarly };
         if call.status.is_open() && call.attempts < attempt {
@@ -333,7 +335,7 @@ impl Fold {
                     TaskStreamPayload::Progress { progress: 0, message },
                 );
             }
-            Live::Began { .. } | Live::Waiting { .. } | Live::Lost { .. } => {}
+            Live::Began { .. } | Live::Answer { .. } | Live::Waiting { .. } | Live::Lost { .. } => {}
         }
         out.append(&mut self.out);
         LiveOutcome::Done

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proto_events::call::Price;
-use proto_events::model::{BudgetScope, Message};
+use proto_events::json::JsonText;
+use proto_events::model::{BudgetScope, Message, RunBudget};
 
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
@@ -126,6 +127,22 @@ impl Builder {
     #[must_use]
     pub fn on_changed_agent(mut self, rule: ChangedAgent) -> Self {
         self.agent.on_changed = rule;
+        self
+    }
+
+    /// Sets the budget of tasks that have none of their own. It is recorded with each task, so that a later change holds
+    /// for later tasks.
+    #[must_use]
+    pub fn run_budget(mut self, budget: RunBudget) -> Self {
+        self.agent.run_budget = Some(budget);
+        self
+    }
+
+    /// Sets a value in the metadata of tasks that have none under this key, such as the name of the service. It is recorded
+    /// with each task.
+    #[must_use]
+    pub fn run_metadata(mut self, key: impl Into<String>, value: impl Into<JsonText>) -> Self {
+        self.agent.run_metadata.set(key, value.into());
         self
     }
 

@@ -1,0 +1,61 @@
+//! The claim of a key for a run that is requested once.
+
+use proto_events::envelope::OWN_COMMAND;
+use proto_events::id::{Category, Position, Version};
+use taskreel_log::api::{EventReader, ReadError};
+use taskreel_log::read::for_each_record;
+
+use crate::error::Error;
+use crate::limits::ONCE_WINDOW_EVENTS;
+use crate::system::handle::System;
+use crate::system::tasks::id_for;
+
+impl System {
+    /// Returns the id of the task of a key, and whether the key is new. An `id` is the caller's own choice.
+    ///
+    /// # Errors
+    /// [`Error::CommandIdReused`] if the key has another task, [`Error::Read`] if the log cannot be read.
+    pub(crate) async fn claim_once(&self, key: &str, id: Option<String>) -> Result<(String, bool), Error> {
+        let mut keys = self.inner.once.0.lock().await;
+        if !keys.is_read {
+            let (store, agent) = (self.log(), self.inner.agent.clone());
+            for (key, task) in self.on_pool(move || Ok(keys_of(store.as_ref(), &agent)?)).await? {
+                keys.note(key, task);
+            }
+            keys.is_read = true;
+        }
+        if let Some(known) = keys.tasks.get(key) {
+            return match id {
+                Some(id) if id != *known => Err(Error::CommandIdReused { command_id: key.to_owned() }),
+                _ => Ok((known.clone(), false)),
+            };
+        }
+        let task = id.unwrap_or_else(|| id_for(key));
+        keys.note(key.to_owned(), task.clone());
+        Ok((task, true))
+    }
+
+    /// Gives back a key whose task was refused.
+    pub(crate) async fn forget_once(&self, key: &str) {
+        let mut keys = self.inner.once.0.lock().await;
+        keys.tasks.remove(key);
+        keys.order.retain(|known| known != key);
+    }
+}
+
+/// Reads the command ids under which the tasks of this agent were submitted, from the end of the log.
+fn keys_of(store: &dyn EventReader, agent: &str) -> Result<Vec<(String, String)>, ReadError> {
+    let from = Position(store.head()?.0.saturating_sub(ONCE_WINDOW_EVENTS).max(1));
+    let mut keys = Vec::new();
+    for_each_record(store, from, |stored| {
+        let record = &stored.record;
+        let id = &record.metadata.command_id;
+        let is_submission =
+            record.first_version == Version(1) && record.stream.category() == Some(Category::Task);
+        if is_submission && !id.is_empty() && !id.starts_with(OWN_COMMAND) && record.stream.agent() == agent {
+            keys.push((id.clone(), record.stream.id()));
+        }
+        Ok::<(), ReadError>(())
+    })?;
+    Ok(keys)
+}

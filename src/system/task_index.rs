@@ -1,0 +1,236 @@
+//! The tasks of a system by state and session: an index that is made from the log when it is first asked, and follows it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use proto_events::call::{Call, CallStatus};
+use proto_events::codec::kind;
+use proto_events::envelope::Timestamp;
+use proto_events::id::{Category, Position, StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::model::TaskState;
+use proto_events::task::{Approval, Task, TaskEvent};
+use taskreel_log::api::{EventReader, ReadError, StoredRecord};
+use taskreel_log::read::{decode_record, fold_stream, for_each_record};
+use tokio::sync::Mutex;
+
+/// A task as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskInfo {
+    /// The task's id.
+    pub id: String,
+    /// The conversation that the task names.
+    pub session_id: Option<String>,
+    /// The lifecycle state.
+    pub state: TaskState,
+    /// The time of the last change of the state.
+    pub since: Timestamp,
+    /// The number of events in the task's stream.
+    pub version: Version,
+    /// The position of the task's first event in the log: tasks are listed in this order.
+    pub submitted_at: Position,
+}
+
+/// A task that waits for a person, and what for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct WaitingTask {
+    /// The task.
+    pub task: TaskInfo,
+    /// The calls to approve or deny. That of a task whose agent has changed is the run itself.
+    pub approvals: Vec<Approval>,
+    /// The calls whose questions are to be answered, see [`Call::open_question`].
+    pub questions: Vec<Call>,
+    /// The calls whose outcome is to be found out.
+    pub unknown: Vec<Call>,
+}
+
+/// A page of tasks, see [`TaskQuery::page`](crate::TaskQuery::page).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TaskPage {
+    /// The tasks, oldest first.
+    pub tasks: Vec<TaskInfo>,
+    /// The place after which the next page begins; `None` if this one is the last.
+    pub next: Option<Position>,
+}
+
+/// The conditions on listed tasks.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Conditions {
+    pub(crate) states: Vec<TaskState>,
+    pub(crate) session: Option<String>,
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) after: Position,
+}
+
+/// The index, empty until it is first asked.
+#[derive(Debug, Default)]
+pub(crate) struct SharedTaskIndex(pub(crate) Mutex<TaskIndex>);
+
+/// The tasks of one agent up to a position of the log.
+#[derive(Debug, Default)]
+pub(crate) struct TaskIndex {
+    /// The position up to which the log was read.
+    through: Position,
+    /// The tasks, by the position of their first event.
+    tasks: BTreeMap<Position, Row>,
+    places: HashMap<StreamId, Position>,
+    /// The places of tasks that may wait for a person.
+    waiting: BTreeSet<Position>,
+}
+
+#[derive(Debug)]
+struct Row {
+    info: TaskInfo,
+    /// The number of approvals without a decision.
+    open_approvals: usize,
+}
+
+/// The kinds of events that the index reads.
+const READ: [u16; 5] = [
+    kind::SUBMITTED,
+    kind::STATE_CHANGED,
+    kind::METADATA_MERGED,
+    kind::APPROVAL_REQUESTED,
+    kind::APPROVAL_DECIDED,
+];
+
+impl TaskIndex {
+    /// Reads what was added to the log.
+    ///
+    /// # Errors
+    /// [`ReadError`] if the log cannot be read.
+    pub(crate) fn follow(&mut self, log: &dyn EventReader, agent: &str) -> Result<(), ReadError> {
+        let from = Position(self.through.0 + 1);
+        for_each_record(log, from, |stored| {
+            let stream = &stored.record.stream;
+            if stream.category() == Some(Category::Task) && stream.agent() == agent {
+                self.take(stored)?;
+            }
+            self.through = stored.last_position();
+            Ok::<(), ReadError>(())
+        })
+    }
+
+    fn take(&mut self, stored: &StoredRecord) -> Result<(), ReadError> {
+        let (record, last) = (&stored.record, stored.record.last_version());
+        if let Some(row) = self.places.get(&record.stream).and_then(|place| self.tasks.get_mut(place)) {
+            row.info.version = last;
+        }
+        if !record.events.iter().any(|event| READ.contains(&event.kind)) {
+            return Ok(());
+        }
+        for recorded in decode_record::<TaskEvent>(stored)? {
+            if let TaskEvent::Submitted(posted) = &recorded.event {
+                let info = TaskInfo {
+                    id: posted.id.clone(),
+                    session_id: session(posted.metadata.get("session_id")),
+                    state: posted.state,
+                    since: recorded.metadata.at,
+                    version: last,
+                    submitted_at: recorded.position,
+                };
+                self.places.insert(record.stream.clone(), recorded.position);
+                self.tasks.insert(recorded.position, Row { info, open_approvals: 0 });
+            }
+            let Some(place) = self.places.get(&record.stream).copied() else { continue };
+            let Some(row) = self.tasks.get_mut(&place) else { continue };
+            row.evolve(&recorded.event, recorded.metadata.at);
+            if row.may_wait() {
+                self.waiting.insert(place);
+            } else {
+                self.waiting.remove(&place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the tasks that fulfil the conditions, at most `limit`.
+    pub(crate) fn page(&self, wanted: &Conditions, limit: usize) -> TaskPage {
+        let rows = self.tasks.range(Position(wanted.after.0.saturating_add(1))..);
+        let mut found = rows.map(|(_, row)| &row.info).filter(|info| wanted.hold_for(info));
+        let tasks: Vec<TaskInfo> = found.by_ref().take(limit).cloned().collect();
+        let is_more = found.next().is_some();
+        let next = tasks.last().map(|last| last.submitted_at).filter(|_| is_more);
+        TaskPage { tasks, next }
+    }
+
+    /// Returns the streams of the tasks that may wait for a person, oldest first.
+    pub(crate) fn candidates(&self) -> Vec<TaskInfo> {
+        self.waiting.iter().filter_map(|place| Some(self.tasks.get(place)?.info.clone())).collect()
+    }
+}
+
+impl Row {
+    fn evolve(&mut self, event: &TaskEvent, at: Timestamp) {
+        match event {
+            TaskEvent::StateChanged { to, .. } => {
+                self.info.state = *to;
+                self.info.since = at;
+            }
+            TaskEvent::MetadataMerged(entries) => {
+                if let Some(named) = session(entries.get("session_id")) {
+                    self.info.session_id = Some(named);
+                }
+            }
+            TaskEvent::ApprovalRequested(_) => self.open_approvals += 1,
+            TaskEvent::ApprovalDecided(_) => self.open_approvals = self.open_approvals.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    fn may_wait(&self) -> bool {
+        match self.info.state {
+            TaskState::InputRequired => true,
+            // A run whose agent has changed waits as it is.
+            TaskState::Working => self.open_approvals > 0,
+            _ => false,
+        }
+    }
+}
+
+impl Conditions {
+    fn hold_for(&self, info: &TaskInfo) -> bool {
+        (self.states.is_empty() || self.states.contains(&info.state))
+            && self.session.as_ref().is_none_or(|wanted| info.session_id.as_ref() == Some(wanted))
+            && self.since.is_none_or(|since| info.since >= since)
+    }
+}
+
+fn session(named: Option<&JsonText>) -> Option<String> {
+    named.and_then(JsonText::to_str).filter(|id| !id.is_empty())
+}
+
+/// Reads what these tasks wait for. One that went on meanwhile is left out.
+///
+/// # Errors
+/// [`ReadError`] if the log cannot be read.
+pub(crate) fn waiting(
+    log: &dyn EventReader,
+    agent: &str,
+    candidates: Vec<TaskInfo>,
+) -> Result<Vec<WaitingTask>, ReadError> {
+    let mut found = Vec::new();
+    for info in candidates {
+        let Ok(stream) = StreamId::task(agent, &info.id) else { continue };
+        let folded = fold_stream::<Task>(log, &stream, None)?;
+        let task = folded.state;
+        if task.state() != TaskState::InputRequired && !task.is_held() {
+            continue;
+        }
+        let is_unknown = |call: &&Call| matches!(call.status, CallStatus::Unknown(_));
+        let approvals: Vec<Approval> = if task.is_held() {
+            task.approvals().iter().filter(|approval| approval.decision.is_none()).cloned().collect()
+        } else {
+            task.awaited_approvals().cloned().collect()
+        };
+        found.push(WaitingTask {
+            approvals,
+            questions: task.open_questions().cloned().collect(),
+            unknown: task.calls().iter().filter(is_unknown).cloned().collect(),
+            task: TaskInfo { state: task.state(), version: folded.version, ..info },
+        });
+    }
+    Ok(found)
+}
