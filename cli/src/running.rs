@@ -27,8 +27,8 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Problem> {
 /// recovered at the next start as after a crash.
 pub(crate) async fn stop(system: System) -> Result<(), Problem> {
     let left = system.shutdown_within(STOP_WITHIN).await.map_err(|error| Problem::system(&error, None))?;
-    if !left.is_empty() {
-        let calls = count(left.len() as u64, "call", "calls");
+    if !left.interrupted.is_empty() {
+        let calls = count(left.interrupted.len() as u64, "call", "calls");
         note(&format!("{calls} in flight did not end in time; the next start handles them as after a crash"));
     }
     Ok(())
