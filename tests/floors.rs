@@ -77,6 +77,7 @@ const LOG: Floors = &[
     ("jsonl", &["api", "engine", "limits"]),
     ("sled", &["api", "engine", "limits", "ports", "sync"]),
     ("read", &["api", "limits", "sync"]),
+    ("door", &["api", "limits", "read", "sled"]),
     ("context", &[]),
     ("shown", &["api", "context", "read"]),
     ("audit", &["api", "engine", "jsonl", "limits", "read", "shown"]),

@@ -11,6 +11,7 @@
 //! | [`read`] | what readers make of an [`api::EventReader`]: folds, pages, subscriptions |
 //! | [`audit`] | replay, verification, comparison, explanation, export and import |
 //! | [`views`], [`doctor`] | rows and statistics made from the log; the examination of a log's directory |
+//! | `door` (Unix) | reading and following a log while a program holds it; a person's decisions |
 //! | [`context`], [`shown`] | token estimates; what a model is shown |
 //! | [`ports`], [`limits`] | the only sources of time and randomness; every bound with its reason |
 //!
@@ -32,6 +33,8 @@ pub mod audit;
 pub mod context;
 #[cfg(not(shuttle))]
 pub mod doctor;
+#[cfg(all(unix, not(shuttle)))]
+pub mod door;
 pub(crate) mod engine;
 pub mod jsonl;
 pub mod limits;

@@ -71,3 +71,33 @@ pub const SNAPSHOT_SHARE: u64 = 8;
 
 /// Bytes of a log from which on its size is announced before it is copied for a reader (1 GiB): the copy takes seconds.
 pub const COPY_ANNOUNCED_BYTES: u64 = 1 << 30;
+
+/// Clients that a local door serves at a time, a thread for each. More are told that it is busy, and read a copy.
+pub const DOOR_CONNECTIONS: usize = 64;
+
+/// Longest request of a client of a door, in bytes (1 MiB): the largest is a decision with a call's result.
+pub const DOOR_REQUEST_BYTES: usize = 1024 * 1024;
+
+/// Longest frame that a client of a door takes, in bytes (64 MiB).
+pub const DOOR_FRAME_BYTES: usize = 64 * 1024 * 1024;
+
+/// Bytes of a body that a door sends in one frame (256 KiB): a slow client is given the time for each of them.
+pub const DOOR_PIECE_BYTES: usize = 256 * 1024;
+
+/// Time within which a client of a door must send its first request.
+pub const DOOR_HELLO_WITHIN: Duration = Duration::from_secs(5);
+
+/// Time for which a door keeps a client that asks nothing. The client connects again when it goes on.
+pub const DOOR_IDLE: Duration = Duration::from_secs(60);
+
+/// Time within which each frame must be taken by its receiver. A client that does not read loses its connection.
+pub const DOOR_FRAME_WITHIN: Duration = Duration::from_secs(30);
+
+/// Interval at which a door tells a follower that nothing has happened.
+pub const DOOR_QUIET_EVERY: Duration = Duration::from_secs(1);
+
+/// Time for which a follower waits for any word before the link counts as dropped.
+pub const DOOR_SILENT: Duration = Duration::from_secs(15);
+
+/// Time for which a client waits for a decision: the program may be waiting for its disk.
+pub const DOOR_DECISION_WITHIN: Duration = Duration::from_secs(60);

@@ -69,6 +69,11 @@ impl SledStore {
         self.header
     }
 
+    /// Returns this process, as the file `holder` names it.
+    pub(crate) fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
     /// Returns the durability of the log, as its header states it.
     pub fn durability(&self) -> Durability {
         self.header.durability

@@ -1,0 +1,218 @@
+//! One client of a door, served by a thread of its own: its requests one after another.
+
+use std::io;
+use std::ops::ControlFlow;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::id::{Position, Version};
+
+use crate::api::error::ReadError;
+use crate::api::reader::Page;
+use crate::api::record::{StoredRecord, StreamInfo};
+use crate::api::store::EventStore;
+use crate::door::frame::Kind;
+use crate::door::operator::{OperatorRefusal, OperatorRequest, RefusalKind};
+use crate::door::peer::Peer;
+use crate::door::server::{Phase, State};
+use crate::door::wire::{Answer, PROTOCOL, Request, StreamName};
+use crate::door::{frame, records};
+use crate::limits::{
+    DOOR_FRAME_WITHIN, DOOR_HELLO_WITHIN, DOOR_IDLE, DOOR_QUIET_EVERY, DOOR_REQUEST_BYTES, READ_PAGE_BYTES,
+    READ_PAGE_RECORDS, READ_PAGE_STREAMS,
+};
+use crate::read::{Delivery, Subscription};
+
+/// Time for the refusal of a client for which there is no place.
+const REFUSE_WITHIN: Duration = Duration::from_millis(50);
+
+/// Tells a client that there is no place for it.
+pub(crate) fn refuse_busy(stream: &UnixStream) -> io::Result<()> {
+    frame::write(stream, Kind::Json, &json(&Answer::Busy)?, REFUSE_WITHIN)
+}
+
+/// Serves a client until it goes away, says what cannot be understood, or the door is closed.
+pub(crate) fn serve(state: &State, stream: &UnixStream, peer: &Peer) -> io::Result<()> {
+    let client = Client { state, stream, peer };
+    match client.request(DOOR_HELLO_WITHIN)? {
+        Some(Request::Hello { protocol: PROTOCOL }) => client.say(&Answer::Welcome(state.welcome.clone()))?,
+        Some(Request::Hello { .. }) => return client.say(&Answer::OtherProtocol { protocol: PROTOCOL }),
+        Some(_) => {
+            let why = "the first request of a connection must be `hello`".to_owned();
+            return client.say(&Answer::Misunderstood { why });
+        }
+        None => return Ok(()),
+    }
+    while let Some(request) = client.request(DOOR_IDLE)? {
+        let Some(store) = state.store() else { return client.say(&Answer::Ended) };
+        if client.answer(&store, request)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn json(answer: &Answer) -> io::Result<Vec<u8>> {
+    serde_json::to_vec(answer).map_err(io::Error::other)
+}
+
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+struct Client<'a> {
+    state: &'a State,
+    stream: &'a UnixStream,
+    peer: &'a Peer,
+}
+
+impl Client<'_> {
+    fn say(&self, answer: &Answer) -> io::Result<()> {
+        frame::write(self.stream, Kind::Json, &json(answer)?, DOOR_FRAME_WITHIN)
+    }
+
+    fn say_record(&self, record: &StoredRecord) -> io::Result<()> {
+        records::write(self.stream, record, DOOR_FRAME_WITHIN)
+    }
+
+    /// Reads the next request. One that cannot be understood is answered, and ends the connection.
+    fn request(&self, within: Duration) -> io::Result<Option<Request>> {
+        let Some(frame) = frame::read(self.stream, DOOR_REQUEST_BYTES, within)? else { return Ok(None) };
+        let parsed = match frame.kind {
+            Kind::Json => serde_json::from_slice(&frame.bytes).map_err(|error| error.to_string()),
+            kind => Err(format!("a client sends no frame of the kind {kind:?}")),
+        };
+        match parsed {
+            Ok(request) => Ok(Some(request)),
+            Err(why) => {
+                self.say(&Answer::Misunderstood { why: why.clone() })?;
+                Err(io::Error::new(io::ErrorKind::InvalidData, why))
+            }
+        }
+    }
+
+    /// Answers a request. Breaks if the connection ends with it.
+    fn answer(&self, store: &Arc<dyn EventStore>, request: Request) -> io::Result<ControlFlow<()>> {
+        match request {
+            Request::Hello { .. } => {
+                let why = "`hello` was said before".to_owned();
+                self.say(&Answer::Misunderstood { why })?;
+                return Ok(ControlFlow::Break(()));
+            }
+            Request::PageStream { stream, from, records, bytes } => {
+                self.page(store.page_stream(&stream.0, Version(from), page(records, bytes)))?;
+            }
+            Request::PageAll { from, records, bytes } => {
+                self.page(store.page_all(Position(from), page(records, bytes)))?;
+            }
+            Request::Head => self.number(store.head().map(|head| head.0))?,
+            Request::StreamVersion { stream } => {
+                self.number(store.stream_version(&stream.0).map(|version| version.0))?;
+            }
+            Request::ListStreams { prefix, after, limit } => {
+                let limit = count(limit).min(READ_PAGE_STREAMS);
+                let after = after.as_ref().map(|after| &after.0);
+                self.streams(store.list_streams(&prefix, after, limit))?;
+            }
+            Request::OpenWork => {
+                let unversioned = |stream| StreamInfo { stream, version: Version(0) };
+                self.streams(store.open_work().map(|open| open.into_iter().map(unversioned).collect()))?;
+            }
+            Request::Survey => self.survey(|show| store.survey(show))?,
+            Request::SurveyIndex => self.survey(|show| store.survey_index(&mut |error| show(Err(error))))?,
+            Request::Follow { stream, from } => {
+                self.follow(store, stream, from)?;
+                return Ok(ControlFlow::Break(()));
+            }
+            Request::Operator(request) => self.operator(request)?,
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    fn number(&self, number: Result<u64, ReadError>) -> io::Result<()> {
+        self.say(&number.map_or_else(|error| Answer::Failed(error.into()), Answer::Number))
+    }
+
+    fn page(&self, read: Result<Vec<StoredRecord>, ReadError>) -> io::Result<()> {
+        match read {
+            Ok(page) => {
+                page.iter().try_for_each(|record| self.say_record(record))?;
+                self.say(&Answer::Done)
+            }
+            Err(error) => self.say(&Answer::Failed(error.into())),
+        }
+    }
+
+    fn streams(&self, read: Result<Vec<StreamInfo>, ReadError>) -> io::Result<()> {
+        match read {
+            Ok(streams) => {
+                for some in streams.chunks(READ_PAGE_STREAMS) {
+                    self.say(&Answer::Streams(some.iter().cloned().map(Into::into).collect()))?;
+                }
+                self.say(&Answer::Done)
+            }
+            Err(error) => self.say(&Answer::Failed(error.into())),
+        }
+    }
+
+    /// Sends what a survey shows. After a failed write nothing more is sent; the survey itself cannot be ended early.
+    fn survey(&self, survey: impl FnOnce(&mut dyn FnMut(Result<StoredRecord, ReadError>))) -> io::Result<()> {
+        let mut sent = Ok(());
+        survey(&mut |shown| {
+            if sent.is_ok() {
+                sent = match shown {
+                    Ok(record) => self.say_record(&record),
+                    Err(error) => self.say(&Answer::Failed(error.into())),
+                };
+            }
+        });
+        sent?;
+        self.say(&Answer::Done)
+    }
+
+    /// Sends records as they become durable, until the log or the door is closed or the client goes away.
+    fn follow(&self, store: &Arc<dyn EventStore>, stream: Option<StreamName>, from: u64) -> io::Result<()> {
+        let store = Arc::clone(store);
+        let mut records = match stream {
+            Some(name) => Subscription::stream(store, name.0, Version(from)),
+            None => Subscription::all(store, Position(from)),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+        let mut phase = self.state.phase.subscribe();
+        loop {
+            let next = runtime.block_on(async {
+                tokio::select! {
+                    biased;
+                    _ = phase.wait_for(|phase| *phase == Phase::Gone) => None,
+                    next = tokio::time::timeout(DOOR_QUIET_EVERY, records.next()) => Some(next),
+                }
+            });
+            match next {
+                None | Some(Ok(None)) => return self.say(&Answer::Ended),
+                // By each of these words a client that went away is noticed.
+                Some(Err(_)) => self.say(&Answer::Quiet)?,
+                Some(Ok(Some(Ok(Delivery::Record(record))))) => self.say_record(&record)?,
+                Some(Ok(Some(Ok(Delivery::Lagged { from, to })))) => {
+                    self.say(&Answer::Lagged { from: from.0, to: to.0 })?;
+                }
+                Some(Ok(Some(Err(error)))) => return self.say(&Answer::Failed(error.into())),
+            }
+        }
+    }
+
+    fn operator(&self, request: OperatorRequest) -> io::Result<()> {
+        let carried_out = match &self.state.desk {
+            Some(desk) => desk.carry_out(self.peer, request),
+            None => Err(OperatorRefusal {
+                kind: RefusalKind::NotTaken,
+                why: "the program that has the log open takes no decisions".to_owned(),
+            }),
+        };
+        self.say(&carried_out.map_or_else(Answer::Refused, Answer::Decided))
+    }
+}
+
+fn page(records: u64, bytes: u64) -> Page {
+    Page { records: count(records).min(READ_PAGE_RECORDS), bytes: count(bytes).min(READ_PAGE_BYTES) }
+}

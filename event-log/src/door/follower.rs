@@ -1,0 +1,70 @@
+//! Following a log that another process writes, through its door.
+
+use std::{fmt, io};
+
+use proto_events::id::Position;
+
+use crate::api::record::StoredRecord;
+use crate::door::error::FollowEnd;
+use crate::door::link::{Link, Word, unexpected};
+use crate::door::wire::{Answer, Request, StreamName};
+use crate::limits::DOOR_SILENT;
+
+/// The next word of a log that is followed.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Followed {
+    /// The next record.
+    Record(Box<StoredRecord>),
+    /// The follower was too slow for the live feed. No record is lost: those between these positions, and those after
+    /// them, follow from the log.
+    Lagged {
+        /// Position of the first event that the live feed no longer has.
+        from: Position,
+        /// The log's last position when that was noticed.
+        to: Position,
+    },
+    /// Nothing was written for about a second.
+    Quiet,
+}
+
+/// A follower of a log through a door: first the records that exist, then those that become durable, without gaps or
+/// repeats. After its end it may be begun again behind the last record.
+pub struct DoorFollower {
+    link: Option<Link>,
+}
+
+impl fmt::Debug for DoorFollower {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DoorFollower").field("is_linked", &self.link.is_some()).finish()
+    }
+}
+
+impl DoorFollower {
+    pub(crate) fn begin(link: Link, stream: Option<StreamName>, from: u64) -> io::Result<Self> {
+        link.ask(&Request::Follow { stream, from })?;
+        Ok(Self { link: Some(link) })
+    }
+
+    /// Waits for the next record, or for the word that there is none. Returns about every second.
+    ///
+    /// # Errors
+    /// [`FollowEnd::Ended`] once the program has closed the log, [`FollowEnd::Dropped`] if the link is lost or silent,
+    /// [`FollowEnd::Read`] if a record cannot be read. After an error every call returns [`FollowEnd::Dropped`].
+    #[expect(clippy::should_implement_trait, reason = "an iterator would end where this says why it ended")]
+    pub fn next(&mut self) -> Result<Followed, FollowEnd> {
+        let link = self.link.take().ok_or_else(|| FollowEnd::Dropped(io::ErrorKind::NotConnected.into()))?;
+        let followed = match link.hear_within(DOOR_SILENT).map_err(FollowEnd::Dropped)? {
+            Word::Record(record) => Followed::Record(record),
+            Word::Answer(Answer::Lagged { from, to }) => {
+                Followed::Lagged { from: Position(from), to: Position(to) }
+            }
+            Word::Answer(Answer::Quiet) => Followed::Quiet,
+            Word::Answer(Answer::Ended) => return Err(FollowEnd::Ended),
+            Word::Answer(Answer::Failed(failure)) => return Err(FollowEnd::Read(failure.into())),
+            other => return Err(FollowEnd::Dropped(unexpected(&other))),
+        };
+        self.link = Some(link);
+        Ok(followed)
+    }
+}

@@ -1,0 +1,104 @@
+//! One connection of a client to a door.
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::api::record::StoredRecord;
+use crate::door::error::DoorError;
+use crate::door::frame::Kind;
+use crate::door::place::Place;
+use crate::door::wire::{Answer, PROTOCOL, Request, Welcome};
+use crate::door::{frame, records};
+use crate::limits::{DOOR_FRAME_BYTES, DOOR_FRAME_WITHIN, DOOR_HELLO_WITHIN};
+
+/// A connection whose first request was answered.
+#[derive(Debug)]
+pub(crate) struct Link {
+    stream: UnixStream,
+    pub(crate) welcome: Welcome,
+}
+
+/// A word of the program.
+#[derive(Debug)]
+pub(crate) enum Word {
+    Answer(Answer),
+    Record(Box<StoredRecord>),
+}
+
+impl Link {
+    /// Connects to the door in `dir`.
+    pub(crate) fn open(dir: &Path) -> Result<Self, DoorError> {
+        let failed = |source: io::Error| {
+            let path = dir.to_owned();
+            match source.kind() {
+                // Nobody listens, there is no socket, or no directory.
+                io::ErrorKind::NotFound
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::NotADirectory
+                | io::ErrorKind::Unsupported => DoorError::Shut { path },
+                io::ErrorKind::PermissionDenied => DoorError::NotAllowed { path },
+                io::ErrorKind::WouldBlock => DoorError::Busy { path },
+                _ => DoorError::Link { path, source },
+            }
+        };
+        let place = Place::of(dir).map_err(failed)?;
+        let stream = place.connect().map_err(failed)?;
+        let hello = Request::Hello { protocol: PROTOCOL };
+        let path = dir.to_owned();
+        // A program that has no place for us, or refuses us, may close before we speak.
+        let _ = write(&stream, &hello, DOOR_HELLO_WITHIN);
+        match read(&stream, DOOR_HELLO_WITHIN)
+            .map_err(|source| DoorError::Link { path: path.clone(), source })?
+        {
+            Word::Answer(Answer::Welcome(welcome)) => Ok(Self { stream, welcome }),
+            Word::Answer(Answer::Busy) => Err(DoorError::Busy { path }),
+            Word::Answer(Answer::OtherProtocol { protocol }) => {
+                Err(DoorError::OtherProtocol { path, theirs: protocol, ours: PROTOCOL })
+            }
+            other => Err(DoorError::Link { path, source: unexpected(&other) }),
+        }
+    }
+
+    /// Sends a request.
+    pub(crate) fn ask(&self, request: &Request) -> io::Result<()> {
+        write(&self.stream, request, DOOR_FRAME_WITHIN)
+    }
+
+    /// Waits for the next word.
+    pub(crate) fn hear(&self) -> io::Result<Word> {
+        self.hear_within(DOOR_FRAME_WITHIN)
+    }
+
+    /// Waits for the next word for at most this time.
+    pub(crate) fn hear_within(&self, within: Duration) -> io::Result<Word> {
+        read(&self.stream, within)
+    }
+}
+
+fn write(stream: &UnixStream, request: &Request, within: Duration) -> io::Result<()> {
+    let bytes = serde_json::to_vec(request).map_err(io::Error::other)?;
+    frame::write(stream, Kind::Json, &bytes, within)
+}
+
+fn read(stream: &UnixStream, within: Duration) -> io::Result<Word> {
+    let frame = frame::read(stream, DOOR_FRAME_BYTES, within)?;
+    let frame = frame.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+    match frame.kind {
+        Kind::Json => Ok(Word::Answer(serde_json::from_slice(&frame.bytes)?)),
+        Kind::Record => Ok(Word::Record(Box::new(records::read(stream, &frame.bytes, within)?))),
+        Kind::Body => Err(io::Error::new(io::ErrorKind::InvalidData, "a piece of a body without its record")),
+    }
+}
+
+/// Returns the error of an answer that does not answer the request.
+pub(crate) fn unexpected(word: &Word) -> io::Error {
+    let what = match word {
+        Word::Answer(Answer::Misunderstood { why }) => format!("the program did not understand: {why}"),
+        Word::Answer(Answer::Ended) => "the program has closed the log".to_owned(),
+        Word::Answer(_) => "the program gave another answer than the one that was asked for".to_owned(),
+        Word::Record(_) => "the program sent a record that was not asked for".to_owned(),
+    };
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}

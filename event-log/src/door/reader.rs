@@ -1,0 +1,331 @@
+//! A log that another process holds, read through its door.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::{fmt, io};
+
+use proto_events::id::{LogId, Position, StreamId, Version};
+
+use crate::api::durability::Durability;
+use crate::api::error::ReadError;
+use crate::api::holder::Holder;
+use crate::api::reader::{EventReader, Page};
+use crate::api::record::{StoredRecord, StreamInfo};
+use crate::door::error::{DoorError, OperatorError};
+use crate::door::follower::DoorFollower;
+use crate::door::link::{Link, Word, unexpected};
+use crate::door::operator::{OperatorReply, OperatorRequest};
+use crate::door::wire::{Answer, Request, StreamName};
+use crate::limits::{DOOR_DECISION_WITHIN, READ_PAGE_BYTES, READ_PAGE_RECORDS, READ_PAGE_STREAMS};
+use crate::sled::LogHeader;
+
+/// A reader of a log through the door of the program that holds it. What it reads is what the program has made durable
+/// by then: later reads may find more. A lost connection is made again by itself.
+pub struct DoorReader {
+    dir: PathBuf,
+    header: LogHeader,
+    holder: Holder,
+    takes_decisions: bool,
+    /// Connections that no read uses.
+    free: Mutex<Vec<Link>>,
+}
+
+impl fmt::Debug for DoorReader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DoorReader").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+/// The result of a read: the link may fail, or the program may not be able to read.
+type Heard<T> = io::Result<Result<T, ReadError>>;
+
+impl DoorReader {
+    /// Connects to the door in the directory of a log.
+    ///
+    /// # Errors
+    /// [`DoorError::Shut`] if no program has the door open, others if it does not serve this client.
+    pub fn connect(dir: impl AsRef<Path>) -> Result<Self, DoorError> {
+        let dir = dir.as_ref();
+        let link = Link::open(dir)?;
+        let (header, holder) = introduced(dir, &link)?;
+        let takes_decisions = link.welcome.takes_decisions;
+        Ok(Self { dir: dir.to_owned(), header, holder, takes_decisions, free: Mutex::new(vec![link]) })
+    }
+
+    /// Returns the directory of the log.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Returns the header of the log.
+    pub fn header(&self) -> LogHeader {
+        self.header
+    }
+
+    /// Returns the program that has the log open.
+    pub fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
+    /// Whether the program takes a person's decisions.
+    pub fn takes_decisions(&self) -> bool {
+        self.takes_decisions
+    }
+
+    /// Follows the whole log, beginning with the record that holds this position; 1 is the first.
+    ///
+    /// # Errors
+    /// [`DoorError`] if the program serves no other connection.
+    pub fn follow(&self, from: Position) -> Result<DoorFollower, DoorError> {
+        DoorFollower::begin(self.open()?, None, from.0).map_err(|source| self.lost(source))
+    }
+
+    /// Follows one stream, beginning with the record that holds this version; 1 is the first.
+    ///
+    /// # Errors
+    /// As [`DoorReader::follow`].
+    pub fn follow_stream(&self, stream: &StreamId, from: Version) -> Result<DoorFollower, DoorError> {
+        let stream = Some(StreamName(stream.clone()));
+        DoorFollower::begin(self.open()?, stream, from.0).map_err(|source| self.lost(source))
+    }
+
+    /// Sends a person's decision to the program, which records it as that of the user of this process.
+    ///
+    /// # Errors
+    /// [`OperatorError`] if the program refuses it or was not reached.
+    pub fn decide(&self, request: OperatorRequest) -> Result<OperatorReply, OperatorError> {
+        // A connection of its own: one that was idle may be dropped just as the request is sent.
+        let link = self.open()?;
+        let request = Request::Operator(request);
+        link.ask(&request).map_err(|source| OperatorError::Door(self.lost(source)))?;
+        match link.hear_within(DOOR_DECISION_WITHIN).map_err(OperatorError::NoAnswer)? {
+            Word::Answer(Answer::Decided(reply)) => Ok(reply),
+            Word::Answer(Answer::Refused(refusal)) => Err(OperatorError::Refused(refusal)),
+            other => Err(OperatorError::NoAnswer(unexpected(&other))),
+        }
+    }
+
+    fn lost(&self, source: io::Error) -> DoorError {
+        DoorError::Link { path: self.dir.clone(), source }
+    }
+
+    /// Makes a new connection, to the same log.
+    fn open(&self) -> Result<Link, DoorError> {
+        let link = Link::open(&self.dir)?;
+        if introduced(&self.dir, &link)?.0.id != self.header.id {
+            return Err(self.lost(io::Error::other("the directory has another log now")));
+        }
+        Ok(link)
+    }
+
+    /// Reads through a free connection. One that the program has dropped meanwhile is replaced.
+    fn read<T>(&self, mut read: impl FnMut(&Link) -> Heard<T>) -> Result<T, ReadError> {
+        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(link) = free
+            && let Ok(heard) = read(&link)
+        {
+            self.give_back(link);
+            return heard;
+        }
+        let link = self.open().map_err(|error| ReadError::Io(error.to_string()))?;
+        let heard = read(&link).map_err(|error| ReadError::Io(self.lost(error).to_string()))?;
+        self.give_back(link);
+        heard
+    }
+
+    fn give_back(&self, link: Link) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(link);
+    }
+
+    fn number(&self, request: &Request) -> Result<u64, ReadError> {
+        self.read(|link| {
+            link.ask(request)?;
+            match link.hear()? {
+                Word::Answer(Answer::Number(number)) => Ok(Ok(number)),
+                Word::Answer(Answer::Failed(failure)) => Ok(Err(failure.into())),
+                other => Err(unexpected(&other)),
+            }
+        })
+    }
+
+    fn streams(&self, request: &Request) -> Result<Vec<StreamInfo>, ReadError> {
+        self.read(|link| {
+            link.ask(request)?;
+            let mut streams = Vec::new();
+            loop {
+                match link.hear()? {
+                    Word::Answer(Answer::Streams(some)) => {
+                        let some = some.into_iter();
+                        streams.extend(
+                            some.map(|(name, version)| StreamInfo {
+                                stream: name.0,
+                                version: Version(version),
+                            }),
+                        );
+                    }
+                    Word::Answer(Answer::Done) => return Ok(Ok(streams)),
+                    Word::Answer(Answer::Failed(failure)) => return Ok(Err(failure.into())),
+                    other => return Err(unexpected(&other)),
+                }
+            }
+        })
+    }
+
+    /// Reads a page of any size from the pages that a door gives.
+    fn page(
+        &self,
+        page: Page,
+        mut from: u64,
+        request: impl Fn(u64, Page) -> Request,
+        last: impl Fn(&StoredRecord) -> u64,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        let (mut records, mut bytes) = (Vec::new(), 0_usize);
+        while records.len() < page.records && (records.is_empty() || bytes < page.bytes) {
+            let wanted = Page {
+                records: (page.records - records.len()).min(READ_PAGE_RECORDS),
+                bytes: (page.bytes - bytes.min(page.bytes)).min(READ_PAGE_BYTES),
+            };
+            let request = request(from, wanted);
+            let some = self.read(|link| hear_page(link, &request))?;
+            let Some(end) = some.last().map(&last) else { break };
+            bytes = some.iter().fold(bytes, |sum, record| sum.saturating_add(record.bytes_in_memory()));
+            records.extend(some);
+            let Some(next) = end.checked_add(1) else { break };
+            from = next;
+        }
+        Ok(records)
+    }
+
+    /// Shows what a survey in the program shows.
+    fn survey_there(&self, request: &Request, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        let failed = |error: String| ReadError::Io(error);
+        let link = match self.open() {
+            Ok(link) => link,
+            Err(error) => return show(Err(failed(error.to_string()))),
+        };
+        let asked = link.ask(request);
+        if let Err(error) = asked {
+            return show(Err(failed(self.lost(error).to_string())));
+        }
+        loop {
+            match link.hear() {
+                Ok(Word::Record(record)) => show(Ok(*record)),
+                Ok(Word::Answer(Answer::Failed(failure))) => show(Err(failure.into())),
+                Ok(Word::Answer(Answer::Done)) => return self.give_back(link),
+                Ok(other) => return show(Err(failed(self.lost(unexpected(&other)).to_string()))),
+                Err(error) => return show(Err(failed(self.lost(error).to_string()))),
+            }
+        }
+    }
+}
+
+/// Returns the log and the program that a link leads to.
+fn introduced(dir: &Path, link: &Link) -> Result<(LogHeader, Holder), DoorError> {
+    let welcome = &link.welcome;
+    let header = || {
+        let (id, durability) = (LogId::parse(&welcome.log)?, Durability::of_name(&welcome.durability)?);
+        Some(LogHeader { format: welcome.format, id, durability })
+    };
+    let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the program does not name its log");
+    let header = header().ok_or_else(|| DoorError::Link { path: dir.to_owned(), source: wrong() })?;
+    let (program, started) = (welcome.program.clone(), welcome.started.clone());
+    Ok((header, Holder { pid: welcome.pid, program, started }))
+}
+
+fn hear_page(link: &Link, request: &Request) -> Heard<Vec<StoredRecord>> {
+    link.ask(request)?;
+    let mut records = Vec::new();
+    loop {
+        match link.hear()? {
+            Word::Record(record) => records.push(*record),
+            Word::Answer(Answer::Done) => return Ok(Ok(records)),
+            Word::Answer(Answer::Failed(failure)) => return Ok(Err(failure.into())),
+            other => return Err(unexpected(&other)),
+        }
+    }
+}
+
+impl EventReader for DoorReader {
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.page_stream(stream, from, Page::of(limit))
+    }
+
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        self.page_all(from, Page::of(limit))
+    }
+
+    fn page_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        page: Page,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        let request = |from, page: Page| {
+            let (records, bytes) = (page.records as u64, page.bytes as u64);
+            Request::PageStream { stream: StreamName(stream.clone()), from, records, bytes }
+        };
+        self.page(page, from.0, request, |stored| stored.record.last_version().0)
+    }
+
+    fn page_all(&self, from: Position, page: Page) -> Result<Vec<StoredRecord>, ReadError> {
+        let request = |from, page: Page| {
+            let (records, bytes) = (page.records as u64, page.bytes as u64);
+            Request::PageAll { from, records, bytes }
+        };
+        self.page(page, from.0, request, |stored| stored.last_position().0)
+    }
+
+    fn head(&self) -> Result<Position, ReadError> {
+        self.number(&Request::Head).map(Position)
+    }
+
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
+        self.number(&Request::StreamVersion { stream: StreamName(stream.clone()) }).map(Version)
+    }
+
+    fn list_streams(
+        &self,
+        prefix: &str,
+        after: Option<&StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamInfo>, ReadError> {
+        let (mut streams, mut after) = (Vec::new(), after.cloned());
+        while streams.len() < limit {
+            let wanted = (limit - streams.len()).min(READ_PAGE_STREAMS);
+            let some = self.streams(&Request::ListStreams {
+                prefix: prefix.to_owned(),
+                after: after.map(StreamName),
+                limit: wanted as u64,
+            })?;
+            let is_end = some.len() < wanted;
+            after = some.last().map(|info| info.stream.clone());
+            streams.extend(some);
+            if is_end {
+                break;
+            }
+        }
+        Ok(streams)
+    }
+
+    fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
+        let open = self.streams(&Request::OpenWork)?;
+        Ok(open.into_iter().map(|info| info.stream).collect())
+    }
+
+    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        self.survey_there(&Request::Survey, show);
+    }
+
+    fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
+        self.survey_there(&Request::SurveyIndex, &mut |shown| {
+            if let Err(error) = shown {
+                show(error);
+            }
+        });
+    }
+}

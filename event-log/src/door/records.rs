@@ -1,0 +1,102 @@
+//! Records in frames: the bytes that the log has, then the bodies that it stores outside them, in pieces.
+//!
+//! | bytes of the frame `Record` | field, integers big-endian |
+//! |---|---|
+//! | 8 | position of the first event |
+//! | 32 | leaf hash |
+//! | 4 + n | length and bytes of the record |
+//! | 4 | number of bodies that follow in frames `Body` |
+//! | 4 + 8 each | number of the event and length of its body |
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proto_events::codec::record::{Record, RecordView};
+use proto_events::id::{Digest, Position};
+
+use crate::api::record::StoredRecord;
+use crate::door::frame;
+use crate::door::frame::{Frame, Kind};
+use crate::limits::{DOOR_FRAME_BYTES, DOOR_PIECE_BYTES};
+
+/// Writes a record.
+pub(crate) fn write(stream: &UnixStream, stored: &StoredRecord, within: Duration) -> io::Result<()> {
+    let bodies = detached(stored)?;
+    let mut head = Vec::with_capacity(stored.bytes.len() + 48 + bodies.len() * 12);
+    head.extend_from_slice(&stored.position.0.to_be_bytes());
+    head.extend_from_slice(&stored.hash.0);
+    head.extend_from_slice(&length(stored.bytes.len())?.to_be_bytes());
+    head.extend_from_slice(&stored.bytes);
+    head.extend_from_slice(&length(bodies.len())?.to_be_bytes());
+    for (number, body) in &bodies {
+        head.extend_from_slice(&length(*number)?.to_be_bytes());
+        head.extend_from_slice(&(body.len() as u64).to_be_bytes());
+    }
+    frame::write(stream, Kind::Record, &head, within)?;
+    for piece in bodies.iter().flat_map(|(_, body)| body.chunks(DOOR_PIECE_BYTES)) {
+        frame::write(stream, Kind::Body, piece, within)?;
+    }
+    Ok(())
+}
+
+/// Returns the bodies that are not in the record's bytes, with the numbers of their events.
+fn detached(stored: &StoredRecord) -> io::Result<Vec<(usize, &[u8])>> {
+    let view = RecordView::peek(&stored.bytes).map_err(wrong)?;
+    let mut bodies = Vec::new();
+    for (number, (event, kept)) in view.events().zip(&stored.record.events).enumerate() {
+        if event.map_err(wrong)?.body.is_none()
+            && let Some(body) = kept.body()
+        {
+            bodies.push((number, body));
+        }
+    }
+    Ok(bodies)
+}
+
+fn length(count: usize) -> io::Result<u32> {
+    u32::try_from(count).map_err(wrong)
+}
+
+fn wrong(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("a record cannot be read: {error}"))
+}
+
+/// Reads a record whose frame `Record` has come, and the frames of its bodies. It is compared with its hash and its
+/// bodies with their digests, as in any other read.
+pub(crate) fn read(stream: &UnixStream, head: &[u8], within: Duration) -> io::Result<StoredRecord> {
+    let cut = || wrong("its frame is cut off");
+    let (position, rest) = head.split_first_chunk::<8>().ok_or_else(cut)?;
+    let (hash, rest) = rest.split_first_chunk::<32>().ok_or_else(cut)?;
+    let (bytes, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
+    let (bytes, rest) = rest.split_at_checked(u32::from_be_bytes(*bytes) as usize).ok_or_else(cut)?;
+    let (count, mut table) = rest.split_first_chunk::<4>().ok_or_else(cut)?;
+    let view = RecordView::peek(bytes).map_err(wrong)?;
+    if view.leaf_hash() != Digest(*hash) {
+        return Err(wrong("it does not have its leaf hash"));
+    }
+    let mut record = Record::of_view(&view).map_err(wrong)?;
+    for _ in 0..u32::from_be_bytes(*count) {
+        let (number, rest) = table.split_first_chunk::<4>().ok_or_else(cut)?;
+        let (bytes, rest) = rest.split_first_chunk::<8>().ok_or_else(cut)?;
+        table = rest;
+        let body = read_body(stream, u64::from_be_bytes(*bytes), within)?;
+        record.put_body(u32::from_be_bytes(*number) as usize, body).map_err(wrong)?;
+    }
+    record.check_bodies().map_err(wrong)?;
+    let position = Position(u64::from_be_bytes(*position));
+    Ok(StoredRecord { position, hash: Digest(*hash), record, bytes: Arc::from(bytes) })
+}
+
+fn read_body(stream: &UnixStream, bytes: u64, within: Duration) -> io::Result<Vec<u8>> {
+    let mut body: Vec<u8> = Vec::new();
+    while (body.len() as u64) < bytes {
+        match frame::read(stream, DOOR_FRAME_BYTES, within)? {
+            Some(Frame { kind: Kind::Body, bytes }) if !bytes.is_empty() => body.extend_from_slice(&bytes),
+            Some(_) => return Err(wrong("a piece of a body is missing")),
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+    if body.len() as u64 == bytes { Ok(body) } else { Err(wrong("a body is longer than stated")) }
+}

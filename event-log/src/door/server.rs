@@ -1,0 +1,249 @@
+//! The door of the program that holds a log: its socket, and a thread for each client.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::api::holder::Holder;
+use crate::api::store::EventStore;
+use crate::door::connection;
+use crate::door::error::DoorOff;
+use crate::door::operator::OperatorDesk;
+use crate::door::peer::Peer;
+use crate::door::place::Place;
+use crate::door::wire::{PROTOCOL, Welcome};
+use crate::limits::DOOR_CONNECTIONS;
+use crate::sled::{LogHeader, SledStore};
+
+/// Time after a connection could not be accepted, as when the process has no descriptor left.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
+
+/// The open door of a log. Dropping it closes it and ends all of its connections.
+#[derive(Debug)]
+pub struct Door {
+    place: Place,
+    listener: Arc<UnixListener>,
+    state: Arc<State>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+/// The state that the threads of a door share.
+pub(crate) struct State {
+    /// The store that is read; none once the door is closed.
+    store: RwLock<Option<Arc<dyn EventStore>>>,
+    pub(crate) desk: Option<Arc<dyn OperatorDesk>>,
+    pub(crate) welcome: Welcome,
+    /// The connections, to end them.
+    connections: Mutex<Connections>,
+    pub(crate) phase: watch::Sender<Phase>,
+}
+
+/// The life of a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Clients are taken.
+    Open,
+    /// No more clients are taken; those that are connected are served.
+    Shut,
+    /// Nobody is served.
+    Gone,
+}
+
+#[derive(Default)]
+struct Connections {
+    next: u64,
+    open: HashMap<u64, UnixStream>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("welcome", &self.welcome).finish_non_exhaustive()
+    }
+}
+
+/// The proof that a program holds the log of a directory, and so may open the door there.
+#[derive(Debug, Clone)]
+pub struct DoorPlace {
+    dir: PathBuf,
+    header: LogHeader,
+    holder: Holder,
+}
+
+impl SledStore {
+    /// Returns the place of the log's door. Only who holds the log has it.
+    pub fn door_place(&self) -> DoorPlace {
+        DoorPlace { dir: self.dir().to_owned(), header: self.header(), holder: self.holder().clone() }
+    }
+}
+
+impl Door {
+    /// Opens the door of the log that `store` writes. A socket that a dead process left is replaced. `desk` carries out
+    /// the decisions that come through it; without one it takes none.
+    ///
+    /// # Errors
+    /// [`DoorOff`] if the system has no such sockets, or the directory takes none. The log works without a door.
+    pub fn open(
+        place: &DoorPlace,
+        store: Arc<dyn EventStore>,
+        desk: Option<Arc<dyn OperatorDesk>>,
+    ) -> Result<Self, DoorOff> {
+        let off = |source| DoorOff { path: place.dir.clone(), source };
+        // A system that does not state peers must not have a door.
+        let (one, _other) = UnixStream::pair().map_err(off)?;
+        Peer::of(&one).map_err(off)?;
+        let DoorPlace { dir, header, holder } = place;
+        let place = Place::of(dir).map_err(off)?;
+        let listener = Arc::new(place.bind().map_err(off)?);
+        let welcome = Welcome {
+            protocol: PROTOCOL,
+            release: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: holder.pid,
+            program: holder.program.clone(),
+            started: holder.started.clone(),
+            format: header.format,
+            log: header.id.to_string(),
+            durability: header.durability.name().to_owned(),
+            takes_decisions: desk.is_some(),
+        };
+        let (store, phase) = (RwLock::new(Some(store)), watch::Sender::new(Phase::Open));
+        let state = Arc::new(State { store, desk, welcome, connections: Mutex::default(), phase });
+        let (entrance, shared) = (Arc::clone(&listener), Arc::clone(&state));
+        let accepting = std::thread::Builder::new().name("log-door".to_owned());
+        let accepting = accepting.spawn(move || accept(&entrance, &shared));
+        match accepting {
+            Ok(accepting) => Ok(Self { place, listener, state, accepting: Some(accepting) }),
+            Err(error) => {
+                let _ = place.remove();
+                Err(off(error))
+            }
+        }
+    }
+
+    /// Takes no more clients, and removes the socket. Those who are connected are served on. Call it before the log is
+    /// closed: after that the directory may be another program's.
+    pub fn shut(&mut self) {
+        let Some(accepting) = self.accepting.take() else { return };
+        self.state.phase.send_replace(Phase::Shut);
+        if let Err(error) = self.place.remove() {
+            tracing::warn!(%error, "the socket of the local door could not be removed");
+        }
+        wake(&self.listener, &self.place);
+        let _ = accepting.join();
+    }
+
+    /// Returns the number of connected clients.
+    pub fn clients(&self) -> usize {
+        self.state.connections().open.len()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.shut();
+        self.state.phase.send_replace(Phase::Gone);
+        self.state.store.write().unwrap_or_else(PoisonError::into_inner).take();
+        for stream in self.state.connections().open.values() {
+            // A connection that its client has ended.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Ends the waiting of the thread that accepts clients.
+fn wake(listener: &UnixListener, place: &Place) {
+    if rustix::net::shutdown(listener, rustix::net::Shutdown::Both).is_err() {
+        let _ = place.connect();
+    }
+}
+
+impl State {
+    /// Returns the store; none once the door is closed.
+    pub(crate) fn store(&self) -> Option<Arc<dyn EventStore>> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place for a connection; none if all are taken.
+    fn enter(self: &Arc<Self>, stream: &UnixStream) -> io::Result<Option<Entered>> {
+        let mut connections = self.connections();
+        if connections.open.len() >= DOOR_CONNECTIONS {
+            return Ok(None);
+        }
+        let number = connections.next;
+        connections.next += 1;
+        connections.open.insert(number, stream.try_clone()?);
+        Ok(Some(Entered { state: Arc::clone(self), number }))
+    }
+}
+
+/// The place of one connection. It is free again when this value is dropped.
+struct Entered {
+    state: Arc<State>,
+    number: u64,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.state.connections().open.remove(&self.number);
+    }
+}
+
+/// Accepts clients until the door is closed.
+fn accept(listener: &UnixListener, state: &Arc<State>) {
+    loop {
+        let accepted = listener.accept();
+        if *state.phase.borrow() != Phase::Open {
+            return;
+        }
+        let admitted = accepted.and_then(|(stream, _)| admit(state, stream));
+        if let Err(error) = admitted {
+            tracing::debug!(%error, "a client of the local door was not served");
+            std::thread::sleep(ACCEPT_AGAIN);
+        }
+    }
+}
+
+/// Begins to serve a client, unless it is another user or all places are taken.
+fn admit(state: &Arc<State>, stream: UnixStream) -> io::Result<()> {
+    let peer = Peer::of(&stream)?;
+    if !peer.is_welcome() {
+        tracing::warn!(
+            uid = peer.uid,
+            pid = peer.pid,
+            "a client of another user was refused at the local door"
+        );
+        return Ok(());
+    }
+    let Some(entered) = state.enter(&stream)? else {
+        // Into the empty buffer of a new connection, so that nothing waits.
+        let _ = connection::refuse_busy(&stream);
+        return Ok(());
+    };
+    let serve = move || {
+        let served = connection::serve(&entered.state, &stream, &peer);
+        // The clone that ends connections would keep it open.
+        let _ = stream.shutdown(Shutdown::Both);
+        if let Err(error) = served {
+            tracing::debug!(%error, pid = peer.pid, "a connection of the local door ended early");
+        }
+        drop(entered);
+    };
+    std::thread::Builder::new().name("log-door-client".to_owned()).spawn(serve).map(drop)
+}
+
+impl DoorPlace {
+    /// Returns the log's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}

@@ -1,0 +1,196 @@
+//! The requests and the answers of a door, as JSON.
+
+use proto_events::id::{Position, StreamId, Version};
+use serde::{Deserialize, Serialize};
+
+use crate::api::error::ReadError;
+use crate::api::record::StreamInfo;
+use crate::door::operator::{OperatorRefusal, OperatorReply, OperatorRequest};
+
+/// The version of the protocol. Both sides must have the same.
+pub(crate) const PROTOCOL: u32 = 1;
+
+/// A request of a client.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Request {
+    /// The first request of each connection.
+    Hello { protocol: u32 },
+    /// A page of one stream.
+    PageStream { stream: StreamName, from: u64, records: u64, bytes: u64 },
+    /// A page of the log.
+    PageAll { from: u64, records: u64, bytes: u64 },
+    /// The last position.
+    Head,
+    /// The last version of a stream.
+    StreamVersion { stream: StreamName },
+    /// Streams in order of their names.
+    ListStreams { prefix: String, after: Option<StreamName>, limit: u64 },
+    /// The streams with open work.
+    OpenWork,
+    /// Every record, and an error for each that cannot be read.
+    Survey,
+    /// The faults of the index.
+    SurveyIndex,
+    /// The records from a position or, of a stream, a version on, and those that follow as they become durable.
+    Follow { stream: Option<StreamName>, from: u64 },
+    /// A person's decision.
+    Operator(OperatorRequest),
+}
+
+/// An answer, or a part of one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Answer {
+    /// The answer to the first request.
+    Welcome(Welcome),
+    /// The number that was asked for.
+    Number(u64),
+    /// Streams with their versions; more may follow.
+    Streams(Vec<(StreamName, u64)>),
+    /// The answer is complete.
+    Done,
+    /// What was asked for could not be read.
+    Failed(Failure),
+    /// The follower was too slow for the live feed: these positions follow from the log.
+    Lagged { from: u64, to: u64 },
+    /// Nothing happened for a while.
+    Quiet,
+    /// The program has closed the log.
+    Ended,
+    /// The decision was made.
+    Decided(OperatorReply),
+    /// The decision was refused.
+    Refused(OperatorRefusal),
+    /// Too many clients are connected.
+    Busy,
+    /// The program speaks another version of the protocol.
+    OtherProtocol { protocol: u32 },
+    /// The request cannot be understood.
+    Misunderstood { why: String },
+}
+
+/// The program and the log behind a door.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Welcome {
+    pub(crate) protocol: u32,
+    pub(crate) release: String,
+    pub(crate) pid: u32,
+    pub(crate) program: String,
+    pub(crate) started: String,
+    pub(crate) format: u32,
+    pub(crate) log: String,
+    pub(crate) durability: String,
+    /// Whether decisions are taken.
+    pub(crate) takes_decisions: bool,
+}
+
+/// The name of a stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct StreamName(pub(crate) StreamId);
+
+impl TryFrom<String> for StreamName {
+    type Error = proto_events::id::IdError;
+
+    fn try_from(name: String) -> Result<Self, Self::Error> {
+        StreamId::parse(&name).map(Self)
+    }
+}
+
+impl From<StreamName> for String {
+    fn from(name: StreamName) -> Self {
+        name.0.to_string()
+    }
+}
+
+/// A failure to read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    class: Class,
+    what: String,
+    stream: Option<StreamName>,
+    version: Option<u64>,
+    position: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Class {
+    Corrupt,
+    Newer,
+    Index,
+    Io,
+    Closed,
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        let text = error.to_string();
+        let (class, what, stream, version, position) = match error {
+            ReadError::Corrupt { what, stream, version, position } => {
+                (Class::Corrupt, what, stream, version, position)
+            }
+            ReadError::Newer { what, stream, version, position } => {
+                (Class::Newer, what, stream, version, position)
+            }
+            ReadError::Index { what, stream, version, position } => {
+                (Class::Index, what, stream, version, position)
+            }
+            ReadError::Io(what) => (Class::Io, what, None, None, None),
+            ReadError::Closed => (Class::Closed, text, None, None, None),
+        };
+        let (stream, version) = (stream.map(StreamName), version.map(|version| version.0));
+        Self { class, what, stream, version, position: position.map(|position| position.0) }
+    }
+}
+
+impl From<Failure> for ReadError {
+    fn from(failure: Failure) -> Self {
+        let Failure { class, what, stream, version, position } = failure;
+        let (stream, version) = (stream.map(|name| name.0), version.map(Version));
+        let position = position.map(Position);
+        match class {
+            Class::Corrupt => Self::Corrupt { what, stream, version, position },
+            Class::Newer => Self::Newer { what, stream, version, position },
+            Class::Index => Self::Index { what, stream, version, position },
+            Class::Io => Self::Io(what),
+            Class::Closed => Self::Closed,
+        }
+    }
+}
+
+impl From<StreamInfo> for (StreamName, u64) {
+    fn from(info: StreamInfo) -> Self {
+        (StreamName(info.stream), info.version.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_comes_back_as_the_error_that_it_was() {
+        let (stream, version) = (Some(StreamId::parse("task-a/b").unwrap()), Some(Version(3)));
+        let (what, position) = ("it is gone".to_owned(), Some(Position(9)));
+        for error in [
+            ReadError::Corrupt { what: what.clone(), stream: stream.clone(), version, position },
+            ReadError::Newer { what: what.clone(), stream: None, version, position },
+            ReadError::Index { what: what.clone(), stream, version: None, position: None },
+            ReadError::Io(what),
+            ReadError::Closed,
+        ] {
+            let text = serde_json::to_string(&Failure::from(error.clone())).unwrap();
+            assert_eq!(ReadError::from(serde_json::from_str::<Failure>(&text).unwrap()), error, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_request_with_a_name_that_is_no_stream_is_refused() {
+        let request = Request::StreamVersion { stream: StreamName(StreamId::parse("task-a/b").unwrap()) };
+        let text = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+        assert!(serde_json::from_str::<Request>(&text.replace("task-a/b", "")).is_err());
+    }
+}

@@ -1,0 +1,269 @@
+//! The local door: reading and following a log while a program holds it, a person's decisions, and hostile clients.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+#[path = "door/hostile.rs"]
+mod hostile;
+mod store_support;
+
+use std::cell::RefCell;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use proto_events::id::{Position, Version};
+use store_support::{all, fill, quick_dir, runtime};
+use taskreel_log::api::{EventReader, EventStore, ReadError};
+use taskreel_log::door::{
+    DOOR_FILE, Door, DoorError, DoorReader, FollowEnd, Followed, OperatorDesk, OperatorError,
+    OperatorRefusal, OperatorReply, OperatorRequest, Peer, RefusalKind,
+};
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::conformance;
+use taskreel_log::testing::conformance::{Author, stream};
+
+/// A log that this process holds, with its door.
+pub(crate) struct Held {
+    pub(crate) store: Arc<SledStore>,
+    pub(crate) door: Door,
+    pub(crate) author: Author,
+    pub(crate) dir: tempfile::TempDir,
+}
+
+impl Held {
+    pub(crate) fn new(desk: Option<Arc<dyn OperatorDesk>>) -> Self {
+        let dir = quick_dir();
+        let store = Arc::new(SledStore::open(dir.path()).unwrap());
+        let door = Door::open(&store.door_place(), Arc::clone(&store) as Arc<dyn EventStore>, desk).unwrap();
+        let author = Author::new(store.fence());
+        Self { store, door, author, dir }
+    }
+
+    pub(crate) fn filled(count: u32) -> Self {
+        let mut held = Self::new(None);
+        held.fill(count);
+        held
+    }
+
+    pub(crate) fn fill(&mut self, count: u32) {
+        fill(&self.store, &mut self.author, count);
+    }
+
+    pub(crate) fn reader(&self) -> DoorReader {
+        DoorReader::connect(self.dir.path()).unwrap()
+    }
+}
+
+#[test]
+fn a_reader_at_the_door_reads_what_the_store_holds() {
+    let held = Held::filled(40);
+    let reader = held.reader();
+    assert_eq!(reader.header(), held.store.header());
+    assert_eq!(reader.holder().pid, std::process::id());
+    let records = all(&held.store);
+    assert_eq!(reader.read_all(Position(1), usize::MAX).unwrap(), records);
+    conformance::check_pages(&reader, &records);
+    assert_eq!(conformance::check_log(&reader), 40);
+    assert_eq!(reader.head(), held.store.head());
+    assert_eq!(reader.stream_version(&stream("s0")).unwrap(), Version(20));
+    assert_eq!(reader.stream_version(&stream("none")).unwrap(), Version(0));
+    assert_eq!(reader.list_streams("", None, 10), held.store.list_streams("", None, 10));
+    let mut surveyed = Vec::new();
+    reader.survey(&mut |shown| {
+        let record = shown.unwrap();
+        // Whoever is shown a record may read.
+        assert_eq!(reader.head().unwrap(), Position(40));
+        surveyed.push(record);
+    });
+    assert_eq!(surveyed, records);
+    reader.survey_index(&mut |error| panic!("{error}"));
+    assert!(held.door.clients() <= 3, "connections are used again");
+}
+
+#[test]
+fn the_reading_half_of_the_conformance_suite_holds_at_the_door() {
+    let (places, doors, dirs) =
+        (RefCell::new(Vec::new()), RefCell::new(Vec::new()), RefCell::new(Vec::new()));
+    let make = || {
+        let dir = quick_dir();
+        let store = SledStore::open(dir.path()).unwrap();
+        places.borrow_mut().push(store.door_place());
+        dirs.borrow_mut().push(dir);
+        Arc::new(store) as Arc<dyn EventStore>
+    };
+    let open = |store: Arc<dyn EventStore>| {
+        let place = places.borrow().last().unwrap().clone();
+        doors.borrow_mut().push(Door::open(&place, store, None).unwrap());
+        Arc::new(DoorReader::connect(place.dir()).unwrap()) as Arc<dyn EventReader>
+    };
+    runtime().block_on(conformance::run_reader(make, open));
+    assert!(!doors.borrow().is_empty());
+}
+
+#[test]
+fn a_large_body_comes_through_the_door_whole() {
+    let mut held = Held::new(None);
+    let bodies = [300_000, 2_500_000, 10].map(|bytes| vec![b'x'; bytes]);
+    for body in &bodies {
+        let append = held.author.one(&stream("large"), body);
+        store_support::append(&held.store, append);
+    }
+    assert_eq!(held.reader().read_all(Position(1), usize::MAX).unwrap(), all(&held.store));
+}
+
+/// Takes the next record, past quiet times.
+fn next(follower: &mut taskreel_log::door::DoorFollower) -> Result<u64, FollowEnd> {
+    loop {
+        if let Followed::Record(record) = follower.next()? {
+            return Ok(record.position.0);
+        }
+    }
+}
+
+#[test]
+fn a_follower_is_given_what_exists_and_then_what_is_written_and_hears_of_the_end() {
+    let mut held = Held::filled(10);
+    let reader = held.reader();
+    let mut follower = reader.follow(Position(4)).unwrap();
+    let mut of_stream = reader.follow_stream(&stream("s1"), Version(2)).unwrap();
+    for position in 4..=10 {
+        assert_eq!(next(&mut follower).unwrap(), position);
+    }
+    for _ in 2..=5 {
+        next(&mut of_stream).unwrap();
+    }
+    held.fill(3);
+    for position in 11..=13 {
+        assert_eq!(next(&mut follower).unwrap(), position);
+    }
+    assert_eq!(next(&mut of_stream).unwrap(), 12);
+    // In the order of a shutdown: the door, the log.
+    held.door.shut();
+    held.fill(1);
+    held.store.close().unwrap();
+    assert_eq!(next(&mut follower).unwrap(), 14);
+    assert!(matches!(next(&mut follower), Err(FollowEnd::Ended)));
+    assert!(matches!(next(&mut follower), Err(FollowEnd::Dropped(_))), "it stays ended");
+    assert!(matches!(reader.head(), Err(ReadError::Io(_) | ReadError::Closed)));
+}
+
+#[test]
+fn a_dropped_link_is_told_from_the_end_and_following_goes_on_without_gap_or_repeat() {
+    let mut held = Held::filled(5);
+    let place = held.store.door_place();
+    let mut follower = held.reader().follow(Position(1)).unwrap();
+    for position in 1..=5 {
+        assert_eq!(next(&mut follower).unwrap(), position);
+    }
+    let store = Arc::clone(&held.store) as Arc<dyn EventStore>;
+    // As by a door that is opened anew: the links of the first are cut.
+    let door = std::mem::replace(&mut held.door, hostile::another_door());
+    drop(door);
+    assert!(next(&mut follower).is_err());
+    held.fill(5);
+    held.door = Door::open(&place, store, None).unwrap();
+    let mut again = held.reader().follow(Position(6)).unwrap();
+    for position in 6..=10 {
+        assert_eq!(next(&mut again).unwrap(), position);
+    }
+}
+
+#[test]
+fn a_reader_outlives_a_door_that_is_opened_anew() {
+    let mut held = Held::filled(5);
+    let reader = held.reader();
+    assert_eq!(reader.head().unwrap(), Position(5));
+    let (place, store) = (held.store.door_place(), Arc::clone(&held.store) as Arc<dyn EventStore>);
+    held.door = hostile::another_door();
+    assert!(matches!(reader.head(), Err(ReadError::Io(_))));
+    held.door = Door::open(&place, store, None).unwrap();
+    assert_eq!(reader.head().unwrap(), Position(5));
+}
+
+#[test]
+fn the_socket_is_for_its_owner_only_and_goes_with_the_door() {
+    let mut held = Held::filled(1);
+    let socket = held.dir.path().join(DOOR_FILE);
+    assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
+    held.door.shut();
+    assert!(!socket.exists());
+    assert!(matches!(DoorReader::connect(held.dir.path()), Err(DoorError::Shut { .. })));
+}
+
+#[test]
+fn a_socket_of_a_dead_process_is_replaced_and_another_file_of_its_name_is_not() {
+    let dir = quick_dir();
+    let store = Arc::new(SledStore::open(dir.path()).unwrap());
+    let socket = dir.path().join(DOOR_FILE);
+    drop(std::os::unix::net::UnixListener::bind(&socket).unwrap());
+    assert!(matches!(DoorReader::connect(dir.path()), Err(DoorError::Shut { .. })), "nobody listens");
+    let open = || Door::open(&store.door_place(), Arc::clone(&store) as Arc<dyn EventStore>, None);
+    let door = open().unwrap();
+    assert!(std::fs::symlink_metadata(&socket).unwrap().file_type().is_socket());
+    DoorReader::connect(dir.path()).unwrap();
+    drop(door);
+    std::fs::write(&socket, "precious").unwrap();
+    let off = open().unwrap_err();
+    assert!(off.to_string().contains("another file"), "{off}");
+    assert_eq!(std::fs::read(&socket).unwrap(), b"precious");
+}
+
+#[test]
+fn a_directory_whose_path_is_too_long_for_a_socket_has_a_door() {
+    let root = quick_dir();
+    let dir: PathBuf =
+        (0..6).fold(root.path().to_owned(), |path, _| path.join("a-folder-with-a-long-name-for-a-log"));
+    let store = Arc::new(SledStore::open(&dir).unwrap());
+    let _door = Door::open(&store.door_place(), Arc::clone(&store) as Arc<dyn EventStore>, None).unwrap();
+    assert_eq!(DoorReader::connect(&dir).unwrap().head().unwrap(), Position(0));
+}
+
+/// A desk that notes what it is asked.
+#[derive(Default)]
+struct Desk(Mutex<Vec<(u32, OperatorRequest)>>);
+
+impl OperatorDesk for Desk {
+    fn carry_out(&self, peer: &Peer, request: OperatorRequest) -> Result<OperatorReply, OperatorRefusal> {
+        let refused = matches!(request, OperatorRequest::Abandon { .. });
+        self.0.lock().unwrap().push((peer.uid, request));
+        if refused {
+            return Err(OperatorRefusal {
+                kind: RefusalKind::Unknown,
+                why: "there is no such call".to_owned(),
+            });
+        }
+        Ok(OperatorReply { state: "working".to_owned(), version: 7, is_new: true, by: peer.user() })
+    }
+}
+
+#[test]
+fn a_decision_reaches_the_desk_with_the_user_that_the_system_states() {
+    let desk = Arc::new(Desk::default());
+    let held = Held::new(Some(Arc::clone(&desk) as Arc<dyn OperatorDesk>));
+    let reader = held.reader();
+    assert!(reader.takes_decisions());
+    let task = "task-agent/t".to_owned();
+    let cancel = OperatorRequest::Cancel { task: task.clone(), reason: Some("enough".to_owned()) };
+    let reply = reader.decide(cancel.clone()).unwrap();
+    assert_eq!((reply.version, reply.is_new), (7, true));
+    let abandon = OperatorRequest::Abandon { task, call: "c".to_owned(), reason: "gone".to_owned() };
+    let refused = reader.decide(abandon.clone()).unwrap_err();
+    assert!(
+        matches!(&refused, OperatorError::Refused(refusal) if refusal.kind == RefusalKind::Unknown),
+        "{refused}"
+    );
+    let uid = rustix_uid();
+    assert_eq!(*desk.0.lock().unwrap(), [(uid, cancel.clone()), (uid, abandon)]);
+    let without = Held::new(None);
+    let refused = without.reader().decide(cancel).unwrap_err();
+    assert!(
+        matches!(&refused, OperatorError::Refused(refusal) if refusal.kind == RefusalKind::NotTaken),
+        "{refused}"
+    );
+}
+
+/// Returns the number of this process's user.
+fn rustix_uid() -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata("/proc/self").unwrap().uid()
+}

@@ -1,0 +1,155 @@
+//! Hostile clients of a door: whatever they send, or do not read, they harm nobody.
+
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proto_events::id::Position;
+use taskreel_log::api::{EventReader as _, EventStore};
+use taskreel_log::door::{DOOR_FILE, Door, DoorError, DoorReader};
+use taskreel_log::limits::DOOR_CONNECTIONS;
+use taskreel_log::sled::SledStore;
+use taskreel_log::testing::conformance::stream;
+
+use crate::Held;
+use crate::store_support::{append, quick_dir};
+
+/// Returns a door of another log, to take the place of one.
+pub(crate) fn another_door() -> Door {
+    let dir = quick_dir();
+    let store = Arc::new(SledStore::open(dir.path()).unwrap());
+    Door::open(&store.door_place(), Arc::clone(&store) as Arc<dyn EventStore>, None).unwrap()
+}
+
+fn raw(held: &Held) -> UnixStream {
+    UnixStream::connect(held.dir.path().join(DOOR_FILE)).unwrap()
+}
+
+fn frame(json: &str) -> Vec<u8> {
+    let mut frame = u32::try_from(json.len() + 1).unwrap().to_be_bytes().to_vec();
+    frame.push(b'J');
+    frame.extend_from_slice(json.as_bytes());
+    frame
+}
+
+/// Waits until a condition holds.
+#[track_caller]
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+const HELLO: &str = r#"{"hello":{"protocol":1}}"#;
+
+#[test]
+fn garbage_half_frames_and_huge_lengths_end_their_own_connection_only() {
+    let mut held = Held::filled(3);
+    let reader = held.reader();
+    let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+    let sent: Vec<Vec<u8>> = vec![
+        b"GET / HTTP/1.1\r\n\r\n".to_vec(),
+        vec![0; 64],
+        vec![0xff; 64],
+        vec![0, 0],
+        [&frame(HELLO)[..], &[0xff, 0xff, 0xff, 0xff, b'J']].concat(),
+        [&frame(HELLO)[..], &[0, 16, 0, 2, b'J'], &vec![b'x'; 1_048_577]].concat(),
+        [&frame(HELLO)[..], &frame("{")].concat(),
+        [&frame(HELLO)[..], &frame(&deep)].concat(),
+        [&frame(HELLO)[..], &frame(HELLO)].concat(),
+        [&frame(HELLO)[..], &frame(r#"{"page_all":{"from":-1,"records":1,"bytes":1}}"#)].concat(),
+        [&frame(HELLO)[..], &frame(r#"{"stream_version":{"stream":"\u0000"}}"#)].concat(),
+        [&frame(HELLO)[..], &frame(r#"{"erase":"all"}"#)].concat(),
+        frame(r#""head""#),
+        frame(r#"{"hello":{"protocol":77}}"#),
+        [&frame(HELLO)[..], &[0, 0, 0, 9, b'R', 1, 2, 3]].concat(),
+    ];
+    for bytes in &sent {
+        let mut client = raw(&held);
+        // The program may close before all is sent.
+        let _ = client.write_all(bytes);
+        let _ = client.shutdown(std::net::Shutdown::Write);
+        client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut answer = Vec::new();
+        let ended = client.read_to_end(&mut answer);
+        let reset = |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
+        assert!(ended.is_ok() || ended.as_ref().is_err_and(reset), "{ended:?} after {:?}", bytes.get(..20));
+    }
+    held.fill(2);
+    assert_eq!(reader.head().unwrap(), Position(5));
+    until("the places of those clients are free", || held.door.clients() <= 1);
+}
+
+#[test]
+fn a_page_of_any_size_is_bounded_and_answered() {
+    let held = Held::filled(600);
+    let mut client = raw(&held);
+    client.write_all(&frame(HELLO)).unwrap();
+    let all = format!(r#"{{"page_all":{{"from":0,"records":{0},"bytes":{0}}}}}"#, u64::MAX);
+    client.write_all(&frame(&all)).unwrap();
+    client.shutdown(std::net::Shutdown::Write).unwrap();
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).unwrap();
+    let (mut at, mut records) = (0, 0);
+    while let Some(head) = answer.get(at..at + 5) {
+        records += usize::from(head[4] == b'R');
+        at += 4 + u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    }
+    assert_eq!((at, records), (answer.len(), 256));
+}
+
+#[test]
+fn clients_that_never_read_hinder_neither_the_writer_nor_the_close() {
+    let mut held = Held::new(None);
+    for _ in 0..8 {
+        let large = held.author.one(&stream("large"), &vec![b'x'; 1_000_000]);
+        append(&held.store, large);
+    }
+    let stuck: Vec<_> = ["\"survey\"", r#"{"follow":{"stream":null,"from":1}}"#]
+        .into_iter()
+        .flat_map(|request| [request; 4])
+        .map(|request| {
+            let mut client = raw(&held);
+            client.write_all(&[frame(HELLO), frame(request)].concat()).unwrap();
+            client
+        })
+        .collect();
+    // The first answer shows that the program has begun to send what nobody takes.
+    for mut client in &stuck {
+        client.read_exact(&mut [0; 64]).unwrap();
+    }
+    let since = Instant::now();
+    held.fill(200);
+    assert_eq!(held.reader().head().unwrap(), Position(208));
+    held.door.shut();
+    held.store.close().unwrap();
+    assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
+    drop(held.door);
+    drop(stuck);
+}
+
+#[test]
+fn a_thousand_connections_are_bounded_and_those_that_leave_make_room() {
+    let mut held = Held::filled(3);
+    let greedy: Vec<_> = (0..1_000).map(|_| raw(&held)).collect();
+    until("as many as there are places are let in", || held.door.clients() == DOOR_CONNECTIONS);
+    assert!(matches!(DoorReader::connect(held.dir.path()), Err(DoorError::Busy { .. })));
+    held.fill(20);
+    drop(greedy);
+    until("their places are free", || held.door.clients() == 0);
+    assert_eq!(held.reader().head().unwrap(), Position(23));
+}
+
+#[test]
+fn a_client_that_says_nothing_loses_its_place() {
+    let held = Held::filled(1);
+    let mut silent = raw(&held);
+    let since = Instant::now();
+    silent.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    assert_eq!(silent.read(&mut [0; 1]).unwrap(), 0);
+    assert!(since.elapsed() >= Duration::from_secs(4), "{:?}", since.elapsed());
+    until("its place is free", || held.door.clients() == 0);
+}
