@@ -1,19 +1,24 @@
 //! The command line's arguments.
 
 pub(crate) mod deciding;
+pub(crate) mod filters;
+pub(crate) mod inspecting;
 pub(crate) mod reading;
+pub(crate) mod running;
 pub(crate) mod source;
+pub(crate) mod times;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto_events::id::Digest;
-use taskreel_log::api::Durability;
 
 pub(crate) use crate::args::deciding::{AbandonArgs, AnswerArgs, ApproveArgs, DenyArgs, ReconcileArgs};
+use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
+pub(crate) use crate::args::running::{DemoArgs, RunArgs};
 use crate::args::source::ReadFrom;
 use crate::print::screen::ColorChoice;
 
@@ -118,6 +123,21 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Print events, oldest first
     Events(EventsArgs),
+    /// Print one event whole: header, payload, hashes, position; exit 1 if its body is not the recorded one
+    #[command(after_help = "Example: taskreel event order-17 4")]
+    Event(EventArgs),
+    /// Print exactly what the model was shown for an inference; exit 1 if its digest differs from the intent's
+    ///
+    /// The prompt is rendered again from the log. The digest in the intent is computed again from the records that it
+    /// covers.
+    #[command(after_help = "Example: taskreel prompt 0a1b2c3d")]
+    Prompt(PromptArgs),
+    /// List everything that waits for somebody or is wrong, each with the command that ends it; exit 1 if there is
+    /// any
+    ///
+    /// Calls that wait for approval, for an answer, or for somebody to find out their outcome; runs in which nothing
+    /// goes on; tools that are gone; a program that did not end in order; a disk that is nearly full.
+    Attention(AttentionArgs),
     /// Print a task in Protolink's JSON, as it is or as it was after an earlier version
     ///
     /// Of a session the history is printed, of a tool its state.
@@ -136,12 +156,17 @@ pub(crate) enum Command {
     /// Prints the Merkle root of the log. Keep it elsewhere: given back by --root, it proves that nothing up to there
     /// was rewritten. Continues after a part that cannot be read. What could not be checked is listed last.
     Verify(VerifyArgs),
-    /// Show what changed between two versions of a task or session, or between two logs; exit 1 on any
-    /// difference
+    /// Show what changed between two versions of a task or session, between two logs, or between two runs; exit 1
+    /// on any difference
     ///
     /// A and B are versions: version 3 is the state after the third event. With --with FILE, A is a version
     /// in this log and B one in the other log. A version that is not given is the newest. If A is after B,
     /// the changes are shown in reverse.
+    ///
+    /// If A is another task, the two runs are compared step by step: messages, calls by tool and arguments, and the
+    /// states in which they rest. Ids and times do not count. With --with FILE the second task is in the other log.
+    #[command(after_help = "Examples:\n  taskreel diff order-17 3 9\n  taskreel diff order-17 order-18\n  \
+                            taskreel diff order-17 order-17 --with copy.ndjson")]
     Diff(DiffArgs),
     /// Explain what recovery would do with each open call if the process had died after a version
     ///
@@ -202,6 +227,9 @@ pub(crate) enum Command {
     /// report. All figures are exact.
     Stats(StatsArgs),
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
+    ///
+    /// With filters, an extract is written: the records that hold an event which fits, whole, each with its bytes and
+    /// its hash. An extract is for reading; only a whole export can be verified and imported.
     Export(ExportArgs),
     /// Make a new log from an export, byte for byte
     ///
@@ -246,9 +274,9 @@ pub(crate) struct DiffArgs {
     /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
     /// stream, or @last for the task that changed last
     pub(crate) id: String,
-    /// Version of the first state
+    /// Version of the first state, or another task to compare with
     #[arg(required_unless_present = "with", value_name = "A")]
-    pub(crate) a: Option<u64>,
+    pub(crate) a: Option<String>,
     /// Version of the second state, in the other log if --with is given
     #[arg(value_name = "B")]
     pub(crate) b: Option<u64>,
@@ -289,66 +317,4 @@ pub(crate) struct SalvageArgs {
     pub(crate) dir: PathBuf,
     /// The export to write: a file that does not exist yet
     pub(crate) out: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct DemoArgs {
-    /// Seed of the generated tasks [default: 7]
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) seed: Option<u64>,
-    /// Number of tasks [default: 12]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) tasks: Option<u32>,
-    /// Duration of a tool or of a model's reply, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(0..=60_000))]
-    pub(crate) pace: u64,
-    /// Kill this process (SIGKILL) once the event at this position of the log is on disk; a few later events
-    /// may be on disk too
-    #[arg(long, value_name = "POSITION", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) kill_at: Option<u64>,
-    /// Resume the demo in the directory; fail if there is none
-    #[arg(long)]
-    pub(crate) resume: bool,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    /// File with the tasks; `-` is stdin
-    pub(crate) file: PathBuf,
-    /// Script of the model's replies: a JSON array of replies, or a JSON object with such an array for each
-    /// prompt
-    ///
-    /// A reply is an action such as `{"type": "final", "content": "hi"}`, a text, or an error such as
-    /// `{"raise": "RuntimeError", "message": "down"}`. An array is used up in the order of the calls. In an
-    /// object, the first key that occurs in the newest user message selects the replies, one for each step.
-    /// Without a script, `infer` parts end in an error with code `no_llm`.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) script: Option<PathBuf>,
-    /// Durability of a new log: `strict` survives a power failure, `os` only the end of the process
-    ///
-    /// A log keeps the durability that it was created with. If it is not `strict`, each command that opens
-    /// the log prints a note.
-    #[arg(long, value_name = "MODE", value_enum)]
-    pub(crate) durability: Option<DurabilityMode>,
-    /// Keep no conversations: each `infer` part begins with an empty history
-    #[arg(long)]
-    pub(crate) stateless: bool,
-}
-
-/// The durability of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DurabilityMode {
-    /// Acknowledged events are on disk, after fdatasync [default]
-    Strict,
-    /// Acknowledged events were handed to the operating system, which may write them later
-    Os,
-}
-
-impl From<DurabilityMode> for Durability {
-    fn from(mode: DurabilityMode) -> Self {
-        match mode {
-            DurabilityMode::Strict => Self::Strict,
-            DurabilityMode::Os => Self::Os,
-        }
-    }
 }

@@ -1,5 +1,9 @@
 //! The commands that only read: they open the log without a trace, find the stream and print it.
 
+pub(crate) mod attention;
+pub(crate) mod inspect;
+pub(crate) mod runs;
+
 use std::path::{Path, PathBuf};
 
 use proto_events::id::{StreamId, Version};
@@ -7,8 +11,9 @@ use taskreel_log::api::EventReader;
 use taskreel_log::audit::Scope;
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::sled::{Head, SledDamaged};
-use taskreel_log::views::find;
+use taskreel_log::views::{Selection, find};
 
+use crate::args::filters::KindsOf;
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
 };
@@ -16,7 +21,7 @@ use crate::args::source::ReadFrom;
 use crate::args::{DiffArgs, ExplainArgs, Global, VerifyArgs};
 use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
 use crate::print::answer::Answer;
-use crate::print::events::EventsOf;
+use crate::print::events::{EventLines, EventsOf};
 use crate::print::list::ListOptions;
 use crate::print::problem::{EXIT_LOG, Problem};
 use crate::print::screen::{Screen, note};
@@ -48,6 +53,14 @@ impl OpenLog {
 
     fn find(&self, id: &str) -> Result<StreamId, Problem> {
         find(self.reader(), id).map_err(Problem::from)
+    }
+
+    /// Returns the full command line of a decision, which needs the log itself, not an export.
+    fn typed_to_decide(&self, command: &str) -> String {
+        match self {
+            Self::File { .. } => format!("{} {command}", dirs::program()),
+            Self::Dir { .. } => self.typed(command),
+        }
     }
 
     fn typed(&self, command: &str) -> String {
@@ -92,8 +105,11 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
         None => Ok(EventsOf::All),
         Some(id) => log.find(id).map(EventsOf::Stream),
     };
-    let answer = of.and_then(|of| print::events(log.reader(), &of, screen));
-    answer
+    let of = of?;
+    let filters = &args.filters;
+    let selection = Selection::new(filters.filter(KindsOf::Events)?);
+    let mut lines = EventLines::of(&of, selection, filters.limit());
+    print::events(log.reader(), &of, &mut lines, screen)
 }
 
 pub(crate) fn state(args: &StateArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -154,11 +170,17 @@ fn verify_damaged(
 }
 
 pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let a = match args.a.as_deref().map(str::parse::<u64>) {
+        None => None,
+        Some(Ok(version)) => Some(Version(version)),
+        // A second run instead of a version; a run whose id is a number is named by its stream.
+        Some(Err(_)) => return runs::diff_runs(args, args.a.as_deref().unwrap_or_default(), global, screen),
+    };
     let log = OpenLog::open(&args.from, global)?;
     let other = args.with.as_deref().map(open_file).transpose();
     let answer = other.and_then(|other| {
         let stream = log.find(&args.id)?;
-        let versions = (args.a.map(Version), args.b.map(Version));
+        let versions = (a, args.b.map(Version));
         let other = other.as_ref().map(|other| other as &dyn EventReader);
         compare::diff(log.reader(), other, &stream, versions, args.patch, screen)
     });
@@ -177,12 +199,9 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
     let log = OpenLog::open(&args.from, global)?;
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
     let answer = only.and_then(|only| {
-        let typed = |command: &str| match &log {
-            // A decision needs the log itself, not an export.
-            OpenLog::File { .. } => format!("{} {command}", dirs::program()),
-            OpenLog::Dir { .. } => log.typed(command),
-        };
-        print::calls(log.reader(), only.as_ref(), &typed, screen)
+        let filter = args.filters.filter(KindsOf::Calls)?;
+        let typed = |command: &str| log.typed_to_decide(command);
+        print::calls(log.reader(), only.as_ref(), (&filter, args.filters.limit()), &typed, screen)
     });
     answer
 }
@@ -193,12 +212,16 @@ pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) ->
         OpenLog::Dir { log, .. } => (log.header().id, log.header().durability.name().to_owned()),
         OpenLog::File { log, .. } => (log.header().id, log.header().durability.clone()),
     };
-    let answer = audit::export_log(log.reader(), id, &durability, screen);
-    answer
+    let filter = args.filters.filter(KindsOf::Events)?;
+    if filter.is_empty() && args.filters.limit().is_none() {
+        return audit::export_log(log.reader(), id, &durability, screen);
+    }
+    let selection = Selection::new(filter);
+    audit::extract_log(log.reader(), (id, &durability), selection, args.filters.limit(), screen)
 }
 
 pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
-    let answer = print::stats(log.reader(), screen);
-    answer
+    let filter = args.filters.filter(KindsOf::Calls)?;
+    print::stats(log.reader(), filter, args.filters.limit(), screen)
 }

@@ -5,8 +5,10 @@
 //! are shared.
 
 pub(crate) mod answer;
+pub(crate) mod attention;
 pub(crate) mod audit;
 pub(crate) mod calls;
+pub(crate) mod causes;
 pub(crate) mod compare;
 pub(crate) mod doctor;
 pub(crate) mod events;
@@ -16,13 +18,21 @@ pub(crate) mod newer;
 pub(crate) mod plain;
 pub(crate) mod problem;
 pub(crate) mod progress;
+pub(crate) mod prompt;
 pub(crate) mod screen;
 pub(crate) mod show;
+pub(crate) mod show_task;
 pub(crate) mod stats;
+pub(crate) mod steps;
 pub(crate) mod time;
+pub(crate) mod whole_event;
 
+pub(crate) use crate::print::attention::attention;
 pub(crate) use crate::print::calls::calls;
 pub(crate) use crate::print::doctor::doctor;
 pub(crate) use crate::print::events::events;
+pub(crate) use crate::print::prompt::prompt;
 pub(crate) use crate::print::show::{show, state};
 pub(crate) use crate::print::stats::stats;
+pub(crate) use crate::print::steps::steps;
+pub(crate) use crate::print::whole_event::whole_event;

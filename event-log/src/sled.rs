@@ -23,16 +23,18 @@ pub(crate) mod scratch;
 pub(crate) mod sink;
 pub(crate) mod sizes;
 pub(crate) mod snapshots;
+pub(crate) mod space;
 pub(crate) mod store;
 
 pub use damaged::SledDamaged;
-pub use dir::{LogHeader, blob_files, log_header};
+pub use dir::{LogHeader, blob_files, is_held, log_header};
 pub use import::SledImport;
 pub use options::{ReadOnlyOptions, SledOptions};
 pub use private_copy::free_bytes;
 pub use read_only::ReadOnlyLog;
 pub use remains::SledRemains;
 pub use sizes::TreeSize;
+pub use space::{DiskSpace, disk_space};
 pub use store::SledStore;
 
 pub use crate::engine::head::{Frontier, Head};

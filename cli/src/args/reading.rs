@@ -3,6 +3,7 @@
 use clap::Args;
 use taskreel::TaskState;
 
+use crate::args::filters::FilterArgs;
 use crate::args::source::ReadFrom;
 
 #[derive(Debug, Args)]
@@ -14,17 +15,23 @@ pub(crate) struct CallsArgs {
     #[arg(long)]
     pub(crate) full: bool,
     #[command(flatten)]
+    pub(crate) filters: FilterArgs,
+    #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArgs {
     #[command(flatten)]
+    pub(crate) filters: FilterArgs,
+    #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }
@@ -72,6 +79,8 @@ pub(crate) struct EventsArgs {
     /// Do not shorten long texts
     #[arg(long)]
     pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

@@ -6,6 +6,7 @@ use taskreel_log::api::EventReader;
 use taskreel_log::audit;
 use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::audit::{Finding, Mismatch, Replayed, Scope, Verified};
+use taskreel_log::views::{Selection, extract};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, whole, words};
@@ -192,6 +193,27 @@ pub(crate) fn export_log(
     screen.flush()?;
     note(&format!(
         "{} with {}",
+        count(done.records, "record", "records"),
+        count(done.events, "event", "events")
+    ));
+    Ok(Answer::Yes)
+}
+
+/// Writes the records of a log that hold a selected event.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn extract_log(
+    reader: &dyn EventReader,
+    log: (LogId, &str),
+    selection: Selection,
+    limit: Option<usize>,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let done = extract(reader, log, selection, limit, |line| screen.line(line))?;
+    screen.flush()?;
+    note(&format!(
+        "an extract of {} with {}; it cannot be imported",
         count(done.records, "record", "records"),
         count(done.events, "event", "events")
     ));

@@ -5,7 +5,7 @@ use taskreel_log::api::EventReader;
 use taskreel_log::audit::json::one_line;
 use taskreel_log::audit::words::tool_server;
 use taskreel_log::ports::{Clock as _, SystemClock};
-use taskreel_log::views::{CallRow, Readable, tool_servers, unsettled};
+use taskreel_log::views::{CallRow, Filter, Readable, tool_servers, unsettled};
 
 use crate::print::answer::Answer;
 use crate::print::newer::name_left_out;
@@ -13,18 +13,21 @@ use crate::print::problem::Problem;
 use crate::print::screen::{Screen, count, note};
 use crate::print::time;
 
-/// Lists the calls of one task, or of all, that are open, unknown or wait for approval, oldest first. `typed`
-/// turns a command's words into the full command line.
+/// Lists the calls of one task, or of all, that are open, unknown or wait for approval, oldest first, as far as the filter
+/// takes them; with a limit the newest ones. `typed` turns a command's words into the full command line.
 ///
 /// # Errors
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
 pub(crate) fn calls(
     reader: &dyn EventReader,
     only: Option<&StreamId>,
+    (filter, limit): (&Filter, Option<usize>),
     typed: &dyn Fn(&str) -> String,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let Readable { rows, newer, .. } = unsettled(reader, only, SystemClock.now())?;
+    let Readable { mut rows, newer, .. } = unsettled(reader, only, SystemClock.now())?;
+    rows.retain(|row| filter.takes_call(row));
+    rows.drain(..limit.map_or(0, |limit| rows.len().saturating_sub(limit)));
     let read = name_left_out(&newer, "not shown");
     for row in &rows {
         if screen.json {
@@ -53,8 +56,11 @@ pub(crate) fn calls(
 
 fn block(row: &CallRow, typed: &dyn Fn(&str) -> String, screen: &mut Screen) -> Result<(), Problem> {
     let what = screen.bold(&screen.plain(&format!("{} {}", row.kind, row.target)));
-    let args = screen.fit(&one_line(&row.args), row.target.chars().count() + 30);
-    screen.line(&format!("{what} {args}   {} for {}", row.status, time::age(row.since)))?;
+    screen.line(&format!("{what}   {} for {}", row.status, time::age(row.since)))?;
+    // Whoever decides about a call sees all of its arguments.
+    let args = one_line(&row.args);
+    let args = if row.commands().is_empty() { screen.fit(&args, 9) } else { screen.plain(&args) };
+    screen.line(&format!("  args   {args}"))?;
     let modes = row.recovery.map_or_else(String::new, |mode| {
         format!("   attempt {} of {}, {mode}", row.attempts, row.max_attempts)
     });

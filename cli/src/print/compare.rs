@@ -18,7 +18,7 @@ use taskreel_log::read::fold_stream;
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, whole, words};
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
-use crate::print::screen::{Screen, count};
+use crate::print::screen::{Screen, count, note};
 use crate::print::show::known_version;
 
 /// Two states of a stream to compare.
@@ -64,9 +64,9 @@ pub(crate) fn diff(
     };
     let same = found.changes.is_empty() && diverged_at.is_none();
     if as_patch {
-        let operations = patch(&found.before.tree(), &found.after.tree());
-        screen.json_value(&JsonText::from(operations))?;
-    } else if screen.json {
+        return print_patch(&found, screen);
+    }
+    if screen.json {
         for change in &found.changes {
             screen.json_line(&change_json(change))?;
         }
@@ -82,6 +82,20 @@ pub(crate) fn diff(
         print_diff(&found, stream, (from, to), (other.is_some(), diverged_at), screen)?;
     }
     screen.flush()?;
+    Ok(if same { Answer::Yes } else { Answer::No })
+}
+
+/// Prints the patch between the two documents; the answer is whether they are equal. Calls and turns have no place in
+/// them.
+fn print_patch(found: &Compared, screen: &mut Screen) -> Result<Answer, Problem> {
+    let operations = patch(&found.before.tree(), &found.after.tree());
+    let same = operations.as_array().is_none_or(Vec::is_empty);
+    screen.json_value(&JsonText::from(operations))?;
+    screen.flush()?;
+    if same && !found.changes.is_empty() {
+        let changes = count(found.changes.len() as u64, "change", "changes");
+        note(&format!("{changes} of calls or turns, which `state` does not print; --json has them"));
+    }
     Ok(if same { Answer::Yes } else { Answer::No })
 }
 
@@ -165,6 +179,8 @@ fn change_json(change: &Change) -> JsonText {
         ("change", text(change.kind.as_str())),
         ("which", text(&change.which)),
         ("words", text(&change.words)),
+        ("before", change.before.clone().unwrap_or_else(JsonText::null)),
+        ("after", change.after.clone().unwrap_or_else(JsonText::null)),
     ])
 }
 

@@ -1,5 +1,6 @@
 //! `events`: the log itself, one line for each event.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use anstyle::AnsiColor;
@@ -11,12 +12,17 @@ use proto_events::model::TaskState;
 use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventReader, StoredRecord};
 use taskreel_log::read::{for_each_page_of, for_each_record};
-use taskreel_log::views::{EventRow, Summaries, event_rows};
+use taskreel_log::views::{EventRow, Selection, Summaries, event_rows};
 
 use crate::print::answer::Answer;
+use crate::print::causes::Causes;
+use crate::print::plain::columns;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
 use crate::print::time;
+
+/// The width below which a line has no column for the time since the line before and for the cause.
+const WIDE: usize = 110;
 
 /// The streams whose events are printed.
 #[derive(Debug, Clone)]
@@ -27,35 +33,112 @@ pub(crate) enum EventsOf {
     All,
 }
 
+/// The form of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Of one stream: version and position.
+    Stream,
+    /// Of the whole log: position and id.
+    Log,
+    /// For live watching: without times and causes.
+    Brief,
+}
+
 /// Prints events as they come, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct EventLines {
+    form: Form,
+    selection: Selection,
     summaries: Summaries,
+    causes: Causes,
+    /// The newest events, if only so many are printed.
+    newest: Option<(usize, VecDeque<Line>)>,
     before: Option<Timestamp>,
-    whole_log: bool,
-    brief: bool,
+    day: Option<String>,
     cut: bool,
 }
 
+/// An event to print.
+#[derive(Debug)]
+struct Line {
+    row: EventRow,
+    summary: String,
+    cause: String,
+}
+
 impl EventLines {
-    /// Returns a printer for live watching: position, task, kind and summary, without times and causes.
-    pub(crate) fn to_watch() -> Self {
-        Self { brief: true, ..Self::default() }
+    fn new(form: Form, selection: Selection, limit: Option<usize>) -> Self {
+        Self {
+            form,
+            selection,
+            summaries: Summaries::default(),
+            causes: Causes::default(),
+            newest: limit.map(|limit| (limit, VecDeque::new())),
+            before: None,
+            day: None,
+            cut: false,
+        }
     }
 
-    /// Prints one event as a line for a person or for a program.
+    /// Returns a printer for live watching: position, task, kind and summary, without times and causes.
+    pub(crate) fn to_watch() -> Self {
+        Self::new(Form::Brief, Selection::default(), None)
+    }
+
+    /// Returns a printer of the events that the selection takes, with a limit of the newest ones only.
+    pub(crate) fn of(of: &EventsOf, selection: Selection, limit: Option<usize>) -> Self {
+        let form = if matches!(of, EventsOf::All) { Form::Log } else { Form::Stream };
+        Self::new(form, selection, limit)
+    }
+
+    /// Prints one event as a line for a person or for a program, if it is taken.
     ///
     /// # Errors
     /// [`Problem`] if the reader of the output is gone.
     pub(crate) fn print(&mut self, row: &EventRow, screen: &mut Screen) -> Result<(), Problem> {
-        // In every case: later events' summaries need it.
+        // In every case: later events' summaries and causes need it.
         let summary = self.summaries.of(row);
+        let cause = self.causes.of(row);
+        let place = if self.form == Form::Stream {
+            format!("v{}", row.version)
+        } else {
+            format!("@{}", row.position)
+        };
+        self.causes.note(row, place);
+        if !self.selection.takes(row) {
+            return Ok(());
+        }
+        let line = Line { row: row.clone(), summary, cause };
+        match &mut self.newest {
+            None => self.put(&line, screen),
+            Some((limit, newest)) => {
+                newest.push_back(line);
+                if newest.len() > *limit {
+                    newest.pop_front();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Prints what was kept back until the end was known. What comes later is printed at once.
+    ///
+    /// # Errors
+    /// [`Problem`] if the reader of the output is gone.
+    pub(crate) fn finish(&mut self, screen: &mut Screen) -> Result<(), Problem> {
+        let newest = self.newest.take().map(|(_, newest)| newest).unwrap_or_default();
+        newest.iter().try_for_each(|line| self.put(line, screen))
+    }
+
+    fn put(&mut self, line: &Line, screen: &mut Screen) -> Result<(), Problem> {
+        let row = &line.row;
         if screen.json {
             return screen.json_line(&row.to_json());
         }
-        let head = self.head(row);
-        let fitted = screen.fit(&summary, head.chars().count() + 1);
-        self.cut |= fitted != screen.plain(&summary);
+        self.new_day(row, screen)?;
+        let head = self.head(line, screen);
+        let fitted = screen.fit(&line.summary, columns(&head) + 1);
+        self.cut |= fitted != screen.plain(&line.summary);
         let colored = match color(row) {
             Some(color) => screen.colored(&head, color),
             None => head,
@@ -63,24 +146,43 @@ impl EventLines {
         screen.line(format!("{colored} {fitted}").trim_end())
     }
 
+    /// Prints the date where another day begins, since the lines only have the time of day.
+    fn new_day(&mut self, row: &EventRow, screen: &mut Screen) -> Result<(), Problem> {
+        let day = time::day(row.at);
+        if self.form == Form::Brief || self.day.as_ref() == Some(&day) {
+            return Ok(());
+        }
+        let heading = screen.dim(&day);
+        self.day = Some(day);
+        screen.line(&heading)
+    }
+
     /// Returns the part of the line before the summary.
-    fn head(&mut self, row: &EventRow) -> String {
-        if self.brief {
-            return format!("{:>5} {:<13} {:<18}", row.position, short_id(row), row.kind);
+    fn head(&mut self, line: &Line, screen: &Screen) -> String {
+        let row = &line.row;
+        let id = screen.plain(&short_id(row));
+        if self.form == Form::Brief {
+            return format!("{:>5} {id:<13} {:<18}", row.position, row.kind);
         }
         let since = self.before.replace(row.at).map(|before| time::since(before, row.at));
-        let place = if self.whole_log {
-            format!("{:>5} {:<14}", row.position, short_id(row))
-        } else {
-            format!("{:>4} {:>6}", row.version, row.position)
+        let is_wide = screen.width().is_none_or(|width| width >= WIDE);
+        let place = match (self.form, is_wide) {
+            (Form::Log, _) => format!("{:>6}", row.position),
+            (_, true) => format!("{:>4} {:>6}", row.version, row.position),
+            (_, false) => format!("{:>4}", row.version),
         };
-        format!(
-            "{place} {} {:>9} {:<18} {:<13}",
-            time::of_day(row.at),
-            since.unwrap_or_default(),
-            row.kind,
-            cause(row),
-        )
+        let mut head = format!("{place} {}", time::of_day(row.at));
+        if is_wide {
+            head.push_str(&format!(" {:>9}", since.unwrap_or_default()));
+        }
+        head.push_str(&format!(" {:<18}", row.kind));
+        if is_wide {
+            head.push_str(&format!(" {:<13}", screen.plain(&line.cause)));
+        }
+        if self.form == Form::Log {
+            head.push_str(&format!(" {id:<14}"));
+        }
+        head
     }
 
     /// Whether a line was cut off.
@@ -96,24 +198,21 @@ impl EventLines {
 pub(crate) fn events(
     reader: &dyn EventReader,
     of: &EventsOf,
+    lines: &mut EventLines,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let mut lines = EventLines::default();
-    let mut print = |stored: &StoredRecord, lines: &mut EventLines| {
-        event_rows(stored).iter().try_for_each(|row| lines.print(row, screen))
-    };
+    let mut print =
+        |stored: &StoredRecord| event_rows(stored).iter().try_for_each(|row| lines.print(row, screen));
     match of {
-        EventsOf::All => {
-            lines.whole_log = true;
-            for_each_record(reader, Position(1), |stored| print(stored, &mut lines))?;
-        }
+        EventsOf::All => for_each_record(reader, Position(1), print)?,
         EventsOf::Stream(stream) => {
             for_each_page_of(reader, stream, Version(1), |page| {
-                page.iter().try_for_each(|stored| print(stored, &mut lines))?;
+                page.iter().try_for_each(&mut print)?;
                 Ok::<_, Problem>(ControlFlow::Continue(()))
             })?;
         }
     }
+    lines.finish(screen)?;
     screen.flush()?;
     if lines.was_cut() {
         note("lines that end in `…` are shortened; --full shows whole lines, --json all fields");
@@ -121,23 +220,14 @@ pub(crate) fn events(
     Ok(Answer::Yes)
 }
 
-fn short_id(row: &EventRow) -> String {
+/// Returns the id of an event's stream as lists show it, and as commands take it.
+pub(crate) fn short_id(row: &EventRow) -> String {
     let id = row.stream.id();
     match row.stream.category() {
         Some(Category::Session) => format!("s:{id}"),
         Some(Category::Tool) => format!("t:{id}"),
         Some(Category::System | Category::Agent) => row.stream.to_string(),
         Some(Category::Task) | None => id,
-    }
-}
-
-/// The direct cause of the event: an earlier call or turn by the end of its id, the start, or a caller.
-fn cause(row: &EventRow) -> String {
-    let id = row.causation_id.as_str();
-    match (id.split_once('_'), id.rsplit_once('_')) {
-        _ if id.is_empty() => "caller".to_owned(),
-        (Some((kind, _)), Some((_, end))) if id.len() > 13 => format!("{kind} {end}"),
-        _ => id.chars().take(13).collect(),
     }
 }
 
@@ -157,5 +247,49 @@ fn color(row: &EventRow) -> Option<AnsiColor> {
             _ => None,
         },
         Ok(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use taskreel_log::jsonl::JsonLines;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn shown(of: &EventsOf, width: usize) -> String {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../event-log/tests/golden/v2/varied.ndjson");
+        let log = JsonLines::open(golden).unwrap();
+        let page = Page::default();
+        let mut screen = Screen::onto(page.clone(), false).as_wide_as(width);
+        let mut lines = EventLines::of(of, Selection::default(), None);
+        events(&log, of, &mut lines, &mut screen).unwrap();
+        let bytes = page.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal_and_no_id_is_cut() {
+        for width in [80, 100, 140] {
+            let all = shown(&EventsOf::All, width);
+            assert!(all.lines().count() > 20, "{all}");
+            assert!(all.lines().all(|line| columns(line) <= width), "{width}\n{all}");
+        }
     }
 }

@@ -342,13 +342,20 @@ impl From<FindError> for Problem {
                 EXIT_UNKNOWN,
                 "`taskreel calls` lists the waiting calls, `taskreel show TASK` the calls of a task",
             ),
+            FindError::AmbiguousCall { .. } => {
+                (EXIT_USAGE, "type more of the id, or name its task with --task")
+            }
             FindError::TooShort(_) => (EXIT_UNKNOWN, "type more of the id; `taskreel ls` lists the tasks"),
             FindError::Empty => (EXIT_UNKNOWN, "`taskreel run FILE` adds tasks"),
             FindError::Ambiguous { .. } => (EXIT_USAGE, "type more of the id, or one of these names"),
             FindError::Id(_) => (EXIT_USAGE, "use an id of 1 to 200 bytes without control characters"),
             _ => (EXIT_USAGE, "`taskreel ls` lists the tasks"),
         };
-        Self::new(code, "the id does not name one task, session or tool", error.to_string(), hint)
+        let what = match &error {
+            FindError::UnknownCall(_) | FindError::AmbiguousCall { .. } => "the id does not name one call",
+            _ => "the id does not name one task, session or tool",
+        };
+        Self::new(code, what, error.to_string(), hint)
     }
 }
 

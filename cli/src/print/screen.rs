@@ -117,6 +117,12 @@ impl Screen {
         }
     }
 
+    /// Returns a screen of this width that cuts texts, as a terminal does.
+    #[cfg(test)]
+    pub(crate) fn as_wide_as(self, width: usize) -> Self {
+        Self { width: Some(width), full: false, ..self }
+    }
+
     /// Whether the output is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         self.support.terminal
@@ -188,7 +194,7 @@ impl Screen {
             colour: self.support.colour,
             end: self.end(),
         };
-        table.lines(room).iter().try_for_each(|line| self.line(line))
+        table.lines(room).iter().try_for_each(|line| self.line(line.trim_end()))
     }
 
     /// Returns an empty table with these columns.

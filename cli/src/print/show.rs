@@ -1,26 +1,21 @@
 //! `show` and `state`: prints one task or session, or one tool's state.
 
-use proto_events::call;
-use proto_events::call::{Call, CallStatus};
 use proto_events::definition::AgentHistory;
 use proto_events::id::{Category, StreamId, Version};
-use proto_events::json::JsonText;
 use proto_events::session::Session;
 use proto_events::system::SystemHistory;
 use proto_events::task::Task;
 use proto_events::tool_store::ToolStore;
 use taskreel_log::api::{EventReader, StreamInfo};
-use taskreel_log::audit::json::{
-    costs_json, definition_json, number, object, one_line, system_json, text, tool_store_json,
-};
-use taskreel_log::audit::words::{call_name, parts, result_text};
+use taskreel_log::audit::json::{definition_json, object, one_line, system_json, text, tool_store_json};
 use taskreel_log::read::fold_stream;
-use taskreel_log::views::{call_json, session_row, task_row, tool_row, waiting_for};
+use taskreel_log::views::{session_row, tool_row};
 
 use crate::print::answer::Answer;
-use crate::print::grid::{Cell, spare, whole, words};
+use crate::print::grid::{Cell, whole, words};
 use crate::print::problem::{EXIT_UNKNOWN, Problem};
 use crate::print::screen::{Screen, count, note};
+use crate::print::show_task::show_task;
 use crate::print::time;
 
 /// Shows one task or session. `events` is the command to type for its events.
@@ -47,113 +42,6 @@ pub(crate) fn show(
 
 fn info(reader: &dyn EventReader, stream: &StreamId) -> Result<StreamInfo, Problem> {
     Ok(StreamInfo { stream: stream.clone(), version: reader.stream_version(stream)? })
-}
-
-fn show_task(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {
-    let folded = fold_stream::<Task>(reader, stream, None)?;
-    let task = &folded.state;
-    let row = task_row(reader, &info(reader, stream)?)?;
-    if screen.json {
-        let calls: Vec<JsonText> = task.calls().iter().map(call_json).collect();
-        return screen.json_line(&object([
-            ("schema", text("taskreel.show/1")),
-            ("row", row.to_json()),
-            ("version", number(folded.version.0)),
-            ("costs", costs_json(&task.costs())),
-            ("task", task.to_json()),
-            ("calls", JsonText::of_model(&calls)),
-        ]));
-    }
-    let session = row.session.map_or_else(String::new, |id| format!("   session {}", screen.plain(&id)));
-    screen.line(&format!(
-        "task {}   {}{session}",
-        screen.bold(&screen.plain(task.id())),
-        screen.state(task.state())
-    ))?;
-    screen.line(&format!(
-        "{}, the last {} ({} ago)",
-        count(row.events, "event", "events"),
-        time::local(row.last_at),
-        time::age(row.last_at)
-    ))?;
-    let costs = task.costs();
-    if !costs.is_empty() {
-        screen.line(&format!("cost {costs}"))?;
-    }
-    if let Some(waits) = waiting_for(task) {
-        screen.line(&format!("waits for {waits}"))?;
-    }
-    if let Some(error) = task.error() {
-        screen.line(&format!("error: {}", screen.fit(&error, 7)))?;
-    }
-    path(task, screen)?;
-    calls(task, screen)?;
-    items(task, screen)
-}
-
-/// Prints the states of a task's history.
-fn path(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
-    let Some(first) = task.history().first() else {
-        return Ok(());
-    };
-    let mut line = first.from.to_string();
-    for change in task.history() {
-        line = format!("{line} → {}", change.to);
-    }
-    let line = screen.plain(&line);
-    screen.line("")?;
-    screen.line(&line)
-}
-
-fn calls(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
-    if task.calls().iter().next().is_none() {
-        return Ok(());
-    }
-    let mut table = Screen::table(&[
-        whole("call"),
-        spare("mode"),
-        spare("attempts"),
-        whole("status"),
-        words("arguments"),
-        words("result"),
-    ]);
-    for call in task.calls().iter() {
-        table.row(vec![
-            Cell::new(screen.plain(&call_name(&call.request))),
-            Cell::new(call.request.recovery.as_str()),
-            Cell::new(call.attempts),
-            Cell::new(call.status.as_str()),
-            Cell::new(screen.plain(&one_line(&call.request.args))),
-            Cell::new(screen.plain(&answered(call))),
-        ]);
-    }
-    screen.line("")?;
-    screen.print(&table)
-}
-
-fn answered(call: &Call) -> String {
-    match &call.status {
-        CallStatus::Succeeded(result) | CallStatus::Reconciled(call::Verdict::Landed(result)) => {
-            result_text(result)
-        }
-        CallStatus::Failed(failure) => failure.message.clone(),
-        CallStatus::Unknown(why) | CallStatus::Abandoned(why) | CallStatus::Asked(why) => why.clone(),
-        _ => String::new(),
-    }
-}
-
-fn items(task: &Task, screen: &mut Screen) -> Result<(), Problem> {
-    screen.line("")?;
-    for message in task.messages() {
-        let role = screen.plain(message.role.as_deref().unwrap_or("nobody"));
-        let said = screen.fit(&parts(&message.parts), role.chars().count() + 2);
-        screen.line(&format!("{role}: {said}"))?;
-    }
-    for artifact in task.artifacts() {
-        let made = screen.fit(&parts(&artifact.parts), 8);
-        screen.line(&format!("output: {made}"))?;
-    }
-    Ok(())
 }
 
 fn show_session(reader: &dyn EventReader, stream: &StreamId, screen: &mut Screen) -> Result<(), Problem> {

@@ -1,7 +1,7 @@
 //! `stats`: prints sums over calls.
 
 use taskreel_log::api::EventReader;
-use taskreel_log::views::{Readable, StatsGroup, StatsRow, stats as sums};
+use taskreel_log::views::{Filter, Readable, StatsGroup, StatsRow, stats_of};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, Column, spare, whole};
@@ -9,12 +9,18 @@ use crate::print::newer::name_left_out;
 use crate::print::problem::Problem;
 use crate::print::screen::{Screen, note};
 
-/// Prints sums over all calls of a log, by tool, model and session.
+/// Prints sums over the calls of a log that the filter takes, with a limit over the newest ones, by tool, model and
+/// session.
 ///
 /// # Errors
 /// [`Problem`] if the log cannot be read or the reader of the output is gone.
-pub(crate) fn stats(reader: &dyn EventReader, screen: &mut Screen) -> Result<Answer, Problem> {
-    let Readable { rows, newer, .. } = sums(reader)?;
+pub(crate) fn stats(
+    reader: &dyn EventReader,
+    filter: Filter,
+    limit: Option<usize>,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let Readable { rows, newer, .. } = stats_of(reader, filter, limit)?;
     let read = name_left_out(&newer, "not counted from this event on");
     if screen.json {
         for row in &rows {

@@ -23,6 +23,19 @@ pub(crate) fn of_day(at: Timestamp) -> String {
     }
 }
 
+/// Returns the local date, with the offset from UTC.
+pub(crate) fn day(at: Timestamp) -> String {
+    match jiff::Timestamp::from_microsecond(at.0) {
+        Ok(at) => at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %:z").to_string(),
+        Err(_) => at.to_string(),
+    }
+}
+
+/// Returns a time span given in microseconds.
+pub(crate) fn span_us(micros: u64) -> String {
+    span(i64::try_from(micros).unwrap_or(i64::MAX))
+}
+
 /// Returns the time elapsed since `at`.
 pub(crate) fn age(at: Timestamp) -> String {
     span(SystemClock.now().0.saturating_sub(at.0).max(0))

@@ -263,7 +263,7 @@ pub fn blob_files(dir: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Whether a process has the log in `dir` open. Nobody who opens the log meanwhile is refused because of this: other
 /// openings wait while the lock is examined.
-pub(crate) fn is_held(dir: &Path) -> bool {
+pub fn is_held(dir: &Path) -> bool {
     let Ok(db) = File::open(dir.join(DATA_FILE)) else { return false };
     let _opening = Opening::begin(dir);
     match db.try_lock_shared() {

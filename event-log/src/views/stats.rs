@@ -170,6 +170,9 @@ type Key = (StatsGroup, Option<String>);
 #[derive(Default)]
 pub struct Stats {
     filter: Filter,
+    /// The number of calls that the filter took, and the number of these that are not counted.
+    taken: u64,
+    skipped: u64,
     open: HashMap<(StreamId, String), OpenCall>,
     /// The calls whose outcome is unknown, with the rows in which each counts.
     unknown: HashMap<(StreamId, String), [Key; 3]>,
@@ -189,17 +192,37 @@ impl std::fmt::Debug for Stats {
 /// # Errors
 /// [`ReadError`] if a record or an event cannot be read.
 pub fn stats(reader: &dyn EventReader) -> Result<Readable<StatsRow>, ReadError> {
-    stats_of(reader, Filter::default())
+    stats_of(reader, Filter::default(), None)
 }
 
-/// Returns the sums over the calls of a log that a filter takes, each by the time of its intent: all calls first, then
+/// Returns the sums over the calls of a log that a filter takes, each by the time of its intent, with a limit over the newest
+/// ones only: all calls first, then
 /// tools, models, agents, sessions, by name. What follows in a stream from an event of a newer release is left out, and the event is named.
 ///
 /// # Errors
 /// [`ReadError`] if a record or an event cannot be read.
-pub fn stats_of(reader: &dyn EventReader, filter: Filter) -> Result<Readable<StatsRow>, ReadError> {
-    let (mut stats, mut newer) = (Stats { filter, ..Stats::default() }, Vec::new());
-    let mut left_out = HashSet::new();
+pub fn stats_of(
+    reader: &dyn EventReader,
+    filter: Filter,
+    limit: Option<usize>,
+) -> Result<Readable<StatsRow>, ReadError> {
+    let mut all = Stats { filter: filter.clone(), skipped: u64::MAX, ..Stats::default() };
+    let skipped = match limit {
+        None => 0,
+        // The number of all is known after a pass of its own.
+        Some(limit) => {
+            take_all(reader, &mut all)?;
+            all.taken.saturating_sub(limit as u64)
+        }
+    };
+    let mut stats = Stats { filter, skipped, ..Stats::default() };
+    let newer = take_all(reader, &mut stats)?;
+    Ok(Readable { rows: stats.rows(), newer })
+}
+
+/// Shows all events of a log, and returns the error of each stream that is left out from an event of a newer release on.
+fn take_all(reader: &dyn EventReader, stats: &mut Stats) -> Result<Vec<ReadError>, ReadError> {
+    let (mut left_out, mut newer) = (HashSet::new(), Vec::new());
     for_each_record(reader, Position(1), |stored| {
         if left_out.contains(&stored.record.stream) {
             return Ok::<_, ReadError>(());
@@ -218,7 +241,7 @@ pub fn stats_of(reader: &dyn EventReader, filter: Filter) -> Result<Readable<Sta
         }
         Ok(())
     })?;
-    Ok(Readable { rows: stats.rows(), newer })
+    Ok(newer)
 }
 
 impl Stats {
@@ -256,7 +279,10 @@ impl Stats {
         if let CallEvent::Requested(request) = event {
             let session = self.sessions.get(&key.0).map(String::as_str);
             if self.filter.takes_intent((&key.0, session, row.at), request) {
-                self.requested(key, request);
+                self.taken += 1;
+                if self.taken > self.skipped {
+                    self.requested(key, request);
+                }
             }
             return;
         }

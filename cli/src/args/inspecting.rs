@@ -1,0 +1,34 @@
+//! The arguments of the commands that look into one thing, or for what is wrong.
+
+use clap::Args;
+
+use crate::args::source::ReadFrom;
+
+#[derive(Debug, Args)]
+pub(crate) struct EventArgs {
+    /// A task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of its
+    /// stream, or @last for the task that changed last
+    pub(crate) id: String,
+    /// Version of the event in its stream, as `taskreel events ID` shows it
+    #[arg(value_name = "N")]
+    pub(crate) version: u64,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PromptArgs {
+    /// The inference: its call id, or a unique beginning or end of it (4 characters or more)
+    pub(crate) call: String,
+    /// The call's task, if several tasks have a call with this id
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AttentionArgs {
+    #[command(flatten)]
+    pub(crate) from: ReadFrom,
+}

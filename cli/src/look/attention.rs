@@ -1,0 +1,65 @@
+//! `attention`: everything that waits for somebody or is wrong.
+
+use std::path::Path;
+
+use taskreel_log::ports::{Clock as _, SystemClock};
+use taskreel_log::sled::{DiskSpace, disk_space, is_held};
+use taskreel_log::views::{Attention, AttentionRow, LogUse, attention as needs};
+
+use crate::args::Global;
+use crate::args::inspecting::AttentionArgs;
+use crate::look::OpenLog;
+use crate::print;
+use crate::print::answer::Answer;
+use crate::print::problem::Problem;
+use crate::print::screen::Screen;
+
+/// The free space under which a disk counts as nearly full, in bytes; a smaller disk, under a twentieth of its size.
+const FREE_BYTES_MIN: u64 = 1 << 30;
+
+pub(crate) fn attention(
+    args: &AttentionArgs,
+    global: &Global,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let log = OpenLog::open(&args.from, global)?;
+    let used = match &log {
+        OpenLog::File { .. } => LogUse::Exported,
+        OpenLog::Dir { dir, .. } if is_held(dir) => LogUse::Open,
+        OpenLog::Dir { .. } => LogUse::Closed,
+    };
+    let mut found = needs(log.reader(), used, SystemClock.now())?;
+    if let OpenLog::Dir { dir, .. } = &log {
+        found.rows.extend(disk_space(dir).and_then(|space| nearly_full(dir, space)));
+    }
+    let typed = |command: &str| log.typed_to_decide(command);
+    print::attention(&found, &typed, screen)
+}
+
+fn nearly_full(dir: &Path, space: DiskSpace) -> Option<AttentionRow> {
+    let least = FREE_BYTES_MIN.min(space.total / 20);
+    let mib = |bytes: u64| bytes >> 20;
+    (space.free < least).then(|| {
+        let (free, all) = (mib(space.free), mib(space.total));
+        let what = format!("the disk of {} has {free} MiB free of {all} MiB", dir.display());
+        AttentionRow::new(
+            Attention::Disk,
+            what,
+            "free some space: a program that cannot append refuses all work",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_nearly_full_under_a_gigabyte_or_a_twentieth() {
+        let row = |free, total| nearly_full(Path::new("d"), DiskSpace { free, total });
+        let gib = 1_u64 << 30;
+        assert!(row(2 * gib, 1_000 * gib).is_none());
+        assert!(row(gib - 1, 1_000 * gib).is_some_and(|row| row.what.contains("1023 MiB free")));
+        assert!(row(gib / 2, gib).is_none() && row(gib / 21, gib).is_some());
+    }
+}

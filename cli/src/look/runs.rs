@@ -1,0 +1,48 @@
+//! `diff` of two runs, aligned by step.
+
+use taskreel_log::api::EventReader;
+use taskreel_log::views::{align_steps, find, run_steps};
+
+use crate::args::{DiffArgs, Global};
+use crate::look::{OpenLog, open_file};
+use crate::print;
+use crate::print::answer::Answer;
+use crate::print::problem::{EXIT_USAGE, Problem};
+use crate::print::screen::Screen;
+
+/// Compares the run `args.id` with the run `second`, which is in the other log if one is named.
+///
+/// # Errors
+/// [`Problem`] if one of the two is not a task, a log cannot be read, or the reader of the output is gone.
+pub(crate) fn diff_runs(
+    args: &DiffArgs,
+    second: &str,
+    global: &Global,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    if args.patch || args.b.is_some() {
+        return Err(Problem::new(
+            EXIT_USAGE,
+            "two runs are compared step by step",
+            "neither versions nor a JSON Patch belong to such a comparison",
+            "`taskreel diff A B` compares two runs, `taskreel diff ID VERSION VERSION` two versions of one",
+        ));
+    }
+    let log = OpenLog::open(&args.from, global)?;
+    let other = args.with.as_deref().map(open_file).transpose()?;
+    let reader = log.reader();
+    let other = other.as_ref().map_or(reader, |other| other as &dyn EventReader);
+    let streams = (find(reader, &args.id)?, find(other, second)?);
+    for stream in [&streams.0, &streams.1] {
+        if stream.category() != Some(proto_events::id::Category::Task) {
+            return Err(Problem::new(
+                EXIT_USAGE,
+                format!("{stream} has no steps"),
+                "only the runs of tasks are compared step by step",
+                "`taskreel ls` lists the tasks",
+            ));
+        }
+    }
+    let aligned = align_steps(&run_steps(reader, &streams.0)?, &run_steps(other, &streams.1)?);
+    print::steps((&streams.0, &streams.1), &aligned, screen)
+}
