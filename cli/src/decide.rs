@@ -8,9 +8,9 @@ use proto_events::json::JsonText;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel::{Decided, Error, Operator, TaskState};
-use taskreel_log::api::EventStore;
+use taskreel_log::api::{EventReader, EventStore};
 use taskreel_log::audit::json::{object, text};
-use taskreel_log::views::{FindError, find, find_call, find_question};
+use taskreel_log::views::{FindError, find, find_approval, find_call, find_question, resolve_call};
 
 use crate::args::Global;
 use crate::args::deciding::{AbandonArgs, AnswerArgs, ApproveArgs, DecidedBy, DenyArgs, ReconcileArgs};
@@ -30,6 +30,35 @@ enum Decision<'a> {
 }
 
 impl Decision<'_> {
+    /// Returns the whole id of what is decided about, which may be typed as a unique beginning or end of it. An id that
+    /// the task does not have stays as it was typed: the refusal names it.
+    fn whole_id(&self, reader: &dyn EventReader, task: &StreamId) -> Result<String, Problem> {
+        let found = match self {
+            Self::Approve { approval } | Self::Deny { approval, .. } => {
+                find_approval(reader, Some(task), approval)
+            }
+            Self::Reconcile { call, .. } | Self::Abandon { call, .. } => resolve_call(reader, Some(task), call),
+            // The number of the question is a part of its name.
+            Self::Answer { question, .. } => return Ok((*question).to_owned()),
+        };
+        match found {
+            Ok((_, id)) => Ok(id),
+            Err(FindError::UnknownCall(typed)) => Ok(typed),
+            Err(error) => Err(Problem::from(error)),
+        }
+    }
+
+    /// Returns the decision about the approval, call or question of this id.
+    fn about<'a>(&'a self, id: &'a str) -> Decision<'a> {
+        match self {
+            Self::Approve { .. } => Decision::Approve { approval: id },
+            Self::Deny { reason, .. } => Decision::Deny { approval: id, reason: *reason },
+            Self::Reconcile { verdict, .. } => Decision::Reconcile { call: id, verdict: verdict.clone() },
+            Self::Abandon { reason, .. } => Decision::Abandon { call: id, reason },
+            Self::Answer { answer, .. } => Decision::Answer { question: id, answer: answer.clone() },
+        }
+    }
+
     /// Returns the words printed after the decision.
     fn words(&self) -> (&'static str, &str) {
         match self {
@@ -147,18 +176,20 @@ fn decide(
     let store: Arc<dyn EventStore> = Arc::new(dirs::open_existing(&dir)?);
     let by = decided_by.by.clone().unwrap_or_else(user);
     let outcome = target.find(store.as_ref()).and_then(|stream| {
+        let whole = decision.whole_id(store.as_ref(), &stream)?;
+        let decision = decision.about(&whole);
         let operator = Operator::new(Arc::clone(&store));
         let done = runtime.block_on(async {
-            let done = carry_out(&operator, &stream, decision, &by).await?;
+            let done = carry_out(&operator, &stream, &decision, &by).await?;
             operator.finish().await.map(|()| done)
         });
         let done = done.map_err(|error| Problem::system(&error, Some(&stream.id())))?;
-        Ok((stream, done))
+        Ok((stream, whole, done))
     });
     let closed = store.close();
-    let (stream, done) = outcome?;
+    let (stream, whole, done) = outcome?;
     closed?;
-    print_decision(&stream, decision, &done, &by, screen)
+    print_decision(&stream, &decision.about(&whole), &done, &by, screen)
 }
 
 async fn carry_out(

@@ -15,7 +15,7 @@ pub(crate) struct ApproveArgs {
     /// The task: its id, a unique prefix of the id (4 characters or more), the name of its stream, or @last
     /// for the task that changed last
     pub(crate) task: String,
-    /// The approval's id, as shown by `taskreel calls`
+    /// The approval's id, as shown by `taskreel calls`, or a unique beginning or end of it (4 characters or more)
     pub(crate) approval: String,
     #[command(flatten)]
     pub(crate) decided_by: DecidedBy,
@@ -26,7 +26,7 @@ pub(crate) struct DenyArgs {
     /// The task: its id, a unique prefix of the id (4 characters or more), the name of its stream, or @last
     /// for the task that changed last
     pub(crate) task: String,
-    /// The approval's id, as shown by `taskreel calls`
+    /// The approval's id, as shown by `taskreel calls`, or a unique beginning or end of it (4 characters or more)
     pub(crate) approval: String,
     /// The reason, which is recorded [default: the capabilities that the call needs]
     #[arg(long, value_name = "WHY")]
@@ -38,7 +38,7 @@ pub(crate) struct DenyArgs {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("verdict").required(true))]
 pub(crate) struct ReconcileArgs {
-    /// The call's id, as shown by `taskreel calls`
+    /// The call's id, as shown by `taskreel calls`, or a unique beginning or end of it (4 characters or more)
     pub(crate) call: String,
     /// The call took effect; RESULT is the result it would have returned, as JSON
     #[arg(long, value_name = "RESULT", group = "verdict")]
@@ -55,7 +55,7 @@ pub(crate) struct ReconcileArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct AbandonArgs {
-    /// The call's id, as shown by `taskreel calls`
+    /// The call's id, as shown by `taskreel calls`, or a unique beginning or end of it (4 characters or more)
     pub(crate) call: String,
     /// The reason, which is recorded
     #[arg(long, value_name = "WHY")]
