@@ -5,6 +5,8 @@
 #![allow(dead_code, reason = "no bench uses all of it")]
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]
 
+pub(crate) mod bare;
+pub(crate) mod lives;
 pub(crate) mod log;
 pub(crate) mod machine;
 pub(crate) mod raw;

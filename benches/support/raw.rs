@@ -13,8 +13,8 @@ use std::thread::JoinHandle;
 use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
 use taskreel_log::api::{
-    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
-    StoredRecord, StreamInfo,
+    AnswersByDesk, Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed,
+    Fence, ReadError, StoredRecord, StreamInfo, Ticket,
 };
 use taskreel_log::limits::{GROUP_APPENDS, WRITER_QUEUE_APPENDS};
 use taskreel_log::memory::MemoryStore;
@@ -27,7 +27,13 @@ type Answer = Result<Appended, AppendError>;
 
 struct Job {
     append: Append,
-    reply: oneshot::Sender<Answer>,
+    reply: Reply,
+}
+
+/// The place where an answer is expected, as in the store under comparison.
+enum Reply {
+    Caller(oneshot::Sender<Answer>),
+    Desk(Ticket),
 }
 
 /// The yardstick's store.
@@ -79,13 +85,20 @@ impl Writer {
                 answers.push((reply, self.admit(&append)));
             }
             let written = self.write();
+            let mut at_desks = AnswersByDesk::default();
             for (reply, answer) in answers {
                 let answer = match &written {
                     Ok(()) => answer,
                     Err(error) => Err(AppendError::Ambiguous { why: error.to_string() }),
                 };
-                let _a_caller_may_be_gone = reply.send(answer);
+                match reply {
+                    Reply::Caller(caller) => {
+                        let _a_caller_may_be_gone = caller.send(answer);
+                    }
+                    Reply::Desk(ticket) => at_desks.add(ticket, answer),
+                }
             }
+            at_desks.hand_over();
         }
     }
 
@@ -160,7 +173,8 @@ impl EventStore for RawStore {
         let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (reply, answer) = oneshot::channel();
         // The place in the queue is taken at the call, as in the store under comparison.
-        let sent = queue.map(|queue| queue.try_send(Job { append, reply }).map_err(|error| (queue, error)));
+        let job = Job { append, reply: Reply::Caller(reply) };
+        let sent = queue.map(|queue| queue.try_send(job).map_err(|error| (queue, error)));
         Box::pin(async move {
             match sent.ok_or(AppendError::Closed)? {
                 Ok(()) => {}
@@ -171,6 +185,21 @@ impl EventStore for RawStore {
             }
             answer.await.unwrap_or(Err(AppendError::Closed))
         })
+    }
+
+    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
+        let queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(queue) = queue else {
+            ticket.withdraw();
+            return Some(Box::pin(std::future::ready(Err(AppendError::Closed))));
+        };
+        let refused = queue.try_send(Job { append, reply: Reply::Desk(ticket) }).err()?;
+        let (TrySendError::Full(Job { append, reply }) | TrySendError::Closed(Job { append, reply })) =
+            refused;
+        if let Reply::Desk(ticket) = reply {
+            ticket.withdraw();
+        }
+        Some(self.append(append))
     }
 
     fn resolve(&self, _: [u8; 16]) -> Result<Option<Appended>, ReadError> {

@@ -27,4 +27,4 @@ pub use reader::{EventReader, Page};
 pub use record::{Fence, StoredRecord, StreamInfo};
 pub use scan::{Compare, ScanStep, Scanned};
 pub use store::EventStore;
-pub use ticket::{Answers, Ticket, TicketDesk};
+pub use ticket::{Answers, AnswersByDesk, Ticket, TicketDesk};

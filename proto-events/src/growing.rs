@@ -10,34 +10,44 @@ const PIECE: usize = 32;
 /// A list of items, oldest first. Items are added at the end; a copy shares all of them with the original.
 #[derive(Clone)]
 pub struct GrowingList<T> {
-    /// The pieces that are full.
-    full: Arc<Vec<Arc<Vec<T>>>>,
-    /// The items behind them.
-    newest: Arc<Vec<T>>,
+    /// The pieces that are full, if there are any.
+    full: Option<Arc<Vec<Piece<T>>>>,
+    /// The items behind them, if there are any.
+    newest: Option<Piece<T>>,
 }
+
+type Piece<T> = Arc<Vec<T>>;
 
 impl<T> Default for GrowingList<T> {
     fn default() -> Self {
-        Self { full: Arc::default(), newest: Arc::default() }
+        Self { full: None, newest: None }
     }
 }
 
 impl<T> GrowingList<T> {
     /// The number of items.
     pub fn len(&self) -> usize {
-        self.full.len() * PIECE + self.newest.len()
+        self.full().len() * PIECE + self.newest().len()
     }
 
     /// Whether there is no item.
     pub fn is_empty(&self) -> bool {
-        self.full.is_empty() && self.newest.is_empty()
+        self.len() == 0
+    }
+
+    fn full(&self) -> &[Piece<T>] {
+        self.full.as_ref().map_or(&[], |full| full.as_slice())
+    }
+
+    fn newest(&self) -> &[T] {
+        self.newest.as_ref().map_or(&[], |newest| newest.as_slice())
     }
 
     /// The item at this place, counted from 0.
     pub fn get(&self, at: usize) -> Option<&T> {
-        match self.full.get(at / PIECE) {
+        match self.full().get(at / PIECE) {
             Some(piece) => piece.get(at % PIECE),
-            None => self.newest.get(at - self.full.len() * PIECE),
+            None => self.newest().get(at - self.full().len() * PIECE),
         }
     }
 
@@ -48,12 +58,12 @@ impl<T> GrowingList<T> {
 
     /// The newest item.
     pub fn last(&self) -> Option<&T> {
-        self.newest.last().or_else(|| self.full.last()?.last())
+        self.newest().last().or_else(|| self.full().last()?.last())
     }
 
     /// All items, oldest first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
-        self.full.iter().flat_map(|piece| piece.iter()).chain(self.newest.iter())
+        self.full().iter().flat_map(|piece| piece.iter()).chain(self.newest())
     }
 
     /// The place of the newest item of which this holds.
@@ -66,22 +76,23 @@ impl<T> GrowingList<T> {
 impl<T: Clone> GrowingList<T> {
     /// Adds an item at the end.
     pub(crate) fn push(&mut self, item: T) {
-        let newest = Arc::make_mut(&mut self.newest);
+        let newest = Arc::make_mut(self.newest.get_or_insert_default());
         newest.push(item);
-        if newest.len() == PIECE {
-            let piece = std::mem::take(&mut self.newest);
-            Arc::make_mut(&mut self.full).push(piece);
+        if newest.len() == PIECE
+            && let Some(piece) = self.newest.take()
+        {
+            Arc::make_mut(self.full.get_or_insert_default()).push(piece);
         }
     }
 
     /// The item at this place, to change it: of a shared list, its piece is copied.
     pub(crate) fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        let full = self.full.len();
+        let full = self.full().len();
         if at / PIECE < full {
-            let piece = Arc::make_mut(&mut self.full).get_mut(at / PIECE)?;
+            let piece = Arc::make_mut(self.full.as_mut()?).get_mut(at / PIECE)?;
             return Arc::make_mut(piece).get_mut(at % PIECE);
         }
-        Arc::make_mut(&mut self.newest).get_mut(at - full * PIECE)
+        Arc::make_mut(self.newest.as_mut()?).get_mut(at - full * PIECE)
     }
 
     /// Copies the items into one piece of memory.
@@ -169,7 +180,7 @@ mod tests {
         let list: GrowingList<usize> = (0..5_000).collect();
         let mut copy = list.clone();
         copy.push(0);
-        let shared = list.full.iter().zip(copy.full.iter()).filter(|(own, other)| Arc::ptr_eq(own, other));
+        let shared = list.full().iter().zip(copy.full()).filter(|(own, other)| Arc::ptr_eq(own, other));
         assert_eq!(shared.count(), 5_000 / PIECE);
     }
 }

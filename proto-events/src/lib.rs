@@ -13,7 +13,7 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `testing` | `scenario`: given, when, then, for tests of deciders |
+//! | `testing` | `scenario`: given, when, then, for tests of deciders; `hashed`: a count of hashed blocks, for benches |
 
 pub mod call;
 pub mod codec;
@@ -21,6 +21,8 @@ pub mod decider;
 pub mod definition;
 pub mod envelope;
 mod growing;
+#[cfg(feature = "testing")]
+pub mod hashed;
 pub mod id;
 pub mod json;
 pub mod limits;

@@ -79,12 +79,8 @@ impl Supervisor {
         (supervisor, router)
     }
 
-    /// Returns the actor of a task, started if needed. The caller sends it one message, which is counted
-    /// here.
-    fn task(&mut self, stream: &StreamId) -> Addr<TaskActor> {
-        if let Some(known) = self.tasks.reach(stream) {
-            return known;
-        }
+    /// Starts the actor of a task, which gets one message; the message is counted here.
+    fn start_task(&mut self, stream: &StreamId) -> Addr<TaskActor> {
         let (number, idle) = (self.number(), Rc::new(IdleState::default()));
         let started = TaskActor::create(|ctx| {
             ctx.set_mailbox_capacity(MAILBOX_COMMANDS);
@@ -95,10 +91,18 @@ impl Supervisor {
         started
     }
 
-    /// Returns the actor of a session, as [`Self::task`] does for a task.
+    /// Sends a message to the actor of its task, started if needed.
+    fn tell_task(&mut self, message: ToTask) {
+        match self.tasks.reach(&message.stream) {
+            Some(known) => known.do_send(message),
+            None => self.start_task(&message.stream).do_send(message),
+        }
+    }
+
+    /// Returns the actor of a session, started if needed. The caller sends it one message, which is counted here.
     fn session(&mut self, stream: &StreamId) -> Addr<SessionActor> {
         if let Some(known) = self.sessions.reach(stream) {
-            return known;
+            return known.clone();
         }
         let (number, idle) = (self.number(), Rc::new(IdleState::default()));
         let started = SessionActor::new(Arc::clone(&self.shared), stream.clone(), Rc::clone(&idle)).start();
@@ -172,11 +176,13 @@ impl Handler<ToTask> for Supervisor {
     fn handle(&mut self, message: ToTask, _: &mut Self::Context) {
         // The system's own messages are bounded by the calls in flight and must not get lost.
         if message.reply.is_none() {
-            let actor = self.task(&message.stream);
-            return actor.do_send(message);
+            return self.tell_task(message);
         }
-        let actor = self.task(&message.stream);
-        match actor.try_send(message) {
+        let sent = match self.tasks.reach(&message.stream) {
+            Some(known) => known.try_send(message),
+            None => self.start_task(&message.stream).try_send(message),
+        };
+        match sent {
             Ok(()) => {}
             Err(SendError::Full(message)) => {
                 self.tasks.not_sent(&message.stream);
@@ -186,7 +192,7 @@ impl Handler<ToTask> for Supervisor {
             }
             Err(SendError::Closed(message)) => {
                 // The actor has just broken, so another is started.
-                self.task(&message.stream).do_send(message);
+                self.tell_task(message);
             }
         }
     }
@@ -256,7 +262,7 @@ impl Handler<DrainMailboxes> for Supervisor {
         let asked = streams.into_iter().map(|stream| {
             let (reply, answer) = oneshot::channel();
             let (op, cause) = (TaskOp::Look, Cause::default());
-            self.task(&stream).do_send(ToTask { stream, op, cause, reply: Some(reply) });
+            self.tell_task(ToTask { stream, op, cause, reply: Some(reply) });
             answer
         });
         let asked: Vec<_> = asked.collect();

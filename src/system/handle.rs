@@ -6,9 +6,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use actix::prelude::SendError;
 use proto_events::envelope::{MADE_COMMAND, Principal};
-use proto_events::id::{Mint, Position, StreamId, Version};
+use proto_events::id::{Position, StreamId, Version};
 use proto_events::session::Session;
 use taskreel_log::api::{AppendError, EventStore, ReadError};
+use taskreel_log::ports::Ports;
 use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
@@ -151,14 +152,13 @@ impl System {
         op: TaskOp,
         mut cause: Cause,
     ) -> (Result<TaskView, Error>, Option<(TaskOp, Cause)>) {
-        let mut mint = self.inner.ports.clone();
         let is_query = op.is_query();
         if cause.command_id.is_empty() && !is_query {
-            cause.command_id = format!("{MADE_COMMAND}{}", mint.uuid());
+            cause.command_id = made_command_id(&self.inner.ports);
         }
         let command_id = cause.command_id.clone();
         if cause.correlation_id.is_empty() {
-            cause.correlation_id.clone_from(&cause.command_id);
+            cause.correlation_id = command_id.clone();
         }
         cause.caller = Within(tracing::Span::current());
         let mut kept = Some((op, cause));
@@ -298,6 +298,16 @@ impl Drop for Inner {
             runtime.shutdown_background();
         }
     }
+}
+
+/// Returns an id for a command whose caller names none.
+fn made_command_id(ports: &Ports) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |of: u8| char::from(DIGITS.get(usize::from(of & 0xf)).copied().unwrap_or(b'0'));
+    let mut id = String::with_capacity(MADE_COMMAND.len() + 32);
+    id.push_str(MADE_COMMAND);
+    id.extend(ports.ids.random().into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte)]));
+    id
 }
 
 /// Runs blocking work on the blocking pool.

@@ -245,7 +245,7 @@ impl TaskHandle {
     /// # Errors
     /// [`Error::Task`] if the task rejects it, [`Error::NotForCallers`] for a command reserved to the system,
     /// or an error of the log.
-    pub async fn command(&self, command: TaskCommand) -> Result<Committed, Error> {
+    pub fn command(&self, command: TaskCommand) -> impl Future<Output = Result<Committed, Error>> + Send {
         let ours = match &command {
             TaskCommand::Call(_)
             | TaskCommand::AwaitAnswer { .. }
@@ -257,10 +257,9 @@ impl TaskHandle {
             TaskCommand::Submit(posted) => posted.id != self.id,
             _ => false,
         };
-        if ours {
-            return Err(Error::NotForCallers);
-        }
-        self.tell(TaskOp::Command(Box::new(command))).await
+        // In a box from here on: it passes through many hands.
+        let op = (!ours).then(|| TaskOp::Command(Box::new(command)));
+        async move { self.tell(op.ok_or(Error::NotForCallers)?).await }
     }
 
     /// Returns a feed of this task's live events from now on, which are not in its log: a model's answer as

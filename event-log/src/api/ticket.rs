@@ -49,13 +49,19 @@ impl Drop for Ticket {
     }
 }
 
-/// The answers of one group, collected for each desk.
+/// The answers of one group, collected for each desk: what a store hands over once the group is durable.
 #[derive(Default)]
-pub(crate) struct AnswersByDesk(Vec<(Arc<dyn TicketDesk>, Answers)>);
+pub struct AnswersByDesk(Vec<(Arc<dyn TicketDesk>, Answers)>);
+
+impl fmt::Debug for AnswersByDesk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnswersByDesk").field("desks", &self.0.len()).finish_non_exhaustive()
+    }
+}
 
 impl AnswersByDesk {
     /// Adds the answer to the append of a ticket.
-    pub(crate) fn add(&mut self, mut ticket: Ticket, answer: Result<Appended, AppendError>) {
+    pub fn add(&mut self, mut ticket: Ticket, answer: Result<Appended, AppendError>) {
         let Some(desk) = ticket.desk.take() else { return };
         match self.0.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &desk)) {
             Some((_, answers)) => answers.push((ticket.number, answer)),
@@ -64,7 +70,7 @@ impl AnswersByDesk {
     }
 
     /// Hands all answers over.
-    pub(crate) fn hand_over(self) {
+    pub fn hand_over(self) {
         for (desk, answers) in self.0 {
             desk.answer(answers);
         }

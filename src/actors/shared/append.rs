@@ -29,13 +29,18 @@ impl Shared {
     pub(crate) async fn append(&self, append: Append, command_id: &str) -> Result<Appended, AppendError> {
         let set_id = append.set_id;
         let mut watch = AppendWatch { unresolved: &self.unresolved, set_id, command_id, is_resolved: false };
-        let span = spans::append(&append);
         let queued = self.condition.queued();
-        let answer = self.append_at_desk(append).instrument(span.clone()).await;
+        let answer = match spans::append(&append) {
+            None => self.append_at_desk(append).await,
+            Some(span) => {
+                let answer = Box::pin(self.append_at_desk(append).instrument(span.clone())).await;
+                if let Ok(done) = &answer {
+                    spans::appended(&span, done);
+                }
+                answer
+            }
+        };
         queued.answered(&answer);
-        if let Ok(done) = &answer {
-            spans::appended(&span, done);
-        }
         watch.is_resolved = !matches!(answer, Err(AppendError::Ambiguous { .. }));
         answer
     }

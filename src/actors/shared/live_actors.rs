@@ -75,10 +75,10 @@ impl<A: Actor> LiveActors<A> {
 
     /// Returns the stream's actor, if it is live and has not broken, to send it one message. The message is
     /// counted here.
-    pub(crate) fn reach(&mut self, stream: &StreamId) -> Option<Addr<A>> {
+    pub(crate) fn reach(&mut self, stream: &StreamId) -> Option<&Addr<A>> {
         let entry = self.0.get_mut(stream).filter(|entry| entry.addr.connected())?;
         entry.sent += 1;
-        Some(entry.addr.clone())
+        Some(&entry.addr)
     }
 
     /// Enters an actor that was started for a message. The message is counted here.

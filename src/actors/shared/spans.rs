@@ -13,6 +13,11 @@ use tracing::field::{Empty, display};
 use crate::actors::shared::messages::{AttemptEnd, Order, Within};
 use crate::run::steps::session_id;
 
+/// Whether anybody may look at spans. Without this question their fields would be made for the crate `log` too.
+fn are_wanted() -> bool {
+    tracing::dispatcher::has_been_set()
+}
+
 /// The span of one run of a task, from the first command until the task stops.
 #[derive(Debug, Default)]
 pub(crate) struct RunSpan {
@@ -24,6 +29,9 @@ impl RunSpan {
     /// Returns the span, and begins it if there is none. The caller's span is not its parent, since it may
     /// end long before.
     pub(crate) fn enter(&mut self, stream: &StreamId, caller: &Within) -> Within {
+        if !are_wanted() {
+            return Within::default();
+        }
         if self.span.0.is_none() {
             let (id, agent) = (stream, stream);
             self.span.0 = tracing::info_span!(
@@ -63,6 +71,9 @@ impl RunSpan {
 
 /// Returns the span of one attempt's route, including its back-off.
 pub(crate) fn route(order: &Order) -> Within {
+    if !are_wanted() {
+        return Within::default();
+    }
     Within(tracing::info_span!(
         parent: &order.within.0,
         "route",
@@ -73,6 +84,9 @@ pub(crate) fn route(order: &Order) -> Within {
 
 /// Returns the span of one attempt, which lasts until its outcome is on disk.
 pub(crate) fn call(order: &Order) -> Within {
+    if !are_wanted() {
+        return Within::default();
+    }
     let request = &order.request;
     if request.kind == CallKind::Delegate {
         return Within(tracing::info_span!(
@@ -161,13 +175,15 @@ pub(crate) fn note_end(within: &Within, end: &AttemptEnd) {
     }
 }
 
-/// Returns the span of one append.
-pub(crate) fn append(append: &Append) -> Span {
-    tracing::debug_span!(
-        "log.append",
-        position = Empty,
-        bytes = append.parts.iter().map(|part| part.record.bytes().len()).sum::<usize>(),
-    )
+/// Returns the span of one append, if anybody looks at it.
+pub(crate) fn append(append: &Append) -> Option<Span> {
+    are_wanted().then(|| {
+        tracing::debug_span!(
+            "log.append",
+            position = Empty,
+            bytes = append.parts.iter().map(|part| part.record.bytes().len()).sum::<usize>(),
+        )
+    })
 }
 
 /// Notes the position of the append.

@@ -5,29 +5,24 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use actix::{Actor, ActorContext, ActorFutureExt, AsyncContext, Context, Handler, WrapFuture};
-use proto_events::envelope::{Committed, Timestamp};
+use proto_events::envelope::Committed;
 use proto_events::id::{Position, StreamId, Version};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
-use crate::actors::shared::messages::{
-    Abort, Cause, FindLost, Forget, Stopped, TaskOp, TaskView, ToTask, Within,
-};
+use crate::actors::shared::messages::{Abort, FindLost, Forget, Stopped, TaskOp, TaskView, ToTask, Within};
 use crate::actors::shared::parts::Shared;
-use crate::actors::shared::sleep::sleep_on;
 use crate::actors::shared::spans::RunSpan;
-use crate::actors::shared::turns::AcquireTurn;
 use crate::actors::task::approver::RunningApprover;
 use crate::actors::task::attended::{self, Done, Operation};
 use crate::actors::task::core::TaskCore;
-use crate::actors::task::effect::{Effect, PermitWait};
+use crate::actors::task::effect::Effect;
+use crate::actors::task::step::Output;
 use crate::actors::task::waiters::Waiters;
-use crate::actors::task::work::Output;
 use crate::error::Error;
 use crate::limits::PANICS_IN_A_ROW;
 use crate::tools::panics::{caught, caught_in};
@@ -39,8 +34,8 @@ const NOWHERE: Committed = Committed { version: Version(0), position: Position(0
 
 /// The actor of one task's stream.
 pub(crate) struct TaskActor {
-    shared: Arc<Shared>,
-    stream: StreamId,
+    pub(super) shared: Arc<Shared>,
+    pub(super) stream: StreamId,
     core: Option<Box<TaskCore>>,
     waiters: Waiters,
     idle: Rc<IdleState>,
@@ -51,7 +46,7 @@ pub(crate) struct TaskActor {
     /// The timer that wakes the actor at the run's deadline.
     alarm: Option<AbortHandle>,
     /// The calls that wait for a permit or a turn.
-    waits: HashMap<String, AbortHandle>,
+    pub(super) waits: HashMap<String, AbortHandle>,
     span: RunSpan,
     /// The request to the approval handler, while it is open.
     approver: Option<RunningApprover>,
@@ -223,92 +218,6 @@ impl TaskActor {
             }
             Effect::Acquire { session, turn_id } => self.acquire(session, turn_id),
         }
-    }
-
-    /// Waits for the session's turn outside the mailbox, so that a cancel is handled during the wait.
-    fn acquire(&self, session: StreamId, turn_id: String) {
-        let (reply, granted) = oneshot::channel();
-        let to_task = self.shared.to_task.clone();
-        let task = self.stream.clone();
-        let (asked, causation_id) = (turn_id.clone(), turn_id.clone());
-        self.shared.acquire.do_send(AcquireTurn { session, task: task.clone(), turn_id, reply });
-        actix_rt::spawn(async move {
-            let op = match granted.await {
-                Ok(Ok(grant)) => TaskOp::TurnGranted { asked, grant: Box::new(grant) },
-                Ok(Err(error)) => TaskOp::TurnRefused { asked, why: Some(error.to_string()) },
-                Err(_) => TaskOp::TurnRefused { asked, why: None },
-            };
-            let cause = Cause::own(format_args!("turn:{causation_id}"), &causation_id);
-            to_task.do_send(ToTask { stream: task, op, cause, reply: None });
-        });
-    }
-}
-
-impl TaskActor {
-    /// Waits for a permit outside the mailbox, at most until the call's deadline. The permit of an actor that is gone
-    /// is given back.
-    fn await_permit(&mut self, wait: PermitWait) {
-        let PermitWait { call_id, target, needs_permit, rate, deadline, now } = wait;
-        let waiting = call_id.clone();
-        self.shared.live.waiting(&self.stream, &call_id, &target);
-        let (permits, to_task) = (Arc::clone(&self.shared.permits), self.shared.to_task.clone());
-        let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
-        let clock = Arc::clone(&self.shared.ports.clock);
-        let wait = deadline.map(|deadline| deadline.since(self.now_or(now)));
-        let work = actix_rt::spawn(async move {
-            let until = async {
-                match wait {
-                    Some(wait) => sleep_on(&clock, wait).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let (op, cause) = tokio::select! {
-                biased;
-                permit = permits.acquire_with_turn(&target, needs_permit, rate) => {
-                    let cause = Cause::own(format_args!("place:{call_id}:{epoch}"), &call_id);
-                    (TaskOp::PermitGranted { call_id, permit }, cause)
-                }
-                () = until => {
-                    let cause = Cause::own(format_args!("place-late:{call_id}:{epoch}"), &call_id);
-                    (TaskOp::PermitLate { call_id }, cause)
-                }
-            };
-            to_task.do_send(ToTask { stream, op, cause, reply: None });
-        });
-        self.waits.retain(|_, wait| !wait.is_finished());
-        self.waits.insert(waiting, work.abort_handle());
-    }
-
-    /// Waits for the end of a back-off outside the mailbox.
-    fn await_retry(&self, call_id: String, attempt: u32, wait: Duration) {
-        let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
-        let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
-        actix_rt::spawn(async move {
-            sleep_on(&clock, wait).await;
-            let cause = Cause::own(format_args!("retry:{call_id}:{attempt}:{epoch}"), &call_id);
-            to_task.do_send(ToTask { stream, op: TaskOp::RetryDue { call_id, attempt }, cause, reply: None });
-        });
-    }
-
-    /// Returns the time, or that of the operation that is carried out if the host's clock panics: a wait that is not
-    /// begun has no end.
-    fn now_or(&self, before: Timestamp) -> Timestamp {
-        caught(|| self.shared.ports.clock.now()).unwrap_or(before)
-    }
-
-    /// Wakes the task when the rest of its run's time is over. That is at most all of that time: a clock that was set
-    /// back while no process ran does not make it longer.
-    fn wake_in(&self, rest: Duration, run: u32) -> AbortHandle {
-        let (clock, to_task) = (Arc::clone(&self.shared.ports.clock), self.shared.to_task.clone());
-        let stream = self.stream.clone();
-        // One millisecond later: the deadline itself is still within the limit.
-        let wait = rest.saturating_add(Duration::from_millis(1));
-        actix_rt::spawn(async move {
-            sleep_on(&clock, wait).await;
-            let cause = Cause::own(format_args!("run-until:{run}"), "deadline");
-            to_task.do_send(ToTask { stream, op: TaskOp::TimeUp { run }, cause, reply: None });
-        })
-        .abort_handle()
     }
 }
 

@@ -17,7 +17,7 @@ use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
-use crate::actors::task::work::{Input, Output};
+use crate::actors::task::step::{Input, Output};
 use crate::error::Error;
 use crate::tools::panics::caught_in;
 

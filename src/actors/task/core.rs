@@ -21,7 +21,7 @@ use crate::actors::shared::turns::TurnLease;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::found_run::FoundRun;
 use crate::actors::task::outside_state::Outside;
-use crate::actors::task::work::Work;
+use crate::actors::task::step::Work;
 use crate::error::Error;
 use crate::limits::READ_IN_PLACE_BYTES;
 use crate::run::question::{Question, TurnView};

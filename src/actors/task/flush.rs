@@ -19,22 +19,10 @@ use crate::actors::shared::parts::Shared;
 use crate::actors::shared::turns::SessionAppended;
 use crate::actors::task::core::{HeldTurn, TaskCore};
 use crate::actors::task::effect::Effect;
-use crate::actors::task::work::Work;
+use crate::actors::task::step::{Work, Writing};
 use crate::error::Error;
 use crate::run::call_of::CallOf;
 use crate::run::infer_request;
-
-/// The append that is awaited: what follows once it is durable.
-#[derive(Default)]
-pub(crate) struct Writing {
-    effects: Vec<Effect>,
-    /// The hash of each record: the session's, the tool's, the task's.
-    session: Option<Digest>,
-    tool: Option<Digest>,
-    own: Option<Digest>,
-    /// The metadata of the append, if it is not the command's.
-    other: Option<Metadata>,
-}
 
 impl TaskCore {
     /// Returns the size in bytes of the largest record that would be written now.
