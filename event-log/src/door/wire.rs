@@ -120,6 +120,7 @@ enum Class {
     Corrupt,
     Newer,
     Index,
+    Ahead,
     Io,
     Closed,
 }
@@ -136,6 +137,9 @@ impl From<ReadError> for Failure {
             }
             ReadError::Index { what, stream, version, position } => {
                 (Class::Index, what, stream, version, position)
+            }
+            ReadError::Ahead { what, asked, head } => {
+                (Class::Ahead, what, None, Some(Version(asked)), Some(Position(head)))
             }
             ReadError::Io(what) => (Class::Io, what, None, None, None),
             ReadError::Closed => (Class::Closed, text, None, None, None),
@@ -154,6 +158,11 @@ impl From<Failure> for ReadError {
             Class::Corrupt => Self::Corrupt { what, stream, version, position },
             Class::Newer => Self::Newer { what, stream, version, position },
             Class::Index => Self::Index { what, stream, version, position },
+            Class::Ahead => Self::Ahead {
+                what,
+                asked: version.map_or(0, |version| version.0),
+                head: position.map_or(0, |position| position.0),
+            },
             Class::Io => Self::Io(what),
             Class::Closed => Self::Closed,
         }
@@ -178,6 +187,7 @@ mod tests {
             ReadError::Corrupt { what: what.clone(), stream: stream.clone(), version, position },
             ReadError::Newer { what: what.clone(), stream: None, version, position },
             ReadError::Index { what: what.clone(), stream, version: None, position: None },
+            ReadError::Ahead { what: what.clone(), asked: 12, head: 9 },
             ReadError::Io(what),
             ReadError::Closed,
         ] {
