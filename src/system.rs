@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `builder`, `running`, `thread`, `reopen` | start, parts, the actors' thread, reopening of the log |
 //! | `handle`, `handles`, `session`, `input`, `invoke`, `task_events` | the handles on a system, a task and a session; what a task is made of; one call for an answer; a task's events |
+//! | `door`, `door_slot` | the local door of a running system, and the decisions that come through it |
 //! | `calls_runtime` | the runtime of tools and models |
 //! | `starts` | the records of starts and ends, with the agent's definition |
 //! | `operator` | decisions of a person while no system has the log open |
@@ -19,6 +20,10 @@
 pub(crate) mod builder;
 pub(crate) mod calls_runtime;
 pub(crate) mod claims;
+#[cfg(unix)]
+pub(crate) mod door;
+#[cfg(unix)]
+pub(crate) mod door_slot;
 pub(crate) mod handle;
 pub(crate) mod handles;
 pub(crate) mod health;

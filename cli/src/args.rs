@@ -13,7 +13,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto_events::id::Digest;
 
-pub(crate) use crate::args::deciding::{AbandonArgs, AnswerArgs, ApproveArgs, DenyArgs, ReconcileArgs};
+pub(crate) use crate::args::deciding::{
+    AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DenyArgs, ReconcileArgs,
+};
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
 use crate::args::reading::{
     CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
@@ -181,8 +183,8 @@ pub(crate) enum Command {
     Calls(CallsArgs),
     /// Approve a call that waits for approval
     ///
-    /// The approval is valid only for the arguments that `taskreel calls` shows. The task resumes when the
-    /// program that runs it starts again.
+    /// The approval is valid only for the arguments that `taskreel calls` shows. A program that has the log open takes
+    /// the decision through its local door and continues the task; otherwise the task resumes when the program starts.
     #[command(after_help = "Example: taskreel approve order-17 approval_20261121120000_0a1b2c --by ada")]
     Approve(ApproveArgs),
     /// Deny a call that waits for approval
@@ -220,6 +222,12 @@ pub(crate) enum Command {
                             taskreel answer call_20261121120000_0a1b2c3d:1 --decline 'ask somebody else'"
     )]
     Answer(AnswerArgs),
+    /// Cancel a task: its open calls are closed, and it is canceled for good
+    ///
+    /// A program that has the log open cancels it at once; otherwise it is canceled in the log. A call in flight whose
+    /// effect may have happened gets an unknown outcome. Canceling again adds nothing.
+    #[command(after_help = "Example: taskreel cancel order-17 --reason 'ordered twice'")]
+    Cancel(CancelArgs),
     /// Sum up all calls by tool, model and session: number, errors, times, tokens
     ///
     /// Times are the percentiles 50, 95 and 99 of the calls that succeeded or failed, from the dispatch of

@@ -1,76 +1,31 @@
-//! The decisions of a person while no process has the log open: `approve`, `deny`, `reconcile`, `abandon`, `answer`.
-//! Each makes one append and closes the log; the task resumes when the program that runs the system starts again.
+//! The decisions of a person: `approve`, `deny`, `reconcile`, `abandon`, `answer`, `cancel`. A program that has the log open
+//! is sent the decision through its local door. Otherwise each makes one append and closes the log; the task resumes when
+//! the program that runs the system starts again.
+
+mod decision;
+#[cfg(unix)]
+mod there;
 
 use std::sync::Arc;
 
-use proto_events::id::{Category, StreamId};
+use proto_events::id::StreamId;
 use proto_events::json::JsonText;
 use taskreel::handler::Answer as CallAnswer;
 use taskreel::tool::Verdict;
 use taskreel::{Decided, Error, Operator, TaskState};
 use taskreel_log::api::{EventReader, EventStore};
 use taskreel_log::audit::json::{object, text};
-use taskreel_log::views::{FindError, find, find_approval, find_call, find_question, resolve_call};
 
 use crate::args::Global;
-use crate::args::deciding::{AbandonArgs, AnswerArgs, ApproveArgs, DecidedBy, DenyArgs, ReconcileArgs};
+use crate::args::deciding::{
+    AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DecidedBy, DenyArgs, ReconcileArgs,
+};
+use crate::decide::decision::{Decision, Made, Target};
 use crate::dirs;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::running::runtime;
-
-/// A decision and its subject.
-enum Decision<'a> {
-    Approve { approval: &'a str },
-    Deny { approval: &'a str, reason: Option<&'a str> },
-    Reconcile { call: &'a str, verdict: Verdict },
-    Abandon { call: &'a str, reason: &'a str },
-    Answer { question: &'a str, answer: CallAnswer },
-}
-
-impl Decision<'_> {
-    /// Returns the whole id of what is decided about, which may be typed as a unique beginning or end of it. An id that
-    /// the task does not have stays as it was typed: the refusal names it.
-    fn whole_id(&self, reader: &dyn EventReader, task: &StreamId) -> Result<String, Problem> {
-        let found = match self {
-            Self::Approve { approval } | Self::Deny { approval, .. } => {
-                find_approval(reader, Some(task), approval)
-            }
-            Self::Reconcile { call, .. } | Self::Abandon { call, .. } => resolve_call(reader, Some(task), call),
-            // The number of the question is a part of its name.
-            Self::Answer { question, .. } => return Ok((*question).to_owned()),
-        };
-        match found {
-            Ok((_, id)) => Ok(id),
-            Err(FindError::UnknownCall(typed)) => Ok(typed),
-            Err(error) => Err(Problem::from(error)),
-        }
-    }
-
-    /// Returns the decision about the approval, call or question of this id.
-    fn about<'a>(&'a self, id: &'a str) -> Decision<'a> {
-        match self {
-            Self::Approve { .. } => Decision::Approve { approval: id },
-            Self::Deny { reason, .. } => Decision::Deny { approval: id, reason: *reason },
-            Self::Reconcile { verdict, .. } => Decision::Reconcile { call: id, verdict: verdict.clone() },
-            Self::Abandon { reason, .. } => Decision::Abandon { call: id, reason },
-            Self::Answer { answer, .. } => Decision::Answer { question: id, answer: answer.clone() },
-        }
-    }
-
-    /// Returns the words printed after the decision.
-    fn words(&self) -> (&'static str, &str) {
-        match self {
-            Self::Approve { approval } => ("approved", approval),
-            Self::Deny { approval, .. } => ("denied", approval),
-            Self::Reconcile { call, verdict } => (verdict.as_str(), call),
-            Self::Abandon { call, .. } => ("abandoned", call),
-            Self::Answer { question, answer: CallAnswer::Given(_) } => ("answered", question),
-            Self::Answer { question, answer: CallAnswer::Declined(_) } => ("declined", question),
-        }
-    }
-}
 
 pub(crate) fn approve(args: &ApproveArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let decision = Decision::Approve { approval: &args.approval };
@@ -110,46 +65,9 @@ pub(crate) fn answer(args: &AnswerArgs, global: &Global, screen: &mut Screen) ->
     decide(&target, &decision, &args.decided_by, global, screen)
 }
 
-/// The typed name of the task, call or question.
-enum Target<'a> {
-    Task(&'a str),
-    Call(&'a str),
-    Question(&'a str),
-}
-
-impl<'a> Target<'a> {
-    fn of_call(call: &'a str, task: Option<&'a str>) -> Self {
-        task.map_or(Self::Call(call), Self::Task)
-    }
-
-    fn find(&self, store: &dyn EventStore) -> Result<StreamId, Problem> {
-        let stream = match self {
-            Self::Task(id) => find(store, id)?,
-            Self::Call(id) => find_call(store, id).map_err(not_one_call)?,
-            Self::Question(id) => find_question(store, id).map_err(not_one_call)?,
-        };
-        if stream.category() == Some(Category::Task) {
-            return Ok(stream);
-        }
-        Err(Problem::new(
-            EXIT_USAGE,
-            "this command needs a task",
-            format!("{stream} is a session; approvals and calls belong to tasks"),
-            "`taskreel calls` lists the waiting calls, each with its task",
-        ))
-    }
-}
-
-fn not_one_call(error: FindError) -> Problem {
-    match error {
-        FindError::Ambiguous { .. } => Problem::new(
-            EXIT_USAGE,
-            "the id does not name one call",
-            error.to_string(),
-            "name its task with --task",
-        ),
-        other => Problem::from(other),
-    }
+pub(crate) fn cancel(args: &CancelArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let decision = Decision::Cancel { task: &args.task, reason: args.reason.as_deref() };
+    decide(&Target::Task(&args.task), &decision, &args.decided_by, global, screen)
 }
 
 /// Parses a typed result, in the form that the tool would have returned.
@@ -172,10 +90,18 @@ fn decide(
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let dir = dirs::to_read(global);
+    #[cfg(unix)]
+    {
+        dirs::refuse_nothing(&dir)?;
+        if let Some(door) = dirs::door(&dir).filter(taskreel_log::door::DoorReader::takes_decisions) {
+            let (stream, whole, made) = there::decide(&door, target, decision, decided_by)?;
+            return print_decision(&stream, &decision.about(&whole), &made, screen);
+        }
+    }
     let runtime = runtime()?;
     let store: Arc<dyn EventStore> = Arc::new(dirs::open_existing(&dir)?);
     let by = decided_by.by.clone().unwrap_or_else(user);
-    let outcome = target.find(store.as_ref()).and_then(|stream| {
+    let outcome = target.find(store.as_ref() as &dyn EventReader).and_then(|stream| {
         let whole = decision.whole_id(store.as_ref(), &stream)?;
         let decision = decision.about(&whole);
         let operator = Operator::new(Arc::clone(&store));
@@ -189,7 +115,14 @@ fn decide(
     let closed = store.close();
     let (stream, whole, done) = outcome?;
     closed?;
-    print_decision(&stream, &decision.about(&whole), &done, &by, screen)
+    let (state, version) = (done.task.state().as_str().to_owned(), done.task.version().0);
+    let resumes = done.is_new && done.task.state() == TaskState::Working;
+    let decision = decision.about(&whole);
+    print_decision(&stream, &decision, &Made { state, version, is_new: done.is_new, by }, screen)?;
+    if resumes {
+        note("the task continues when the program that runs its agent starts again");
+    }
+    Ok(Answer::Yes)
 }
 
 async fn carry_out(
@@ -204,18 +137,18 @@ async fn carry_out(
         Decision::Reconcile { call, verdict } => operator.reconcile(stream, call, verdict.clone(), by).await,
         Decision::Abandon { call, reason } => operator.abandon(stream, call, reason, by).await,
         Decision::Answer { question, answer } => operator.answer(stream, question, answer.clone(), by).await,
+        Decision::Cancel { reason, .. } => operator.cancel(stream, *reason, by).await,
     }
 }
 
 fn print_decision(
     stream: &StreamId,
     decision: &Decision<'_>,
-    done: &Decided,
-    by: &str,
+    made: &Made,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
     let (word, about) = decision.words();
-    let state = done.task.state();
+    let Made { state, version, is_new, by } = made;
     if screen.json {
         screen.json_line(&object([
             ("schema", text("taskreel.decision/1")),
@@ -224,18 +157,15 @@ fn print_decision(
             ("about", text(about)),
             ("decision", text(word)),
             ("by", text(by)),
-            ("new", JsonText::of_model(&done.is_new)),
-            ("state", text(state.as_str())),
-            ("version", JsonText::of_model(&done.task.version().0)),
+            ("new", JsonText::of_model(is_new)),
+            ("state", text(state)),
+            ("version", JsonText::of_model(version)),
         ]))?;
     } else {
-        let before = if done.is_new { "" } else { " before" };
+        let before = if *is_new { "" } else { " before" };
         screen.line(&screen.plain(&format!("{about}: {word}{before}; task {} is {state}", stream.id())))?;
     }
     screen.flush()?;
-    if done.is_new && state == TaskState::Working {
-        note("the task continues when the program that runs its agent starts again");
-    }
     Ok(Answer::Yes)
 }
 

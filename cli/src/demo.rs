@@ -123,8 +123,8 @@ impl DemoRun<'_> {
     async fn run(&self, store: Arc<SledStore>, screen: &mut Screen) -> Result<Answer, Problem> {
         let from = Position(store.head()?.0 + 1);
         let model = Paced { script: Plan::model(self.tasks), pace: self.pace };
-        let log: Arc<dyn EventStore> = store;
-        let builder = System::builder(self.dir).agent(AGENT).store(Arc::clone(&log)).infer(model);
+        let log = Arc::clone(&store) as Arc<dyn EventStore>;
+        let builder = System::builder(self.dir).agent(AGENT).log(store).infer(model);
         let system = tools::register(builder, self.pace, self.dir)
             .start()
             .await

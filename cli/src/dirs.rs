@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use taskreel_log::api::{Durability, EventReader, OpenNote};
+#[cfg(unix)]
+use taskreel_log::door::{DoorError, DoorReader};
 use taskreel_log::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions, SledOptions, SledStore};
 use taskreel_log::views::shell_word;
 
@@ -63,6 +65,9 @@ pub(crate) fn program() -> &'static str {
 pub(crate) enum ReadLog {
     /// A private copy of the log as it was when the command began.
     Copy(Box<ReadOnlyLog>),
+    /// The door of the program that has the log open.
+    #[cfg(unix)]
+    Door(Box<DoorReader>),
 }
 
 impl ReadLog {
@@ -70,6 +75,8 @@ impl ReadLog {
     pub(crate) fn reader(&self) -> &dyn EventReader {
         match self {
             Self::Copy(log) => &**log,
+            #[cfg(unix)]
+            Self::Door(log) => &**log,
         }
     }
 
@@ -77,23 +84,47 @@ impl ReadLog {
     pub(crate) fn header(&self) -> LogHeader {
         match self {
             Self::Copy(log) => log.header(),
+            #[cfg(unix)]
+            Self::Door(log) => log.header(),
         }
     }
 
     fn notes(&self) -> &[OpenNote] {
         match self {
             Self::Copy(log) => log.notes(),
+            #[cfg(unix)]
+            Self::Door(_) => &[],
         }
     }
 }
 
-/// Opens the log in `dir` for a command that only reads.
+/// Opens the log in `dir` for a command that only reads: through the door of the program that has it open, else a
+/// private copy.
 pub(crate) fn open_to_read(dir: &Path, global: &Global) -> Result<ReadLog, Problem> {
     refuse_nothing(dir)?;
+    #[cfg(unix)]
+    if let Some(door) = door(dir) {
+        say_notes(door.header().durability, &[]);
+        return Ok(ReadLog::Door(Box::new(door)));
+    }
     let log = ReadOnlyLog::open_with(dir, &reading(global)).map_err(|error| Problem::open(&error, dir))?;
     let log = ReadLog::Copy(Box::new(log));
     say_notes(log.header().durability, log.notes());
     Ok(log)
+}
+
+/// Connects to the local door of the program that has the log in `dir` open; `None` if there is none that serves this
+/// user. A follower whose link was dropped comes back in this way, also after a restart of the program.
+#[cfg(unix)]
+pub(crate) fn door(dir: &Path) -> Option<DoorReader> {
+    match DoorReader::connect(dir) {
+        Ok(door) => Some(door),
+        Err(DoorError::Shut { .. } | DoorError::NotAllowed { .. }) => None,
+        Err(error) => {
+            note(&format!("note: {error}"));
+            None
+        }
+    }
 }
 
 /// Returns the options for private copies of a log.

@@ -4,7 +4,8 @@
 //! |---|---|
 //! | [`args`] | the arguments |
 //! | [`look`], [`doctor`], [`salvage`] | commands that examine a log; [`mod@print`] prints their results |
-//! | [`decide`], [`import`] | commands that write while no system has the log open |
+//! | [`decide`] | decisions, through the door of the program that has the log open or in a log that none has |
+//! | [`import`] | the making of a log |
 //! | [`demo`], [`run`], [`tools`], [`running`] | commands that start a system |
 //! | [`dirs`], [`logging`] | the log's directory; output of spans |
 
@@ -127,6 +128,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Reconcile(args) => decide::reconcile(args, global, &mut screen(true)),
         Command::Abandon(args) => decide::abandon(args, global, &mut screen(true)),
         Command::Answer(args) => decide::answer(args, global, &mut screen(true)),
+        Command::Cancel(args) => decide::cancel(args, global, &mut screen(true)),
         Command::Stats(args) => look::stats(args, global, &mut screen(false)),
         Command::Export(args) => look::export(args, global, &mut screen(true)),
         Command::Import(args) => import::import(args, global, &mut screen(true)),

@@ -16,6 +16,7 @@ use taskreel::infer::Scripted;
 use taskreel::{Error, System};
 use taskreel_log::api::{Durability, EventStore, ReadError};
 use taskreel_log::read::fold_stream;
+use taskreel_log::sled::SledStore;
 use tokio::sync::mpsc;
 
 use crate::args::{Global, RunArgs};
@@ -144,7 +145,7 @@ struct RunInput<'a> {
 impl RunInput<'_> {
     async fn run(
         self,
-        store: Arc<dyn EventStore>,
+        store: Arc<SledStore>,
         input: (PostedTask, Input),
         screen: &mut Screen,
     ) -> Result<Answer, Problem> {
@@ -158,8 +159,8 @@ impl RunInput<'_> {
         Ok(answer.and(read))
     }
 
-    async fn start(&self, store: Arc<dyn EventStore>) -> Result<System, Error> {
-        let mut builder = System::builder(self.dir).store(store);
+    async fn start(&self, store: Arc<SledStore>) -> Result<System, Error> {
+        let mut builder = System::builder(self.dir).log(store);
         if let Some(script) = &self.script {
             builder = builder.infer(script.clone());
         }

@@ -1,4 +1,4 @@
-//! `calls`, `approve`, `deny`, `reconcile`, `abandon`, `answer`, as people and scripts use them: on a log that no
+//! `calls`, `approve`, `deny`, `reconcile`, `abandon`, `answer`, `cancel`, as people and scripts use them: on a log that no
 //! process has open, whose tasks resume when their program starts again.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
 
@@ -298,6 +298,25 @@ async fn a_question_of_a_call_is_shown_and_answered_or_declined() {
     place.run("verify").ended(0);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_canceled_once_and_the_log_stays_sound() {
+    let (place, paid) = (Place::new(), Paid::default());
+    asking(&place, &paid).await;
+    let done = place.run("cancel model-0001 --reason enough --by ada --json").ended(0).json();
+    assert_eq!((&done[0]["decision"], &done[0]["state"]), (&json!("canceled"), &json!("canceled")));
+    assert_eq!((&done[0]["new"], &done[0]["by"]), (&json!(true), &json!("ada")));
+    let again = place.run("cancel model-0001").ended(0);
+    assert!(again.out().contains("canceled before; task model-0001 is canceled"), "{}", again.out());
+    assert_eq!(place.run("state model-0001").ended(0).json()[0]["metadata"]["cancel_reason"], "enough");
+    assert_eq!(listed(&place).len(), 1, "its approval waits for nobody any more");
+    place.run("verify").ended(0);
+    place.run("cancel nobody-at-all").ended(3).told(&["nobody-at-all"]);
+    place
+        .run(listed(&place)[0]["commands"][1].as_str().unwrap().replace(" --reason WHY", "").as_str())
+        .ended(0);
+    place.run("cancel part-0001").ended(1).told(&["failed"]);
+}
+
 #[test]
 fn what_cannot_be_decided_is_told_in_three_lines() {
     let place = binary::small_log();
@@ -324,11 +343,11 @@ fn what_cannot_be_decided_is_told_in_three_lines() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_log_that_a_host_has_open_is_not_decided_about_from_outside() {
+async fn a_log_that_a_host_without_a_door_has_open_is_not_decided_about_from_outside() {
     let (place, paid) = (Place::new(), Paid::default());
     asking(&place, &paid).await;
     let command = listed(&place)[0]["commands"][0].as_str().unwrap().to_owned();
-    let system = host(&place, &paid, &Arc::default()).start().await.unwrap();
+    let system = host(&place, &paid, &Arc::default()).door(false).start().await.unwrap();
     place.run(&command).ended(4).told(&["process", "open"]);
     system.shutdown().await.unwrap();
     place.run(&command).ended(0);

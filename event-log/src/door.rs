@@ -20,6 +20,7 @@ pub(crate) mod place;
 pub(crate) mod reader;
 pub(crate) mod records;
 pub(crate) mod server;
+pub(crate) mod state;
 pub(crate) mod wire;
 
 pub use error::{DoorError, DoorOff, FollowEnd, OperatorError};

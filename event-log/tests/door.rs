@@ -138,9 +138,10 @@ fn a_follower_is_given_what_exists_and_then_what_is_written_and_hears_of_the_end
     }
     assert_eq!(next(&mut of_stream).unwrap(), 12);
     // In the order of a shutdown: the door, the log.
-    held.door.shut();
-    held.fill(1);
-    held.store.close().unwrap();
+    let (mut author, store) = (held.author, held.store);
+    let _door = held.door.shut();
+    fill(&store, &mut author, 1);
+    store.close().unwrap();
     assert_eq!(next(&mut follower).unwrap(), 14);
     assert!(matches!(next(&mut follower), Err(FollowEnd::Ended)));
     assert!(matches!(next(&mut follower), Err(FollowEnd::Dropped(_))), "it stays ended");
@@ -182,10 +183,10 @@ fn a_reader_outlives_a_door_that_is_opened_anew() {
 
 #[test]
 fn the_socket_is_for_its_owner_only_and_goes_with_the_door() {
-    let mut held = Held::filled(1);
+    let held = Held::filled(1);
     let socket = held.dir.path().join(DOOR_FILE);
     assert_eq!(std::fs::metadata(&socket).unwrap().permissions().mode() & 0o777, 0o600);
-    held.door.shut();
+    let _served = held.door.shut();
     assert!(!socket.exists());
     assert!(matches!(DoorReader::connect(held.dir.path()), Err(DoorError::Shut { .. })));
 }
@@ -202,6 +203,14 @@ fn a_socket_of_a_dead_process_is_replaced_and_another_file_of_its_name_is_not() 
     assert!(std::fs::symlink_metadata(&socket).unwrap().file_type().is_socket());
     DoorReader::connect(dir.path()).unwrap();
     drop(door);
+    // A door leaves the socket of another process that has replaced its own.
+    let first = open().unwrap();
+    assert!(open().unwrap_err().to_string().contains("another system of this process"));
+    std::fs::remove_file(&socket).unwrap();
+    let next = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    drop(first);
+    assert!(socket.exists());
+    drop(next);
     std::fs::write(&socket, "precious").unwrap();
     let off = open().unwrap_err();
     assert!(off.to_string().contains("another file"), "{off}");

@@ -1,6 +1,7 @@
 //! The builder of a system.
 
 pub(crate) mod limits;
+pub(crate) mod log;
 pub(crate) mod start;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use std::time::Duration;
 
 use taskreel_log::api::{Durability, EventStore};
 use taskreel_log::ports::Ports;
+use taskreel_log::sled::SledStore;
 
 use crate::agent::approval::{ApprovalRequest, Approvals, Approver};
 use crate::agent::capability::CapabilityPolicy;
@@ -44,6 +46,9 @@ pub struct Builder {
     passivate_after: Duration,
     live_actors: usize,
     pub(crate) resumed_at_once: usize,
+    pub(crate) door: bool,
+    /// The log in a directory that the host has opened.
+    pub(crate) held: Option<Arc<SledStore>>,
     #[cfg(feature = "mcp")]
     mcp: Vec<McpServer>,
     #[cfg(feature = "testing")]
@@ -71,6 +76,8 @@ impl Builder {
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
             resumed_at_once: RESUMED_AT_ONCE,
+            door: true,
+            held: None,
             #[cfg(feature = "mcp")]
             mcp: Vec::new(),
             #[cfg(feature = "testing")]
@@ -281,6 +288,7 @@ impl Builder {
     #[must_use]
     pub fn store(mut self, store: Arc<dyn EventStore>) -> Self {
         self.store = Some(store);
+        self.held = None;
         self
     }
 }

@@ -19,6 +19,8 @@ use crate::actors::supervisor::CountLive;
 use crate::error::Error;
 use crate::limits::{ROOM_FIRST, ROOM_LONGEST, SUPERVISOR_MAILBOX};
 use crate::system::calls_runtime::entered;
+#[cfg(unix)]
+use crate::system::door_slot::SystemDoor;
 use crate::system::once::OnceKeys;
 use crate::system::running::{Actors, Running};
 use crate::system::task_index::SharedTaskIndex;
@@ -46,6 +48,8 @@ pub(crate) struct Caller {
 }
 
 pub(crate) struct Inner {
+    #[cfg(unix)]
+    pub(crate) door: SystemDoor,
     pub(crate) agent: String,
     pub(crate) ports: taskreel_log::ports::Ports,
     pub(crate) running: RwLock<Arc<Running>>,
@@ -290,6 +294,8 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
+        #[cfg(unix)]
+        drop(self.door.take());
         self.running().parts.live.close();
         if let Ok(actors) = self.running().actors() {
             actors.thread.stop();

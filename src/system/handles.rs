@@ -203,7 +203,12 @@ impl TaskHandle {
         Ok(self.snapshot().await?.task().open_questions().cloned().collect())
     }
 
-    async fn answer_call(&self, question: &str, answer: Answer, by: Principal) -> Result<Committed, Error> {
+    pub(crate) async fn answer_call(
+        &self,
+        question: &str,
+        answer: Answer,
+        by: Principal,
+    ) -> Result<Committed, Error> {
         self.ask_as(TaskOp::AnswerCall { question: question.to_owned(), answer }, by).await
     }
 

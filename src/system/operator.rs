@@ -1,6 +1,8 @@
-//! Decisions of a person while no system has the log open: approvals, and calls whose outcome is unknown.
+//! Decisions of a person while no system has the log open: approvals, calls whose outcome is unknown, cancels.
 //! They use the same functions as a running system, with one append for each decision. The task continues
 //! when the program that runs the system starts again: no call is made here, and no tool needs to be known.
+
+pub(crate) mod cancel;
 
 use std::sync::Arc;
 
@@ -183,6 +185,26 @@ impl Operator {
         if entity.state().exists() { Ok(entity) } else { Err(Error::TaskNotFound(task.id())) }
     }
 
+    fn metadata(&self, task: &Entity<Task>, by: Principal) -> Metadata {
+        Metadata {
+            at: self.ports.clock.now(),
+            command_id: self.ports.clone().uuid(),
+            command_digest: None,
+            causation_id: String::new(),
+            correlation_id: task.correlation_id().to_owned(),
+            principal: by,
+        }
+    }
+
+    /// Records a start, unless one is recorded.
+    async fn note_start(&self, started: &mut bool) -> Result<(), Error> {
+        if !*started {
+            record_start(&self.store, &self.ports, None, None, Vec::new()).await?;
+            *started = true;
+        }
+        Ok(())
+    }
+
     /// Reads the task, decides, and appends the decision with the commands that resume the task, all or
     /// nothing.
     async fn carry_out(
@@ -198,21 +220,11 @@ impl Operator {
         if let TaskCommand::Call(CallCommand::Answer { call_id, .. }) = &command {
             check_answer(entity.state(), call_id)?;
         }
-        let metadata = Metadata {
-            at: self.ports.clock.now(),
-            command_id: self.ports.clone().uuid(),
-            command_digest: None,
-            causation_id: String::new(),
-            correlation_id: entity.correlation_id().to_owned(),
-            principal: by,
-        };
+        let metadata = self.metadata(&entity, by);
         entity.decide(command, &metadata)?;
         let is_new = entity.is_pending();
         if is_new {
-            if !*started {
-                record_start(&self.store, &self.ports, None, None, Vec::new()).await?;
-                *started = true;
-            }
+            self.note_start(&mut started).await?;
             for act in self.follow(&entity, &metadata, about, after) {
                 if let Act::Task(command) = act {
                     entity.decide(command, &metadata)?;

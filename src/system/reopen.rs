@@ -71,7 +71,14 @@ impl System {
         }
         self.end_actors().await?;
         let closed = Arc::clone(&parts.store);
-        parts.store = blocking(move || closed.reopen()).await??;
+        #[cfg(unix)]
+        let door = self.inner.door.take();
+        let reopened = blocking(move || {
+            #[cfg(unix)]
+            drop(door);
+            closed.reopen()
+        });
+        parts.store = reopened.await??;
         parts.owner = Arc::new(Owner::of(&parts.store, &self.inner.agent)?);
         parts.tool_stores =
             Arc::new(ToolStores::new(Arc::clone(&parts.store), &parts.ports, &self.inner.agent));
@@ -93,6 +100,8 @@ impl System {
         match Running::start(parts, open) {
             Ok(running) => {
                 self.inner.put(running);
+                #[cfg(unix)]
+                self.open_door();
                 Ok(report)
             }
             Err(error) => {

@@ -4,6 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use proto_events::id::{Position, StreamId};
+#[cfg(unix)]
+use taskreel_log::door::Door;
 use tokio::sync::oneshot;
 
 use crate::actors::router::{Drain, Halt};
@@ -129,7 +131,16 @@ impl System {
         // A poisoned log can be read; one that a failed reopening has closed has neither.
         report.head = store.head().unwrap_or_default();
         report.closed = owner.release();
-        let closed = if report.closed { blocking(move || store.close()).await? } else { Ok(()) };
+        #[cfg(unix)]
+        let door = self.inner.door.take();
+        let is_last = report.closed;
+        let closed = blocking(move || {
+            // Followers are given all until the log is closed; after that the directory may be another program's.
+            #[cfg(unix)]
+            let _door = door.map(Door::shut);
+            if is_last { store.close() } else { Ok(()) }
+        })
+        .await?;
         if let Ok(actors) = running.actors() {
             actors.thread.stop();
         }

@@ -6,6 +6,8 @@ use clap::Args;
 #[derive(Debug, Args)]
 pub(crate) struct DecidedBy {
     /// Name of the person who decides; it is recorded in the log [default: the user's name]
+    ///
+    /// While a program has the log open, it records the user of the operating system instead.
     #[arg(long, value_name = "NAME")]
     pub(crate) by: Option<String>,
 }
@@ -82,6 +84,18 @@ pub(crate) struct AnswerArgs {
     /// The call's task, if several tasks have a call with this id
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
+    #[command(flatten)]
+    pub(crate) decided_by: DecidedBy,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// The task: its id, a unique prefix of the id (4 characters or more), the name of its stream, or @last
+    /// for the task that changed last
+    pub(crate) task: String,
+    /// The reason, which is recorded
+    #[arg(long, value_name = "WHY")]
+    pub(crate) reason: Option<String>,
     #[command(flatten)]
     pub(crate) decided_by: DecidedBy,
 }

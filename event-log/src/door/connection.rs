@@ -1,4 +1,4 @@
-//! One client of a door, served by a thread of its own: its requests one after another.
+//! The service of a single client of a door, on a thread of its own: its requests one after another.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use crate::api::store::EventStore;
 use crate::door::frame::Kind;
 use crate::door::operator::{OperatorRefusal, OperatorRequest, RefusalKind};
 use crate::door::peer::Peer;
-use crate::door::server::{Phase, State};
+use crate::door::state::{Phase, State};
 use crate::door::wire::{Answer, PROTOCOL, Request, StreamName};
 use crate::door::{frame, records};
 use crate::limits::{

@@ -24,7 +24,7 @@ pub enum Followed {
         /// The log's last position when that was noticed.
         to: Position,
     },
-    /// Nothing was written for about a second.
+    /// The log has not changed for about a second.
     Quiet,
 }
 

@@ -1,4 +1,4 @@
-//! One connection of a client to a door.
+//! The connection of a client to a door.
 
 use std::io;
 use std::os::unix::net::UnixStream;

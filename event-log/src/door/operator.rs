@@ -93,7 +93,7 @@ pub struct OperatorReply {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RefusalKind {
-    /// There is no such task, call, approval or question.
+    /// The task, call, approval or question does not exist.
     Unknown,
     /// The task's state does not allow it.
     Rejected,
@@ -115,7 +115,7 @@ pub struct OperatorRefusal {
     pub why: String,
 }
 
-/// Whoever carries out decisions that come through a door: the running system. Each call has a thread of its own, and
+/// The part of a program that carries out decisions that come through its door. Each call has a thread of its own, and
 /// may block.
 pub trait OperatorDesk: Send + Sync {
     /// Carries out a decision of the user at the other end.

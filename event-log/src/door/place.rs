@@ -1,12 +1,14 @@
 //! The socket of a door in the log's directory. A socket's path may have 107 bytes only, so that it is reached through
 //! a descriptor of the directory where the system allows it.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Name of the socket in the log's directory.
 pub const DOOR_FILE: &str = "door";
@@ -14,17 +16,22 @@ pub const DOOR_FILE: &str = "door";
 /// Longest path of a socket in bytes, without the final zero.
 const SOCKET_PATH_BYTES: usize = 107;
 
+/// The directories in which this process has a door, by device and inode.
+static OPEN: Mutex<BTreeSet<(u64, u64)>> = Mutex::new(BTreeSet::new());
+
 /// The directory of a door.
 #[derive(Debug)]
 pub(crate) struct Place {
     dir: PathBuf,
     /// Open, so that the short name stands for the directory even if that is renamed.
     opened: File,
+    /// The inode of the socket that was bound, to remove no other.
+    bound: OnceLock<u64>,
 }
 
 impl Place {
     pub(crate) fn of(dir: &Path) -> io::Result<Self> {
-        Ok(Self { dir: dir.to_owned(), opened: File::open(dir)? })
+        Ok(Self { dir: dir.to_owned(), opened: File::open(dir)?, bound: OnceLock::new() })
     }
 
     /// Returns a path of the socket that is short enough.
@@ -43,9 +50,19 @@ impl Place {
         ))
     }
 
-    /// Binds the socket. The caller holds the log: a socket that is there was left by a process that died.
+    fn key(&self) -> io::Result<(u64, u64)> {
+        let found = self.opened.metadata()?;
+        Ok((found.dev(), found.ino()))
+    }
+
+    /// Binds the socket, unless this process has a door in the directory already. The caller holds the log: a socket that is there was left by a process that died.
     pub(crate) fn bind(&self) -> io::Result<UnixListener> {
-        let path = self.path()?;
+        let (path, key) = (self.path()?, self.key()?);
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.contains(&key) {
+            let what = "another system of this process has its door there";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+        }
         match std::fs::symlink_metadata(&path) {
             Ok(found) if found.file_type().is_socket() => std::fs::remove_file(&path)?,
             Ok(_) => {
@@ -58,6 +75,8 @@ impl Place {
         let listener = UnixListener::bind(&path)?;
         // Other users who come before this are refused by what the system says of them.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        let _ = self.bound.set(std::fs::symlink_metadata(&path)?.ino());
+        open.insert(key);
         Ok(listener)
     }
 
@@ -79,11 +98,17 @@ impl Place {
         UnixStream::connect(self.path()?)
     }
 
-    /// Removes the socket.
+    /// Removes the socket that was bound, unless another program has replaced it.
     pub(crate) fn remove(&self) -> io::Result<()> {
-        match std::fs::remove_file(self.path()?) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
+        if self.bound.get().is_some() {
+            OPEN.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key()?);
+        }
+        let path = self.path()?;
+        match std::fs::symlink_metadata(&path) {
+            Ok(found) if self.bound.get() == Some(&found.ino()) => std::fs::remove_file(path),
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
         }
     }
 }

@@ -1,15 +1,12 @@
 //! The door of the program that holds a log: its socket, and a thread for each client.
 
-use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
-
-use tokio::sync::watch;
 
 use crate::api::holder::Holder;
 use crate::api::store::EventStore;
@@ -18,8 +15,8 @@ use crate::door::error::DoorOff;
 use crate::door::operator::OperatorDesk;
 use crate::door::peer::Peer;
 use crate::door::place::Place;
+use crate::door::state::{Phase, State};
 use crate::door::wire::{PROTOCOL, Welcome};
-use crate::limits::DOOR_CONNECTIONS;
 use crate::sled::{LogHeader, SledStore};
 
 /// Time after a connection could not be accepted, as when the process has no descriptor left.
@@ -32,40 +29,6 @@ pub struct Door {
     listener: Arc<UnixListener>,
     state: Arc<State>,
     accepting: Option<JoinHandle<()>>,
-}
-
-/// The state that the threads of a door share.
-pub(crate) struct State {
-    /// The store that is read; none once the door is closed.
-    store: RwLock<Option<Arc<dyn EventStore>>>,
-    pub(crate) desk: Option<Arc<dyn OperatorDesk>>,
-    pub(crate) welcome: Welcome,
-    /// The connections, to end them.
-    connections: Mutex<Connections>,
-    pub(crate) phase: watch::Sender<Phase>,
-}
-
-/// The life of a door.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
-    /// Clients are taken.
-    Open,
-    /// No more clients are taken; those that are connected are served.
-    Shut,
-    /// Nobody is served.
-    Gone,
-}
-
-#[derive(Default)]
-struct Connections {
-    next: u64,
-    open: HashMap<u64, UnixStream>,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").field("welcome", &self.welcome).finish_non_exhaustive()
-    }
 }
 
 /// The proof that a program holds the log of a directory, and so may open the door there.
@@ -112,8 +75,7 @@ impl Door {
             durability: header.durability.name().to_owned(),
             takes_decisions: desk.is_some(),
         };
-        let (store, phase) = (RwLock::new(Some(store)), watch::Sender::new(Phase::Open));
-        let state = Arc::new(State { store, desk, welcome, connections: Mutex::default(), phase });
+        let state = Arc::new(State::new(store, desk, welcome));
         let (entrance, shared) = (Arc::clone(&listener), Arc::clone(&state));
         let accepting = std::thread::Builder::new().name("log-door".to_owned());
         let accepting = accepting.spawn(move || accept(&entrance, &shared));
@@ -126,9 +88,15 @@ impl Door {
         }
     }
 
-    /// Takes no more clients, and removes the socket. Those who are connected are served on. Call it before the log is
-    /// closed: after that the directory may be another program's.
-    pub fn shut(&mut self) {
+    /// Takes no more clients, and removes the socket. Those who are connected are served until the door is dropped. Call
+    /// it before the log is closed: after that the directory may be another program's.
+    #[must_use = "dropping the door ends its connections"]
+    pub fn shut(mut self) -> Self {
+        self.end_entrance();
+        self
+    }
+
+    fn end_entrance(&mut self) {
         let Some(accepting) = self.accepting.take() else { return };
         self.state.phase.send_replace(Phase::Shut);
         if let Err(error) = self.place.remove() {
@@ -140,19 +108,14 @@ impl Door {
 
     /// Returns the number of connected clients.
     pub fn clients(&self) -> usize {
-        self.state.connections().open.len()
+        self.state.clients()
     }
 }
 
 impl Drop for Door {
     fn drop(&mut self) {
-        self.shut();
-        self.state.phase.send_replace(Phase::Gone);
-        self.state.store.write().unwrap_or_else(PoisonError::into_inner).take();
-        for stream in self.state.connections().open.values() {
-            // A connection that its client has ended.
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        self.end_entrance();
+        self.state.end();
     }
 }
 
@@ -160,41 +123,6 @@ impl Drop for Door {
 fn wake(listener: &UnixListener, place: &Place) {
     if rustix::net::shutdown(listener, rustix::net::Shutdown::Both).is_err() {
         let _ = place.connect();
-    }
-}
-
-impl State {
-    /// Returns the store; none once the door is closed.
-    pub(crate) fn store(&self) -> Option<Arc<dyn EventStore>> {
-        self.store.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn connections(&self) -> MutexGuard<'_, Connections> {
-        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a place for a connection; none if all are taken.
-    fn enter(self: &Arc<Self>, stream: &UnixStream) -> io::Result<Option<Entered>> {
-        let mut connections = self.connections();
-        if connections.open.len() >= DOOR_CONNECTIONS {
-            return Ok(None);
-        }
-        let number = connections.next;
-        connections.next += 1;
-        connections.open.insert(number, stream.try_clone()?);
-        Ok(Some(Entered { state: Arc::clone(self), number }))
-    }
-}
-
-/// The place of one connection. It is free again when this value is dropped.
-struct Entered {
-    state: Arc<State>,
-    number: u64,
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        self.state.connections().open.remove(&self.number);
     }
 }
 

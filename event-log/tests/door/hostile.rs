@@ -124,10 +124,10 @@ fn clients_that_never_read_hinder_neither_the_writer_nor_the_close() {
     let since = Instant::now();
     held.fill(200);
     assert_eq!(held.reader().head().unwrap(), Position(208));
-    held.door.shut();
+    let door = held.door.shut();
     held.store.close().unwrap();
     assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
-    drop(held.door);
+    drop(door);
     drop(stuck);
 }
 

@@ -6,6 +6,8 @@ use std::sync::{Arc, RwLock};
 
 use proto_events::id::{StreamId, check_id};
 use taskreel_log::api::EventStore;
+#[cfg(unix)]
+use taskreel_log::door::DoorPlace;
 use taskreel_log::sled::{SledOptions, SledStore};
 
 use crate::actors::shared::owner::Owner;
@@ -14,7 +16,12 @@ use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::error::Error;
 use crate::system::builder::Builder;
+#[cfg(not(unix))]
+use crate::system::builder::log::DoorPlace;
+use crate::system::builder::log::door_place;
 use crate::system::calls_runtime::{Calls, entered, runtime};
+#[cfg(unix)]
+use crate::system::door_slot::SystemDoor;
 use crate::system::handle::{Inner, Phase, System, blocking};
 use crate::system::once::OnceKeys;
 use crate::system::reopen::own_open_work;
@@ -77,15 +84,20 @@ impl Builder {
         let dir = in_dir.clone();
         let provider = self.secrets;
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
-        let (store, open, name, secrets) = blocking(move || {
-            let store = match given {
-                Some(store) => store,
-                None => Arc::new(SledStore::open_with(&path, options)?) as Arc<dyn EventStore>,
+        let (has_door, held) = (self.door, self.held);
+        let (store, open, name, secrets, door) = blocking(move || {
+            let (store, held) = match given {
+                Some(store) => (store, held),
+                None => {
+                    let store = Arc::new(SledStore::open_with(&path, options)?);
+                    (Arc::clone(&store) as Arc<dyn EventStore>, Some(store))
+                }
             };
+            let door = held.filter(|_| has_door).and_then(|held| door_place(&held));
             let open = own_open_work(store.as_ref(), &name)?;
             let secrets = Secrets::open(in_dir.as_deref(), provider)
                 .map_err(|error| Error::Secrets(error.to_string()))?;
-            Ok::<_, Error>((store, open, name, Arc::new(secrets)))
+            Ok::<_, Error>((store, open, name, Arc::new(secrets), door))
         })
         .await??;
         let owner = Arc::new(Owner::of(&store, &name)?);
@@ -121,6 +133,7 @@ impl Builder {
             dir,
             parts,
             open,
+            door,
             #[cfg(feature = "mcp")]
             mcp,
         })
@@ -134,6 +147,8 @@ struct Ready {
     dir: Option<PathBuf>,
     parts: Parts,
     open: Vec<StreamId>,
+    #[cfg_attr(not(unix), expect(dead_code, reason = "without Unix sockets it is always none"))]
+    door: Option<DoorPlace>,
     #[cfg(feature = "mcp")]
     mcp: McpServers,
 }
@@ -142,6 +157,8 @@ struct Ready {
 fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Result<System, Error> {
     let (doors, stopping) = (ready.parts.ports.clone(), Arc::clone(&ready.parts.stopping));
     let inner = Inner {
+        #[cfg(unix)]
+        door: SystemDoor::at(ready.door),
         agent: ready.name,
         ports: doors,
         running: RwLock::new(Arc::new(Running::start(ready.parts, ready.open)?)),
@@ -156,6 +173,8 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
         mcp: ready.mcp,
     };
     let system = System { inner: Arc::new(inner), caller: Arc::default() };
+    #[cfg(unix)]
+    system.open_door();
     #[cfg(feature = "mcp")]
     system.keep_trying_mcp();
     Ok(system)

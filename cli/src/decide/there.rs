@@ -1,0 +1,77 @@
+//! A decision that is sent to the program that has the log open, through its local door.
+
+use proto_events::id::StreamId;
+use taskreel::handler::Answer as CallAnswer;
+use taskreel::tool::Verdict;
+use taskreel_log::door::{DoorReader, OperatorError, OperatorRefusal, OperatorRequest, RefusalKind};
+
+use crate::args::deciding::DecidedBy;
+use crate::decide::decision::{Decision, Made, Target};
+use crate::print::problem::{EXIT_HELD, EXIT_NO, EXIT_UNKNOWN, EXIT_USAGE, Problem};
+use crate::print::screen::note;
+
+/// Sends a decision and waits for its result.
+pub(super) fn decide(
+    door: &DoorReader,
+    target: &Target<'_>,
+    decision: &Decision<'_>,
+    decided_by: &DecidedBy,
+) -> Result<(StreamId, String, Made), Problem> {
+    let stream = target.find(door)?;
+    let whole = decision.whole_id(door, &stream)?;
+    let request = request(&decision.about(&whole), stream.to_string())?;
+    let reply = door.decide(request).map_err(|error| refused(&error, &stream.id()))?;
+    let by = reply.by;
+    if decided_by.by.as_ref().is_some_and(|name| *name != by) {
+        note(&format!("note: the program that has the log open records the user of this process, {by}"));
+    }
+    Ok((stream, whole, Made { state: reply.state, version: reply.version, is_new: reply.is_new, by }))
+}
+
+fn request(decision: &Decision<'_>, task: String) -> Result<OperatorRequest, Problem> {
+    let owned = |text: &str| text.to_owned();
+    Ok(match decision {
+        Decision::Approve { approval } => OperatorRequest::Approve { task, approval: owned(approval) },
+        Decision::Deny { approval, reason } => {
+            OperatorRequest::Deny { task, approval: owned(approval), reason: reason.map(owned) }
+        }
+        Decision::Reconcile { call, verdict } => {
+            let landed = match verdict {
+                Verdict::Landed(result) => Some(result.as_str().to_owned()),
+                Verdict::DidNotHappen => None,
+                Verdict::Inconclusive(why) => {
+                    let hint = "give --landed or --did-not-happen";
+                    return Err(Problem::new(EXIT_USAGE, "this is no verdict", why.clone(), hint));
+                }
+            };
+            OperatorRequest::Reconcile { task, call: owned(call), landed }
+        }
+        Decision::Abandon { call, reason } => {
+            OperatorRequest::Abandon { task, call: owned(call), reason: owned(reason) }
+        }
+        Decision::Answer { question, answer } => {
+            let answer = match answer {
+                CallAnswer::Given(text) => Ok(text.clone()),
+                CallAnswer::Declined(why) => Err(why.clone()),
+            };
+            OperatorRequest::Answer { task, question: owned(question), answer }
+        }
+        Decision::Cancel { reason, .. } => OperatorRequest::Cancel { task, reason: reason.map(owned) },
+    })
+}
+
+fn refused(error: &OperatorError, id: &str) -> Problem {
+    let OperatorError::Refused(OperatorRefusal { kind, why }) = error else {
+        let what = format!("no answer for task `{id}`");
+        let hint = "run the same command again: the same decision is made once only";
+        return Problem::new(EXIT_NO, what, error.to_string(), hint);
+    };
+    let (code, hint) = match kind {
+        RefusalKind::Unknown => (EXIT_UNKNOWN, "`taskreel calls` lists the calls that wait for a person"),
+        RefusalKind::Input => (EXIT_USAGE, "check the command line"),
+        RefusalKind::NotTaken => (EXIT_HELD, "wait until the program ends, or stop it"),
+        RefusalKind::Rejected => (EXIT_NO, "`taskreel calls` lists the calls that wait for a person"),
+        _ => (EXIT_NO, "run the same command again: the same decision is made once only"),
+    };
+    Problem::new(code, format!("task `{id}` was refused; nothing was added to the log"), why.clone(), hint)
+}

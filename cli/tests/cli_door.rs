@@ -1,0 +1,170 @@
+//! The commands beside a program that has the log open: they read through its local door, decisions are made by the
+//! program itself, and where the door is shut a copy is read.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests only")]
+
+mod binary;
+
+use std::convert::Infallible;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use binary::Place;
+use proto_events::json;
+use proto_events::json::{JsonText, JsonValue as Value};
+use serde::Deserialize;
+use taskreel::approval::CapabilityPolicy;
+use taskreel::infer::Scripted;
+use taskreel::tool::ToolPolicy;
+use taskreel::{Builder, JsonSchema, Part, PostedTask, System, TaskState};
+use taskreel_log::door::DOOR_FILE;
+
+const LOG: &str = "taskreel-log";
+
+#[derive(Deserialize, JsonSchema)]
+struct Cents {
+    cents: i64,
+}
+
+/// The amounts paid.
+type Paid = Arc<Mutex<Vec<i64>>>;
+
+const REPLIES: &str = r#"{"buy": [{"type":"tool_call","tool":"pay","args":{"cents":7}}],
+    "was approved": [{"type":"final","content":"bought"}], "was denied": [{"type":"final","content":"not bought"}]}"#;
+
+/// Returns the host of the place's log, whose tool `pay` needs a person's approval.
+fn host(place: &Place, paid: &Paid) -> Builder {
+    let paid = Arc::clone(paid);
+    let pay = move |args: Cents| {
+        paid.lock().unwrap().push(args.cents);
+        async move { Ok::<_, Infallible>(args.cents) }
+    };
+    System::builder(place.path().join(LOG))
+        .tool_with("pay", "Pays", pay, ToolPolicy::manual().capabilities(["money.spend"]))
+        .infer(Scripted::from_json(REPLIES).unwrap())
+        .capability_policy(CapabilityPolicy::new().require_approval("money.*"))
+        .approvals_by_person()
+}
+
+fn task(id: &str, parts: &[Part]) -> PostedTask {
+    let parts: Vec<Value> = parts.iter().map(|part| part.to_json().tree()).collect();
+    let posted = json!({"id": id, "messages": [{"id": format!("m-{id}"), "role": "user", "parts": parts}]});
+    PostedTask::from_json(&JsonText::from(posted), &mut taskreel_log::ports::Ports::default()).unwrap()
+}
+
+/// Starts a host whose tasks `part-0001`, `model-0001` and `more-0001` wait for approval.
+async fn waiting(place: &Place, builder: Builder) -> System {
+    let _ = place;
+    let system = builder.start().await.unwrap();
+    let pay = || Part::tool_call("pay", json!({"cents": 5})).unwrap();
+    for (id, part) in [("part-0001", pay()), ("model-0001", Part::infer("buy it")), ("more-0001", pay())] {
+        let waits = system.submit(task(id, &[part])).await.unwrap().finished().await.unwrap();
+        assert_eq!(waits.state(), TaskState::InputRequired);
+    }
+    system
+}
+
+/// The commands that read, each with its exit code.
+const READING: [(&str, i32); 14] = [
+    ("ls", 0),
+    ("ls --sessions", 0),
+    ("show part-0001", 0),
+    ("events model-0001", 0),
+    ("events --all", 0),
+    ("state part-0001", 0),
+    ("replay --all", 0),
+    ("verify", 0),
+    ("diff part-0001 1 2", 1),
+    ("explain part-0001", 0),
+    ("calls", 0),
+    ("stats", 0),
+    ("export", 0),
+    ("doctor", 0),
+];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_reading_command_works_through_the_door_and_makes_no_copy() {
+    let (place, paid) = (Place::new(), Paid::default());
+    let system = waiting(&place, host(&place, &paid)).await;
+    // Where no copy could be made: a file stands in the place of the folder.
+    std::fs::write(place.path().join("no-folder"), "").unwrap();
+    for (line, code) in READING {
+        place.run(&format!("{line} --scratch no-folder")).ended(code);
+    }
+    assert_eq!(place.run("ls --json").ended(0).json().len(), 3);
+    let through_door = place.run("export").ended(0).out();
+    system.shutdown().await.unwrap();
+    place.run("ls --scratch no-folder").ended(5).told(&["no-folder"]);
+    // The same records, but for those of the shutdown.
+    let closed = place.run("export").ended(0).out();
+    let records = |export: &str| export.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
+    let (before, after) = (records(&through_door), records(&closed));
+    assert_eq!(before[..before.len() - 1], after[..before.len() - 1]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn decisions_are_made_by_the_program_that_has_the_log_open() {
+    let (place, paid) = (Place::new(), Paid::default());
+    let system = waiting(&place, host(&place, &paid)).await;
+    let rows = place.run("calls --json").ended(0).json();
+    let approval = |task: &str| {
+        let row = rows.iter().find(|row| row["task"] == task).unwrap();
+        row["approval_id"].as_str().unwrap().to_owned()
+    };
+    let done =
+        place.run(&format!("approve model-0001 {} --by mallory --json", approval("model-0001"))).ended(0);
+    assert_eq!(done.json()[0]["decision"], "approved");
+    assert_ne!(done.json()[0]["by"], "mallory", "a name that a client gives is not taken");
+    assert!(done.err().contains("records the user of this process"), "{}", done.err());
+    assert!(!done.err().contains("starts again"), "{}", done.err());
+    let end = system.task("model-0001").unwrap().finished().await.unwrap();
+    assert_eq!(end.answer().unwrap().as_str(), "\"bought\"", "{}", end.to_json());
+    assert_eq!(*paid.lock().unwrap(), [7]);
+    let denied = place.run(&format!("deny part-0001 {} --reason no", approval("part-0001"))).ended(0);
+    assert!(denied.out().contains("denied; task part-0001 is failed"), "{}", denied.out());
+    let canceled = place.run("cancel more-0001 --reason enough").ended(0);
+    assert!(canceled.out().contains("canceled; task more-0001 is canceled"), "{}", canceled.out());
+    let again = place.run("cancel more-0001").ended(0);
+    assert!(again.out().contains("canceled before"), "{}", again.out());
+    place.run("cancel part-0001").ended(1).told(&["refused"]);
+    place.run("cancel nobody-at-all").ended(3).told(&["nobody-at-all"]);
+    place.run("approve part-0001 approval_0").ended(3).told(&["never requested"]);
+    let events = place.run("events model-0001 --json").ended(0).json();
+    let decided = events.iter().find(|row| row["kind"] == "ApprovalDecided").unwrap();
+    assert_eq!(decided["principal"], done.json()[0]["by"]);
+    assert!(place.run("calls --json").ended(0).json().is_empty());
+    system.shutdown().await.unwrap();
+    place.run("verify").ended(0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_held_behind_a_shut_door_is_copied_live() {
+    let (place, paid) = (Place::new(), Paid::default());
+    let system = waiting(&place, host(&place, &paid).door(false)).await;
+    assert!(!place.path().join(LOG).join(DOOR_FILE).exists());
+    for (line, code) in READING {
+        let ran = place.run(line).ended(code);
+        assert!(!ran.err().contains("was not closed"), "{line}: {}", ran.err());
+    }
+    assert_eq!(place.copies(), Vec::<String>::new());
+    system.shutdown().await.unwrap();
+}
+
+#[test]
+fn the_socket_of_a_killed_program_hinders_nobody() {
+    let place = Place::new();
+    let mut child = place
+        .command(["demo", "--data-dir", LOG, "--kill-at", "60"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(!child.wait().unwrap().success());
+    assert!(place.path().join(LOG).join(DOOR_FILE).exists(), "the socket is left");
+    let said = place.run("ls").ended(0).err();
+    assert!(said.contains("was not closed by process"), "{said}");
+    let resumed = place.run(&format!("demo --resume --pace 0 --data-dir {LOG}"));
+    assert!(resumed.code().is_some_and(|code| code < 2), "{}", resumed.err());
+    assert!(!place.path().join(LOG).join(DOOR_FILE).exists());
+    assert!(!place.run("verify").ended(0).err().contains("was not closed"));
+}

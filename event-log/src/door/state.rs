@@ -1,0 +1,108 @@
+//! The state that the threads of a door share: the store, the desk, the connections.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use tokio::sync::watch;
+
+use crate::api::store::EventStore;
+use crate::door::operator::OperatorDesk;
+use crate::door::wire::Welcome;
+use crate::limits::DOOR_CONNECTIONS;
+
+/// The state that the threads of a door share.
+pub(crate) struct State {
+    /// The store that is read; none once the door is closed.
+    store: RwLock<Option<Arc<dyn EventStore>>>,
+    pub(crate) desk: Option<Arc<dyn OperatorDesk>>,
+    pub(crate) welcome: Welcome,
+    /// The connections, to end them.
+    connections: Mutex<Connections>,
+    pub(crate) phase: watch::Sender<Phase>,
+}
+
+/// The life of a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    /// Clients are taken.
+    Open,
+    /// No more clients are taken; those that are connected are served.
+    Shut,
+    /// The door is gone: no client is served.
+    Gone,
+}
+
+#[derive(Default)]
+struct Connections {
+    next: u64,
+    open: HashMap<u64, UnixStream>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("welcome", &self.welcome).finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// Returns the state of a door that is open.
+    pub(crate) fn new(
+        store: Arc<dyn EventStore>,
+        desk: Option<Arc<dyn OperatorDesk>>,
+        welcome: Welcome,
+    ) -> Self {
+        let (store, phase) = (RwLock::new(Some(store)), watch::Sender::new(Phase::Open));
+        Self { store, desk, welcome, connections: Mutex::default(), phase }
+    }
+
+    /// Ends all connections, and lets go of the store.
+    pub(crate) fn end(&self) {
+        self.phase.send_replace(Phase::Gone);
+        self.store.write().unwrap_or_else(PoisonError::into_inner).take();
+        for stream in self.connections().open.values() {
+            // A connection that its client has ended.
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+    }
+
+    /// Returns the number of connections.
+    pub(crate) fn clients(&self) -> usize {
+        self.connections().open.len()
+    }
+
+    /// Returns the store; none once the door is closed.
+    pub(crate) fn store(&self) -> Option<Arc<dyn EventStore>> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn connections(&self) -> MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a place for a connection; none if all are taken.
+    pub(crate) fn enter(self: &Arc<Self>, stream: &UnixStream) -> io::Result<Option<Entered>> {
+        let mut connections = self.connections();
+        if connections.open.len() >= DOOR_CONNECTIONS {
+            return Ok(None);
+        }
+        let number = connections.next;
+        connections.next += 1;
+        connections.open.insert(number, stream.try_clone()?);
+        Ok(Some(Entered { state: Arc::clone(self), number }))
+    }
+}
+
+/// The place of one connection. It is free again when this value is dropped.
+pub(crate) struct Entered {
+    pub(crate) state: Arc<State>,
+    number: u64,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.state.connections().open.remove(&self.number);
+    }
+}

@@ -1,0 +1,150 @@
+//! A person's decisions that come through the door: each is carried out as a handle of the system does it. The person is
+//! the user of the process at the other end, as the operating system states it; a name that a client gives is not taken.
+
+use std::sync::{Arc, Weak};
+
+use proto_events::call::{Answer, CallRejection, Verdict};
+use proto_events::envelope::{Committed, Principal};
+use proto_events::id::{Category, Mint as _, StreamId, Version};
+use proto_events::json::JsonText;
+use proto_events::task::{ApprovalRejection, TaskRejection};
+use taskreel_log::door::{OperatorDesk, OperatorRefusal, OperatorReply, OperatorRequest, Peer, RefusalKind};
+
+use crate::error::Error;
+use crate::system::handle::{Caller, Inner, System};
+use crate::system::handles::TaskHandle;
+
+/// The desk of a running system.
+pub(crate) struct Decisions {
+    /// Weak, so that the door does not keep a system that its host has dropped.
+    system: Weak<Inner>,
+}
+
+impl Decisions {
+    pub(crate) fn of(system: &System) -> Self {
+        Self { system: Arc::downgrade(&system.inner) }
+    }
+}
+
+impl OperatorDesk for Decisions {
+    fn carry_out(&self, peer: &Peer, request: OperatorRequest) -> Result<OperatorReply, OperatorRefusal> {
+        let inner = self.system.upgrade().ok_or_else(|| refusal(&Error::Stopped))?;
+        let system = System { inner, caller: Arc::new(Caller::default()) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+        let runtime = runtime.map_err(|error| failed(format!("no runtime could be created: {error}")))?;
+        let by = Principal::authenticated(peer.user());
+        tracing::info!(
+            by = by.name,
+            pid = peer.pid,
+            task = request.task(),
+            "a decision came through the door"
+        );
+        runtime.block_on(decide(&system, by, request))
+    }
+}
+
+fn failed(why: String) -> OperatorRefusal {
+    OperatorRefusal { kind: RefusalKind::Failed, why }
+}
+
+fn wrong(kind: RefusalKind, why: impl std::fmt::Display) -> OperatorRefusal {
+    OperatorRefusal { kind, why: why.to_string() }
+}
+
+/// Returns a refusal with an error's text.
+fn refusal(error: &Error) -> OperatorRefusal {
+    let cause = match error {
+        Error::InDoubt { source, .. } => source,
+        other => other,
+    };
+    let kind = match cause {
+        Error::TaskNotFound(_)
+        | Error::Task(
+            TaskRejection::NotFound
+            | TaskRejection::Approval(ApprovalRejection::Unknown(_))
+            | TaskRejection::Call(CallRejection::NotRequested(_)),
+        ) => RefusalKind::Unknown,
+        Error::Task(_) | Error::TaskNotCancelable { .. } => RefusalKind::Rejected,
+        Error::Id(_) => RefusalKind::Input,
+        _ => RefusalKind::Failed,
+    };
+    wrong(kind, error)
+}
+
+async fn decide(
+    system: &System,
+    by: Principal,
+    request: OperatorRequest,
+) -> Result<OperatorReply, OperatorRefusal> {
+    let stream = StreamId::parse(request.task()).map_err(|error| wrong(RefusalKind::Input, error))?;
+    if stream.category() != Some(Category::Task) {
+        return Err(wrong(RefusalKind::Input, format!("{stream} is no task")));
+    }
+    if stream.agent() != system.inner.agent {
+        let why = format!(
+            "{stream} is a task of the agent `{}`; this program runs the agent `{}`",
+            stream.agent(),
+            system.inner.agent
+        );
+        return Err(wrong(RefusalKind::Rejected, why));
+    }
+    // An id of our own, by which the log tells whether this decision was the one that was written.
+    let command_id = system.inner.ports.clone().uuid();
+    let acting = system.acting_as(by.clone()).once(&command_id);
+    let task = acting.task(&stream.id()).map_err(|error| refusal(&error))?;
+    let before = system.log().stream_version(&stream).map_err(|error| failed(error.to_string()))?;
+    let name = by.name.clone();
+    let committed = carry_out(&task, by, request).await?;
+    let is_new = is_written(system, &stream, (before, committed.version), &command_id)?;
+    let task = task.snapshot().await.map_err(|error| refusal(&error))?;
+    Ok(OperatorReply {
+        state: task.state().as_str().to_owned(),
+        version: committed.version.0,
+        is_new,
+        by: name,
+    })
+}
+
+async fn carry_out(
+    task: &TaskHandle,
+    by: Principal,
+    request: OperatorRequest,
+) -> Result<Committed, OperatorRefusal> {
+    let done = match request {
+        OperatorRequest::Approve { approval, .. } => task.approve(&approval, by).await,
+        OperatorRequest::Deny { approval, reason, .. } => task.deny(&approval, reason.as_deref(), by).await,
+        OperatorRequest::Reconcile { call, landed, .. } => {
+            let landed = landed.map(|text| JsonText::parse(&text)).transpose();
+            let landed = landed.map_err(|error| wrong(RefusalKind::Input, error))?;
+            let verdict = landed.map_or(Verdict::DidNotHappen, Verdict::Landed);
+            task.reconcile(&call, verdict, by).await
+        }
+        OperatorRequest::Abandon { call, reason, .. } => task.abandon(&call, &reason, by).await,
+        OperatorRequest::Answer { question, answer, .. } => {
+            task.answer_call(&question, answer.map_or_else(Answer::Declined, Answer::Given), by).await
+        }
+        OperatorRequest::Cancel { reason, .. } => task.cancel(reason.as_deref()).await,
+        _ => return Err(wrong(RefusalKind::Input, "this release does not know the decision")),
+    };
+    done.map_err(|error| refusal(&error))
+}
+
+/// Whether the command with this id wrote a record between these versions.
+fn is_written(
+    system: &System,
+    stream: &StreamId,
+    (before, after): (Version, Version),
+    command_id: &str,
+) -> Result<bool, OperatorRefusal> {
+    let log = system.log();
+    let mut next = Version(before.0.saturating_add(1));
+    while next <= after {
+        let read = log.read_stream(stream, next, 64).map_err(|error| failed(error.to_string()))?;
+        if read.iter().any(|stored| stored.record.metadata.command_id == command_id) {
+            return Ok(true);
+        }
+        let Some(last) = read.last() else { break };
+        next = Version(last.record.last_version().0.saturating_add(1));
+    }
+    Ok(false)
+}
