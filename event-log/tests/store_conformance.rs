@@ -16,6 +16,7 @@ use taskreel_log::testing::{Faults, FaultyStore, conformance};
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_conforms() {
     conformance::run(|| Arc::new(MemoryStore::new())).await;
+    conformance::run_many(|| Arc::new(MemoryStore::new())).await;
 }
 
 /// Runs the suite over logs in directories, and checks all of them for blob files.
@@ -58,6 +59,8 @@ async fn an_exported_log_reads_as_the_log_itself() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_sled_store_conforms_and_never_makes_a_blob_file() {
     in_directories(|store| Arc::new(store)).await;
+    let dir = tempfile::tempdir().unwrap();
+    conformance::run_many(|| Arc::new(SledStore::open(dir.path()).unwrap())).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,9 @@
 //! A conformance suite for stores: `run` makes a fresh store for each rule and panics at the first rule that
-//! does not hold. For tests; feature `testing`.
+//! does not hold, with its name. A rule that does not end within five minutes is broken: call the suite on a runtime with
+//! several threads and a timer, so that a store that blocks is found too. For tests; feature `testing`.
+//!
+//! The rules are those that [`EventReader`] and [`EventStore`] state, reopening included; what a store needs to keep them is
+//! in [`api`](crate::api): `check_append`, `repeated_append`, `other_history`.
 #![allow(
     clippy::missing_panics_doc,
     reason = "a suite panics where a rule does not hold: that is its answer"
@@ -14,6 +18,7 @@ pub(crate) mod paging;
 pub(crate) mod racing;
 pub(crate) mod reading;
 pub(crate) mod reopening;
+pub(crate) mod rule;
 pub(crate) mod sketch;
 
 use std::sync::Arc;
@@ -33,9 +38,15 @@ pub async fn run(make: impl Fn() -> Arc<dyn EventStore>) {
     reading::run(&make, &|store| store).await;
     following::run(&make).await;
     reopening::run(&make).await;
-    racing::run(&make);
+    racing::run(&make).await;
     joining::run(&make).await;
     paging::run(&make).await;
+}
+
+/// Runs the rules for a writer that remembers its newest appends and looks for others in the log: they make thousands of
+/// appends. For stores over the engine of this crate, and others with such a memory.
+pub async fn run_many(make: impl Fn() -> Arc<dyn EventStore>) {
+    appending::run_many(&make).await;
 }
 
 /// Runs the rules for a failing disk on a store. `make` returns an empty store each time, which can be

@@ -10,6 +10,7 @@ use crate::api::error::{AppendError, CloseError, ReadError};
 use crate::api::store::EventStore;
 use crate::testing::conformance::paging::check_pages;
 use crate::testing::conformance::reading::check_log;
+use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 use crate::testing::faulty::FaultyStore;
 use crate::testing::faulty::plan::{AppendFault, Faults, ReadFault};
@@ -23,11 +24,21 @@ pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
         (AppendFault::TearGroup { landing: 1 }, true),
         (AppendFault::OutOfSpace, false),
     ] {
-        after_a_failed_write_the_log_says_what_it_holds(make(), fault, lands).await;
+        rule(
+            "after_a_failed_write_the_log_says_what_it_holds",
+            after_a_failed_write_the_log_says_what_it_holds(make(), fault, lands),
+        )
+        .await;
     }
-    of_a_torn_group_each_append_is_there_or_not(make()).await;
-    a_full_disk_stays_full_until_there_is_room(make()).await;
-    what_is_spoilt_on_reading_is_noticed_whatever_the_bit(make()).await;
+    rule("of_a_torn_group_each_append_is_there_or_not", of_a_torn_group_each_append_is_there_or_not(make()))
+        .await;
+    rule("a_full_disk_stays_full_until_there_is_room", a_full_disk_stays_full_until_there_is_room(make()))
+        .await;
+    rule(
+        "what_is_spoilt_on_reading_is_noticed_whatever_the_bit",
+        what_is_spoilt_on_reading_is_noticed_whatever_the_bit(make()),
+    )
+    .await;
 }
 
 fn several(author: &mut Author) -> Append {

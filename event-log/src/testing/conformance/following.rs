@@ -10,12 +10,25 @@ use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::limits::SUBSCRIBER_BUFFER;
 use crate::read::subscription::{Delivery, Subscription};
+use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
-    subscribers_that_join_under_load_see_no_gap_and_no_repeat(make()).await;
-    a_slow_subscriber_is_told_and_misses_nothing(make()).await;
-    a_subscription_ends_when_the_store_is_closed(make()).await;
+    rule(
+        "subscribers_that_join_under_load_see_no_gap_and_no_repeat",
+        subscribers_that_join_under_load_see_no_gap_and_no_repeat(make()),
+    )
+    .await;
+    rule(
+        "a_slow_subscriber_is_told_and_misses_nothing",
+        a_slow_subscriber_is_told_and_misses_nothing(make()),
+    )
+    .await;
+    rule(
+        "a_subscription_ends_when_the_store_is_closed",
+        a_subscription_ends_when_the_store_is_closed(make()),
+    )
+    .await;
 }
 
 /// Appends `count` times, to three streams in turn, 16 at a time.

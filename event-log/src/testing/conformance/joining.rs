@@ -12,6 +12,7 @@ use crate::api::store::EventStore;
 use crate::limits::SUBSCRIBER_BUFFER;
 use crate::read::subscription::Subscription;
 use crate::testing::conformance::following::record;
+use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 /// Number of subscribers that join.
@@ -24,8 +25,16 @@ const EVENTS: u64 = 3_000;
 const LAST_PARTS: u16 = 3;
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
-    a_subscriber_that_joins_under_load_gets_each_record_once(make()).await;
-    a_slow_subscriber_of_a_stream_is_told_and_misses_nothing(make()).await;
+    rule(
+        "a_subscriber_that_joins_under_load_gets_each_record_once",
+        a_subscriber_that_joins_under_load_gets_each_record_once(make()),
+    )
+    .await;
+    rule(
+        "a_slow_subscriber_of_a_stream_is_told_and_misses_nothing",
+        a_slow_subscriber_of_a_stream_is_told_and_misses_nothing(make()),
+    )
+    .await;
 }
 
 /// Writes three streams, several events a record, in small and large groups, up to `EVENTS`; then one append
@@ -65,10 +74,12 @@ async fn a_subscriber_that_joins_under_load_gets_each_record_once(store: Arc<dyn
         followers.push(tokio::spawn(async move {
             if number % 3 == 0 {
                 let joined = stream(&format!("joined-{}", scattered(number, 3)));
-                follow_stream(store, joined, scattered(number, 200)).await;
+                let end = ok(store.stream_version(&joined)).0;
+                follow_stream(store, joined, scattered(number, 200).min(end + 1)).await;
             } else {
-                // From earlier positions, from the current end, and from positions not written yet.
-                let from = scattered(number, 2 * EVENTS * (number + 1) / JOINS).min(EVENTS);
+                // From earlier positions, and from the next one, which is not written yet.
+                let end = ok(store.head()).0;
+                let from = scattered(number, 2 * EVENTS * (number + 1) / JOINS).min(end + 1);
                 follow_all(store, from).await;
             }
         }));

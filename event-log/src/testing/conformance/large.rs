@@ -9,10 +9,15 @@ use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::limits::RECORD_BYTES_MAX;
 use crate::testing::conformance::reading::check_log;
+use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
-    bodies_of_any_size_come_back_to_readers_and_subscribers(make()).await;
+    rule(
+        "bodies_of_any_size_come_back_to_readers_and_subscribers",
+        bodies_of_any_size_come_back_to_readers_and_subscribers(make()),
+    )
+    .await;
 }
 
 async fn bodies_of_any_size_come_back_to_readers_and_subscribers(store: Arc<dyn EventStore>) {

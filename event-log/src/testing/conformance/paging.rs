@@ -8,10 +8,15 @@ use proto_events::id::{Position, StreamId, Version};
 use crate::api::reader::{EventReader, Page};
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
+use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
-    every_page_from_every_start_is_what_stands_there(make()).await;
+    rule(
+        "every_page_from_every_start_is_what_stands_there",
+        every_page_from_every_start_is_what_stands_there(make()),
+    )
+    .await;
 }
 
 async fn every_page_from_every_start_is_what_stands_there(store: Arc<dyn EventStore>) {

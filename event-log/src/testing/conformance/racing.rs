@@ -9,16 +9,33 @@ use crate::api::append::{Append, Appended};
 use crate::api::error::AppendError;
 use crate::api::store::EventStore;
 use crate::testing::conformance::reading::check_log;
+use crate::testing::conformance::rule::rule_blocking;
 use crate::testing::conformance::sketch::{Author, id, ok, stream};
 
 /// Number of threads that race.
 const WRITERS: u64 = 16;
 
-pub(crate) fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
-    of_16_threads_at_one_version_exactly_one_wins(&make());
-    of_16_threads_that_try_again_each_version_has_one_winner(&make());
-    appends_to_several_streams_race_as_wholes(&make());
-    one_append_from_16_threads_is_written_once(&make());
+pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
+    let store = make();
+    rule_blocking("of_16_threads_at_one_version_exactly_one_wins", move || {
+        of_16_threads_at_one_version_exactly_one_wins(&store)
+    })
+    .await;
+    let store = make();
+    rule_blocking("of_16_threads_that_try_again_each_version_has_one_winner", move || {
+        of_16_threads_that_try_again_each_version_has_one_winner(&store)
+    })
+    .await;
+    let store = make();
+    rule_blocking("appends_to_several_streams_race_as_wholes", move || {
+        appends_to_several_streams_race_as_wholes(&store)
+    })
+    .await;
+    let store = make();
+    rule_blocking("one_append_from_16_threads_is_written_once", move || {
+        one_append_from_16_threads_is_written_once(&store)
+    })
+    .await;
 }
 
 fn append(store: &dyn EventStore, append: Append) -> Result<Appended, AppendError> {

@@ -13,6 +13,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::scan::{Compare, Scanned};
 use crate::api::store::EventStore;
+use crate::testing::conformance::rule::rule_here;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 /// Checks the rules, each on a store of its own, read through the reader that `open` creates once it is
@@ -21,13 +22,29 @@ pub(crate) async fn run(
     make: &impl Fn() -> Arc<dyn EventStore>,
     open: &impl Fn(Arc<dyn EventStore>) -> Arc<dyn EventReader>,
 ) {
-    what_was_appended_is_read_back(make(), open).await;
-    any_page_of_any_size_gives_the_same_log(make(), open).await;
-    a_scan_shows_what_the_pages_hold(make(), open).await;
-    reading_a_stream_begins_with_the_record_that_holds_the_version(make(), open).await;
-    streams_are_listed_in_order_by_prefix_and_page(make(), open).await;
-    a_survey_shows_every_record_in_order(make(), open).await;
-    an_empty_log_has_nothing_to_read(&*open(make()));
+    rule_here("what_was_appended_is_read_back", what_was_appended_is_read_back(make(), open)).await;
+    rule_here(
+        "any_page_of_any_size_gives_the_same_log",
+        any_page_of_any_size_gives_the_same_log(make(), open),
+    )
+    .await;
+    rule_here("a_scan_shows_what_the_pages_hold", a_scan_shows_what_the_pages_hold(make(), open)).await;
+    rule_here(
+        "reading_a_stream_begins_with_the_record_that_holds_the_version",
+        reading_a_stream_begins_with_the_record_that_holds_the_version(make(), open),
+    )
+    .await;
+    rule_here(
+        "streams_are_listed_in_order_by_prefix_and_page",
+        streams_are_listed_in_order_by_prefix_and_page(make(), open),
+    )
+    .await;
+    rule_here("a_survey_shows_every_record_in_order", a_survey_shows_every_record_in_order(make(), open))
+        .await;
+    rule_here("an_empty_log_has_nothing_to_read", async {
+        an_empty_log_has_nothing_to_read(&*open(make()));
+    })
+    .await;
 }
 
 /// A function that makes a reader of a filled store.

@@ -8,12 +8,21 @@ use crate::api::error::{AppendError, ReadError};
 use crate::api::record::Fence;
 use crate::api::store::EventStore;
 use crate::read::subscription::Subscription;
+use crate::testing::conformance::rule::rule;
 use crate::testing::conformance::sketch::{Author, ok, stream};
 
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
-    a_log_opened_anew_goes_on_where_it_was_under_the_next_epoch(make()).await;
-    the_store_before_is_closed_and_its_writer_shut_out(make()).await;
-    a_closed_store_can_be_opened_anew(make()).await;
+    rule(
+        "a_log_opened_anew_goes_on_where_it_was_under_the_next_epoch",
+        a_log_opened_anew_goes_on_where_it_was_under_the_next_epoch(make()),
+    )
+    .await;
+    rule(
+        "the_store_before_is_closed_and_its_writer_shut_out",
+        the_store_before_is_closed_and_its_writer_shut_out(make()),
+    )
+    .await;
+    rule("a_closed_store_can_be_opened_anew", a_closed_store_can_be_opened_anew(make())).await;
 }
 
 async fn a_log_opened_anew_goes_on_where_it_was_under_the_next_epoch(store: Arc<dyn EventStore>) {
