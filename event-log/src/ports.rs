@@ -1,5 +1,6 @@
 //! The only sources of time and randomness. Tests replace them with their own.
 
+use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -54,9 +55,37 @@ impl Clock for SystemClock {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RandomIds;
 
+/// The number of random bytes that a thread draws at once: a system call for each id costs more than the id.
+const DRAWN_BYTES: usize = 1024;
+
+/// Random bytes that were drawn and not taken yet.
+struct Drawn {
+    bytes: [u8; DRAWN_BYTES],
+    left: usize,
+}
+
+thread_local! {
+    static DRAWN: RefCell<Drawn> = const { RefCell::new(Drawn { bytes: [0; DRAWN_BYTES], left: 0 }) };
+}
+
+impl Drawn {
+    /// Takes 16 bytes, and erases them here: who reads this memory later learns no id. `None` if the operating system gives
+    /// none.
+    fn take(&mut self) -> Option<[u8; 16]> {
+        if self.left == 0 {
+            getrandom::fill(&mut self.bytes).ok()?;
+            self.left = DRAWN_BYTES;
+        }
+        let (rest, taken) = self.bytes.get_mut(..self.left)?.split_last_chunk_mut::<16>()?;
+        self.left = rest.len();
+        Some(std::mem::take(taken))
+    }
+}
+
 impl IdSource for RandomIds {
     fn random(&self) -> [u8; 16] {
-        uuid::Uuid::new_v4().into_bytes()
+        let drawn = DRAWN.try_with(|drawn| drawn.try_borrow_mut().ok()?.take());
+        drawn.ok().flatten().unwrap_or_else(|| uuid::Uuid::new_v4().into_bytes())
     }
 }
 
@@ -98,5 +127,29 @@ impl Mint for Ports {
 
     fn timestamp(&mut self) -> String {
         self.clock.now().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn ids_of_all_threads_differ_and_are_erased_where_they_were_taken_from() {
+        let many = || (0..1_000).map(|_| RandomIds.random()).collect::<Vec<_>>();
+        let threads = (0..4).map(|_| std::thread::spawn(many)).collect::<Vec<_>>();
+        let ids: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+        assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 4_000);
+        let mut drawn = Drawn { bytes: [0; DRAWN_BYTES], left: 0 };
+        let first = drawn.take().unwrap();
+        assert_ne!(first, [0; 16]);
+        assert_eq!(drawn.left, DRAWN_BYTES - 16);
+        assert!(drawn.bytes.ends_with(&[0; 16]));
+        for _ in 1..DRAWN_BYTES / 16 {
+            drawn.take().unwrap();
+        }
+        assert_eq!((drawn.left, drawn.bytes), (0, [0; DRAWN_BYTES]));
     }
 }
