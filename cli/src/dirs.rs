@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use taskreel_log::api::{Durability, EventReader, OpenNote};
 #[cfg(unix)]
-use taskreel_log::door::{DoorError, DoorReader};
+use taskreel_log::door::{DoorError, DoorReader, SteadyReader};
 use taskreel_log::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions, SledOptions, SledStore};
 use taskreel_log::views::shell_word;
 
@@ -65,9 +65,9 @@ pub(crate) fn program() -> &'static str {
 pub(crate) enum ReadLog {
     /// A private copy of the log as it was when the command began.
     Copy(Box<ReadOnlyLog>),
-    /// The door of the program that has the log open.
+    /// The door of the program that has the log open; a private copy once the program has ended.
     #[cfg(unix)]
-    Door(Box<DoorReader>),
+    Door(Box<SteadyReader>),
 }
 
 impl ReadLog {
@@ -105,7 +105,7 @@ pub(crate) fn open_to_read(dir: &Path, global: &Global) -> Result<ReadLog, Probl
     #[cfg(unix)]
     if let Some(door) = door(dir) {
         say_notes(door.header().durability, &[]);
-        return Ok(ReadLog::Door(Box::new(door)));
+        return Ok(ReadLog::Door(Box::new(SteadyReader::new(door, reading(global)))));
     }
     let log = ReadOnlyLog::open_with(dir, &reading(global)).map_err(|error| Problem::open(&error, dir))?;
     let log = ReadLog::Copy(Box::new(log));

@@ -4,7 +4,7 @@
 //! A [`Door`] serves the calls of [`EventReader`](crate::api::EventReader) from the store that the program writes with,
 //! as any other reader in the program would, and subscriptions to it. It has no way to append: who carries out a
 //! person's decisions is an [`OperatorDesk`] that the program gives it. [`DoorReader`] and [`DoorFollower`] are its
-//! clients.
+//! clients; a [`SteadyReader`] goes on with a private copy when the program ends.
 //!
 //! Only processes of the same user and of root are served. Whatever a client sends, or does not read, costs at most its
 //! own connection: there are bounds for the connections, for each frame, and for the time that each may take.
@@ -21,6 +21,7 @@ pub(crate) mod reader;
 pub(crate) mod records;
 pub(crate) mod server;
 pub(crate) mod state;
+pub(crate) mod steady;
 pub(crate) mod wire;
 
 pub use error::{DoorError, DoorOff, FollowEnd, OperatorError};
@@ -30,3 +31,4 @@ pub use peer::Peer;
 pub use place::DOOR_FILE;
 pub use reader::DoorReader;
 pub use server::{Door, DoorPlace};
+pub use steady::SteadyReader;

@@ -16,9 +16,9 @@ use store_support::{all, fill, quick_dir, runtime};
 use taskreel_log::api::{EventReader, EventStore, ReadError};
 use taskreel_log::door::{
     DOOR_FILE, Door, DoorError, DoorReader, FollowEnd, Followed, OperatorDesk, OperatorError,
-    OperatorRefusal, OperatorReply, OperatorRequest, Peer, RefusalKind,
+    OperatorRefusal, OperatorReply, OperatorRequest, Peer, RefusalKind, SteadyReader,
 };
-use taskreel_log::sled::SledStore;
+use taskreel_log::sled::{ReadOnlyOptions, SledStore};
 use taskreel_log::testing::conformance;
 use taskreel_log::testing::conformance::{Author, stream};
 
@@ -145,7 +145,7 @@ fn a_follower_is_given_what_exists_and_then_what_is_written_and_hears_of_the_end
     assert_eq!(next(&mut follower).unwrap(), 14);
     assert!(matches!(next(&mut follower), Err(FollowEnd::Ended)));
     assert!(matches!(next(&mut follower), Err(FollowEnd::Dropped(_))), "it stays ended");
-    assert!(matches!(reader.head(), Err(ReadError::Io(_) | ReadError::Closed)));
+    assert_eq!(reader.head(), Err(ReadError::Closed));
 }
 
 #[test]
@@ -176,9 +176,36 @@ fn a_reader_outlives_a_door_that_is_opened_anew() {
     assert_eq!(reader.head().unwrap(), Position(5));
     let (place, store) = (held.store.door_place(), Arc::clone(&held.store) as Arc<dyn EventStore>);
     held.door = hostile::another_door();
-    assert!(matches!(reader.head(), Err(ReadError::Io(_))));
+    assert_eq!(reader.head(), Err(ReadError::Closed));
     held.door = Door::open(&place, store, None).unwrap();
     assert_eq!(reader.head().unwrap(), Position(5));
+}
+
+#[test]
+fn a_steady_reader_goes_on_from_a_copy_when_the_program_ends_in_the_middle() {
+    let held = Held::filled(2_000);
+    let scratch = quick_dir();
+    let options = ReadOnlyOptions::default().scratch(scratch.path());
+    let reader = SteadyReader::new(held.reader(), options);
+    assert_eq!(reader.head().unwrap(), Position(2_000));
+    let (records, mut ending) = (all(&held.store), Some((held.door, held.store)));
+    let mut surveyed = Vec::new();
+    reader.survey(&mut |shown| {
+        surveyed.push(shown.unwrap());
+        if surveyed.len() == 10
+            && let Some((door, store)) = ending.take()
+        {
+            drop(door);
+            store.close().unwrap();
+        }
+    });
+    assert_eq!(surveyed.len(), records.len());
+    assert_eq!(surveyed, records);
+    reader.survey_index(&mut |error| panic!("{error}"));
+    assert_eq!(reader.read_all(Position(1_990), 5).unwrap(), records[1_989..1_994]);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 1);
+    drop(reader);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -211,6 +238,7 @@ fn a_socket_of_a_dead_process_is_replaced_and_another_file_of_its_name_is_not() 
     drop(first);
     assert!(socket.exists());
     drop(next);
+    std::fs::remove_file(&socket).unwrap();
     std::fs::write(&socket, "precious").unwrap();
     let off = open().unwrap_err();
     assert!(off.to_string().contains("another file"), "{off}");

@@ -26,7 +26,9 @@ impl Decision<'_> {
             Self::Approve { approval } | Self::Deny { approval, .. } => {
                 find_approval(reader, Some(task), approval)
             }
-            Self::Reconcile { call, .. } | Self::Abandon { call, .. } => resolve_call(reader, Some(task), call),
+            Self::Reconcile { call, .. } | Self::Abandon { call, .. } => {
+                resolve_call(reader, Some(task), call)
+            }
             // The number of the question is a part of its name.
             Self::Answer { question, .. } => return Ok((*question).to_owned()),
             Self::Cancel { task, .. } => return Ok((*task).to_owned()),

@@ -96,7 +96,7 @@ fn read(stream: &UnixStream, within: Duration) -> io::Result<Word> {
 pub(crate) fn unexpected(word: &Word) -> io::Error {
     let what = match word {
         Word::Answer(Answer::Misunderstood { why }) => format!("the program did not understand: {why}"),
-        Word::Answer(Answer::Ended) => "the program has closed the log".to_owned(),
+        Word::Answer(Answer::Ended) => return io::ErrorKind::ConnectionAborted.into(),
         Word::Answer(_) => "the program gave another answer than the one that was asked for".to_owned(),
         Word::Record(_) => "the program sent a record that was not asked for".to_owned(),
     };

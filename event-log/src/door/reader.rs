@@ -20,7 +20,8 @@ use crate::limits::{DOOR_DECISION_WITHIN, READ_PAGE_BYTES, READ_PAGE_RECORDS, RE
 use crate::sled::LogHeader;
 
 /// A reader of a log through the door of the program that holds it. What it reads is what the program has made durable
-/// by then: later reads may find more. A lost connection is made again by itself.
+/// by then: later reads may find more. A lost connection is made again by itself; once the program is gone, reads return
+/// [`ReadError::Closed`].
 pub struct DoorReader {
     dir: PathBuf,
     header: LogHeader,
@@ -127,8 +128,8 @@ impl DoorReader {
             self.give_back(link);
             return heard;
         }
-        let link = self.open().map_err(|error| ReadError::Io(error.to_string()))?;
-        let heard = read(&link).map_err(|error| ReadError::Io(self.lost(error).to_string()))?;
+        let link = self.open().map_err(|error| unread(&error))?;
+        let heard = read(&link).map_err(|error| unread(&self.lost(error)))?;
         self.give_back(link);
         heard
     }
@@ -198,24 +199,36 @@ impl DoorReader {
 
     /// Shows what a survey in the program shows.
     fn survey_there(&self, request: &Request, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        let failed = |error: String| ReadError::Io(error);
         let link = match self.open() {
             Ok(link) => link,
-            Err(error) => return show(Err(failed(error.to_string()))),
+            Err(error) => return show(Err(unread(&error))),
         };
-        let asked = link.ask(request);
-        if let Err(error) = asked {
-            return show(Err(failed(self.lost(error).to_string())));
+        if let Err(error) = link.ask(request) {
+            return show(Err(unread(&self.lost(error))));
         }
         loop {
             match link.hear() {
                 Ok(Word::Record(record)) => show(Ok(*record)),
                 Ok(Word::Answer(Answer::Failed(failure))) => show(Err(failure.into())),
                 Ok(Word::Answer(Answer::Done)) => return self.give_back(link),
-                Ok(other) => return show(Err(failed(self.lost(unexpected(&other)).to_string()))),
-                Err(error) => return show(Err(failed(self.lost(error).to_string()))),
+                Ok(other) => return show(Err(unread(&self.lost(unexpected(&other))))),
+                Err(error) => return show(Err(unread(&self.lost(error)))),
             }
         }
+    }
+}
+
+/// Returns the error of a read without an answer: [`ReadError::Closed`] if the program has gone.
+fn unread(error: &DoorError) -> ReadError {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    match error {
+        DoorError::Shut { .. } => ReadError::Closed,
+        DoorError::Link { source, .. }
+            if matches!(source.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof) =>
+        {
+            ReadError::Closed
+        }
+        error => ReadError::Io(error.to_string()),
     }
 }
 
