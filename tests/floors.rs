@@ -80,6 +80,7 @@ const LOG: Floors = &[
     ("sled", &["api", "engine", "limits", "ports", "sync"]),
     ("read", &["api", "limits", "sync"]),
     ("door", &["api", "limits", "read", "sled"]),
+    ("projection", &["api", "limits", "read"]),
     ("context", &[]),
     ("shown", &["api", "context", "read"]),
     ("audit", &["api", "engine", "jsonl", "limits", "read", "shown"]),

@@ -9,6 +9,7 @@
 //! | [`api`] | what a store implements and a reader is given: the traits, records, appends, errors |
 //! | [`sled`], [`memory`], [`jsonl`] | the store in a directory, the reference store, an exported log |
 //! | [`read`] | what readers make of an [`api::EventReader`]: folds, pages, subscriptions |
+//! | [`projection`] | read models that follow the log: cursor and output in one transaction |
 //! | [`audit`] | replay, verification, comparison, explanation, export and import |
 //! | [`views`], [`doctor`] | rows and statistics made from the log; the examination of a log's directory |
 //! | `door` (Unix) | reading and following a log while a program holds it; a person's decisions |
@@ -40,6 +41,8 @@ pub mod jsonl;
 pub mod limits;
 pub mod memory;
 pub mod ports;
+#[cfg(not(shuttle))]
+pub mod projection;
 pub mod read;
 #[cfg(not(shuttle))]
 pub mod secrets;
