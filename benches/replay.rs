@@ -14,6 +14,7 @@ use proto_events::codec::record::RecordView;
 use proto_events::id::{Category, Position};
 use proto_events::task::{Task, TaskEvent};
 use taskreel_log::api::{Compare, EventReader, EventStore as _};
+use taskreel_log::audit::{Scope, verify_within};
 use taskreel_log::read::{decode_record, fold_stream};
 use taskreel_log::sled::SledStore;
 
@@ -61,6 +62,8 @@ fn main() -> Result<(), Failure> {
     }
     scans(&mut report, &dir, &raw, shape, rounds)?;
     wakes(&mut report, &dir, streams)?;
+    let records = asked.size(120_000_usize, 1_200);
+    long_stream(&mut report, &folder.path().join("long"), records, &runtime)?;
     report.end();
     Ok(())
 }
@@ -210,6 +213,36 @@ fn wake_row(what: &str, wakes: &Wakes, target: f64) -> Row {
         .target(Target::AtMost(target))
         .more("p99_us", percentile(&wakes.micros, 99))
         .more("wakes", wakes.micros.len())
+}
+
+/// Folds and verifies one stream of many records.
+fn long_stream(
+    report: &mut Report,
+    dir: &Path,
+    records: usize,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<(), Failure> {
+    let store = SledStore::open(dir)?;
+    runtime.block_on(fill(&store, Shape { streams: 1, events_each: records, body_bytes: 300 }))?;
+    let stream = stream(0)?;
+    let begin = Instant::now();
+    let folded = fold_stream::<Task>(&store, &stream, None)?;
+    let fold = begin.elapsed().as_secs_f64();
+    if folded.state.messages().len() != records {
+        return Err(format!("{stream} has {} messages", folded.state.messages().len()).into());
+    }
+    let begin = Instant::now();
+    let scope = Scope { only: Some(&stream), ..Scope::default() };
+    let verified = verify_within(&store, &scope, &mut |_| {});
+    let verify = begin.elapsed().as_secs_f64();
+    if verified.records != u64::try_from(records)? {
+        return Err(format!("{} records of {stream} were verified", verified.records).into());
+    }
+    for (what, spent) in [("fold", fold), ("verify", verify)] {
+        let row = Row::new(format!("{what} of one stream of 120,000 records"), spent, "s");
+        report.row(&row.target(Target::AtMost(1.0)).more("records", records))?;
+    }
+    Ok(store.close()?)
 }
 
 /// The figures of waking some tasks.

@@ -329,10 +329,25 @@ pub trait EventReader: Send + Sync {
             Ok(end) => end,
             Err(error) => return show(Err(error)),
         };
-        let (mut next, mut reported) = (Version(1), false);
-        // One record at a time, so that an error belongs to one record. Every round advances by at least one
-        // version.
+        let (mut next, mut reported, mut singly) = (Version(1), false, 0_usize);
+        // Page by page; behind an error one record at a time for the length of a page, so that the error belongs to one
+        // record. Every round advances by at least one version.
         while next <= end {
+            if singly == 0 {
+                match self.page_stream(stream, next, Page::default()) {
+                    Ok(page) if page.is_empty() => return,
+                    Ok(page) => {
+                        for stored in page {
+                            next = Version(stored.record.last_version().0.max(next.0) + 1);
+                            show(Ok(stored));
+                        }
+                        reported = false;
+                        continue;
+                    }
+                    Err(_) => singly = READ_PAGE_RECORDS,
+                }
+            }
+            singly -= 1;
             match self.read_stream(stream, next, 1).map(|page| page.into_iter().next()) {
                 Ok(Some(stored)) => {
                     next = Version(stored.record.last_version().0.max(next.0) + 1);
