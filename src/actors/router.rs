@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, Recipient, WrapFuture};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, WrapFuture};
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallKind, FailureClass};
 use taskreel_log::ports::Ports;
@@ -37,6 +37,7 @@ use crate::actors::router::watch::{Key, Watch, Watched};
 use crate::actors::shared::messages::{
     Abort, AttemptEnd, Cause, Forget, Order, Recall, TaskOp, ToTask, Within,
 };
+use crate::actors::shared::route::Route;
 use crate::actors::shared::parts::Parts;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::spans;
@@ -78,7 +79,7 @@ pub(crate) struct Router {
     ports: Ports,
     calls: tokio::runtime::Handle,
     live: Arc<LiveHub>,
-    to_task: Recipient<ToTask>,
+    to_task: Route<ToTask>,
     in_flight: HashMap<Key, InFlight>,
     breakers: Breakers,
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
@@ -95,7 +96,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(parts: &Parts, to_task: Recipient<ToTask>) -> Self {
+    pub(crate) fn new(parts: &Parts, to_task: Route<ToTask>) -> Self {
         Self {
             agent: Arc::clone(&parts.agent),
             tool_stores: Arc::clone(&parts.tool_stores),

@@ -15,6 +15,7 @@ pub(crate) mod permits;
 pub(crate) mod ramp;
 pub(crate) mod rates;
 pub(crate) mod resolution;
+pub(crate) mod route;
 pub(crate) mod secrets;
 pub(crate) mod sleep;
 pub(crate) mod spans;

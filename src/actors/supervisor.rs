@@ -1,4 +1,4 @@
-//! The supervisor: the only address known outside. It finds the actor of a stream, starts it at its first
+//! The supervisor of an arbiter: the only address known outside. It finds the actor of a stream, starts it at its first
 //! message, restarts it from the log after a failure, and passivates it when it is idle or too many are live
 //! ([`live_actors`]).
 
@@ -19,6 +19,7 @@ use crate::actors::shared::messages::{Cause, Stopped, TaskOp, ToTask};
 use crate::actors::shared::parts::{Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::ramp::Ramp;
+use crate::actors::shared::route::Route;
 use crate::actors::shared::turns::{AcquireTurn, LookAtSession};
 use crate::actors::task::actor::TaskActor;
 use crate::error::Error;
@@ -57,26 +58,37 @@ pub(crate) struct ResumeAll {
 #[rtype(result = "(usize, usize)")]
 pub(crate) struct CountLive;
 
+/// What all supervisors of a system share: one router, one count of permits, and the ways to each other.
+#[derive(Clone)]
+pub(crate) struct Common {
+    pub(crate) router: Addr<Router>,
+    permits: Arc<CallPermits>,
+    pub(crate) to_task: Route<ToTask>,
+    pub(crate) acquire: Route<AcquireTurn>,
+}
+
+impl Common {
+    /// Starts the router.
+    pub(crate) fn start(parts: &Parts) -> Self {
+        let to_task = Route::default();
+        let router = Router::new(parts, to_task.clone()).start();
+        let permits = Arc::new(CallPermits::of(&parts.agent, Arc::clone(&parts.ports.clock)));
+        Self { router, permits, to_task, acquire: Route::default() }
+    }
+}
+
 impl Supervisor {
-    /// Starts supervisor and router, which know each other.
-    pub(crate) fn start_all(parts: Parts) -> (Addr<Self>, Addr<Router>) {
-        let mut router = None;
-        let supervisor = Self::create(|ctx| {
-            // Set now, not at the start: until then actix's own bound of 16 would refuse the first callers.
-            // All callers of the system come through here; each actor has its own bound.
-            ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
-            let started = Router::new(&parts, ctx.address().recipient()).start();
-            router = Some(started.clone());
-            let (passivate_after, live_actors) = (parts.passivate_after, parts.live_actors);
-            let resumed_at_once = parts.resumed_at_once;
-            let shared = shared(parts, &started, &ctx.address());
-            actix_rt::spawn(Arc::clone(&shared.desk).give_on());
-            let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
-            Self { shared, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
-        });
-        let router =
-            router.expect("`create` runs its closure before it returns, and the closure sets the router");
-        (supervisor, router)
+    /// Returns the supervisor of the arbiter whose context this is, one of several.
+    pub(crate) fn of(parts: Parts, common: &Common, ctx: &mut Context<Self>) -> Self {
+        // Set now, not at the start: until then actix's own bound of 16 would refuse the first callers.
+        // All callers of the system come through here; each actor has its own bound.
+        ctx.set_mailbox_capacity(SUPERVISOR_MAILBOX);
+        let (passivate_after, resumed_at_once) = (parts.passivate_after, parts.resumed_at_once);
+        let live_actors = (parts.live_actors / parts.arbiters.max(1)).max(1);
+        let shared = shared(parts, common, &ctx.address());
+        actix_rt::spawn(Arc::clone(&shared.desk).give_on());
+        let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
+        Self { shared, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
     }
 
     /// Starts the actor of a task, which gets one message; the message is counted here.
@@ -283,9 +295,9 @@ impl Handler<CountLive> for Supervisor {
     }
 }
 
-/// Builds the data shared by the actors of a system.
-fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
-    let permits = Arc::new(CallPermits::of(&parts.agent, Arc::clone(&parts.ports.clock)));
+/// Builds the data shared by the actors of an arbiter.
+fn shared(parts: Parts, common: &Common, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
+    let router = &common.router;
     let one_thread = parts.is_one_thread();
     Arc::new(Shared {
         one_thread,
@@ -299,9 +311,9 @@ fn shared(parts: Parts, router: &Addr<Router>, supervisor: &Addr<Supervisor>) ->
         recall: router.clone().recipient(),
         probe: router.clone().recipient(),
         forget: router.clone().recipient(),
-        permits,
-        to_task: supervisor.clone().recipient(),
-        acquire: supervisor.clone().recipient(),
+        permits: Arc::clone(&common.permits),
+        to_task: common.to_task.clone(),
+        acquire: common.acquire.clone(),
         became_idle: supervisor.clone().recipient(),
         stopped: supervisor.clone().recipient(),
         unresolved: parts.unresolved,

@@ -45,6 +45,7 @@ pub struct Builder {
     calls: Calls,
     passivate_after: Duration,
     live_actors: usize,
+    arbiters: Option<usize>,
     pub(crate) resumed_at_once: usize,
     pub(crate) door: bool,
     /// The log in a directory that the host has opened.
@@ -75,6 +76,7 @@ impl Builder {
             calls: Calls::Current,
             passivate_after: PASSIVATE_AFTER,
             live_actors: LIVE_ACTORS,
+            arbiters: None,
             resumed_at_once: RESUMED_AT_ONCE,
             door: true,
             held: None,

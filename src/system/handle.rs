@@ -141,7 +141,12 @@ impl System {
 
     pub(crate) async fn count_live(&self) -> Result<(usize, usize), Error> {
         let running = self.inner.running();
-        running.actors()?.supervisor.send(CountLive).await.map_err(|_| Error::Stopped)
+        let mut live = (0, 0);
+        for supervisor in &running.actors()?.supervisors {
+            let (tasks, sessions) = supervisor.send(CountLive).await.map_err(|_| Error::Stopped)?;
+            live = (live.0 + tasks, live.1 + sessions);
+        }
+        Ok(live)
     }
 
     /// Sends an operation to a task's actor and waits for its reply. A caller that goes away cancels nothing.
@@ -172,7 +177,7 @@ impl System {
                 Error::Internal("the command was already taken from its message".to_owned())
             })?;
             let message = ToTask { stream: stream.clone(), op, cause, reply: Some(reply) };
-            actors.supervisor.try_send(message).map_err(|refused| match refused {
+            actors.to_task.try_send(message).map_err(|refused| match refused {
                 SendError::Full(unsent) => {
                     kept = Some((unsent.op, unsent.cause));
                     Error::Overloaded { waiting: SUPERVISOR_MAILBOX, command_id: command_id.clone() }
@@ -208,7 +213,8 @@ impl System {
     pub(crate) async fn look_at_session(&self, id: &str) -> Result<Session, Error> {
         let stream = StreamId::session(&self.inner.agent, id)?;
         let send = |actors: &Actors, reply| {
-            actors.supervisor.do_send(LookAtSession { stream: stream.clone(), reply });
+            let supervisor = actors.supervisor_of(&stream).ok_or(Error::Stopped)?;
+            supervisor.do_send(LookAtSession { stream: stream.clone(), reply });
             Ok(())
         };
         let (session, _) = self.exchange(&stream, None, send).await?;

@@ -7,11 +7,13 @@ use proto_events::id::StreamId;
 use taskreel_log::api::{AppendError, EventStore};
 
 use crate::actors::router::Router;
+use crate::actors::shared::messages::ToTask;
 use crate::actors::shared::parts::Parts;
+use crate::actors::shared::route::{Route, place_of};
 use crate::actors::supervisor::{ResumeAll, Supervisor};
 use crate::error::Error;
 use crate::system::thread;
-use crate::system::thread::ActorThread;
+use crate::system::thread::{ActorThread, Known};
 
 /// The store and the actors. Handles take the current ones for each command; reopening replaces them.
 pub(crate) struct Running {
@@ -19,24 +21,37 @@ pub(crate) struct Running {
     actors: Option<Actors>,
 }
 
-/// The two actors that know all others, and their thread.
+/// The actors that know all others, and their threads.
 pub(crate) struct Actors {
-    pub(crate) supervisor: Addr<Supervisor>,
+    pub(crate) supervisors: Box<[Addr<Supervisor>]>,
     pub(crate) router: Addr<Router>,
+    /// The way to the supervisor of a task.
+    pub(crate) to_task: Route<ToTask>,
     pub(crate) thread: ActorThread,
+}
+
+impl Actors {
+    /// Returns the supervisor under which a stream has its actor.
+    pub(crate) fn supervisor_of(&self, stream: &StreamId) -> Option<&Addr<Supervisor>> {
+        self.supervisors.get(place_of(stream, self.supervisors.len()))
+    }
 }
 
 impl Running {
     /// Starts the actors, which resume open work.
     pub(crate) fn start(parts: Parts, open: Vec<StreamId>) -> Result<Self, Error> {
-        let (thread, supervisor, router) = thread::start(parts.clone())?;
+        let (thread, known) = thread::start(parts.clone())?;
         let epoch = parts.store.fence().epoch;
         // A task that is at rest may have been the last to need a value.
         let secrets = parts.secrets.streams().into_iter().filter(|stream| stream.agent() == parts.agent.name);
         let secrets: Vec<_> = secrets.filter(|stream| !open.contains(stream)).collect();
         let open = open.into_iter().chain(secrets).collect();
-        supervisor.do_send(ResumeAll { open, epoch });
-        Ok(Self { parts, actors: Some(Actors { supervisor, router, thread }) })
+        let Known { supervisors, router, to_task } = known;
+        // One of them resumes the tasks of all.
+        if let Some(supervisor) = supervisors.first() {
+            supervisor.do_send(ResumeAll { open, epoch });
+        }
+        Ok(Self { parts, actors: Some(Actors { supervisors, router, to_task, thread }) })
     }
 
     /// Returns the store alone, until the actors are started.

@@ -151,7 +151,9 @@ impl System {
 
 /// Waits until each task's actor has carried out the messages now in its mailbox.
 async fn drain_mailboxes(actors: &Actors) {
-    let (reply, drained) = oneshot::channel();
-    actors.supervisor.do_send(DrainMailboxes { reply });
-    let _ = drained.await;
+    for supervisor in &actors.supervisors {
+        let (reply, drained) = oneshot::channel();
+        supervisor.do_send(DrainMailboxes { reply });
+        let _ = drained.await;
+    }
 }

@@ -1,14 +1,17 @@
-//! The thread of the actors. actix needs a system of its own, which plain tokio runtimes do not have; one
-//! arbiter is enough, and more are slower on few cores.
+//! The threads of the actors. actix needs a system of its own, which plain tokio runtimes do not have. Its first arbiter has
+//! the router; the streams are spread over all arbiters by their names. One arbiter is the fastest on few processors.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use actix::Addr;
+use actix::{Actor, Addr};
+use actix_rt::Arbiter;
 
 use crate::actors::router::Router;
+use crate::actors::shared::messages::ToTask;
 use crate::actors::shared::parts::Parts;
-use crate::actors::supervisor::Supervisor;
+use crate::actors::shared::route::Route;
+use crate::actors::supervisor::{Common, Supervisor};
 use crate::error::Error;
 
 /// The actors' thread, and the means to stop it.
@@ -35,29 +38,42 @@ impl ActorThread {
     }
 }
 
-type Started = (actix_rt::System, Addr<Supervisor>, Addr<Router>);
+/// The actors that know all others: the supervisor of each arbiter, in the order of their places, and the router.
+pub(crate) struct Known {
+    pub(crate) supervisors: Box<[Addr<Supervisor>]>,
+    pub(crate) router: Addr<Router>,
+    pub(crate) to_task: Route<ToTask>,
+}
 
-/// Starts the thread and the two actors that know all others.
-pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, Addr<Router>), Error> {
-    let (tell, started) = std::sync::mpsc::channel::<Started>();
-    let runtime = parts
-        .runtime()
-        .map_err(|error| Error::Builder(format!("the runtime of the actors cannot be created: {error}")))?;
+/// Starts the threads and the actors that know all others.
+pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
+    let (tell, started) = std::sync::mpsc::channel();
+    let no_runtime =
+        |error| Error::Builder(format!("the runtime of the actors cannot be created: {error}"));
+    let runtime = parts.runtime().map_err(no_runtime)?;
+    // Built here, so that a failure is the caller's.
+    let more = (1..parts.arbiters).map(|_| parts.runtime());
+    let more = more.collect::<Result<Vec<_>, _>>().map_err(no_runtime)?;
     let run = move || {
         parts.enter();
         let runner = actix_rt::System::with_tokio_rt(|| runtime);
-        let (store, owner) = (std::sync::Arc::clone(&parts.store), std::sync::Arc::clone(&parts.owner));
-        runner.block_on(async move {
-            let (supervisor, router) = Supervisor::start_all(parts);
-            let _ = tell.send((actix_rt::System::current(), supervisor, router));
+        let store = Arc::clone(&parts.store);
+        let arbiters = runner.block_on(async move {
+            let (known, arbiters) = start_all(&parts, more);
+            let _ = tell.send((actix_rt::System::current(), known));
+            arbiters
         });
         if let Err(error) = runner.run() {
             tracing::error!(%error, "the actors' thread ended with an error");
         }
+        for arbiter in arbiters {
+            arbiter.stop();
+            if arbiter.join().is_err() {
+                tracing::error!("a thread of the actors panicked");
+            }
+        }
         // A system that is dropped without a shutdown still releases the log.
-        if owner.release()
-            && let Err(error) = store.close()
-        {
+        if let Err(error) = store.close() {
             tracing::warn!(%error, "the log could not be closed");
         }
     };
@@ -65,7 +81,33 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Addr<Supervisor>, 
         .name("taskreel-actors".to_owned())
         .spawn(run)
         .map_err(|error| Error::Builder(format!("the thread of the actors cannot be started: {error}")))?;
-    let (system, supervisor, router) =
+    let (system, known) =
         started.recv().map_err(|_| Error::Internal("the actors' thread ended during startup".to_owned()))?;
-    Ok((ActorThread { system, thread: Mutex::new(Some(thread)) }, supervisor, router))
+    Ok((ActorThread { system, thread: Mutex::new(Some(thread)) }, known))
+}
+
+/// Starts the router and a supervisor on the arbiter of this thread, and a supervisor on a further arbiter for each of
+/// these runtimes.
+fn start_all(parts: &Parts, more: Vec<tokio::runtime::Runtime>) -> (Known, Vec<Arbiter>) {
+    let common = Common::start(parts);
+    let own = (parts.clone(), common.clone());
+    let mut supervisors = vec![Supervisor::create(|ctx| Supervisor::of(own.0, &own.1, ctx))];
+    let mut arbiters = Vec::with_capacity(more.len());
+    for runtime in more {
+        let arbiter = Arbiter::with_tokio_rt(move || runtime);
+        let (parts, common) = (parts.clone(), common.clone());
+        let (tell, is_there) = std::sync::mpsc::channel();
+        supervisors.push(Supervisor::start_in_arbiter(&arbiter.handle(), move |ctx| {
+            let supervisor = Supervisor::of(parts, &common, ctx);
+            let _ = tell.send(());
+            supervisor
+        }));
+        // Before that its mailbox has a smaller bound.
+        let _ = is_there.recv();
+        arbiters.push(arbiter);
+    }
+    common.to_task.lead_to(supervisors.iter().map(|supervisor| supervisor.clone().recipient()));
+    common.acquire.lead_to(supervisors.iter().map(|supervisor| supervisor.clone().recipient()));
+    let Common { router, to_task, .. } = common;
+    (Known { supervisors: supervisors.into(), router, to_task }, arbiters)
 }

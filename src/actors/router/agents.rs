@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use actix::Recipient;
 use proto_events::call::{CallQuestion, CallStatus, ParentCall, Verdict};
 use proto_events::id::StreamId;
 use proto_events::model::TaskState;
@@ -13,6 +12,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::actors::shared::messages::{Cause, Order, TaskOp, ToTask};
+use crate::actors::shared::route::Route;
 use crate::actors::shared::told::Told;
 use crate::agent::peer::PeerAnswer;
 use crate::run::wanted::{Refusal, WantedCall, action};
@@ -26,7 +26,7 @@ const TRIES: u32 = 3;
 
 /// The way of one attempt to other agents.
 pub(crate) struct Agents {
-    to_task: Recipient<ToTask>,
+    to_task: Route<ToTask>,
     stream: StreamId,
     call_id: String,
     attempt: u32,
@@ -48,7 +48,7 @@ struct Request {
 
 impl Agents {
     /// Returns the way of an attempt that is carried out on the runtime for calls.
-    pub(crate) fn of(order: &Order, to_task: Recipient<ToTask>) -> Arc<Self> {
+    pub(crate) fn of(order: &Order, to_task: Route<ToTask>) -> Arc<Self> {
         Arc::new(Self {
             to_task,
             stream: order.stream.clone(),

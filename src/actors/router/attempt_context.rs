@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use actix::Recipient;
 use proto_events::call::recovery::RetryWish;
 use proto_events::call::{CallFailure, FailureClass};
 use taskreel_log::ports::Ports;
 use tokio::sync::Notify;
 
 use crate::actors::shared::messages::{AttemptEnd, ToTask};
+use crate::actors::shared::route::Route;
 use crate::actors::shared::secrets::CallSecrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::live::LiveSource;
@@ -25,7 +25,7 @@ pub(crate) struct AttemptContext {
     /// Notified of each report of progress.
     pub(crate) beats: Arc<Notify>,
     /// The way to the task's actor.
-    pub(crate) to_task: Recipient<ToTask>,
+    pub(crate) to_task: Route<ToTask>,
     /// A random number from 0 to 1, for the attempt's back-off.
     pub(crate) jitter: f64,
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use actix::Recipient;
 use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
 use proto_events::id::StreamId;
@@ -14,6 +13,7 @@ use crate::actors::router::agents::Agents;
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
 use crate::actors::router::tool_attempt::{masked, tool_failed, watched};
 use crate::actors::shared::messages::{AttemptEnd, Cause, Order, TaskOp, ToTask};
+use crate::actors::shared::route::Route;
 use crate::agent::card::Agent;
 use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerDoor, HandlerEnd};
 use crate::limits::QUESTION_BYTES_MAX;
@@ -99,7 +99,7 @@ fn ended(class: FailureClass, error_type: &str, why: &str) -> AttemptEnd {
 
 /// The way of one attempt to its task's actor.
 struct Door {
-    to_task: Recipient<ToTask>,
+    to_task: Route<ToTask>,
     stream: StreamId,
     call_id: String,
     attempt: u32,

@@ -14,6 +14,7 @@ use crate::actors::shared::live_actors::BecameIdle;
 use crate::actors::shared::messages::{Abort, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask};
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::permits::CallPermits;
+use crate::actors::shared::route::Route;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::turns::AcquireTurn;
@@ -35,6 +36,8 @@ pub(crate) struct Parts {
     pub(crate) calls: tokio::runtime::Handle,
     pub(crate) passivate_after: Duration,
     pub(crate) live_actors: usize,
+    /// The number of arbiters over which the actors are spread.
+    pub(crate) arbiters: usize,
     /// The number of tasks that are resumed at once after a start.
     pub(crate) resumed_at_once: usize,
     pub(crate) unresolved: Arc<UnresolvedAppends>,
@@ -68,9 +71,10 @@ pub(crate) struct Shared {
     pub(crate) probe: Recipient<ProbeOrder>,
     pub(crate) forget: Recipient<Forget>,
     pub(crate) permits: Arc<CallPermits>,
-    /// The addresses of the supervisor, which finds the actor concerned.
-    pub(crate) to_task: Recipient<ToTask>,
-    pub(crate) acquire: Recipient<AcquireTurn>,
+    /// The ways to the supervisors, which find the actor concerned.
+    pub(crate) to_task: Route<ToTask>,
+    pub(crate) acquire: Route<AcquireTurn>,
+    /// The addresses of this arbiter's supervisor.
     pub(crate) became_idle: Recipient<BecameIdle>,
     pub(crate) stopped: Recipient<Stopped>,
     pub(crate) unresolved: Arc<UnresolvedAppends>,

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use actix::Recipient;
 use proto_events::id::StreamId;
 use taskreel_log::ports::Clock;
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
+use crate::actors::shared::route::Route;
 use crate::actors::shared::sleep::sleep_on;
 use crate::error::Error;
 use crate::limits::RESUMED_FOR;
@@ -20,7 +20,7 @@ pub(crate) struct Ramp {
     /// The number of tasks that are resumed at once.
     pub(crate) at_once: usize,
     pub(crate) epoch: u64,
-    pub(crate) to_task: Recipient<ToTask>,
+    pub(crate) to_task: Route<ToTask>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Set once the system takes no new work: what is left is resumed at the next start.
     pub(crate) stopping: Arc<AtomicBool>,

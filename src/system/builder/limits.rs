@@ -15,6 +15,13 @@ use crate::system::builder::Builder;
 use crate::tools::into_tool::IntoToolError;
 use crate::tools::policy::ToolPolicy;
 
+/// The number of processors from which on a system has several arbiters by default.
+const PROCESSORS_FOR_ARBITERS: usize = 4;
+
+/// The variable of the environment that sets the number of arbiters of systems under test that do not say it.
+#[cfg(feature = "testing")]
+const ARBITERS_OF_TESTS: &str = "TASKREEL_ARBITERS";
+
 impl Builder {
     /// Sets the price of a model: its name, or `backend/model` where the same name has several prices. Each intent of
     /// an inference holds the price, so that the log alone says what a call cost: the tokens that the provider reports,
@@ -91,6 +98,33 @@ impl Builder {
     pub fn live_actors(mut self, bound: usize) -> Self {
         self.live_actors = bound.max(1);
         self
+    }
+
+    /// Sets the number of arbiters, each a thread of its own, over which the actors are spread by the names of their streams.
+    /// By default one below four processors, where a second one only adds messages between threads, and half as many as
+    /// there are processors otherwise; zero counts as one. It changes nothing that is written.
+    #[must_use]
+    pub fn arbiters(mut self, arbiters: usize) -> Self {
+        self.arbiters = Some(arbiters.max(1));
+        self
+    }
+
+    /// Returns the number of arbiters to start. A test on virtual time has one thread.
+    pub(super) fn arbiter_count(&self) -> usize {
+        #[cfg(feature = "testing")]
+        {
+            if self.observed.is_some() {
+                return 1;
+            }
+            let asked = std::env::var(ARBITERS_OF_TESTS).ok().and_then(|count| count.parse().ok());
+            if let Some(count) = self.arbiters.or(asked) {
+                return count.max(1);
+            }
+        }
+        self.arbiters.unwrap_or_else(|| {
+            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            if processors < PROCESSORS_FOR_ARBITERS { 1 } else { processors / 2 }
+        })
     }
 
     /// Sets the number of tasks with open work that are resumed at once after a start, by default 64; zero counts as

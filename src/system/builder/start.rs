@@ -71,6 +71,7 @@ impl Builder {
     }
 
     async fn start_on(mut self, calls: tokio::runtime::Handle) -> Result<Ready, Error> {
+        let arbiters = self.arbiter_count();
         if let Some(fault) = self.faults.into_iter().next() {
             return Err(Error::Builder(fault));
         }
@@ -119,6 +120,7 @@ impl Builder {
             calls,
             passivate_after: self.passivate_after,
             live_actors: self.live_actors,
+            arbiters,
             resumed_at_once: self.resumed_at_once,
             unresolved: Arc::default(),
             condition: Arc::default(),
