@@ -53,8 +53,7 @@ fn task(id: &str, parts: &[Part]) -> PostedTask {
 }
 
 /// Starts a host whose tasks `part-0001`, `model-0001` and `more-0001` wait for approval.
-async fn waiting(place: &Place, builder: Builder) -> System {
-    let _ = place;
+async fn waiting(builder: Builder) -> System {
     let system = builder.start().await.unwrap();
     let pay = || Part::tool_call("pay", json!({"cents": 5})).unwrap();
     for (id, part) in [("part-0001", pay()), ("model-0001", Part::infer("buy it")), ("more-0001", pay())] {
@@ -85,7 +84,7 @@ const READING: [(&str, i32); 14] = [
 #[tokio::test(flavor = "multi_thread")]
 async fn every_reading_command_works_through_the_door_and_makes_no_copy() {
     let (place, paid) = (Place::new(), Paid::default());
-    let system = waiting(&place, host(&place, &paid)).await;
+    let system = Box::pin(waiting(host(&place, &paid))).await;
     // Where no copy could be made: a file stands in the place of the folder.
     std::fs::write(place.path().join("no-folder"), "").unwrap();
     for (line, code) in READING {
@@ -105,7 +104,7 @@ async fn every_reading_command_works_through_the_door_and_makes_no_copy() {
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_are_made_by_the_program_that_has_the_log_open() {
     let (place, paid) = (Place::new(), Paid::default());
-    let system = waiting(&place, host(&place, &paid)).await;
+    let system = Box::pin(waiting(host(&place, &paid))).await;
     let rows = place.run("calls --json").ended(0).json();
     let approval = |task: &str| {
         let row = rows.iter().find(|row| row["task"] == task).unwrap();
@@ -140,7 +139,7 @@ async fn decisions_are_made_by_the_program_that_has_the_log_open() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_is_held_behind_a_shut_door_is_copied_live() {
     let (place, paid) = (Place::new(), Paid::default());
-    let system = waiting(&place, host(&place, &paid).door(false)).await;
+    let system = Box::pin(waiting(host(&place, &paid).door(false))).await;
     assert!(!place.path().join(LOG).join(DOOR_FILE).exists());
     for (line, code) in READING {
         let ran = place.run(line).ended(code);

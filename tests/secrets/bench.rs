@@ -147,7 +147,7 @@ pub(crate) fn spills(dir: &Path) -> Vec<PathBuf> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.extend((!path.ends_with(SECRETS_DIR)).then_some(path));
-            } else if holds(&std::fs::read(&path).unwrap()) {
+            } else if path.is_file() && holds(&std::fs::read(&path).unwrap()) {
                 found.push(path);
             }
         }
@@ -169,7 +169,8 @@ pub(crate) fn copy(from: &Path, to: &Path) {
         if path.is_dir() {
             std::fs::create_dir(&to).unwrap();
             copy(&path, &to);
-        } else {
+        } else if path.is_file() {
+            // A socket holds nothing.
             std::fs::copy(&path, &to).unwrap();
         }
     }

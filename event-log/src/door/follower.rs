@@ -62,7 +62,7 @@ impl DoorFollower {
             Word::Answer(Answer::Quiet) => Followed::Quiet,
             Word::Answer(Answer::Ended) => return Err(FollowEnd::Ended),
             Word::Answer(Answer::Failed(failure)) => return Err(FollowEnd::Read(failure.into())),
-            other => return Err(FollowEnd::Dropped(unexpected(&other))),
+            other @ Word::Answer(_) => return Err(FollowEnd::Dropped(unexpected(&other))),
         };
         self.link = Some(link);
         Ok(followed)

@@ -253,7 +253,7 @@ fn hear_page(link: &Link, request: &Request) -> Heard<Vec<StoredRecord>> {
             Word::Record(record) => records.push(*record),
             Word::Answer(Answer::Done) => return Ok(Ok(records)),
             Word::Answer(Answer::Failed(failure)) => return Ok(Err(failure.into())),
-            other => return Err(unexpected(&other)),
+            other @ Word::Answer(_) => return Err(unexpected(&other)),
         }
     }
 }

@@ -50,11 +50,11 @@ pub(crate) enum Answer {
     Streams(Vec<(StreamName, u64)>),
     /// The answer is complete.
     Done,
-    /// What was asked for could not be read.
+    /// The log could not be read where it was asked for.
     Failed(Failure),
     /// The follower was too slow for the live feed: these positions follow from the log.
     Lagged { from: u64, to: u64 },
-    /// Nothing happened for a while.
+    /// The log has not changed for a while.
     Quiet,
     /// The program has closed the log.
     Ended,

@@ -33,6 +33,7 @@ pub(crate) enum DoorPlace {}
 
 /// Returns the place of the door of a log that this program holds.
 #[cfg(unix)]
+#[expect(clippy::unnecessary_wraps, reason = "other systems have none")]
 pub(crate) fn door_place(store: &SledStore) -> Option<DoorPlace> {
     Some(store.door_place())
 }

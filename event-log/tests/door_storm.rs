@@ -1,0 +1,129 @@
+//! A storm of readers beside many writers: at the door, following, and from private copies. Nothing is lost, and nobody is
+//! refused. `TASKREEL_STORM_SECS` sets its length in seconds, `TASKREEL_STORM_WRITERS` and `TASKREEL_STORM_READERS` its size.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+mod store_support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use proto_events::id::Position;
+use store_support::quick_dir;
+use taskreel_log::api::{EventReader, EventStore};
+use taskreel_log::door::{Door, DoorReader, Followed};
+use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions, SledStore};
+use taskreel_log::testing::conformance;
+use taskreel_log::testing::conformance::{Author, stream};
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// The work that all readers have done.
+#[derive(Default)]
+struct Tally {
+    verified: AtomicU64,
+    followed: AtomicU64,
+    copied: AtomicU64,
+    acknowledged: AtomicU64,
+}
+
+#[test]
+fn readers_of_every_kind_beside_many_writers_lose_nothing_and_are_never_refused() {
+    let time = Duration::from_secs(setting("TASKREEL_STORM_SECS", 2));
+    let (writers, readers) = (setting("TASKREEL_STORM_WRITERS", 32), setting("TASKREEL_STORM_READERS", 12));
+    let (dir, scratch) = (quick_dir(), quick_dir());
+    let store = Arc::new(SledStore::open(dir.path()).unwrap());
+    let door = Door::open(&store.door_place(), Arc::clone(&store) as Arc<dyn EventStore>, None).unwrap();
+    let (done, tally) = (AtomicBool::new(false), Tally::default());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let until = Instant::now() + time;
+    let acknowledged: Vec<u64> = std::thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for number in 0..readers {
+            let (dir, scratch, done, tally) = (dir.path(), scratch.path(), &done, &tally);
+            threads.push(scope.spawn(move || match number % 3 {
+                0 => verify_at_the_door(dir, done, tally),
+                1 => follow(dir, done, tally),
+                _ => read_copies(dir, scratch, done, tally),
+            }));
+        }
+        let tasks: Vec<_> = (0..writers)
+            .map(|number| {
+                let (store, fence) = (Arc::clone(&store), store.fence());
+                runtime.spawn(async move {
+                    let mut author = Author::new(fence).with_sets_from(number * 10_000_000 + 1);
+                    let name = stream(&format!("writer-{number}"));
+                    let mut count = 0;
+                    while Instant::now() < until {
+                        store.append(author.one(&name, &[7; 200])).await.unwrap();
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        let counts: Vec<u64> = tasks.into_iter().map(|task| runtime.block_on(task).unwrap()).collect();
+        tally.acknowledged.store(counts.iter().sum(), Ordering::Release);
+        done.store(true, Ordering::Release);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        counts
+    });
+    let all: u64 = acknowledged.iter().sum();
+    assert_eq!(conformance::check_log(&DoorReader::connect(dir.path()).unwrap()), all);
+    let told = |count: &AtomicU64| count.load(Ordering::Acquire);
+    eprintln!(
+        "{all} appends of {writers} writers in {time:?}; {} whole readings at the door, {} records followed, {} copies",
+        told(&tally.verified),
+        told(&tally.followed),
+        told(&tally.copied)
+    );
+    assert!(all > 0 && told(&tally.verified) > 0 && told(&tally.copied) > 0);
+    let door = door.shut();
+    store.close().unwrap();
+    drop(door);
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// Reads the whole log through the door, again and again.
+fn verify_at_the_door(dir: &std::path::Path, done: &AtomicBool, tally: &Tally) {
+    let reader = DoorReader::connect(dir).unwrap();
+    let mut before = 0;
+    while !done.load(Ordering::Acquire) {
+        let events = conformance::check_log(&reader);
+        assert!(events >= before, "{events} after {before}");
+        before = events;
+        tally.verified.fetch_add(1, Ordering::AcqRel);
+    }
+}
+
+/// Follows the log from its begin to the last acknowledged event, without gap or repeat.
+fn follow(dir: &std::path::Path, done: &AtomicBool, tally: &Tally) {
+    let mut follower = DoorReader::connect(dir).unwrap().follow(Position(1)).unwrap();
+    let mut next = 1;
+    loop {
+        if let Followed::Record(record) = follower.next().unwrap() {
+            assert_eq!(record.position.0, next);
+            next = record.last_position().0 + 1;
+            tally.followed.fetch_add(1, Ordering::AcqRel);
+        }
+        if done.load(Ordering::Acquire) && next > tally.acknowledged.load(Ordering::Acquire) {
+            return;
+        }
+    }
+}
+
+/// Reads private copies of the log, one after another.
+fn read_copies(dir: &std::path::Path, scratch: &std::path::Path, done: &AtomicBool, tally: &Tally) {
+    let options = ReadOnlyOptions::default().scratch(scratch);
+    while !done.load(Ordering::Acquire) {
+        let log = ReadOnlyLog::open_with(dir, &options).unwrap();
+        assert_eq!(log.notes(), []);
+        assert_eq!(conformance::check_log(&log), log.head().unwrap().0);
+        tally.copied.fetch_add(1, Ordering::AcqRel);
+    }
+}
