@@ -134,3 +134,13 @@ pub mod tool {
     pub use crate::tools::tool::{Cancellation, ProgressSink, Tool, ToolContext, ToolContextParts};
     pub use crate::tools::why_not;
 }
+
+/// The features of this library, each with whether this build has it.
+pub const FEATURES: &[(&str, bool)] = &[
+    ("openai", cfg!(feature = "openai")),
+    ("genai", cfg!(feature = "genai")),
+    ("mcp", cfg!(feature = "mcp")),
+    ("otel", cfg!(feature = "otel")),
+    ("output-schema", cfg!(feature = "output-schema")),
+    ("testing", cfg!(feature = "testing")),
+];

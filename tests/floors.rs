@@ -127,6 +127,7 @@ const COMMAND_LINE: Floors = &[
     ("doctor", &["args", "dirs", "print"]),
     ("import", &["args", "dirs", "print"]),
     ("salvage", &["args", "print"]),
+    ("about", &["args", "dirs", "print"]),
 ];
 
 /// Crates that stay inside, and the only places that may name them.
@@ -140,6 +141,8 @@ const HIDDEN: &[(&str, &[&str])] = &[
     ("opentelemetry", &["src/otel.rs"]),
     ("bincode", &["proto-events/src/codec/payload.rs"]),
     ("clap", &["cli/src"]),
+    ("clap_complete", &["cli/src/about"]),
+    ("clap_mangen", &["cli/src/about"]),
 ];
 
 fn workspace() -> BTreeMap<String, Crate> {

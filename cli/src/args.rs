@@ -1,5 +1,6 @@
 //! The command line's arguments.
 
+pub(crate) mod about;
 pub(crate) mod deciding;
 pub(crate) mod filters;
 pub(crate) mod inspecting;
@@ -13,12 +14,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto_events::id::Digest;
 
+use crate::args::about::{CompletionsArgs, ManArgs, SchemaArgs};
 pub(crate) use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DenyArgs, ReconcileArgs,
 };
 use crate::args::inspecting::{AttentionArgs, EventArgs, PromptArgs};
 use crate::args::reading::{
-    CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs,
+    CallsArgs, EventsArgs, ExportArgs, LsArgs, ReplayArgs, ShowArgs, StateArgs, StatsArgs, TailArgs,
 };
 pub(crate) use crate::args::running::{DemoArgs, RunArgs};
 use crate::args::source::ReadFrom;
@@ -125,6 +127,12 @@ pub(crate) enum Command {
     Show(ShowArgs),
     /// Print events, oldest first
     Events(EventsArgs),
+    /// Print the newest events, then those that are written, until interrupted
+    ///
+    /// Begins with the newest 10, or with --limit COUNT. Follows through the local door of the program that has the log
+    /// open, and goes on after a dropped link and after a restart of the program. Where no program has the log open, it
+    /// says so and waits for one. The filters apply.
+    Tail(TailArgs),
     /// Print one event whole: header, payload, hashes, position; exit 1 if its body is not the recorded one
     #[command(after_help = "Example: taskreel event order-17 4")]
     Event(EventArgs),
@@ -250,6 +258,16 @@ pub(crate) enum Command {
     /// directory is only read. `verify --file OUT` examines the export; `import` refuses one with gaps.
     #[command(after_help = "Example: taskreel salvage ./taskreel-log ./salvaged.ndjson")]
     Salvage(SalvageArgs),
+    /// Print the script that completes commands, options and the ids of the log in a shell
+    #[command(
+        after_help = "bash: source <(taskreel completions bash)\nzsh:  source <(taskreel completions zsh)\n\
+                            fish: taskreel completions fish | source"
+    )]
+    Completions(CompletionsArgs),
+    /// Write the manual pages into a folder, one for each command
+    Man(ManArgs),
+    /// Print the JSON Schemas of what commands print with --json, one for each kind of line
+    Schema(SchemaArgs),
 }
 
 #[derive(Debug, Args)]

@@ -127,6 +127,12 @@ pub(crate) fn door(dir: &Path) -> Option<DoorReader> {
     }
 }
 
+/// Opens the log in `dir` once more for a command that has opened it before, without repeating its notes.
+pub(crate) fn open_quietly(dir: &Path, global: &Global) -> Result<ReadLog, Problem> {
+    let log = ReadOnlyLog::open_with(dir, &reading(global)).map_err(|error| Problem::open(&error, dir))?;
+    Ok(ReadLog::Copy(Box::new(log)))
+}
+
 /// Returns the options for private copies of a log.
 pub(crate) fn reading(global: &Global) -> ReadOnlyOptions {
     let options = ReadOnlyOptions::default().announce(|bytes| {

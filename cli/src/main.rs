@@ -7,8 +7,10 @@
 //! | [`decide`] | decisions, through the door of the program that has the log open or in a log that none has |
 //! | [`import`] | the making of a log |
 //! | [`demo`], [`run`], [`tools`], [`running`] | commands that start a system |
+//! | [`about`] | what the program says of itself |
 //! | [`dirs`], [`logging`] | the log's directory; output of spans |
 
+pub(crate) mod about;
 pub(crate) mod args;
 pub(crate) mod decide;
 pub(crate) mod demo;
@@ -41,6 +43,7 @@ use crate::print::screen::{Screen, note};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    about::complete::answer_shell();
     let cli = match parse() {
         Ok(cli) => cli,
         Err(asked) => return print_usage(&asked),
@@ -65,7 +68,7 @@ fn main() -> ExitCode {
 /// Parses the command line. `--data-dir` cannot be typed beside `--file`, or where a command names its log itself; a
 /// directory from the environment is only a default.
 fn parse() -> Result<Cli, clap::Error> {
-    let matches = Cli::command().try_get_matches()?;
+    let matches = about::command().try_get_matches()?;
     if let Some((name, sub)) = matches.subcommand() {
         let file = sub.try_get_one::<std::path::PathBuf>(FROM_FILE).ok().flatten();
         let in_place = match (name, file) {
@@ -117,7 +120,9 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Run(args) => run::run(args, global, &mut answering(true)),
         Command::Ls(args) => look::ls(args, global, &mut screen(false)),
         Command::Show(args) => look::show(args, global, &mut screen(args.full)),
+        Command::Events(args) if args.follow => look::follow::events(args, global, &mut screen(args.full)),
         Command::Events(args) => look::events(args, global, &mut screen(args.full)),
+        Command::Tail(args) => look::follow::tail(args, global, &mut screen(args.full)),
         Command::Event(args) => look::inspect::event(args, global, &mut answering(true)),
         Command::Prompt(args) => look::inspect::prompt(args, global, &mut answering(true)),
         Command::Attention(args) => look::attention::attention(args, global, &mut answering(true)),
@@ -138,5 +143,8 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Export(args) => look::export(args, global, &mut screen(true)),
         Command::Import(args) => import::import(args, global, &mut screen(true)),
         Command::Salvage(args) => salvage::salvage(args, &mut answering(true)),
+        Command::Completions(args) => about::complete::completions(args, &mut screen(true)),
+        Command::Man(args) => about::man::man(args, &mut screen(true)),
+        Command::Schema(args) => about::schema::schema(args, &mut screen(true)),
     }
 }

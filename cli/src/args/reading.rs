@@ -4,7 +4,7 @@ use clap::Args;
 use taskreel::TaskState;
 
 use crate::args::filters::FilterArgs;
-use crate::args::source::ReadFrom;
+use crate::args::source::{FROM_FILE, ReadFrom};
 
 #[derive(Debug, Args)]
 pub(crate) struct CallsArgs {
@@ -76,6 +76,9 @@ pub(crate) struct EventsArgs {
     /// Print all events of the log
     #[arg(long)]
     pub(crate) all: bool,
+    /// Go on with the events that are written from now on, until interrupted
+    #[arg(long, short = 'f', conflicts_with = FROM_FILE)]
+    pub(crate) follow: bool,
     /// Do not shorten long texts
     #[arg(long)]
     pub(crate) full: bool,
@@ -83,6 +86,18 @@ pub(crate) struct EventsArgs {
     pub(crate) filters: FilterArgs,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TailArgs {
+    /// Follow only this task, session or tool: its id, a unique prefix of the id (4 characters or more), the name of
+    /// its stream, or @last for the task that changed last
+    pub(crate) id: Option<String>,
+    /// Do not shorten long texts
+    #[arg(long)]
+    pub(crate) full: bool,
+    #[command(flatten)]
+    pub(crate) filters: FilterArgs,
 }
 
 #[derive(Debug, Args)]

@@ -201,23 +201,49 @@ pub(crate) fn events(
     lines: &mut EventLines,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let mut print =
-        |stored: &StoredRecord| event_rows(stored).iter().try_for_each(|row| lines.print(row, screen));
-    match of {
-        EventsOf::All => for_each_record(reader, Position(1), print)?,
-        EventsOf::Stream(stream) => {
-            for_each_page_of(reader, stream, Version(1), |page| {
-                page.iter().try_for_each(&mut print)?;
-                Ok::<_, Problem>(ControlFlow::Continue(()))
-            })?;
-        }
-    }
+    print_events(reader, of, 1, lines, screen)?;
     lines.finish(screen)?;
     screen.flush()?;
     if lines.was_cut() {
         note("lines that end in `…` are shortened; --full shows whole lines, --json all fields");
     }
     Ok(Answer::Yes)
+}
+
+/// Prints the events from a position of the log, or from a version of the stream, on, and returns the one after the last.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read or the reader of the output is gone.
+pub(crate) fn print_events(
+    reader: &dyn EventReader,
+    of: &EventsOf,
+    from: u64,
+    lines: &mut EventLines,
+    screen: &mut Screen,
+) -> Result<u64, Problem> {
+    let mut next = from;
+    let is_all = matches!(of, EventsOf::All);
+    let mut print = |stored: &StoredRecord| {
+        event_rows(stored).iter().try_for_each(|row| {
+            let at = if is_all { row.position.0 } else { row.version.0 };
+            // The first record may begin before what was asked for.
+            if at < next {
+                return Ok(());
+            }
+            next = at + 1;
+            lines.print(row, screen)
+        })
+    };
+    match of {
+        EventsOf::All => for_each_record(reader, Position(from), print)?,
+        EventsOf::Stream(stream) => {
+            for_each_page_of(reader, stream, Version(from), |page| {
+                page.iter().try_for_each(&mut print)?;
+                Ok::<_, Problem>(ControlFlow::Continue(()))
+            })?;
+        }
+    }
+    Ok(next)
 }
 
 /// Returns the id of an event's stream as lists show it, and as commands take it.

@@ -32,6 +32,11 @@ impl Selection {
         Self { filter, ..Self::default() }
     }
 
+    /// Whether the filter takes everything.
+    pub fn is_empty(&self) -> bool {
+        self.filter.is_empty()
+    }
+
     /// Whether the filter takes the next event. All events of a stream are to be shown, from its first one on.
     pub fn takes(&mut self, row: &EventRow) -> bool {
         if self.filter.is_empty() {
