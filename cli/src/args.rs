@@ -132,6 +132,7 @@ pub(crate) enum Command {
     /// Begins with the newest 10, or with --limit COUNT. Follows through the local door of the program that has the log
     /// open, and goes on after a dropped link and after a restart of the program. Where no program has the log open, it
     /// says so and waits for one. The filters apply.
+    #[cfg(unix)]
     Tail(TailArgs),
     /// Print one event whole: header, payload, hashes, position; exit 1 if its body is not the recorded one
     #[command(after_help = "Example: taskreel event order-17 4")]

@@ -1,6 +1,7 @@
 //! The commands that only read: they open the log without a trace, find the stream and print it.
 
 pub(crate) mod attention;
+#[cfg(unix)]
 pub(crate) mod follow;
 pub(crate) mod inspect;
 pub(crate) mod runs;

@@ -120,8 +120,10 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Run(args) => run::run(args, global, &mut answering(true)),
         Command::Ls(args) => look::ls(args, global, &mut screen(false)),
         Command::Show(args) => look::show(args, global, &mut screen(args.full)),
+        #[cfg(unix)]
         Command::Events(args) if args.follow => look::follow::events(args, global, &mut screen(args.full)),
         Command::Events(args) => look::events(args, global, &mut screen(args.full)),
+        #[cfg(unix)]
         Command::Tail(args) => look::follow::tail(args, global, &mut screen(args.full)),
         Command::Event(args) => look::inspect::event(args, global, &mut answering(true)),
         Command::Prompt(args) => look::inspect::prompt(args, global, &mut answering(true)),

@@ -9,7 +9,6 @@ use proto_events::codec::AnyEvent;
 use proto_events::id::{Category, Position};
 use proto_events::task::TaskEvent;
 use taskreel_log::api::{EventReader, ReadError};
-use taskreel_log::door::DoorReader;
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::read::{for_each_record, for_each_stream};
 use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions};
@@ -98,7 +97,8 @@ fn open() -> Option<Box<dyn EventReader>> {
     let named = named.or_else(|| std::env::var_os("TASKREEL_DATA_DIR").map(PathBuf::from));
     let by_default = || [LOG_DIR, DEMO_DIR].into_iter().map(PathBuf::from).find(|dir| dir.exists());
     let dir = named.or_else(by_default)?;
-    if let Ok(door) = DoorReader::connect(&dir) {
+    #[cfg(unix)]
+    if let Ok(door) = taskreel_log::door::DoorReader::connect(&dir) {
         return Some(Box::new(door));
     }
     let scratch = value_of(&words, "--scratch");

@@ -77,6 +77,7 @@ pub(crate) struct EventsArgs {
     #[arg(long)]
     pub(crate) all: bool,
     /// Go on with the events that are written from now on, until interrupted
+    #[cfg(unix)]
     #[arg(long, short = 'f', conflicts_with = FROM_FILE)]
     pub(crate) follow: bool,
     /// Do not shorten long texts
