@@ -51,8 +51,20 @@ async fn conversations_and_tasks_end_alike_on_one_two_and_four_arbiters() {
             let system = system.clone();
             async move {
                 // Twelve conversations of five turns each, one after another in each.
-                let said = if n % 2 == 0 { Part::infer("hello") } else { Part::tool_call("quick", json!({})).unwrap() };
-                system.session(&format!("s{}", n % 12)).send(said).await.unwrap().finished().await.unwrap().state()
+                let said = if n % 2 == 0 {
+                    Part::infer("hello")
+                } else {
+                    Part::tool_call("quick", json!({})).unwrap()
+                };
+                system
+                    .session(&format!("s{}", n % 12))
+                    .send(said)
+                    .await
+                    .unwrap()
+                    .finished()
+                    .await
+                    .unwrap()
+                    .state()
             }
         });
         assert!(join_all(turns).await.iter().all(|state| *state == TaskState::Completed));

@@ -6,10 +6,12 @@
 mod binary;
 
 use std::convert::Infallible;
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use binary::Place;
+use binary::{Place, Ran};
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use serde::Deserialize;
@@ -166,4 +168,36 @@ fn the_socket_of_a_killed_program_hinders_nobody() {
     assert!(resumed.code().is_some_and(|code| code < 2), "{}", resumed.err());
     assert!(!place.path().join(LOG).join(DOOR_FILE).exists());
     assert!(!place.run("verify").ended(0).err().contains("was not closed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_user_is_refused_at_the_door_by_what_the_system_says_of_it_and_reads_a_copy() {
+    let (place, paid) = (Place::new(), Paid::default());
+    let system = Box::pin(waiting(host(&place, &paid))).await;
+    let scratch = tempfile::tempdir().unwrap();
+    let open_to_all = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open_to_all(place.path(), 0o755);
+    open_to_all(scratch.path(), 0o777);
+    // As if the mode of the socket did not keep others out.
+    open_to_all(&place.path().join(LOG).join(DOOR_FILE), 0o777);
+    let binary = scratch.path().join("taskreel");
+    std::fs::copy(env!("CARGO_BIN_EXE_taskreel"), &binary).unwrap();
+    let as_nobody = |line: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&binary);
+        command.args(line.split_whitespace()).args(["--data-dir", LOG, "--scratch"]);
+        Ran(command.arg(scratch.path().join("copies")).current_dir(place.path()).output().unwrap())
+    };
+    if Command::new("setpriv").args(["--reuid", "65534", "true"]).status().is_ok_and(|ran| ran.success()) {
+        assert_eq!(as_nobody("ls --json").ended(0).json().len(), 3);
+        // The decision is the owner's: another user can neither use the door nor open the log.
+        assert_ne!(as_nobody("cancel more-0001").code(), Some(0));
+        let task = system.task("more-0001").unwrap().snapshot().await.unwrap();
+        assert_eq!(task.state(), TaskState::InputRequired);
+    } else {
+        eprintln!("not tested: this user cannot become another");
+    }
+    system.shutdown().await.unwrap();
 }

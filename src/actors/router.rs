@@ -37,8 +37,8 @@ use crate::actors::router::watch::{Key, Watch, Watched};
 use crate::actors::shared::messages::{
     Abort, AttemptEnd, Cause, Forget, Order, Recall, TaskOp, ToTask, Within,
 };
-use crate::actors::shared::route::Route;
 use crate::actors::shared::parts::Parts;
+use crate::actors::shared::route::Route;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::spans;
 use crate::actors::shared::tool_stores::ToolStores;

@@ -48,8 +48,7 @@ pub(crate) struct Known {
 /// Starts the threads and the actors that know all others.
 pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
     let (tell, started) = std::sync::mpsc::channel();
-    let no_runtime =
-        |error| Error::Builder(format!("the runtime of the actors cannot be created: {error}"));
+    let no_runtime = |error| Error::Builder(format!("the runtime of the actors cannot be created: {error}"));
     let runtime = parts.runtime().map_err(no_runtime)?;
     // Built here, so that a failure is the caller's.
     let more = (1..parts.arbiters).map(|_| parts.runtime());

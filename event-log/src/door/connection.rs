@@ -27,9 +27,9 @@ use crate::read::{Delivery, Subscription};
 /// Time for the refusal of a client for which there is no place.
 const REFUSE_WITHIN: Duration = Duration::from_millis(50);
 
-/// Tells a client that there is no place for it.
-pub(crate) fn refuse_busy(stream: &UnixStream) -> io::Result<()> {
-    frame::write(stream, Kind::Json, &json(&Answer::Busy)?, REFUSE_WITHIN)
+/// Tells a client why it is not served.
+pub(crate) fn refuse(stream: &UnixStream, why: &Answer) -> io::Result<()> {
+    frame::write(stream, Kind::Json, &json(why)?, REFUSE_WITHIN)
 }
 
 /// Serves a client until it goes away, says what cannot be understood, or the door is closed.

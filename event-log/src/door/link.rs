@@ -54,6 +54,7 @@ impl Link {
         {
             Word::Answer(Answer::Welcome(welcome)) => Ok(Self { stream, welcome }),
             Word::Answer(Answer::Busy) => Err(DoorError::Busy { path }),
+            Word::Answer(Answer::NotAllowed) => Err(DoorError::NotAllowed { path }),
             Word::Answer(Answer::OtherProtocol { protocol }) => {
                 Err(DoorError::OtherProtocol { path, theirs: protocol, ours: PROTOCOL })
             }

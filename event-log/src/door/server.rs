@@ -16,7 +16,7 @@ use crate::door::operator::OperatorDesk;
 use crate::door::peer::Peer;
 use crate::door::place::Place;
 use crate::door::state::{Phase, State};
-use crate::door::wire::{PROTOCOL, Welcome};
+use crate::door::wire::{Answer, PROTOCOL, Welcome};
 use crate::sled::{LogHeader, SledStore};
 
 /// Time after a connection could not be accepted, as when the process has no descriptor left.
@@ -150,11 +150,12 @@ fn admit(state: &Arc<State>, stream: UnixStream) -> io::Result<()> {
             pid = peer.pid,
             "a client of another user was refused at the local door"
         );
+        let _ = connection::refuse(&stream, &Answer::NotAllowed);
         return Ok(());
     }
     let Some(entered) = state.enter(&stream)? else {
         // Into the empty buffer of a new connection, so that nothing waits.
-        let _ = connection::refuse_busy(&stream);
+        let _ = connection::refuse(&stream, &Answer::Busy);
         return Ok(());
     };
     let serve = move || {

@@ -64,6 +64,8 @@ pub(crate) enum Answer {
     Refused(OperatorRefusal),
     /// Too many clients are connected.
     Busy,
+    /// The client is another user's.
+    NotAllowed,
     /// The program speaks another version of the protocol.
     OtherProtocol { protocol: u32 },
     /// The request cannot be understood.
