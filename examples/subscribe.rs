@@ -54,6 +54,7 @@ async fn follow(
                 println!("      (too slow: {from} to {to} are read from the log)");
                 continue;
             }
+            _ => continue,
         };
         // One command appends one record; its events became durable together.
         for row in event_rows(&record) {
@@ -85,7 +86,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             match piece {
                 Live::Progress { text, .. } | Live::Delta { text, .. } => println!("      ~ {text}"),
                 Live::Lost { pieces } => println!("      ~ ({pieces} pieces were too fast)"),
-                _ => {}
+                _ => continue,
             }
         }
     });

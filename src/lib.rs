@@ -14,11 +14,8 @@
 //! | `testing` | `testing` and `log::testing`: a system without disk and without waiting, a matrix of crashes, the conformance suite for stores |
 
 pub(crate) mod actors;
-#[doc(hidden)]
-pub mod agent;
-pub(crate) mod earlier;
-#[doc(hidden)]
-pub mod error;
+pub(crate) mod agent;
+pub(crate) mod error;
 #[doc(hidden)]
 pub mod fidelity;
 pub(crate) mod grammar;
@@ -29,19 +26,19 @@ pub(crate) mod live;
 pub(crate) mod models;
 #[cfg(feature = "otel")]
 pub mod otel;
+pub mod prelude;
 pub(crate) mod protolink;
 pub(crate) mod python;
 pub(crate) mod run;
-#[doc(hidden)]
-pub mod system;
+pub(crate) mod system;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub(crate) mod tools;
 
 #[doc(inline)]
+pub use agent::budget_stop::BudgetStop;
+#[doc(inline)]
 pub use agent::changed::ChangedAgent;
-#[doc(hidden)]
-pub use earlier::{audit, context, inspect, ports, store};
 #[doc(inline)]
 pub use error::Error;
 // The vocabulary of the signatures here; all of it is in `proto_events`.
@@ -62,6 +59,8 @@ pub use system::{
     TaskStreamEvent, TaskStreamPayload, WaitingTask,
 };
 pub use taskreel_log as log;
+pub use taskreel_log::ports::Ports;
+pub use taskreel_log::read::Subscription;
 pub use tools::future::BoxFuture;
 
 /// Models: the trait of a backend, and the backends that are shipped.

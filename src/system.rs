@@ -12,7 +12,7 @@
 //! | `operator` | decisions of a person while no system has the log open |
 //! | `run_request`, `run_keys`, `once`, `claims`, `outcome` | a run with its options, checked; the keys of runs made once; the end of a task as a type |
 //! | `task_index`, `listing` | tasks by state and session, and those that wait for a person |
-//! | `health`, `live_run` | health and figures; a run with its live events |
+//! | `health`, `live_run`, `raising` | health and figures; a run with its live events; a budget that is raised |
 //! | `stopping`, `weak` | the end of a system; a system as handles know it |
 //! | `tools`, `mcp` | the states of tools; the MCP servers of a system |
 //! | `peer` | a system as another agent |
@@ -37,6 +37,7 @@ pub(crate) mod once;
 pub(crate) mod operator;
 pub(crate) mod outcome;
 pub(crate) mod peer;
+pub(crate) mod raising;
 pub(crate) mod reopen;
 pub(crate) mod run_keys;
 pub(crate) mod run_request;

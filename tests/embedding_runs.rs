@@ -212,3 +212,57 @@ async fn an_answer_has_the_type_that_its_prompt_asked_for() {
 fn json_part() -> Part {
     Part::json(json!({"a": 1})).unwrap()
 }
+
+#[tokio::test]
+async fn a_run_whose_budget_is_used_up_waits_as_it_is_and_goes_on_when_a_person_raises_it() {
+    let store = memory();
+    let script = r#"{"go":[{"type":"tool_call","tool":"who","args":{}},{"type":"final","content":"done"}]}"#;
+    let desk = |store: Arc<dyn EventStore>| {
+        let model = Scripted::from_json(script).unwrap();
+        let builder = System::builder("-").store(store).infer(model).tool("who", "", who);
+        builder.on_budget(taskreel::BudgetStop::WaitForPerson).run_budget(RunBudget::new().llm_calls(1))
+    };
+    for stateless in [false, true] {
+        let builder = desk(memory());
+        let builder = if stateless { builder.stateless() } else { builder };
+        let system = builder.start().await.unwrap();
+        let task = system.session("s").run("go").await.unwrap();
+        let end = soon(task.settled()).await.unwrap();
+        let Outcome::AwaitsApproval(asked) = &end else { panic!("{end:?}") };
+        let over = asked.first().unwrap().request.exceeded_budget().unwrap();
+        assert_eq!((over.limit, over.used, over.allowed), (BudgetLimit::LlmCalls, 2.0, 1.0));
+        assert_eq!(system.waiting().await.unwrap().len(), 1);
+        task.raise_budget(RunBudget::new().llm_calls(2), "eve").await.unwrap();
+        let end = soon(task.settled()).await.unwrap();
+        assert_eq!(end.answer::<String>().unwrap(), "done");
+        let Outcome::Completed(end) = end else { panic!("{end:?}") };
+        assert_eq!(
+            end.task().calls().iter().count(),
+            3,
+            "two inferences and one tool call: nothing is paid again"
+        );
+        assert!(system.waiting().await.unwrap().is_empty());
+        let report = taskreel_log::audit::verify(system.log().as_ref());
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+        system.shutdown().await.unwrap();
+    }
+    // The question outlives a restart; approved without a raise it is asked again, denied it fails the task.
+    let system = desk(Arc::clone(&store) as Arc<dyn EventStore>).start().await.unwrap();
+    let task = system.session("s").run("go").id("t").await.unwrap();
+    let asked = |end: Outcome| match end {
+        Outcome::AwaitsApproval(asked) => asked.first().unwrap().request.approval_id.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = asked(soon(task.settled()).await.unwrap());
+    system.shutdown().await.unwrap();
+    let system = desk(store.reopen().unwrap()).start().await.unwrap();
+    let task = system.task("t").unwrap();
+    assert_eq!(asked(soon(task.settled()).await.unwrap()), first);
+    task.approve(&first, "eve").await.unwrap();
+    let again = asked(soon(task.settled()).await.unwrap());
+    assert_ne!(again, first);
+    task.deny(&again, Some("enough"), "eve").await.unwrap();
+    let end = soon(task.settled()).await.unwrap();
+    assert!(matches!(end, Outcome::Failed(Failure::Budget(over)) if over.limit == BudgetLimit::LlmCalls));
+    system.shutdown().await.unwrap();
+}

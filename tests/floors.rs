@@ -93,7 +93,6 @@ const LOG: Floors = &[
 /// The rooms of `taskreel`.
 const LIBRARY: Floors = &[
     ("limits", &[]),
-    ("earlier", &[]),
     ("python", &[]),
     ("error", &[]),
     ("http_client", &[]),
@@ -107,6 +106,7 @@ const LIBRARY: Floors = &[
     ("protolink", &["agent", "grammar", "live", "models", "run"]),
     ("actors", &["agent", "error", "limits", "live", "models", "run", "tools"]),
     ("system", &["actors", "agent", "error", "limits", "live", "models", "protolink", "run", "tools"]),
+    ("prelude", &["error", "system", "tools"]),
     // For tests of those who embed the library, and for our own fixture tests.
     ("testing", &["actors", "agent", "error", "limits", "models", "system", "tools"]),
     ("fidelity", &["grammar", "models", "python", "run", "tools"]),

@@ -171,7 +171,7 @@ impl DemoRun<'_> {
                         printed = stored.last_position();
                         self.kill_if_asked(printed, screen);
                     }
-                    Some(Ok(Delivery::Lagged { .. })) => {}
+                    Some(Ok(_)) => {}
                     Some(Err(error)) => return Err(error.into()),
                     None => return Err(ended_early()),
                 },

@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod approval;
 pub(crate) mod approval_rules;
+pub(crate) mod budget_stop;
 pub(crate) mod changed_agent;
 pub(crate) mod command;
 pub(crate) mod decide;
@@ -18,6 +19,7 @@ pub use approval::{
     Approval, ApprovalBook, ApprovalDecided, ApprovalRejection, ApprovalRequested, BY_HANDLER, BY_SYSTEM,
 };
 pub use approval_rules::approved_args;
+pub use budget_stop::{BUDGET_STOP, BUDGET_STOP_ID};
 pub use changed_agent::{AgentChange, CHANGED_AGENT, CHANGED_AGENT_ID, ChangeIds};
 pub use command::{HandlerSays, TaskCommand, TaskRejection, fields as command_content};
 pub use event::TaskEvent;

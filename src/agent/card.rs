@@ -10,6 +10,7 @@ use proto_events::limits::INFER_STEPS_MAX;
 use proto_events::model::{BudgetScope, RunBudget};
 
 use crate::agent::approval::{ApprovalQuestion, Approvals};
+use crate::agent::budget_stop::BudgetStop;
 use crate::agent::capability::CapabilityPolicy;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
@@ -60,6 +61,8 @@ pub(crate) struct Agent {
     pub run_budget: Option<RunBudget>,
     /// The metadata of tasks that have no value of their own under these keys.
     pub run_metadata: JsonObject,
+    /// The rule for runs that reach a limit of their budget.
+    pub on_budget: BudgetStop,
     /// The rule for tasks that are found under way after the definition has changed.
     pub on_changed: ChangedAgent,
 }
@@ -224,6 +227,7 @@ impl Agent {
             approval_question: None,
             run_budget: None,
             run_metadata: JsonObject::new(),
+            on_budget: BudgetStop::default(),
             on_changed: ChangedAgent::default(),
         }
     }

@@ -5,9 +5,10 @@ use std::time::Duration;
 use proto_events::call::recovery::{Moment, Next, resume, retry};
 use proto_events::call::{Call, CallCommand, CallFailure, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::Timestamp;
-use proto_events::model::{LimitUse, Part};
-use proto_events::task::{Approval, TaskCommand};
+use proto_events::model::{BudgetLimit, LimitUse, Part};
+use proto_events::task::{Approval, ApprovalRequested, BUDGET_STOP_ID, ChangeIds, TaskCommand};
 
+use crate::agent::budget_stop::BudgetStop;
 use crate::agent::card::takes_place;
 use crate::run::asked::{after_own_approval, ask_person, await_answer};
 use crate::run::model_input::is_still_shown;
@@ -51,7 +52,10 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
         Progress::Output(output) => Step::Do(vec![attach(question, at, output)]),
         Progress::Next(step) => step,
         Progress::Fatal(error) => ending(question, |question| fatal(question, error)),
-        Progress::OverBudget(over) => ending(question, |question| over_budget(question, over)),
+        Progress::OverBudget(over) => match ask_to_raise(question, &over) {
+            Some(step) => step,
+            None => ending(question, |question| over_budget(question, over)),
+        },
         Progress::Unknown { say, call, why } => {
             ending(question, |question| ask_person(question, say, &call, &why))
         }
@@ -69,7 +73,10 @@ pub(crate) fn next(question: &mut Question<'_>) -> Step {
 pub(crate) fn while_stopping(question: &mut Question<'_>) -> Step {
     let task = question.task;
     let is_accepted = |approval: &Approval| approval.verdict().is_some_and(|decided| decided.approved);
-    if task.run().is_none() || task.changed_agent().is_some_and(|(approval, _)| !is_accepted(approval)) {
+    if task.run().is_none()
+        || task.is_held()
+        || task.changed_agent().is_some_and(|(approval, _)| !is_accepted(approval))
+    {
         return Step::Wait;
     }
     let asked_for = |call: &Call| call.request.origin.parent.is_some();
@@ -86,8 +93,30 @@ fn approved(question: &mut Question<'_>) -> Option<Step> {
     Some(Step::Do(after_own_approval(question, approval)))
 }
 
-/// Returns the step of a run under a changed agent that a person has not accepted: it waits as it is, or fails.
+/// Returns the step that asks a person to raise the budget, if the agent is set so. Time passes while a person is waited for,
+/// so that its limit ends the run all the same.
+fn ask_to_raise(question: &mut Question<'_>, over: &LimitUse) -> Option<Step> {
+    if question.agent.on_budget == BudgetStop::Fail || over.limit == BudgetLimit::RuntimeSeconds {
+        return None;
+    }
+    let ids =
+        ChangeIds { approval_id: question.mint.id("approval_"), call_id: question.mint.id(BUDGET_STOP_ID) };
+    let asked = ApprovalRequested::of_budget(question.task, &question.agent.name, over, ids);
+    Some(Step::Do(vec![Act::Task(TaskCommand::RequestApproval(Box::new(asked)))]))
+}
+
+/// Returns the step of a run that waits for a person as it is: under a changed agent that nobody has accepted, or with a
+/// budget that is used up.
 fn held(question: &mut Question<'_>) -> Option<Step> {
+    if let Some((approval, over)) = question.task.budget_stop() {
+        match approval.verdict() {
+            None => return Some(Step::Wait),
+            Some(decided) if !decided.approved => {
+                return Some(ending(question, |question| over_budget(question, over)));
+            }
+            Some(_) => {}
+        }
+    }
     let (approval, change) = question.task.changed_agent()?;
     let Some(decided) = approval.verdict() else { return Some(Step::Wait) };
     if decided.approved {

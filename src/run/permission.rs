@@ -111,6 +111,7 @@ fn known<'a>(task: &'a Task, wanted: &PermissionRequest<'_>) -> Option<&'a Appro
             && asked.args == *wanted.args
             && asked.origin.parent == origin.parent
             && asked.changed_agent().is_none()
+            && asked.exceeded_budget().is_none()
             && !task.is_used(approval)
     };
     if origin.parent.is_some() {

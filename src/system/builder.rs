@@ -32,6 +32,18 @@ use crate::tools::secret::SecretProvider;
 use crate::tools::tool::Tool;
 
 /// A builder of a system: its log, its tools, its model, its limits.
+///
+/// ```
+/// use std::time::Duration;
+/// use taskreel::prelude::*;
+///
+/// let builder = System::builder("./log")
+///     .agent("desk")
+///     .system_prompt("Be brief.")
+///     .run_budget(RunBudget::new().llm_calls(8).runtime(Duration::from_secs(120)))
+///     .max_concurrency(16)
+///     .approvals_by_person();
+/// ```
 pub struct Builder {
     path: PathBuf,
     store: Option<Arc<dyn EventStore>>,

@@ -29,6 +29,23 @@ use crate::tools::mcp::servers::McpServers;
 
 /// A running system over one log. Cheap to clone; all clones are the same system.
 ///
+/// ```
+/// use taskreel::prelude::*;
+///
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), taskreel::Error> {
+/// # let store = std::sync::Arc::new(taskreel::log::memory::MemoryStore::new());
+/// let system = System::builder("./log");
+/// # let system = system.store(store);
+/// let system = system.start().await?;
+/// let task = system.submit(Part::text("A note")).await?;
+/// assert_eq!(task.finished().await?.state(), TaskState::Completed);
+/// assert!(system.waiting().await?.is_empty(), "nothing waits for a person");
+/// assert!(system.health().await?.open);
+/// system.shutdown().await
+/// # }
+/// ```
+///
 /// Dropping the last clone without [`System::shutdown`] loses nothing that was acknowledged; calls in flight
 /// are then handled at the next start, as after a crash.
 #[derive(Clone)]

@@ -20,7 +20,23 @@ use crate::system::task_events::{TaskEvents, before_last_run};
 use crate::system::weak::WeakSystem;
 use crate::tools::current_call::{CurrentCall, current_call};
 
-/// A handle on one task. It does not keep the system running: once the last [`System`] was dropped or shut down, its methods
+/// A handle on one task.
+///
+/// ```
+/// # use taskreel::{TaskHandle, TaskStreamPayload};
+/// # async fn watch(task: TaskHandle) -> Result<(), taskreel::Error> {
+/// let mut events = task.events().await?;
+/// while let Some(event) = events.next().await {
+///     if let TaskStreamPayload::Status { new, .. } = event?.payload {
+///         println!("{} is {new}", task.id());
+///     }
+/// }
+/// println!("{:?}", task.snapshot().await?.answer());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// It does not keep the system running: once the last [`System`] was dropped or shut down, its methods
 /// return [`Error::Stopped`].
 #[derive(Debug, Clone)]
 pub struct TaskHandle {

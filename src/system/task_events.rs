@@ -137,7 +137,7 @@ impl Following {
                 delivery = self.log.next() => match delivery {
                     Some(Ok(Delivery::Record(record))) => self.take(&record),
                     // The records follow from the log.
-                    Some(Ok(Delivery::Lagged { .. })) => Ok(()),
+                    Some(Ok(_)) => Ok(()),
                     Some(Err(error)) => Err(error),
                     None => {
                         self.ended = true;

@@ -18,6 +18,16 @@ const DECLARED_BY_TOOL: &str = "tool";
 
 /// The policy of one tool. The default is the most careful: `Manual`, which is never repeated.
 ///
+/// ```
+/// use std::time::Duration;
+/// use taskreel::tool::ToolPolicy;
+///
+/// // A payment service that honours our key: sent again after a crash, under the same key.
+/// let pays = ToolPolicy::idempotent().timeout(Duration::from_secs(20)).capabilities(["money.spend"]);
+/// // A search: repeated freely, four at once.
+/// let looks = ToolPolicy::read_only().concurrency(4);
+/// ```
+///
 /// A setter takes `self` and has the plain name. Its getter has the same name with the prefix `get_`, as in
 /// [`std::process::Command`]. A setting that a constructor alone determines has a getter of the plain name,
 /// and a boolean getter reads as a question. [`ToolPolicy::attempts_max`] is derived from the retries.

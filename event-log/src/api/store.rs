@@ -13,6 +13,17 @@ use crate::api::ticket::Ticket;
 
 /// The whole log: what a store implements. Its rules of reading are [`EventReader`]'s.
 ///
+/// ```
+/// use taskreel_log::api::{EventReader as _, EventStore};
+/// use taskreel_log::memory::MemoryStore;
+///
+/// let store: std::sync::Arc<dyn EventStore> = std::sync::Arc::new(MemoryStore::new());
+/// assert_eq!(store.head().unwrap().0, 0);
+/// store.close().unwrap();
+/// let reopened = store.reopen().unwrap();
+/// assert_eq!(reopened.fence().epoch, store.fence().epoch + 1);
+/// ```
+///
 /// # Rules of appending
 /// Each store keeps them; the suite `taskreel_log::testing::conformance` (feature `testing`) checks them, and the
 /// example `toy_store` of this crate is a small store that passes it. In this order, an append

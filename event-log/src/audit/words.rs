@@ -151,8 +151,14 @@ pub fn parent_step(parent: &ParentCall) -> String {
     )
 }
 
-/// Describes the recovery of a call whose task waits for a person because its agent has changed; empty where none waits.
+/// Describes the recovery of a call whose task waits for a person as it is: its agent has changed, or its budget is used
+/// up. Empty where none waits.
 pub fn held_step(task: &Task) -> Option<String> {
+    let budget = task.budget_stop().filter(|(approval, _)| approval.decision.is_none());
+    if let Some((approval, over)) = budget {
+        let id = &approval.request.approval_id;
+        return Some(format!("nothing before a person decides approval {id}: {over}"));
+    }
     let (approval, change) = task.changed_agent().filter(|_| task.is_held())?;
     let id = &approval.request.approval_id;
     Some(format!("nothing before a person decides approval {id}: {}", change.in_words()))

@@ -20,6 +20,7 @@ use crate::sync::spawn_blocking;
 
 /// An item that a subscription delivers.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Delivery {
     /// The next record.
     Record(Arc<StoredRecord>),

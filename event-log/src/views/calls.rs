@@ -190,14 +190,21 @@ fn of_approval(stream: &StreamId, task: &Task, approval: &Approval) -> CallRow {
         call_id: asked.call_id.clone(),
         question_id: None,
         approval_id: Some(asked.approval_id.clone()),
-        kind: if asked.changed_agent().is_some() { "agent" } else { "tool" },
+        kind: if asked.changed_agent().is_some() || asked.exceeded_budget().is_some() {
+            "agent"
+        } else {
+            "tool"
+        },
         target: asked.tool.clone(),
         args: asked.args.clone(),
         status: "approval",
         since: approval.requested_at,
         waits_for: match asked.changed_agent() {
             Some(change) => format!("approval to go on, because {}", change.in_words()),
-            None => format!("approval, because it needs {}", asked.capabilities.join(", ")),
+            None => match asked.exceeded_budget() {
+                Some(over) => format!("approval to go on: {over}"),
+                None => format!("approval, because it needs {}", asked.capabilities.join(", ")),
+            },
         },
         next_step: None,
         attempts: 0,

@@ -199,7 +199,12 @@ pub fn waiting_for(task: &Task) -> Option<String> {
                 None => "a person".to_owned(),
             })
         }
-        TaskState::Working if task.is_held() => Some("a person: go on under the changed agent?".to_owned()),
+        TaskState::Working if task.is_held() => Some(match task.budget_stop() {
+            Some((approval, over)) if approval.decision.is_none() => {
+                format!("a person: go on beyond the budget? {over}")
+            }
+            _ => "a person: go on under the changed agent?".to_owned(),
+        }),
         TaskState::Working => Some(match task.calls().open().next() {
             Some(call) => format!("{} ({})", of(call), call.status.as_str()),
             None => match task.awaited_approvals().next() {

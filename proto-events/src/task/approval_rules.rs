@@ -86,6 +86,7 @@ impl Task {
         let asked = &approval.request;
         match approval.verdict().map(|decided| decided.approved) {
             _ if asked.changed_agent().is_some() => refused("it is about the agent and permits no call"),
+            _ if asked.exceeded_budget().is_some() => refused("it is about the budget and permits no call"),
             None => refused("it is not decided yet"),
             Some(false) => refused("it was denied"),
             Some(true) if asked.tool != request.target => refused("it is for another tool"),

@@ -74,8 +74,11 @@ impl Task {
         { of_run }.find_map(|approval| Some((approval, approval.request.changed_agent()?)))
     }
 
-    /// Whether the current run waits for a person because the agent has changed: nothing of it goes on.
+    /// Whether the current run waits for a person as it is, because the agent has changed or its budget is used up: nothing
+    /// of it goes on.
     pub fn is_held(&self) -> bool {
-        self.changed_agent().is_some_and(|(approval, _)| approval.decision.is_none())
+        let is_open = |approval: &Approval| approval.decision.is_none();
+        self.changed_agent().is_some_and(|(approval, _)| is_open(approval))
+            || self.budget_stop().is_some_and(|(approval, _)| is_open(approval))
     }
 }

@@ -8,6 +8,7 @@ use proto_events::call::Price;
 use proto_events::json::JsonText;
 use proto_events::model::{BudgetScope, Message, RunBudget};
 
+use crate::agent::budget_stop::BudgetStop;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
 use crate::models::policy::InferPolicy;
@@ -177,6 +178,20 @@ impl Builder {
     #[must_use]
     pub fn run_metadata(mut self, key: impl Into<String>, value: impl Into<JsonText>) -> Self {
         self.agent.run_metadata.set(key, value.into());
+        self
+    }
+
+    /// Sets what becomes of a run whose next step would exceed its budget; [`BudgetStop::Fail`] by default.
+    ///
+    /// With [`BudgetStop::WaitForPerson`] the task stays `working` with an open approval and nothing of it is sent:
+    /// [`TaskHandle::finished`](crate::TaskHandle::finished) returns, and [`System::waiting`](crate::System::waiting) and
+    /// [`System::approvals`](crate::System::approvals) list it. [`TaskHandle::raise_budget`](crate::TaskHandle::raise_budget)
+    /// lets it go on where it stopped, so that nothing is paid again; a denial fails it with the limit, as the default does.
+    /// An approval without a raised budget stops it again. The limit of time is not asked about: it passes while a person
+    /// is waited for, the session's turn waits too.
+    #[must_use]
+    pub fn on_budget(mut self, stop: BudgetStop) -> Self {
+        self.agent.on_budget = stop;
         self
     }
 
