@@ -32,10 +32,13 @@ const LOG: &[(&str, &[&str])] = &[
     ("uuid", &["v4"]),
 ];
 
-/// Returns the dependencies in the section `[dependencies]` of a manifest, each with its features.
-fn dependencies(manifest: &str) -> BTreeMap<String, Vec<String>> {
+/// The dependencies of `taskreel-log` on Unix. `net` is for the sockets of the local door, which lead to no other machine.
+const LOG_ON_UNIX: &[(&str, &[&str])] = &[("rustix", &["fs", "net", "process", "std"])];
+
+/// Returns the dependencies in a section of a manifest, each with its features.
+fn dependencies(manifest: &str, section: &str) -> BTreeMap<String, Vec<String>> {
     let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(manifest)).unwrap();
-    let section = text.split("\n[dependencies]\n").nth(1).unwrap();
+    let section = text.split(&format!("\n[{section}]\n")).nth(1).unwrap();
     let lines = section.lines().take_while(|line| !line.starts_with('['));
     let dependency = |line: &str| {
         let (name, rest) = line.split_once([' ', '.', '=']).unwrap();
@@ -55,8 +58,30 @@ fn expected(list: &[(&str, &[&str])]) -> BTreeMap<String, Vec<String>> {
 
 #[test]
 fn readers_depend_on_nothing_that_makes_a_call() {
-    assert_eq!(dependencies("../proto-events/Cargo.toml"), expected(VOCABULARY));
-    assert_eq!(dependencies("Cargo.toml"), expected(LOG));
+    assert_eq!(dependencies("../proto-events/Cargo.toml", "dependencies"), expected(VOCABULARY));
+    assert_eq!(dependencies("Cargo.toml", "dependencies"), expected(LOG));
+    assert_eq!(dependencies("Cargo.toml", "target.'cfg(unix)'.dependencies"), expected(LOG_ON_UNIX));
+}
+
+#[test]
+fn sockets_are_local_and_only_the_door_has_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut of_door = 0;
+    for file in files(&folder) {
+        let text = std::fs::read_to_string(&file).unwrap();
+        for word in
+            ["TcpStream", "TcpListener", "UdpSocket", "ToSocketAddrs", "AddressFamily::INET", "Command::new"]
+        {
+            assert!(!text.contains(word), "{} has `{word}`", file.display());
+        }
+        let is_of_door = file.starts_with(folder.join("door"));
+        for word in ["UnixStream", "UnixListener", "rustix::net"] {
+            let has = text.contains(word);
+            of_door += u32::from(has && is_of_door);
+            assert!(is_of_door || !has, "{} has `{word}`", file.display());
+        }
+    }
+    assert!(of_door > 0, "the door has sockets");
 }
 
 #[test]
