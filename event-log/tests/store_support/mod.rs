@@ -15,7 +15,7 @@ pub(crate) fn quick_dir() -> tempfile::TempDir {
 }
 
 pub(crate) fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Builder::new_current_thread().build().unwrap()
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
 pub(crate) fn append(store: &SledStore, append: Append) {
