@@ -12,6 +12,7 @@ pub(crate) mod find_call;
 pub(crate) mod history;
 pub(crate) mod narrowed;
 pub(crate) mod readable;
+pub(crate) mod rows;
 pub(crate) mod selection;
 pub(crate) mod stats;
 pub(crate) mod steps;
@@ -40,6 +41,7 @@ pub use crate::views::steps::{AlignedStep, RunStep, align_steps, run_steps};
 pub use crate::views::summary::Summaries;
 pub use crate::views::tool_servers::tool_servers;
 pub use crate::views::view::{
-    EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, task_row, tool_row, waiting_for,
+    EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, session_rows, task_row, task_rows,
+    tool_row, tool_rows, waiting_for,
 };
 pub use crate::views::whole_event::{WholeEvent, whole_event};

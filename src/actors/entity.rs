@@ -13,7 +13,7 @@ use proto_events::call::read_digest;
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
-use proto_events::envelope::{CommandDigest, Committed, MADE_COMMAND, Metadata};
+use proto_events::envelope::{CommandDigest, Committed, MADE_COMMAND, Metadata, Timestamp};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 use taskreel_log::api::{AppendPart, EventStore, Fence};
 use taskreel_log::limits::RECORD_BYTES_MAX;
@@ -95,7 +95,9 @@ where
     ) -> Self {
         let (answered, correlation_id, forgotten) = (Vec::new(), String::new(), false);
         let state = Arc::new(state);
-        let folded = Folded { state, version, position, last_hash, answered, correlation_id, forgotten };
+        let last_at = Timestamp::default();
+        let folded =
+            Folded { state, version, position, last_at, last_hash, answered, correlation_id, forgotten };
         Self { stream, folded, pending: Vec::new(), bodies: Vec::new(), command_digest: None, salts }
     }
 
@@ -308,6 +310,7 @@ where
     ) -> Vec<D::Event> {
         self.folded.version = committed.version;
         self.folded.position = committed.position;
+        self.folded.last_at = metadata.at;
         self.folded.last_hash = hash;
         self.folded.remember(metadata, self.command_digest.take());
         self.bodies.clear();

@@ -1,10 +1,10 @@
 //! `ls`: lists the tasks or sessions, or the tools that have state.
 
-use proto_events::id::{Category, Position};
+use proto_events::id::Position;
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
-use taskreel_log::api::{EventReader, ReadError, StreamInfo};
-use taskreel_log::views::{SessionRow, TaskRow, ToolRow, session_row, streams, task_row, tool_row};
+use taskreel_log::api::EventReader;
+use taskreel_log::views::{Readable, SessionRow, TaskRow, ToolRow, session_rows, task_rows, tool_rows};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, spare, whole, words};
@@ -35,7 +35,7 @@ pub(crate) fn tasks(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let (mut rows, read) = rows(reader, Category::Task.prefix(), task_row)?;
+    let (mut rows, read) = rows(task_rows(reader)?);
     rows.retain(|row| options.states.is_empty() || options.states.contains(&row.state));
     print_newest(rows, "no tasks", task_table, options, screen).map(|answer| answer.and(read))
 }
@@ -77,7 +77,7 @@ pub(crate) fn sessions(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let (rows, read) = rows(reader, Category::Session.prefix(), session_row)?;
+    let (rows, read) = rows(session_rows(reader)?);
     print_newest(rows, "no sessions", session_table, options, screen).map(|answer| answer.and(read))
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn tools(
     options: &ListOptions,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
-    let (rows, read) = rows(reader, Category::Tool.prefix(), tool_row)?;
+    let (rows, read) = rows(tool_rows(reader)?);
     print_newest(rows, "no tool has state", tool_table, options, screen).map(|answer| answer.and(read))
 }
 
@@ -182,25 +182,13 @@ impl Row for ToolRow {
     }
 }
 
-/// Returns the rows of the streams whose ids begin with `prefix`. Streams that a newer release wrote have none: each
-/// is named on stderr.
-fn rows<T>(
-    reader: &dyn EventReader,
-    prefix: &str,
-    row: impl Fn(&dyn EventReader, &StreamInfo) -> Result<T, ReadError>,
-) -> Result<(Vec<T>, Answer), Problem> {
-    let (mut rows, mut answer) = (Vec::new(), Answer::Yes);
-    for info in streams(reader, prefix)? {
-        match row(reader, &info) {
-            Ok(row) => rows.push(row),
-            Err(error @ ReadError::Newer { .. }) => {
-                note(&format!("{} is not shown: {error}", info.stream));
-                answer = Answer::Newer;
-            }
-            Err(error) => return Err(error.into()),
-        }
+/// Returns the rows that can be read. Streams that a newer release wrote have none: each is named on stderr.
+fn rows<T>(readable: Readable<T>) -> (Vec<T>, Answer) {
+    let Readable { rows, newer, .. } = readable;
+    for error in &newer {
+        note(&format!("a stream is not shown: {error}"));
     }
-    Ok((rows, answer))
+    (rows, if newer.is_empty() { Answer::Yes } else { Answer::Newer })
 }
 
 /// Prints the newest rows, the newest last, as lines of JSON or as a table.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto_events::codec::{AnyEvent, CodecError, Storable};
 use proto_events::decider::Decider;
-use proto_events::envelope::{CommandDigest, Committed, MADE_COMMAND, Metadata, RecordedEvent};
+use proto_events::envelope::{CommandDigest, Committed, MADE_COMMAND, Metadata, RecordedEvent, Timestamp};
 use proto_events::id::{Digest, Position, StreamId, Version};
 
 use crate::api::error::ReadError;
@@ -35,6 +35,8 @@ pub struct Folded<D> {
     pub version: Version,
     /// The position of the last event folded.
     pub position: Position,
+    /// The time at which the last event folded was accepted.
+    pub last_at: Timestamp,
     /// The leaf hash of the last record read; the next record names it.
     pub last_hash: Digest,
     /// The newest commands that appended, oldest first.
@@ -149,6 +151,7 @@ impl<D> Folded<D> {
             state: Arc::new(self.state),
             version: self.version,
             position: self.position,
+            last_at: self.last_at,
             last_hash: self.last_hash,
             answered: self.answered,
             correlation_id: self.correlation_id,
@@ -188,6 +191,7 @@ where
             show(&self.state, &event);
             self.state.evolve(&event, &stored.record.metadata);
             (self.version, self.position) = (version, Position(position));
+            self.last_at = stored.record.metadata.at;
         }
         self.last_hash = stored.hash;
         self.remember(&stored.record.metadata, stored.record.metadata.command_digest);

@@ -4,7 +4,7 @@
 use proto_events::call::{Call, CallStatus};
 use proto_events::codec::{AnyEvent, kind};
 use proto_events::envelope::Timestamp;
-use proto_events::id::{Position, StreamId, Version};
+use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::session::Session;
@@ -17,6 +17,8 @@ use crate::api::record::{StoredRecord, StreamInfo};
 use crate::audit::json::{call_kind, event_json, number, object, text, text_or_null};
 use crate::jsonl::line::hex;
 use crate::read::fold::{Folded, fold_stream};
+use crate::views::readable::Readable;
+use crate::views::rows::rows_of;
 
 /// A task in a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,19 +125,7 @@ pub struct EventRow {
 /// # Errors
 /// [`ReadError`] if its stream cannot be read.
 pub fn task_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<TaskRow, ReadError> {
-    let folded = fold_stream::<Task>(reader, &info.stream, None)?;
-    let task = &folded.state;
-    Ok(TaskRow {
-        id: info.stream.id(),
-        state: task.state(),
-        session: task.metadata().get("session_id").and_then(JsonText::to_str),
-        events: folded.version.0,
-        last_at: last_at(reader, &info.stream, &folded)?,
-        last_position: folded.position,
-        waiting_for: waiting_for(task),
-        error: task.error(),
-        stream: info.stream.clone(),
-    })
+    Ok(TaskRow::of(&info.stream, &fold_stream::<Task>(reader, &info.stream, None)?))
 }
 
 /// Returns a session's row.
@@ -143,19 +133,7 @@ pub fn task_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<TaskRow, 
 /// # Errors
 /// [`ReadError`] if its stream cannot be read.
 pub fn session_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<SessionRow, ReadError> {
-    let folded = fold_stream::<Session>(reader, &info.stream, None)?;
-    let session = &folded.state;
-    let open = session.open_turn().map(|open| open.task.clone());
-    Ok(SessionRow {
-        id: info.stream.id(),
-        messages: session.history().len(),
-        turns: session.commits(),
-        turn_of: open.map(|task| StreamId::parse(&task).map_or(task, |stream| stream.id())),
-        events: folded.version.0,
-        last_at: last_at(reader, &info.stream, &folded)?,
-        last_position: folded.position,
-        stream: info.stream.clone(),
-    })
+    Ok(SessionRow::of(&info.stream, &fold_stream::<Session>(reader, &info.stream, None)?))
 }
 
 /// Returns the row of a tool's state.
@@ -163,25 +141,82 @@ pub fn session_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<Sessio
 /// # Errors
 /// [`ReadError`] if its stream cannot be read.
 pub fn tool_row(reader: &dyn EventReader, info: &StreamInfo) -> Result<ToolRow, ReadError> {
-    let folded = fold_stream::<ToolStore>(reader, &info.stream, None)?;
-    Ok(ToolRow {
-        name: info.stream.id(),
-        keys: folded.state.len(),
-        bytes: folded.state.bytes(),
-        events: folded.version.0,
-        last_at: last_at(reader, &info.stream, &folded)?,
-        last_position: folded.position,
-        stream: info.stream.clone(),
-    })
+    Ok(ToolRow::of(&info.stream, &fold_stream::<ToolStore>(reader, &info.stream, None)?))
 }
 
-fn last_at<D>(
-    reader: &dyn EventReader,
-    stream: &StreamId,
-    folded: &Folded<D>,
-) -> Result<Timestamp, ReadError> {
-    let last = reader.read_stream(stream, folded.version, 1)?;
-    Ok(last.first().map(|stored| stored.record.metadata.at).unwrap_or_default())
+/// Returns the rows of all tasks. A log of many tasks is read once, in its order.
+///
+/// # Errors
+/// [`ReadError`] of the first task that cannot be read; those that a newer release wrote are left out and named.
+pub fn task_rows(reader: &dyn EventReader) -> Result<Readable<TaskRow>, ReadError> {
+    rows_of(reader, Category::Task, TaskRow::of)
+}
+
+/// Returns the rows of all sessions, as [`task_rows`] does.
+///
+/// # Errors
+/// As [`task_rows`].
+pub fn session_rows(reader: &dyn EventReader) -> Result<Readable<SessionRow>, ReadError> {
+    rows_of(reader, Category::Session, SessionRow::of)
+}
+
+/// Returns the rows of all tools that have state, as [`task_rows`] does.
+///
+/// # Errors
+/// As [`task_rows`].
+pub fn tool_rows(reader: &dyn EventReader) -> Result<Readable<ToolRow>, ReadError> {
+    rows_of(reader, Category::Tool, ToolRow::of)
+}
+
+impl TaskRow {
+    /// Returns the row of a task that was folded.
+    pub fn of(stream: &StreamId, folded: &Folded<Task>) -> Self {
+        let task = &folded.state;
+        Self {
+            id: stream.id(),
+            state: task.state(),
+            session: task.metadata().get("session_id").and_then(JsonText::to_str),
+            events: folded.version.0,
+            last_at: folded.last_at,
+            last_position: folded.position,
+            waiting_for: waiting_for(task),
+            error: task.error(),
+            stream: stream.clone(),
+        }
+    }
+}
+
+impl SessionRow {
+    /// Returns the row of a session that was folded.
+    pub fn of(stream: &StreamId, folded: &Folded<Session>) -> Self {
+        let session = &folded.state;
+        let open = session.open_turn().map(|open| open.task.clone());
+        Self {
+            id: stream.id(),
+            messages: session.history().len(),
+            turns: session.commits(),
+            turn_of: open.map(|task| StreamId::parse(&task).map_or(task, |stream| stream.id())),
+            events: folded.version.0,
+            last_at: folded.last_at,
+            last_position: folded.position,
+            stream: stream.clone(),
+        }
+    }
+}
+
+impl ToolRow {
+    /// Returns the row of a tool's state that was folded.
+    pub fn of(stream: &StreamId, folded: &Folded<ToolStore>) -> Self {
+        Self {
+            name: stream.id(),
+            keys: folded.state.len(),
+            bytes: folded.state.bytes(),
+            events: folded.version.0,
+            last_at: folded.last_at,
+            last_position: folded.position,
+            stream: stream.clone(),
+        }
+    }
 }
 
 /// Describes why a task waits; none if it is over.
