@@ -86,7 +86,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             match piece {
                 Live::Progress { text, .. } | Live::Delta { text, .. } => println!("      ~ {text}"),
                 Live::Lost { pieces } => println!("      ~ ({pieces} pieces were too fast)"),
-                _ => continue,
+                _ => {}
             }
         }
     });

@@ -74,7 +74,7 @@ async fn tasks_are_listed_by_state_session_and_time_in_pages_and_the_list_follow
     assert_eq!((ids(&rest), rest.next), (done[3..].to_vec(), None));
     let two = [TaskState::Failed, TaskState::Canceled]
         .into_iter()
-        .fold(system.tasks(), |query, state| query.in_state(state));
+        .fold(system.tasks(), taskreel::TaskQuery::in_state);
     let found = two.page(9).await.unwrap();
     assert_eq!(ids(&found), [failed]);
     let since = all.tasks.last().unwrap().since;
@@ -293,8 +293,8 @@ async fn feeds_subscriptions_and_events_are_streams_and_may_be_polled_and_awaite
 
 #[tokio::test]
 async fn a_model_with_native_tools_may_simply_talk_and_one_without_is_told_its_mistake() {
-    let talk: &[&str] = &["Take ", "a coat."];
-    let system = over(&memory()).infer(Streaming { reply: talk, talks: true, fails_first: false });
+    let words: &[&str] = &["Take ", "a coat."];
+    let system = over(&memory()).infer(Streaming { reply: words, talks: true, fails_first: false });
     let system = system.start().await.unwrap();
     let (answer, kinds, end) = told(&system, "coat?").await;
     assert_eq!((answer.as_str(), end), ("Take a coat.", TaskState::Completed));
@@ -305,7 +305,7 @@ async fn a_model_with_native_tools_may_simply_talk_and_one_without_is_told_its_m
     let Outcome::Completed(end) = end else { panic!("{end:?}") };
     assert_eq!(end.task().calls().iter().count(), 1, "one inference, not three");
     system.shutdown().await.unwrap();
-    for (reply, talks) in [(talk, false), (&["{\"type\":\"tool_call\"}"], true), (&["{\"cut\": \"of"], true)]
+    for (reply, talks) in [(words, false), (&["{\"type\":\"tool_call\"}"], true), (&["{\"cut\": \"of"], true)]
     {
         let system =
             over(&memory()).infer(Streaming { reply, talks, fails_first: false }).start().await.unwrap();

@@ -8,7 +8,7 @@
 //! * A **process manager** is a projection whose output is commands: [`ProjectedEvent::command_id`] gives each an id, under
 //!   which a command that is sent again takes effect once.
 //!
-//! The package `examples/projections` of the repository has a store over SQLite and two projections.
+//! The package `examples/projections` of the repository has a store over `SQLite` and two projections.
 
 mod model;
 mod runner;

@@ -87,12 +87,11 @@ impl AnswerText {
             self.stage = if is_action { Stage::BeforeAction } else { Stage::Plain };
         }
         match &mut self.stage {
-            Stage::Start | Stage::Silent => {}
             Stage::Plain => out.push(char),
             Stage::BeforeAction if char == '{' => {
                 self.stage = Stage::Action(Box::new(ActionText { depth: 1, ..ActionText::default() }));
             }
-            Stage::BeforeAction => {}
+            Stage::Start | Stage::BeforeAction | Stage::Silent => {}
             Stage::Action(action) => {
                 if !action.take(char, out) {
                     self.stage = Stage::Silent;

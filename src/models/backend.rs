@@ -40,10 +40,10 @@ pub struct InferRequest {
     pub deltas: Deltas,
 }
 
-/// The receiver of a streaming backend's partial answers. They are hints for observers: pieces may be
-/// dropped, and only the whole answer is stored.
+/// The receiver of a streaming backend's partial answers: hints, which may be dropped. Only the whole answer is stored.
 #[derive(Clone, Default)]
-pub struct Deltas(Option<Arc<dyn Fn(&str) + Send + Sync>>);
+pub struct Deltas(Option<Listener>);
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl Deltas {
     /// Passes the pieces to a listener. For code that calls backends.
@@ -205,8 +205,8 @@ impl InferError {
         Self { usage: self.usage.or(estimate), ..self }
     }
 
-    /// Creates an error of which only type and text are known. Texts of rate limits, overload, timeouts and
-    /// connections are transient, `ValueError` is a malformed answer, everything else has failed.
+    /// Creates an error of which only type and text are known. Texts of rate limits, overload, timeouts and connections
+    /// are transient, `ValueError` is a malformed answer, everything else has failed.
     pub fn classify(type_name: impl Into<String>, message: impl Into<String>) -> Self {
         let (type_name, message) = (type_name.into(), message.into());
         let kind = if is_transient_type(&type_name) || is_transient_text(&message) {

@@ -45,7 +45,7 @@ pub(crate) async fn entered<T>(calls: Handle, work: impl Future<Output = T>) -> 
     if Handle::try_current().is_ok() {
         return work.await;
     }
-    let mut work = Box::pin(work);
+    let mut work = std::pin::pin!(work);
     std::future::poll_fn(move |cx| {
         let _within = calls.enter();
         work.as_mut().poll(cx)

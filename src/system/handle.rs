@@ -217,7 +217,7 @@ impl System {
         loop {
             match self.ask_or_keep(stream.clone(), op, cause).await {
                 (Err(Error::Overloaded { .. }), Some(unsent)) if !self.caller.is_impatient => {
-                    (op, cause) = unsent
+                    (op, cause) = unsent;
                 }
                 (answer, _) => return answer,
             }

@@ -164,7 +164,7 @@ impl Running {
             }
             Live::Answer { call_id, attempt, at, text } => self.answer(call_id, attempt, at, &text),
             Live::Progress { call_id, text, .. } => {
-                self.ready.push_back(RunEvent::Progress { call_id, text })
+                self.ready.push_back(RunEvent::Progress { call_id, text });
             }
             Live::Delta { .. } | Live::Waiting { .. } | Live::Lost { .. } => {}
         }

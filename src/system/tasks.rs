@@ -240,10 +240,10 @@ fn check_size(posted: &PostedTask) -> Result<(), Error> {
     let artifacts = posted.artifacts.iter().map(|artifact| of_parts(&artifact.parts));
     let values = posted.metadata.iter().map(|(_, value)| value.as_str().len());
     let bytes: usize = messages.chain(artifacts).chain(values).sum();
-    match bytes <= PAYLOAD_BYTES_MAX {
-        true => Ok(()),
-        false => Err(CodecError::TooLarge { bytes, limit: PAYLOAD_BYTES_MAX }.into()),
+    if bytes <= PAYLOAD_BYTES_MAX {
+        return Ok(());
     }
+    Err(CodecError::TooLarge { bytes, limit: PAYLOAD_BYTES_MAX }.into())
 }
 
 /// Whether an id has the form of those that we make for tasks: `task_<14 digits>_<8 hex digits>`.

@@ -40,7 +40,7 @@ impl Builder {
     /// model or another agent panicked when it was registered, or if this agent already runs over the same store.
     pub async fn start(mut self) -> Result<System, Error> {
         let (calls, own_runtime) = runtime(std::mem::replace(&mut self.calls, Calls::Current))?;
-        entered(calls.clone(), self.start_within(calls, own_runtime)).await
+        entered(calls.clone(), Box::pin(self.start_within(calls, own_runtime))).await
     }
 
     async fn start_within(
@@ -87,12 +87,11 @@ impl Builder {
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
         let (has_door, held) = (self.door, self.held);
         let (store, open, name, secrets, door) = blocking(move || {
-            let (store, held) = match given {
-                Some(store) => (store, held),
-                None => {
-                    let store = Arc::new(SledStore::open_with(&path, options)?);
-                    (Arc::clone(&store) as Arc<dyn EventStore>, Some(store))
-                }
+            let (store, held) = if let Some(store) = given {
+                (store, held)
+            } else {
+                let store = Arc::new(SledStore::open_with(&path, options)?);
+                (Arc::clone(&store) as Arc<dyn EventStore>, Some(store))
             };
             let door = held.filter(|_| has_door).and_then(|held| door_place(&held));
             let open = own_open_work(store.as_ref(), &name)?;

@@ -165,7 +165,9 @@ impl McpServers {
                     let Admission { tools, left_out } = admit(&entry.connection, listed, known);
                     entry.listed(tools.iter().map(|tool| tool.spec().name.clone()).collect(), left_out);
                     for tool in tools {
-                        known.register(tool);
+                        if let Err(why) = known.register(tool) {
+                            tracing::warn!(why, "a tool of an MCP server was left out");
+                        }
                     }
                 }
                 Some(Err(error)) => {

@@ -18,22 +18,22 @@ const WRITERS: u64 = 16;
 pub(crate) async fn run(make: &impl Fn() -> Arc<dyn EventStore>) {
     let store = make();
     rule_blocking("of_16_threads_at_one_version_exactly_one_wins", move || {
-        of_16_threads_at_one_version_exactly_one_wins(&store)
+        of_16_threads_at_one_version_exactly_one_wins(&store);
     })
     .await;
     let store = make();
     rule_blocking("of_16_threads_that_try_again_each_version_has_one_winner", move || {
-        of_16_threads_that_try_again_each_version_has_one_winner(&store)
+        of_16_threads_that_try_again_each_version_has_one_winner(&store);
     })
     .await;
     let store = make();
     rule_blocking("appends_to_several_streams_race_as_wholes", move || {
-        appends_to_several_streams_race_as_wholes(&store)
+        appends_to_several_streams_race_as_wholes(&store);
     })
     .await;
     let store = make();
     rule_blocking("one_append_from_16_threads_is_written_once", move || {
-        one_append_from_16_threads_is_written_once(&store)
+        one_append_from_16_threads_is_written_once(&store);
     })
     .await;
 }
