@@ -1,6 +1,6 @@
 //! The rule for runs that reach a limit of their budget.
 
-/// What becomes of a run whose next step would exceed its budget, see [`Builder::on_budget`](crate::Builder::on_budget).
+/// The rule for a run whose next step would exceed its budget, see [`Builder::on_budget`](crate::Builder::on_budget).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BudgetStop {

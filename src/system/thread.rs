@@ -72,7 +72,9 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
             }
         }
         // A system that is dropped without a shutdown still releases the log.
-        if let Err(error) = store.close() {
+        if owner.release()
+            && let Err(error) = store.close()
+        {
             tracing::warn!(%error, "the log could not be closed");
         }
     };
