@@ -56,7 +56,7 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
     let run = move || {
         parts.enter();
         let runner = actix_rt::System::with_tokio_rt(|| runtime);
-        let store = Arc::clone(&parts.store);
+        let (store, owner) = (Arc::clone(&parts.store), Arc::clone(&parts.owner));
         let arbiters = runner.block_on(async move {
             let (known, arbiters) = start_all(&parts, more);
             let _ = tell.send((actix_rt::System::current(), known));
