@@ -1,4 +1,5 @@
 //! `event` and `prompt`: one event whole, and what a model was shown.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
 
 mod binary;
 

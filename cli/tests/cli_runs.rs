@@ -1,4 +1,5 @@
 //! `diff`: two versions with their values, and two runs step by step.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
 
 mod binary;
 

@@ -1,5 +1,6 @@
 //! `run` as a part of a pipe: tasks are executed as they come and printed as they end; signals, closed pipes and full
 //! disks end it in order.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
 
 mod binary;
 

@@ -1,4 +1,5 @@
 //! `tail` and `events --follow`: live, over restarts of the program, with filters.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
 
 mod binary;
 

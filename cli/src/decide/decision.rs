@@ -29,8 +29,7 @@ impl Decision<'_> {
             Self::Reconcile { call, .. } | Self::Abandon { call, .. } => {
                 resolve_call(reader, Some(task), call)
             }
-            // The number of the question is a part of its name.
-            Self::Answer { question, .. } => return Ok((*question).to_owned()),
+            Self::Answer { question, .. } => question_of(reader, task, question),
             Self::Cancel { task, .. } => return Ok((*task).to_owned()),
         };
         match found {
@@ -113,5 +112,20 @@ fn not_one_call(error: FindError) -> Problem {
             "name its task with --task",
         ),
         other => Problem::from(other),
+    }
+}
+
+/// Returns the whole name of a question: the number behind the colon is a part of it.
+fn question_of(reader: &dyn EventReader, task: &StreamId, typed: &str) -> Result<(StreamId, String), FindError> {
+    let numbered = typed.rsplit_once(':').filter(|(_, number)| number.parse::<u32>().is_ok());
+    match (resolve_call(reader, Some(task), typed), numbered) {
+        (Err(FindError::UnknownCall(typed)), Some((call, number))) => {
+            match resolve_call(reader, Some(task), call) {
+                Ok((stream, call)) => Ok((stream, format!("{call}:{number}"))),
+                Err(FindError::UnknownCall(_)) => Err(FindError::UnknownCall(typed)),
+                Err(error) => Err(error),
+            }
+        }
+        (found, _) => found,
     }
 }

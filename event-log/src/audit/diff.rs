@@ -281,12 +281,11 @@ fn artifacts(before: &Task, after: &Task) -> Vec<Change> {
     let (left, mut right) = (rows(before), rows(after));
     let mut changes = Vec::new();
     for (digest, words, json) in left {
-        match right.iter().position(|(there, ..)| *there == digest) {
-            Some(at) => drop(right.remove(at)),
-            None => {
-                let gone = change(Area::Artifact, ChangeKind::Gone, digest.to_string(), words);
-                changes.push(gone.of_one(json));
-            }
+        if let Some(at) = right.iter().position(|(there, ..)| *there == digest) {
+            right.remove(at);
+        } else {
+            let gone = change(Area::Artifact, ChangeKind::Gone, digest.to_string(), words);
+            changes.push(gone.of_one(json));
         }
     }
     let added = |(digest, words, json): (Digest, String, JsonText)| {
@@ -325,8 +324,8 @@ fn calls(before: &CallBook, after: &CallBook) -> Vec<Change> {
             }
             Some(old) => {
                 let words = format!("{}, was {}", told(call), status_text(old));
-                let changed = row(ChangeKind::Changed, call, words);
-                changes.push(changed.of(Some(call_json(old)), Some(call_json(call))));
+                let found = row(ChangeKind::Changed, call, words);
+                changes.push(found.of(Some(call_json(old)), Some(call_json(call))));
             }
         }
     }
@@ -343,8 +342,8 @@ fn metadata(before: &JsonObject, after: &JsonObject) -> Vec<Change> {
             }
             Some(new) if new != old => {
                 let words = format!("{}, was {}", one_line(new), one_line(old));
-                let changed = change(Area::Metadata, ChangeKind::Changed, key, words);
-                changes.push(changed.of(Some(old.clone()), Some(new.clone())));
+                let found = change(Area::Metadata, ChangeKind::Changed, key, words);
+                changes.push(found.of(Some(old.clone()), Some(new.clone())));
             }
             Some(_) => {}
         }
@@ -370,8 +369,8 @@ fn turns(before: &Session, after: &Session) -> Vec<Change> {
     }
     if before.commits() != after.commits() {
         let words = format!("{}, were {}", after.commits(), before.commits());
-        let changed = change(Area::Turn, ChangeKind::Changed, "committed", words);
-        changes.push(changed.of(Some(number(before.commits())), Some(number(after.commits()))));
+        let found = change(Area::Turn, ChangeKind::Changed, "committed", words);
+        changes.push(found.of(Some(number(before.commits())), Some(number(after.commits()))));
     }
     changes
 }

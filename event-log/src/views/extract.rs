@@ -49,7 +49,10 @@ pub fn extract<E: From<ReadError>>(
     };
     for_each_record(reader, Position(1), |stored| {
         // Each event is shown to the selection, since later ones may name it.
-        let taken = event_rows(stored).iter().fold(false, |taken, row| selection.takes(row) || taken);
+        let mut taken = false;
+        for row in event_rows(stored) {
+            taken |= selection.takes(&row);
+        }
         match limit {
             _ if !taken || stored.position > head => Ok(()),
             None => put(stored),

@@ -62,10 +62,8 @@ impl Selection {
         match event {
             TaskEvent::Submitted(posted) => self.note_session(&row.stream, &posted.metadata),
             TaskEvent::MetadataMerged(entries) => self.note_session(&row.stream, entries),
-            TaskEvent::Call(CallEvent::Requested(request)) => {
-                if request.kind == CallKind::Tool {
-                    self.note_tool(&row.stream, &request.call_id, &request.target);
-                }
+            TaskEvent::Call(CallEvent::Requested(request)) if request.kind == CallKind::Tool => {
+                self.note_tool(&row.stream, &request.call_id, &request.target);
             }
             TaskEvent::ApprovalRequested(asked) => {
                 self.note_tool(&row.stream, &asked.approval_id, &asked.tool);

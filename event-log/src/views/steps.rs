@@ -1,7 +1,7 @@
 //! Two runs compared step by step: messages, calls by tool and arguments, and the states where a run rests. Ids and times
 //! do not count.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use proto_events::call::{Call, CallEvent, CallKind, CallStatus, Verdict};
@@ -112,19 +112,19 @@ pub fn run_steps(reader: &dyn EventReader, stream: &StreamId) -> Result<Vec<RunS
 }
 
 /// Returns the ids that differ between two runs of the same work: those of the task, of its calls and of its items.
-fn own_ids(task: &Task, stream: &StreamId) -> HashMap<String, ()> {
+fn own_ids(task: &Task, stream: &StreamId) -> HashSet<String> {
     let calls = task.calls().iter();
     let of_calls =
         calls.flat_map(|call| [call.request.call_id.clone(), call.request.idempotency_key.clone()]);
     let approvals = task.approvals().iter().map(|approval| approval.request.approval_id.clone());
     let items = task.messages().iter().filter_map(|message| message.id.clone());
     let all = of_calls.chain(approvals).chain(items).chain([stream.id(), stream.to_string()]);
-    all.filter(|id| !id.is_empty()).map(|id| (id, ())).collect()
+    all.filter(|id| !id.is_empty()).collect()
 }
 
 struct Reading {
     task: Task,
-    own: HashMap<String, ()>,
+    own: HashSet<String>,
     steps: Vec<RunStep>,
 }
 
@@ -133,7 +133,7 @@ impl Reading {
         let Ok(AnyEvent::Task(event)) = &row.event else { return };
         match event {
             TaskEvent::Submitted(posted) => {
-                posted.messages.iter().for_each(|message| self.message(row, message))
+                posted.messages.iter().for_each(|message| self.message(row, message));
             }
             TaskEvent::MessageAppended(message) => self.message(row, message),
             TaskEvent::StateChanged { to, .. } if to.is_terminal() || *to == TaskState::InputRequired => {
@@ -171,7 +171,7 @@ impl Reading {
             }
             _ => status_text(call),
         };
-        self.own.keys().filter(|id| id.len() >= 8).fold(told, |told, id| told.replace(id.as_str(), OWN_ID))
+        self.own.iter().filter(|id| id.len() >= 8).fold(told, |told, id| told.replace(id.as_str(), OWN_ID))
     }
 
     /// Returns JSON in which each string that is an id of the run is replaced.
@@ -180,7 +180,7 @@ impl Reading {
         let mut todo = vec![&mut tree];
         while let Some(value) = todo.pop() {
             match value {
-                JsonValue::String(said) if self.own.contains_key(said.as_str()) => {
+                JsonValue::String(said) if self.own.contains(said.as_str()) => {
                     *value = JsonValue::String(OWN_ID.to_owned());
                 }
                 JsonValue::Array(items) => todo.extend(items),
