@@ -84,21 +84,19 @@ fn open_file(path: &Path) -> Result<JsonLines, Problem> {
 pub(crate) fn ls(args: &LsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let options = ListOptions { states: args.state.clone(), limit: args.limit, next: log.typed("show") };
-    let answer = if args.sessions {
+    if args.sessions {
         list::sessions(log.reader(), &options, screen)
     } else if args.tools {
         list::tools(log.reader(), &options, screen)
     } else {
         list::tasks(log.reader(), &options, screen)
-    };
-    answer
+    }
 }
 
 pub(crate) fn show(args: &ShowArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let next = format!("{} {}", log.typed("events"), args.id);
-    let answer = log.find(&args.id).and_then(|stream| print::show(log.reader(), &stream, &next, screen));
-    answer
+    log.find(&args.id).and_then(|stream| print::show(log.reader(), &stream, &next, screen))
 }
 
 pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -116,17 +114,13 @@ pub(crate) fn events(args: &EventsArgs, global: &Global, screen: &mut Screen) ->
 
 pub(crate) fn state(args: &StateArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
-    let answer = log
-        .find(&args.id)
-        .and_then(|stream| print::state(log.reader(), &stream, args.at.map(Version), screen));
-    answer
+    log.find(&args.id).and_then(|stream| print::state(log.reader(), &stream, args.at.map(Version), screen))
 }
 
 pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
-    let answer = only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen));
-    answer
+    only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen))
 }
 
 pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
@@ -147,11 +141,10 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
         opened => opened?,
     };
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
-    let answer = only.and_then(|only| {
+    only.and_then(|only| {
         let scope = Scope { only: only.as_ref(), head: head.as_ref(), root: args.root, ..Scope::default() };
         audit::verify_log(log.reader(), &scope, screen)
-    });
-    answer
+    })
 }
 
 /// Verifies a log that cannot be opened, as far as the database can read it: one fault is known already, but
@@ -180,32 +173,28 @@ pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Res
     };
     let log = OpenLog::open(&args.from, global)?;
     let other = args.with.as_deref().map(open_file).transpose();
-    let answer = other.and_then(|other| {
+    other.and_then(|other| {
         let stream = log.find(&args.id)?;
         let versions = (a, args.b.map(Version));
         let other = other.as_ref().map(|other| other as &dyn EventReader);
         compare::diff(log.reader(), other, &stream, versions, args.patch, screen)
-    });
-    answer
+    })
 }
 
 pub(crate) fn explain(args: &ExplainArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
-    let answer = log
-        .find(&args.id)
-        .and_then(|stream| compare::explain(log.reader(), &stream, args.at.map(Version), screen));
-    answer
+    log.find(&args.id)
+        .and_then(|stream| compare::explain(log.reader(), &stream, args.at.map(Version), screen))
 }
 
 pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
-    let answer = only.and_then(|only| {
+    only.and_then(|only| {
         let filter = args.filters.filter(KindsOf::Calls)?;
         let typed = |command: &str| log.typed_to_decide(command);
         print::calls(log.reader(), only.as_ref(), (&filter, args.filters.limit()), &typed, screen)
-    });
-    answer
+    })
 }
 
 pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {

@@ -89,8 +89,9 @@ fn open_input(file: &Path, name: &str) -> Result<Input, Problem> {
         return spawn(move || feed(Tasks::new(BufReader::new(opened), &owned), &send)).map(|()| input);
     }
     let all = read_all(BufReader::new(opened), name).map_err(|bad| refused(bad, "nothing was executed"))?;
-    spawn(move || all.into_iter().try_for_each(|task| send.blocking_send(Ok(task))).unwrap_or_default())
-        .map(|()| input)
+    // The sending ends where nobody takes the tasks any more.
+    let feed = move || drop(all.into_iter().find_map(|task| send.blocking_send(Ok(task)).err()));
+    spawn(feed).map(|()| input)
 }
 
 fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Problem> {

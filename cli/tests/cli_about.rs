@@ -1,5 +1,9 @@
 //! What the program says of itself: version, manual pages, completions that know the ids of a log.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod binary;
 

@@ -1,5 +1,9 @@
 //! `event` and `prompt`: one event whole, and what a model was shown.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod binary;
 

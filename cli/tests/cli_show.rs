@@ -1,5 +1,9 @@
 //! `show`, `stats` and ids: what happened when, who settled it, and names as lists print them.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod binary;
 
@@ -24,7 +28,7 @@ fn a_task_is_shown_with_versions_times_durations_and_calls() {
     let shown = place.run("show ask-0001 --json").ended(0).json().remove(0);
     let events = place.run("events ask-0001 --json").ended(0).json();
     let at = |version: &Value| {
-        let version = version.as_u64().unwrap() as usize;
+        let version = usize::try_from(version.as_u64().unwrap()).unwrap();
         &events[version - 1]
     };
     assert_eq!(shown["calls"].as_array().unwrap().len(), 3);

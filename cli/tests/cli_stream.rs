@@ -1,11 +1,15 @@
 //! `run` as a part of a pipe: tasks are executed as they come and printed as they end; signals, closed pipes and full
 //! disks end it in order.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking, in its helpers too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod binary;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use binary::{Place, Ran, TASKS, small_log};
@@ -136,21 +140,22 @@ fn a_second_signal_ends_a_run_at_once() {
     // The signals are sent until the process has ended: it may take the first ones as one.
     let mut ended = None;
     wait_until("the process ends", || {
-        signal_if_alive(&mut child, &mut ended);
+        ended = signal_if_alive(&mut child);
         ended.is_some()
     });
-    assert_eq!(ended.flatten(), Some(130));
+    assert_eq!(ended.unwrap().code(), Some(130));
     assert!(began.elapsed() < Duration::from_secs(10));
     drop(input);
     // What was acknowledged is there all the same.
     assert_eq!(place.run("ls --json --state completed").ended(0).json().len(), 1);
 }
 
-fn signal_if_alive(child: &mut Child, ended: &mut Option<Option<i32>>) {
-    match child.try_wait().unwrap() {
-        Some(status) => *ended = Some(status.code()),
-        None => signal(child, "TERM"),
+fn signal_if_alive(child: &mut Child) -> Option<ExitStatus> {
+    let ended = child.try_wait().unwrap();
+    if ended.is_none() {
+        signal(child, "TERM");
     }
+    ended
 }
 
 #[test]

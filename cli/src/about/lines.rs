@@ -1,10 +1,13 @@
 //! The lines that commands print with `--json`: the fields of each kind, and the kinds of each command.
 
+/// The fields of a line, each with its type.
+pub(super) type Fields = &'static [(&'static str, &'static str)];
+
 /// The fields of each kind of line: its name, its meaning, and its fields with their types.
 ///
 /// A type is `text`, `number`, `bool`, `object`, `any`, the name of another kind, or one of these in brackets for a list;
 /// with `?` at its end it may be null, with `*` at its end the field may be absent.
-pub(super) const LINES: &[(&str, &str, &[(&str, &str)])] = &[
+pub(super) const LINES: &[(&str, &str, Fields)] = &[
     ("taskreel.task/1", "A task in a list.", TASK),
     (
         "taskreel.session/1",
@@ -292,7 +295,7 @@ pub(super) const LINES: &[(&str, &str, &[(&str, &str)])] = &[
     ),
 ];
 
-const TASK: &[(&str, &str)] = &[
+const TASK: Fields = &[
     ("id", "text"),
     ("stream", "text"),
     ("state", "text"),
@@ -304,7 +307,7 @@ const TASK: &[(&str, &str)] = &[
     ("error", "text?"),
 ];
 
-const EVENT: &[(&str, &str)] = &[
+const EVENT: Fields = &[
     ("position", "number"),
     ("stream", "text"),
     ("id", "text"),
@@ -323,7 +326,7 @@ const EVENT: &[(&str, &str)] = &[
     ("error", "text?"),
 ];
 
-const STATS: &[(&str, &str)] = &[
+const STATS: Fields = &[
     ("group", "text"),
     ("name", "text?"),
     ("calls", "number"),

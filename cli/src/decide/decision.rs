@@ -116,7 +116,11 @@ fn not_one_call(error: FindError) -> Problem {
 }
 
 /// Returns the whole name of a question: the number behind the colon is a part of it.
-fn question_of(reader: &dyn EventReader, task: &StreamId, typed: &str) -> Result<(StreamId, String), FindError> {
+fn question_of(
+    reader: &dyn EventReader,
+    task: &StreamId,
+    typed: &str,
+) -> Result<(StreamId, String), FindError> {
     let numbered = typed.rsplit_once(':').filter(|(_, number)| number.parse::<u32>().is_ok());
     match (resolve_call(reader, Some(task), typed), numbered) {
         (Err(FindError::UnknownCall(typed)), Some((call, number))) => {

@@ -182,11 +182,8 @@ impl Following<'_> {
 
     /// Prints what the log holds beyond what was shown.
     fn catch_up(&mut self) -> Result<(), Problem> {
-        let log = match dirs::open_quietly(self.dir, self.global) {
-            Ok(log) => log,
-            // A program may be starting at this moment; the next look finds its door.
-            Err(_) => return Ok(()),
-        };
+        // A program may be starting at this moment; the next look finds its door.
+        let Ok(log) = dirs::open_quietly(self.dir, self.global) else { return Ok(()) };
         if end_of(log.reader(), &self.of)? < self.next {
             return Ok(());
         }

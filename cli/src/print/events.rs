@@ -1,6 +1,7 @@
 //! `events`: the log itself, one line for each event.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 
 use anstyle::AnsiColor;
@@ -173,14 +174,14 @@ impl EventLines {
         };
         let mut head = format!("{place} {}", time::of_day(row.at));
         if is_wide {
-            head.push_str(&format!(" {:>9}", since.unwrap_or_default()));
+            let _ = write!(head, " {:>9}", since.unwrap_or_default());
         }
-        head.push_str(&format!(" {:<18}", row.kind));
+        let _ = write!(head, " {:<18}", row.kind);
         if is_wide {
-            head.push_str(&format!(" {:<13}", screen.plain(&line.cause)));
+            let _ = write!(head, " {:<13}", screen.plain(&line.cause));
         }
         if self.form == Form::Log {
-            head.push_str(&format!(" {id:<14}"));
+            let _ = write!(head, " {id:<14}");
         }
         head
     }
@@ -303,7 +304,7 @@ mod tests {
         let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../event-log/tests/golden/v2/varied.ndjson");
         let log = JsonLines::open(golden).unwrap();
         let page = Page::default();
-        let mut screen = Screen::onto(page.clone(), false).as_wide_as(width);
+        let mut screen = Screen::onto(page.clone(), false).with_width(width);
         let mut lines = EventLines::of(of, Selection::default(), None);
         events(&log, of, &mut lines, &mut screen).unwrap();
         let bytes = page.0.lock().unwrap().clone();

@@ -1,5 +1,7 @@
 //! Tables that fit the width of the terminal: ids are never cut, and no line wraps.
 
+use std::fmt::Write as _;
+
 use anstyle::Style;
 
 use crate::print::plain::{columns, cut};
@@ -53,6 +55,7 @@ pub(crate) struct Cell {
 
 impl Cell {
     /// Returns a cell with this text, which holds no character that a terminal obeys.
+    #[expect(clippy::needless_pass_by_value, reason = "figures and texts are given as they are")]
     pub(crate) fn new(text: impl ToString) -> Self {
         Self { text: text.to_string(), ..Self::default() }
     }
@@ -133,7 +136,7 @@ impl Grid {
         };
         for (at, column) in self.columns.iter().enumerate().rev() {
             if least(&widths) > width && column.fit == Fit::Spare {
-                widths[at] = None;
+                widths.get_mut(at).map(Option::take);
             }
         }
         let sum = |widths: &[Option<usize>]| {
@@ -169,7 +172,7 @@ fn line(row: &[Cell], widths: &[Option<usize>], room: Room) -> String {
         let (before, after) = if cell.is_figure { (missing, 0) } else { (0, missing) };
         line.push_str(&" ".repeat(blanks + before));
         if room.colour && !cell.style.is_plain() {
-            line.push_str(&format!("{}{text}{}", cell.style.render(), cell.style.render_reset()));
+            let _ = write!(line, "{}{text}{}", cell.style.render(), cell.style.render_reset());
         } else {
             line.push_str(&text);
         }

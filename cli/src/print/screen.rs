@@ -119,7 +119,7 @@ impl Screen {
 
     /// Returns a screen of this width that cuts texts, as a terminal does.
     #[cfg(test)]
-    pub(crate) fn as_wide_as(self, width: usize) -> Self {
+    pub(crate) fn with_width(self, width: usize) -> Self {
         Self { width: Some(width), full: false, ..self }
     }
 
