@@ -164,13 +164,16 @@ fn verify_damaged(
     audit::verify_log(&log, &scope, screen)
 }
 
-pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
-    let a = match args.a.as_deref().map(str::parse::<u64>) {
-        None => None,
-        Some(Ok(version)) => Some(Version(version)),
-        // A second run instead of a version; a run whose id is a number is named by its stream.
-        Some(Err(_)) => return runs::diff_runs(args, args.a.as_deref().unwrap_or_default(), global, screen),
-    };
+/// Compares two versions of one stream, or of one in two logs; without `a` the first one is the newest.
+///
+/// # Errors
+/// [`Problem`] if a log cannot be read, or the reader of the output is gone.
+fn diff_versions(
+    args: &DiffArgs,
+    a: Option<Version>,
+    global: &Global,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
     let log = OpenLog::open(&args.from, global)?;
     let other = args.with.as_deref().map(open_file).transpose();
     other.and_then(|other| {

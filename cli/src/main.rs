@@ -132,7 +132,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Replay(args) => look::replay(args, global, &mut answering(true)),
         Command::Doctor(args) => doctor::doctor(args, global, &mut answering(true)),
         Command::Verify(args) => look::verify(args, global, &mut answering(true)),
-        Command::Diff(args) => look::diff(args, global, &mut answering(args.full)),
+        Command::Diff(args) => look::runs::diff(args, global, &mut answering(args.full)),
         Command::Explain(args) => look::explain(args, global, &mut screen(true)),
         Command::Calls(args) => look::calls(args, global, &mut screen(args.full)),
         Command::Approve(args) => decide::approve(args, global, &mut screen(true)),

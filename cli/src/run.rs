@@ -25,7 +25,7 @@ use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::run::drive::Driver;
-use crate::run::input::{BadInput, Tasks, read_all};
+use crate::run::input::{BadInput, Input, Tasks, read_all};
 use crate::running::{Interrupts, runtime, stop};
 use crate::{dirs, tools};
 
@@ -36,9 +36,6 @@ const CHECKED_BYTES_MAX: u64 = 4 << 20;
 /// The number of tasks that are read before they can be submitted.
 const READ_AHEAD: usize = 64;
 
-/// The tasks of the input, in order.
-pub(crate) type Input = mpsc::Receiver<Result<PostedTask, BadInput>>;
-
 pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     let name = name_of(&args.file);
     let mut input = open_input(&args.file, &name)?;
@@ -46,7 +43,7 @@ pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Resul
     // Faults of the first task are found before the log is touched.
     let first = match input.blocking_recv() {
         Some(Ok(first)) => first,
-        Some(Err(bad)) => return Err(refused(bad, "nothing was executed")),
+        Some(Err(bad)) => return Err(bad.refused("nothing was executed")),
         None => return Err(nothing_to_run(&name)),
     };
     let dir = dirs::to_write(global, LOG_DIR);
@@ -71,11 +68,6 @@ fn nothing_to_run(name: &str) -> Problem {
     Problem::new(EXIT_USAGE, format!("{name} has no task"), "it is empty", hint)
 }
 
-/// Returns the problem of an input that cannot be used; `done` says what was executed.
-pub(crate) fn refused(bad: BadInput, done: &str) -> Problem {
-    Problem::new(EXIT_USAGE, format!("{}; {done}", bad.what), bad.why, bad.hint)
-}
-
 /// Begins to read the input, on a thread of its own: a terminal or a pipe blocks until more is written.
 fn open_input(file: &Path, name: &str) -> Result<Input, Problem> {
     let (send, input) = mpsc::channel(READ_AHEAD);
@@ -88,7 +80,7 @@ fn open_input(file: &Path, name: &str) -> Result<Input, Problem> {
     if !about.is_file() || about.len() > CHECKED_BYTES_MAX {
         return spawn(move || feed(Tasks::new(BufReader::new(opened), &owned), &send)).map(|()| input);
     }
-    let all = read_all(BufReader::new(opened), name).map_err(|bad| refused(bad, "nothing was executed"))?;
+    let all = read_all(BufReader::new(opened), name).map_err(|bad| bad.refused("nothing was executed"))?;
     // The sending ends where nobody takes the tasks any more.
     let feed = move || drop(all.into_iter().find_map(|task| send.blocking_send(Ok(task)).err()));
     spawn(feed).map(|()| input)

@@ -1,25 +1,34 @@
-//! `diff` of two runs, aligned by step.
+//! `diff`: two versions, or two runs aligned by step.
 
+use proto_events::id::{Category, Version};
 use taskreel_log::api::EventReader;
 use taskreel_log::views::{align_steps, find, run_steps};
 
 use crate::args::{DiffArgs, Global};
-use crate::look::{OpenLog, open_file};
+use crate::look::{OpenLog, diff_versions, open_file};
 use crate::print;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::print::screen::Screen;
 
+/// Compares two versions, or two runs if the second argument is not a number. A run whose id is a number is named by its
+/// stream.
+///
+/// # Errors
+/// [`Problem`] if a log cannot be read, or the reader of the output is gone.
+pub(crate) fn diff(args: &DiffArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    match args.a.as_deref().map(|a| (a, a.parse::<u64>())) {
+        None => diff_versions(args, None, global, screen),
+        Some((_, Ok(version))) => diff_versions(args, Some(Version(version)), global, screen),
+        Some((second, Err(_))) => diff_runs(args, second, global, screen),
+    }
+}
+
 /// Compares the run `args.id` with the run `second`, which is in the other log if one is named.
 ///
 /// # Errors
 /// [`Problem`] if one of the two is not a task, a log cannot be read, or the reader of the output is gone.
-pub(crate) fn diff_runs(
-    args: &DiffArgs,
-    second: &str,
-    global: &Global,
-    screen: &mut Screen,
-) -> Result<Answer, Problem> {
+fn diff_runs(args: &DiffArgs, second: &str, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     if args.patch || args.b.is_some() {
         return Err(Problem::new(
             EXIT_USAGE,
@@ -34,7 +43,7 @@ pub(crate) fn diff_runs(
     let other = other.as_ref().map_or(reader, |other| other as &dyn EventReader);
     let streams = (find(reader, &args.id)?, find(other, second)?);
     for stream in [&streams.0, &streams.1] {
-        if stream.category() != Some(proto_events::id::Category::Task) {
+        if stream.category() != Some(Category::Task) {
             return Err(Problem::new(
                 EXIT_USAGE,
                 format!("{stream} has no steps"),

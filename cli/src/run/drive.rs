@@ -13,8 +13,7 @@ use crate::print::answer::Answer;
 use crate::print::problem::Problem;
 use crate::print::progress::Tally;
 use crate::print::screen::{Screen, count, note};
-use crate::run::input::BadInput;
-use crate::run::{Input, refused};
+use crate::run::input::{BadInput, Input};
 use crate::running::Interrupts;
 
 /// The number of tasks at work or waiting for the one before them: enough to fill the groups that one flush makes durable.
@@ -97,7 +96,7 @@ impl<'a> Driver<'a> {
             (Some(failure), _) => Err(failure),
             (None, Some(bad)) => {
                 let before = count(self.read, "task before it was", "tasks before it were");
-                Err(refused(bad, &format!("the {before} executed")))
+                Err(bad.refused(&format!("the {before} executed")))
             }
             (None, None) => Ok(self.answer),
         }

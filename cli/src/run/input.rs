@@ -9,7 +9,9 @@ use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use serde_json::value::RawValue;
 use taskreel_log::ports::Ports;
+use tokio::sync::mpsc;
 
+use crate::print::problem::{EXIT_USAGE, Problem};
 use crate::run::pieces::{Piece, Pieces};
 
 /// A place of the input that cannot be used.
@@ -21,6 +23,16 @@ pub(crate) struct BadInput {
     pub(crate) why: String,
     /// The advice.
     pub(crate) hint: &'static str,
+}
+
+/// The tasks of an input, in order, as another thread reads them.
+pub(crate) type Input = mpsc::Receiver<Result<PostedTask, BadInput>>;
+
+impl BadInput {
+    /// Returns the problem; `done` says what was executed.
+    pub(crate) fn refused(self, done: &str) -> Problem {
+        Problem::new(EXIT_USAGE, format!("{}; {done}", self.what), self.why, self.hint)
+    }
 }
 
 /// The tasks of an input, read one after another.
