@@ -254,7 +254,7 @@ async fn the_door_is_open_while_the_system_has_its_log_and_a_follower_sees_its_e
     assert_eq!(system.door_fault(), None);
     let reader = DoorReader::connect(dir.path()).unwrap();
     let mut follower = reader.follow(Position(1)).unwrap();
-    let followed = tokio::task::spawn_blocking(move || {
+    let watching = tokio::task::spawn_blocking(move || {
         let mut last = Position(0);
         loop {
             match follower.next() {
@@ -267,7 +267,7 @@ async fn the_door_is_open_while_the_system_has_its_log_and_a_follower_sees_its_e
     });
     system.reopen().await.unwrap();
     assert!(socket.exists(), "it is open after a reopening");
-    let ended = tokio::time::timeout(Duration::from_secs(20), followed).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(20), watching).await.unwrap();
     assert!(ended.is_ok_and(|last| last > Position(0)), "the reopening ends the log that was followed");
     let log = system.log();
     let reader = DoorReader::connect(dir.path()).unwrap();

@@ -204,3 +204,54 @@ pub fn free_bytes(folder: &Path) -> Option<u64> {
 pub fn free_bytes(_: &Path) -> Option<u64> {
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn the_size_of_a_large_log_is_announced_once_and_that_of_a_small_one_is_not() {
+        let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(dir.path().join(DATA_FILE), [7; 5_000]).unwrap();
+        std::fs::write(dir.path().join(HEAD_FILE), [7; 100]).unwrap();
+        let told = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&told);
+        let add = move |bytes| {
+            counted.fetch_add(bytes, Ordering::Relaxed);
+        };
+        let options = ReadOnlyOptions::default().scratch(scratch.path()).announce(add);
+        drop(PrivateCopy::of(dir.path(), &options).unwrap());
+        assert_eq!(told.load(Ordering::Relaxed), 0);
+        let copy = PrivateCopy::of(dir.path(), &ReadOnlyOptions { large: 5_100, ..options }).unwrap();
+        // Where the file system shares contents, nothing takes long and nothing is said.
+        let data = File::open(dir.path().join(DATA_FILE)).unwrap();
+        let shares = clone(&data, &File::create(scratch.path().join("probe")).unwrap());
+        assert_eq!(told.load(Ordering::Relaxed), if shares { 0 } else { 5_100 });
+        assert_eq!(std::fs::read(copy.dir().join(DATA_FILE)).unwrap(), [7; 5_000]);
+    }
+
+    #[test]
+    fn a_copy_has_the_files_of_the_log_alone_and_only_its_owner_reads_them() {
+        let (dir, scratch) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for name in [DATA_FILE, "conf", "snap.01", "snap.02.generating", "notes.txt", "door"] {
+            std::fs::write(dir.path().join(name), name).unwrap();
+        }
+        std::fs::create_dir(dir.path().join("secrets")).unwrap();
+        let copy = PrivateCopy::of(dir.path(), &ReadOnlyOptions::default().scratch(scratch.path())).unwrap();
+        let mut names: Vec<_> = std::fs::read_dir(copy.dir())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names, ["conf", "db", "snap.01"]);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let found = std::fs::metadata(copy.dir().join(DATA_FILE)).unwrap();
+            assert_eq!(found.permissions().mode() & 0o777, 0o600);
+        }
+    }
+}
