@@ -15,7 +15,8 @@
 //! ```
 //!
 //! Each stream has one actor, and each actor one [`crate::actors::entity::Entity`]: the loop of decide,
-//! append, evolve. Actors live on one arbiter; nothing blocks there. Reads of the log go through its blocking
+//! append, evolve. Actors live on one arbiter, or on several by the names of their streams; nothing blocks there. Reads of
+//! the log go through its blocking
 //! pool.
 
 pub(crate) mod entity;
