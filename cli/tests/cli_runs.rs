@@ -34,9 +34,10 @@ fn runs() -> Place {
     let place = Place::new();
     let pay = |cents: u64| ("pay", json!({"to": "Ada", "cents": cents}));
     let tasks = [
-        task("invoice-1", &[sum(1), pay(100), echo("thanks")]),
-        task("invoice-2", &[sum(1), pay(100), echo("thanks")]),
-        task("invoice-3", &[sum(1), echo("wait"), pay(10_000), echo("thanks")]),
+        // Each names itself in its last step.
+        task("invoice-1", &[sum(1), pay(100), echo("invoice-1")]),
+        task("invoice-2", &[sum(1), pay(100), echo("invoice-2")]),
+        task("invoice-3", &[sum(1), echo("wait"), pay(10_000), echo("invoice-3")]),
     ];
     place.run_tasks(&tasks.join("\n"), "").ended(0);
     place

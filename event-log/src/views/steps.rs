@@ -22,6 +22,9 @@ use crate::views::view::{EventRow, event_rows};
 /// equal beginnings and ends is paired in order.
 const PAIRS_MAX: usize = 4_000_000;
 
+/// The shortest id of a run that is looked for inside texts.
+const OWN_ID_BYTES_MIN: usize = 8;
+
 /// The word that stands for an id of the run in arguments and results.
 const OWN_ID: &str = "<id>";
 
@@ -154,7 +157,8 @@ impl Reading {
 
     fn message(&mut self, row: &EventRow, message: &Message) {
         let role = message.role.clone().unwrap_or_else(|| "nobody".to_owned());
-        self.push(row, "message", role, parts(&message.parts));
+        let said = self.without_own(parts(&message.parts));
+        self.push(row, "message", role, said);
     }
 
     fn push(&mut self, row: &EventRow, kind: &'static str, target: String, args: String) {
@@ -171,7 +175,16 @@ impl Reading {
             }
             _ => status_text(call),
         };
-        self.own.iter().filter(|id| id.len() >= 8).fold(told, |told, id| told.replace(id.as_str(), OWN_ID))
+        self.without_own(told)
+    }
+
+    /// Returns a text without the run's own ids; an id as short as a word may be one.
+    fn without_own(&self, text: String) -> String {
+        let ids = self.own.iter().filter(|id| id.len() >= OWN_ID_BYTES_MIN);
+        ids.fold(
+            text,
+            |text, id| if text.contains(id.as_str()) { text.replace(id.as_str(), OWN_ID) } else { text },
+        )
     }
 
     /// Returns JSON in which each string that is an id of the run is replaced.
