@@ -1,4 +1,4 @@
-//! One follower at the local door beside 16 writers: throughput and the slowest appends, with and without it, in
+//! The cost of a follower at the local door to 16 writers: throughput and the slowest appends, with and without it, in
 //! interleaved rounds. The follower is a process of its own, as `taskreel tail` is.
 
 mod support;

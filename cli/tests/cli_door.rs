@@ -6,10 +6,12 @@
 mod binary;
 
 use std::convert::Infallible;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use binary::{Place, Ran};
 use proto_events::json;
@@ -200,4 +202,47 @@ async fn another_user_is_refused_at_the_door_by_what_the_system_says_of_it_and_r
         eprintln!("not tested: this user cannot become another");
     }
     system.shutdown().await.unwrap();
+}
+
+#[test]
+fn a_program_that_stands_still_does_not_hold_up_its_readers() {
+    let place = binary::small_log();
+    let mut child = place
+        .command(["run", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let socket = place.path().join(LOG).join(DOOR_FILE);
+    // After its first task it waits for more, with its log open.
+    let task = r#"{"id":"text-0001","messages":[{"role":"user","parts":[{"type":"text","content":"x"}]}]}"#;
+    writeln!(child.stdin.as_mut().unwrap(), "{task}").unwrap();
+    until(|| socket.exists() && place.run("ls --json").ended(0).json().len() == 4);
+    let signal = |name: &str| {
+        let sent = Command::new("kill").args([name, &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+    };
+    place.run("ls --json --scratch /dev/null/none").ended(0);
+    signal("-STOP");
+    let since = Instant::now();
+    let ran = place.run("ls --json");
+    signal("-CONT");
+    let ran = ran.ended(0);
+    assert_eq!(ran.json().len(), 4);
+    assert!(ran.err().contains("gave no answer"), "{}", ran.err());
+    assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
+    drop(child.stdin.take());
+    assert!(child.wait().unwrap().success());
+    assert!(!socket.exists());
+}
+
+/// Waits until a condition holds.
+#[track_caller]
+fn until(holds: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !holds() {
+        assert!(since.elapsed() < Duration::from_secs(20), "it never holds");
+        std::thread::yield_now();
+    }
 }
