@@ -64,6 +64,7 @@ enum Stage {
 ///     match delivery? {
 ///         Delivery::Record(record) => println!("{} {}", record.position, record.record.stream),
 ///         Delivery::Lagged { from, to } => println!("positions {from} to {to} follow from the log"),
+///         _ => {}
 ///     }
 /// }
 /// # Ok(())
