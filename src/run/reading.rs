@@ -245,11 +245,12 @@ fn read_reply(agent: &Agent, raw: String, schema: Option<&OutputSchema>) -> Repl
             Err(error) => ReplyReading::Unfit(short(&error)),
         },
         (Ok(action), _) => ReplyReading::Action { action, raw },
-        (Err(_), schema) if agent.may_talk() && is_talk(&raw) => {
-            match schema.map(|schema| text_fits(schema, &raw)) {
-                None | Some(Ok(())) => ReplyReading::Answer { output: JsonText::string(&raw), raw },
-                Some(Err(error)) => ReplyReading::Unfit(short(&error)),
-            }
+        (Err(_), None) if agent.may_talk() && is_talk(&raw) => {
+            ReplyReading::Answer { output: JsonText::string(&raw), raw }
+        }
+        // Words that fit the schema as they are; JSON is read as the value that it describes.
+        (Err(_), Some(schema)) if agent.may_talk() && is_fitting_talk(&raw, schema) => {
+            ReplyReading::Answer { output: JsonText::string(&raw), raw }
         }
         (Err(error), None) => ReplyReading::Malformed(short(&error.to_string())),
         (Err(error), Some(schema)) => bare_answer(schema, raw, &error),
@@ -267,6 +268,11 @@ fn is_talk(raw: &str) -> bool {
         }
         Err(_) => !says.is_empty() && !says.starts_with('{'),
     }
+}
+
+/// Whether a reply simply talks, and says what the schema asks for.
+fn is_fitting_talk(raw: &str, schema: &OutputSchema) -> bool {
+    is_talk(raw) && decode(raw).is_err() && text_fits(schema, raw).is_ok()
 }
 
 /// Checks a text against the schema: as the value it holds if it is JSON, else as a string.
