@@ -317,6 +317,10 @@ impl TaskCore {
         let planning = std::mem::take(&mut work.planning);
         let limit = error.too_large();
         match (work.op.take(), error) {
+            (None, error @ Error::Append(AppendError::Conflict { .. })) if !written => {
+                // It was decided, and cannot be had again: it is refused rather than taken for done.
+                Output::Done(Err(error))
+            }
             (op, Error::Append(AppendError::Conflict { .. })) => {
                 work.op = op;
                 self.step(shared, work, |core, work| core.try_again(shared, work))

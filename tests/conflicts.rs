@@ -1,0 +1,195 @@
+//! Commands whose append meets another writer: each is decided again on what the log holds, whole, once, and in vain only
+//! after many conflicts in a row.
+#![allow(clippy::unwrap_used, reason = "in a test a panic is the answer, in helpers too")]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use proto_events::id::{ExpectedVersion, Position, StreamId, Version};
+use proto_events::json;
+use proto_events::task::TaskCommand;
+use serde::Deserialize;
+use taskreel::infer::Scripted;
+use taskreel::{JsonSchema, Message, Part, PostedTask, System, TaskState};
+use taskreel_log::api::{
+    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
+    StoredRecord, StreamInfo, Ticket,
+};
+use taskreel_log::audit::verify;
+use taskreel_log::memory::MemoryStore;
+use taskreel_log::ports::Ports;
+
+/// A store that refuses some appends as if another writer had come first.
+struct Contested {
+    log: MemoryStore,
+    /// The number of appends from now on that are refused.
+    refused: AtomicUsize,
+    /// Whether answers come through tickets.
+    at_desks: bool,
+}
+
+impl Contested {
+    fn conflict(&self, append: &Append) -> Option<AppendError> {
+        let takes = |left: usize| left.checked_sub(1);
+        self.refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes).ok()?;
+        let stream = append.parts[0].stream.clone();
+        let actual = self.log.stream_version(&stream).unwrap();
+        Some(AppendError::Conflict { stream, expected: ExpectedVersion::Exact(Version(77)), actual })
+    }
+}
+
+impl EventReader for Contested {
+    fn read_stream(
+        &self,
+        stream: &StreamId,
+        from: Version,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, ReadError> {
+        self.log.read_stream(stream, from, limit)
+    }
+
+    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
+        self.log.read_all(from, limit)
+    }
+
+    fn head(&self) -> Result<Position, ReadError> {
+        self.log.head()
+    }
+
+    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
+        self.log.stream_version(stream)
+    }
+
+    fn list_streams(
+        &self,
+        prefix: &str,
+        after: Option<&StreamId>,
+        limit: usize,
+    ) -> Result<Vec<StreamInfo>, ReadError> {
+        self.log.list_streams(prefix, after, limit)
+    }
+}
+
+impl EventStore for Contested {
+    fn fence(&self) -> Fence {
+        self.log.fence()
+    }
+
+    fn append(&self, append: Append) -> AppendFuture {
+        match self.conflict(&append) {
+            Some(error) => Box::pin(std::future::ready(Err(error))),
+            None => self.log.append(append),
+        }
+    }
+
+    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
+        if !self.at_desks {
+            ticket.withdraw();
+            return Some(self.append(append));
+        }
+        let answer = self.append(append);
+        std::thread::spawn(move || {
+            let answer = futures_util::FutureExt::now_or_never(answer).unwrap();
+            let mut answers = taskreel_log::api::AnswersByDesk::default();
+            answers.add(ticket, answer);
+            answers.hand_over();
+        });
+        None
+    }
+
+    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
+        self.log.resolve(set_id)
+    }
+
+    fn subscribe(&self) -> Feed {
+        self.log.subscribe()
+    }
+
+    fn close(&self) -> Result<(), CloseError> {
+        self.log.close()
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Nothing {}
+
+async fn contested(at_desks: bool) -> (Arc<Contested>, System) {
+    let store = Arc::new(Contested { log: MemoryStore::new(), refused: AtomicUsize::new(0), at_desks });
+    let tool = |_: Nothing| async { Ok::<_, Infallible>("done") };
+    let model = Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap();
+    let builder = System::builder("-").store(Arc::<Contested>::clone(&store)).tool("quick", "Does it", tool);
+    (store, builder.infer(model).start().await.unwrap())
+}
+
+fn said(text: &str) -> Message {
+    Message::agent(text, &mut Ports::default())
+}
+
+#[tokio::test]
+async fn each_command_is_decided_again_after_conflicts_and_written_once_and_whole() {
+    for at_desks in [false, true] {
+        for conflicts in [1, 2, 7] {
+            let (store, system) = contested(at_desks).await;
+            let again = || store.refused.store(conflicts, Ordering::SeqCst);
+            // A task that is posted, by both ways, with all that it holds.
+            again();
+            let mut posted: PostedTask = PostedTask::new(said("posted"), &mut Ports::default());
+            posted.id = "t".to_owned();
+            posted.metadata.set("tenant", json!("acme").into());
+            let task = system.task("t").unwrap();
+            task.command(TaskCommand::Submit(Box::new(posted.clone()))).await.unwrap();
+            again();
+            let message = said("first");
+            let end = task.command(TaskCommand::AppendMessage(message.clone())).await.unwrap();
+            let snapshot = task.snapshot().await.unwrap();
+            assert_eq!((end.version, snapshot.task().messages().len()), (Version(2), 2));
+            assert_eq!(snapshot.task().messages().last(), Some(&message));
+            assert_eq!(snapshot.task().metadata().get("tenant").unwrap().as_str(), "\"acme\"");
+            again();
+            let entries = [("note".to_owned(), json!("kept").into())].into_iter().collect();
+            task.command(TaskCommand::MergeMetadata(entries)).await.unwrap();
+            again();
+            let canceled = task.once("stop").cancel(Some("enough")).await.unwrap();
+            again();
+            assert_eq!(
+                task.once("stop").cancel(Some("enough")).await.unwrap(),
+                canceled,
+                "the first answer again"
+            );
+            store.refused.store(0, Ordering::SeqCst);
+            let end = task.snapshot().await.unwrap();
+            assert_eq!((end.state(), end.version()), (TaskState::Canceled, canceled.version));
+            // A run: each of its appends may meet another writer, the session's and the outcome's too.
+            for part in [Part::tool_call("quick", json!({})).unwrap(), Part::infer("go")] {
+                again();
+                let run = system.session("s").send(part).await.unwrap();
+                again();
+                let end =
+                    tokio::time::timeout(Duration::from_secs(60), run.finished()).await.unwrap().unwrap();
+                assert_eq!(end.state(), TaskState::Completed);
+                assert_eq!(end.task().calls().iter().map(|call| call.attempts).collect::<Vec<_>>(), [1]);
+            }
+            store.refused.store(0, Ordering::SeqCst);
+            let verified = verify(system.log().as_ref());
+            assert!(verified.findings.is_empty(), "{:?}", verified.findings);
+            system.shutdown().await.unwrap();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_always_meets_another_writer_is_refused_and_leaves_nothing_behind() {
+    let (store, system) = contested(true).await;
+    let task = system.submit(Part::text("hello")).await.unwrap();
+    let before = task.finished().await.unwrap().version();
+    store.refused.store(usize::MAX, Ordering::SeqCst);
+    let refused = task.command(TaskCommand::AppendMessage(said("lost"))).await.unwrap_err();
+    assert!(refused.to_string().contains("another writer"), "{refused}");
+    store.refused.store(0, Ordering::SeqCst);
+    assert_eq!(task.snapshot().await.unwrap().version(), before);
+    task.command(TaskCommand::AppendMessage(said("kept"))).await.unwrap();
+    assert_eq!(task.snapshot().await.unwrap().version(), Version(before.0 + 1));
+    system.shutdown().await.unwrap();
+}
