@@ -165,24 +165,7 @@ impl Problem {
                 format!("its database has {count} blob file(s), which it never syncs"),
                 "restore it from a copy".to_owned(),
             ),
-            OpenError::NoRoom { path, needed, free } => (
-                EXIT_LOG,
-                format!(
-                    "a private copy of it needs {needed} bytes (twice its size, at least 16 MiB), and {} has {free} free",
-                    path.display()
-                ),
-                "name a folder on another disk with --scratch, or read the log through the program that has it open"
-                    .to_owned(),
-            ),
-            OpenError::NotReopened { why } => {
-                (EXIT_LOG, why.clone(), "run the command again: that opens the log from the start".to_owned())
-            }
-            OpenError::Io { path, what, source } => (
-                EXIT_LOG,
-                format!("{}: {what}: {source}", path.display()),
-                after_refusal(source.kind()).to_owned(),
-            ),
-            other => (EXIT_LOG, other.to_string(), "check the directory and the disk".to_owned()),
+            other => unopened(other),
         };
         Self::new(code, what, why, hint)
     }
@@ -266,6 +249,30 @@ fn held(holder: Option<&Holder>) -> (u8, String, String) {
         "process {pid} ({program}) has had it open since {started}; only one process can open it at a time"
     );
     (EXIT_HELD, why, format!("wait until it ends, or stop it: kill -INT {pid}"))
+}
+
+/// Returns code, reason and advice for a log that the disk or the system does not give.
+fn unopened(error: &OpenError) -> (u8, String, String) {
+    match error {
+        OpenError::NoRoom { path, needed, free } => (
+            EXIT_LOG,
+            format!(
+                "a private copy of it needs {needed} bytes (twice its size, at least 16 MiB), and {} has {free} free",
+                path.display()
+            ),
+            "name a folder on another disk with --scratch, or read the log through the program that has it open"
+                .to_owned(),
+        ),
+        OpenError::NotReopened { why } => {
+            (EXIT_LOG, why.clone(), "run the command again: that opens the log from the start".to_owned())
+        }
+        OpenError::Io { path, what, source } => (
+            EXIT_LOG,
+            format!("{}: {what}: {source}", path.display()),
+            after_refusal(source.kind()).to_owned(),
+        ),
+        other => (EXIT_LOG, other.to_string(), "check the directory and the disk".to_owned()),
+    }
 }
 
 /// Returns the advice after the operating system refused to open a log.
