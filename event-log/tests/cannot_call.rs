@@ -20,7 +20,9 @@ const VOCABULARY: &[(&str, &[&str])] = &[
 const LOG: &[(&str, &[&str])] = &[
     ("crc32c", &[]),
     ("crc32fast", &[]),
+    ("futures-core", &["std"]),
     ("futures-util", &["std"]),
+    ("getrandom", &[]),
     ("jiff", &["std"]),
     ("proto-events", &[]),
     ("serde", &["workspace"]),
