@@ -1,4 +1,4 @@
-//! What the program says of itself: its version, its manual pages, completions for shells, and the schemas of its output.
+//! The program's words about itself: its version, its manual pages, completions for shells, and the schemas of its output.
 
 pub(crate) mod complete;
 pub(crate) mod ids;

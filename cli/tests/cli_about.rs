@@ -1,4 +1,4 @@
-//! What the program says of itself: version, manual pages, completions that know the ids of a log.
+//! The program's words about itself: version, manual pages, completions that know the ids of a log.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

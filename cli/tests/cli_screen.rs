@@ -1,4 +1,4 @@
-//! What reaches a screen: whole arguments where a person decides, and no character that hides or turns what is said.
+//! The texts that reach a screen: whole arguments where a person decides, and no character that hides or turns what is said.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

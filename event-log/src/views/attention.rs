@@ -1,4 +1,4 @@
-//! Everything that waits for somebody or is wrong, each with the command that ends it.
+//! The list of all that waits for somebody or is wrong, each with the command that ends it.
 
 use std::ops::ControlFlow;
 

@@ -91,7 +91,7 @@ pub struct DecisionTime {
     pub at: Timestamp,
     /// Whether the call may be made.
     pub approved: bool,
-    /// Whoever decided.
+    /// The author of the decision.
     pub by: Principal,
     /// The reason.
     pub reason: Option<String>,

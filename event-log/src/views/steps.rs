@@ -69,9 +69,9 @@ impl RunStep {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AlignedStep {
-    /// Both runs have the step, with the same outcome.
+    /// A step of both runs, with the same outcome.
     Same(RunStep, RunStep),
-    /// Both runs have a step on the same target, with other arguments or another outcome.
+    /// A step of both runs on the same target, with other arguments or another outcome.
     Changed(RunStep, RunStep),
     /// Only the first run has the step.
     First(RunStep),

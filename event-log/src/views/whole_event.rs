@@ -1,4 +1,4 @@
-//! One event whole: its header, its payload, its place, and the hashes that hold it there.
+//! An event whole: its header, its payload, its place, and the hashes that hold it there.
 
 use proto_events::codec::record::{Body, StoredEvent};
 use proto_events::id::{StreamId, Version};
