@@ -63,8 +63,13 @@ const SCRIPT: &str = r#"{"waited for a person's answer has ended": [{"type": "fi
     "": [{"type": "tool_call", "tool": "pay", "args": {}}, {"type": "final", "content": "done"}]}"#;
 
 fn tools(builder: Builder) -> Builder {
+    tools_with(builder, ToolPolicy::manual())
+}
+
+/// Returns the tools, with this policy of the one that asks.
+fn tools_with(builder: Builder, policy: ToolPolicy) -> Builder {
     builder
-        .tool("pay", "Pays", pay)
+        .tool_with("pay", "Pays", pay, policy)
         .tool_with("look", "Looks", look, ToolPolicy::read_only().parallel())
         .tool_with("quick", "Is quick", quick, ToolPolicy::read_only().parallel())
         .infer(Scripted::from_json(SCRIPT).unwrap())
@@ -372,10 +377,7 @@ async fn a_crash_after_each_append_of_runs_with_questions_leads_to_what_the_rule
 /// A person answers after a restart at each cut: every run comes to its end, with every answer used.
 #[tokio::test]
 async fn whatever_the_cut_the_answers_after_the_restart_end_the_task() {
-    let system =
-        system(|builder: Builder| tools(builder).tool_with("pay", "Pays", pay, ToolPolicy::idempotent()))
-            .await
-            .unwrap();
+    let system = system(|builder: Builder| tools_with(builder, ToolPolicy::idempotent())).await.unwrap();
     let task = system.submit(calls(&["pay", "quick"])).await.unwrap();
     system.finish(&task).await.unwrap();
     answer(&system, &task, "savings").await.unwrap();
