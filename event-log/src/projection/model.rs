@@ -1,4 +1,4 @@
-//! What a projection and its database implement.
+//! The traits and types of a projection and its database.
 
 use proto_events::codec::AnyEvent;
 use proto_events::envelope::Metadata;
