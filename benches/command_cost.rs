@@ -1,4 +1,4 @@
-//! What one durable command costs, in counts that do not depend on the load of the machine: allocations, bytes, SHA-256
+//! The cost of one durable command, in counts that do not depend on the load of the machine: allocations, bytes, SHA-256
 //! blocks, and instructions where valgrind is there. A command is one of the five of a lifecycle, with an event of about 600
 //! bytes, callers and writer included, on the raw file. Ends with an error if a figure is above its stored bound.
 #![allow(clippy::print_stdout, reason = "rows go to stdout")]

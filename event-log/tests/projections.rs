@@ -165,7 +165,7 @@ async fn log(ids: &[&str]) -> MemoryStore {
 }
 
 fn tasks(database: &Database) -> Vec<String> {
-    database.data.rows["tasks"].iter().map(|(_, task)| task.clone()).collect()
+    database.data.rows.get("tasks").unwrap().iter().map(|(_, task)| task.clone()).collect()
 }
 
 #[tokio::test]

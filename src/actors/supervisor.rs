@@ -58,7 +58,7 @@ pub(crate) struct ResumeAll {
 #[rtype(result = "(usize, usize)")]
 pub(crate) struct CountLive;
 
-/// What all supervisors of a system share: one router, one count of permits, and the ways to each other.
+/// The parts that all supervisors of a system share: one router, one count of permits, and the ways to each other.
 #[derive(Clone)]
 pub(crate) struct Common {
     pub(crate) router: Addr<Router>,

@@ -51,7 +51,7 @@ pub(crate) async fn record_start(
         revision =
             Revision { number: entity.state().number(), record: entity.last_hash(), system, secret_args };
         agents.push(AgentRevision { name: agent.name.clone(), number: revision.number });
-        revised = Some(entity).filter(|entity| entity.is_pending());
+        revised = Some(entity).filter(Entity::is_pending);
     }
     let started = Started { epoch, release: RELEASE.to_owned(), build: build.map(str::to_owned), agents };
     let mut system = recover_end(store, Seed::draw(ports)).await?;

@@ -9,7 +9,7 @@ use crate::api::error::AppendError;
 /// The answers to some appends, each with the number of its ticket.
 pub type Answers = Vec<(u64, Result<Appended, AppendError>)>;
 
-/// Who waits for the answers to many appends.
+/// A place where the answers to many appends are awaited.
 pub trait TicketDesk: Send + Sync {
     /// Takes the answers to some appends. It is called on the store's own thread, and must not wait for anything.
     fn answer(&self, answers: Answers);

@@ -45,7 +45,7 @@ where
     let left = if infos.len() < IN_ORDER_FROM {
         infos
     } else {
-        in_order(reader, infos, &mut |stream, folded| found.rows.push(row(stream, folded)))?
+        in_order(reader, infos, &mut |stream, folded| found.rows.push(row(stream, folded)))
     };
     for info in left {
         match fold_stream::<D>(reader, &info.stream, None) {
@@ -63,7 +63,7 @@ fn in_order<D>(
     reader: &dyn EventReader,
     infos: Vec<StreamInfo>,
     show: &mut dyn FnMut(&StreamId, &Folded<D>),
-) -> Result<Vec<StreamInfo>, ReadError>
+) -> Vec<StreamInfo>
 where
     D: Decider + Default,
     D::Event: Storable,
@@ -109,5 +109,5 @@ where
     let left = ends.into_iter().map(|(stream, version)| StreamInfo { stream, version });
     alone.extend(left);
     alone.sort_by(|one, other| one.stream.cmp(&other.stream));
-    Ok(alone)
+    alone
 }

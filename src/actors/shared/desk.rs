@@ -34,7 +34,7 @@ enum Place {
     Free,
     Waiting(Option<Waker>),
     Answered(Answer),
-    /// Nobody waits any more; the answer is still to come.
+    /// A place at which nobody waits any more; the answer is still to come.
     Left,
 }
 
@@ -90,13 +90,11 @@ impl Places {
     fn answer(&mut self, number: u64, answer: Answer) -> Option<Waker> {
         let number = usize::try_from(number).ok()?;
         let place = self.all.get_mut(number)?;
-        match std::mem::replace(place, Place::Answered(answer)) {
-            Place::Waiting(waker) => waker,
-            _ => {
-                self.free(number);
-                None
-            }
+        if let Place::Waiting(waker) = std::mem::replace(place, Place::Answered(answer)) {
+            return waker;
         }
+        self.free(number);
+        None
     }
 
     fn free(&mut self, number: usize) {

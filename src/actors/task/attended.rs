@@ -17,7 +17,7 @@ use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
-use crate::actors::task::step::{Input, Output};
+use crate::actors::task::step::{Input, Output, ReadAgain};
 use crate::error::Error;
 use crate::tools::panics::caught_in;
 
@@ -83,7 +83,7 @@ async fn answer_to(shared: &Arc<Shared>, stream: &StreamId, output: Output) -> I
                     Some(stream) => Some(Entity::recover(store, stream, Seed::draw(&shared.ports)).await?),
                     None => None,
                 };
-                Ok((task, session))
+                Ok(Box::new(ReadAgain { task, session }))
             };
             Input::Read(read.await)
         }

@@ -21,7 +21,7 @@ use crate::actors::shared::turns::TurnLease;
 use crate::actors::task::effect::Effect;
 use crate::actors::task::found_run::FoundRun;
 use crate::actors::task::outside_state::Outside;
-use crate::actors::task::step::Work;
+use crate::actors::task::step::{ReadAgain, Work};
 use crate::error::Error;
 use crate::limits::READ_IN_PLACE_BYTES;
 use crate::run::question::{Question, TurnView};
@@ -153,7 +153,8 @@ impl TaskCore {
     }
 
     /// Puts streams in place that were read again.
-    pub(crate) fn put_read(&mut self, task: Option<Entity<Task>>, session: Option<Entity<Session>>) {
+    pub(super) fn put_read(&mut self, read: ReadAgain) {
+        let ReadAgain { task, session } = read;
         if let Some(task) = task {
             self.entity = task;
         }

@@ -19,15 +19,15 @@ use crate::run::question::{Act, Step};
 /// a large result repeats it, and all other callers of the group wait while it is written.
 const SPLIT_BYTES: usize = 1024 * 1024;
 
-/// Where planning stops.
+/// The point at which planning stops.
 pub(crate) enum Planned {
-    /// What is pending is written first.
+    /// Write what is pending first.
     Write,
-    /// What is pending is written, then come these acts.
+    /// Write what is pending, then carry out these acts.
     WriteThenActs(VecDeque<Act>),
-    /// What is pending is written, then the approval handler is asked: the request is on disk before it sees it.
+    /// Write what is pending, then ask the approval handler: the request is on disk before it sees it.
     WriteThenApprover(String),
-    /// Nothing more follows now; perhaps a turn is asked for.
+    /// Wait: nothing more follows now. Perhaps a turn is asked for.
     Wait(Option<Effect>),
 }
 

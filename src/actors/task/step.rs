@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::run::question::Act;
 use crate::run::secrets::Replaced;
 
-/// What a step ends with.
+/// The end of a step.
 pub(crate) enum Output {
     /// Append this.
     Append(Append),
@@ -38,7 +38,7 @@ pub(crate) enum Input {
     /// To [`Output::Append`].
     Appended(Result<Appended, AppendError>),
     /// To [`Output::Read`].
-    Read(Result<(Option<Entity<Task>>, Option<Entity<Session>>), Error>),
+    Read(Result<Box<ReadAgain>, Error>),
     /// To [`Output::Hold`].
     Held(Result<HeldStore, Error>),
     /// To [`Output::Keep`].
@@ -47,11 +47,17 @@ pub(crate) enum Input {
     Found(Result<Option<Committed>, Error>),
 }
 
+/// Streams that were read again.
+pub(crate) struct ReadAgain {
+    pub(crate) task: Option<Entity<Task>>,
+    pub(crate) session: Option<Entity<Session>>,
+}
+
 /// An operation under way.
 pub(crate) struct Work {
     /// The operation, until it is decided.
     pub(super) op: Option<TaskOp>,
-    /// How the operation is had again after a conflict.
+    /// The source of the operation for another try after a conflict.
     pub(super) again: Again,
     pub(super) metadata: Metadata,
     /// The content of the command, where its caller chose its id.
@@ -94,7 +100,7 @@ pub(super) enum Rest {
     Approver(String),
 }
 
-/// How an operation is had again. The two that bring large contents are read from the event that they became.
+/// The source of an operation for another try. The two that bring large contents are read from the event that they became.
 pub(super) enum Again {
     Copy(Box<TaskOp>),
     Message,

@@ -93,8 +93,8 @@ impl TaskCore {
                 core.give_up(shared, work, &why)
             }),
             (Then::Retry(error), Input::Read(read)) => match read {
-                Ok((task, session)) => {
-                    self.put_read(task, session);
+                Ok(read) => {
+                    self.put_read(*read);
                     self.retry(shared, work, error)
                 }
                 Err(unread) => Output::Done(Err(unread)),
@@ -120,7 +120,10 @@ impl TaskCore {
                 self.look_up(shared, work)
             }
             Then::Plan(rest) => self.plan_on(shared, work, rest),
-            _ => self.finished(shared, work),
+            _ => {
+                self.finish(shared, work);
+                Ok(Output::Done(Ok(())))
+            }
         }
     }
 
@@ -137,9 +140,7 @@ impl TaskCore {
                 self.work = Some(work);
                 output
             }
-            Err(error) => {
-                self.failed(work, error).unwrap_or_else(|(work, error)| self.retry(shared, work, error))
-            }
+            Err(error) => self.failed(shared, work, error),
         }
     }
 
@@ -268,25 +269,22 @@ impl TaskCore {
 
     /// Hands over what is pending, or goes on at once if nothing is.
     fn write(&mut self, shared: &Shared, work: &mut Work, other: Option<Metadata>) -> Stepped {
-        match self.append(shared, work, other)? {
-            Some(append) => Ok(Output::Append(append)),
-            None => {
-                let then = std::mem::take(&mut work.then);
-                self.after_append(shared, work, then)
-            }
+        if let Some(append) = self.append(shared, work, other)? {
+            return Ok(Output::Append(append));
         }
+        let then = std::mem::take(&mut work.then);
+        self.after_append(shared, work, then)
     }
 
-    fn finished(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
+    fn finish(&mut self, shared: &Shared, work: &mut Work) {
         self.drop_turn_if_idle();
         self.release_permits();
         self.outside.tell_wanted(self.entity.state(), shared.store.fence().epoch);
         self.outbox.extend(work.acquire.take());
-        Ok(Output::Done(Ok(())))
     }
 
-    /// Drops what was decided and not written, and has the streams read again; without that, returns the error.
-    fn failed(&mut self, mut work: Work, error: Error) -> Result<Output, (Work, Error)> {
+    /// Drops what was decided and not written, and has the streams read again. Goes on at once where that is not needed.
+    fn failed(&mut self, shared: &Shared, mut work: Work, error: Error) -> Output {
         if work.acquire.take().is_some() {
             // The request for the turn is not sent.
             self.requested_turn = None;
@@ -302,12 +300,12 @@ impl TaskCore {
         let session = self.turn.as_ref().filter(|held| held.session.is_pending());
         let session = session.map(|held| held.session.stream().clone());
         if task.is_none() && session.is_none() {
-            return Err((work, error));
+            return self.retry(shared, work, error);
         }
         self.broken = true;
         work.then = Then::Retry(error);
         self.work = Some(work);
-        Ok(Output::Read { task, session })
+        Output::Read { task, session }
     }
 
     /// Goes on after an error, with the state as it is on disk.
