@@ -34,7 +34,7 @@ impl Contested {
     fn conflict(&self, append: &Append) -> Option<AppendError> {
         let takes = |left: usize| left.checked_sub(1);
         self.refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes).ok()?;
-        let stream = append.parts[0].stream.clone();
+        let stream = append.parts.first().unwrap().stream.clone();
         let actual = self.log.stream_version(&stream).unwrap();
         Some(AppendError::Conflict { stream, expected: ExpectedVersion::Exact(Version(77)), actual })
     }

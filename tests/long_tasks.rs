@@ -37,7 +37,10 @@ async fn cost(messages: usize) -> (usize, usize) {
     }
     let after = ALLOCATOR.stats();
     assert_eq!(states.last().unwrap().version(), answers.last().unwrap().version);
-    assert_eq!(states.last().unwrap().task().messages().len(), states[0].task().messages().len() + 9);
+    assert_eq!(
+        states.last().unwrap().task().messages().len(),
+        states.first().unwrap().task().messages().len() + 9
+    );
     system.shutdown().await.unwrap();
     let fresh = after.allocations - before.allocations + after.reallocations - before.reallocations;
     (fresh / 10, (after.bytes_allocated - before.bytes_allocated) / 10)

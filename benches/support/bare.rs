@@ -55,7 +55,9 @@ impl Bare {
                 let (mut group, mut bytes) = (Vec::new(), Vec::new());
                 while jobs.recv_many(&mut group, GROUP).await > 0 {
                     bytes.clear();
-                    group.iter().for_each(|job| bytes.extend_from_slice(&job.record));
+                    for job in &group {
+                        bytes.extend_from_slice(&job.record);
+                    }
                     if file.write_all(&bytes).and_then(|()| file.sync_data()).is_err() {
                         return;
                     }
