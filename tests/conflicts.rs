@@ -7,19 +7,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use proto_events::id::{ExpectedVersion, Position, StreamId, Version};
+use futures_util::FutureExt as _;
+use proto_events::codec::record::{EventBody, RecordDraft};
+use proto_events::codec::{Payload, Storable as _};
+use proto_events::envelope::Metadata;
+use proto_events::id::{Category, ExpectedVersion, Position, StreamId, Version};
 use proto_events::json;
-use proto_events::task::TaskCommand;
+use proto_events::task::{Task, TaskCommand, TaskEvent};
 use serde::Deserialize;
 use taskreel::infer::Scripted;
 use taskreel::{JsonSchema, Message, Part, PostedTask, System, TaskState};
 use taskreel_log::api::{
-    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
-    StoredRecord, StreamInfo, Ticket,
+    Append, AppendError, AppendFuture, AppendPart, Appended, CloseError, EventReader, EventStore, Feed,
+    Fence, ReadError, StoredRecord, StreamInfo, Ticket,
 };
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
+use taskreel_log::read::fold_stream;
 
 /// A store that refuses some appends as if another writer had come first.
 struct Contested {
@@ -28,15 +33,52 @@ struct Contested {
     refused: AtomicUsize,
     /// Whether answers come through tickets.
     at_desks: bool,
+    /// Whether the other writer has really extended the task's stream.
+    extends: bool,
 }
 
 impl Contested {
     fn conflict(&self, append: &Append) -> Option<AppendError> {
         let takes = |left: usize| left.checked_sub(1);
         self.refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes).ok()?;
-        let stream = append.parts.first().unwrap().stream.clone();
+        let part = append.parts.iter().find(|part| part.stream.category() == Some(Category::Task));
+        let stream = part.unwrap_or(append.parts.first().unwrap()).stream.clone();
+        if self.extends && self.log.stream_version(&stream).unwrap() > Version(0) {
+            self.extend(&stream);
+        }
         let actual = self.log.stream_version(&stream).unwrap();
         Some(AppendError::Conflict { stream, expected: ExpectedVersion::Exact(Version(77)), actual })
+    }
+}
+
+impl Contested {
+    /// Appends a note of another writer's to a task.
+    fn extend(&self, stream: &StreamId) {
+        let folded = fold_stream::<Task>(&self.log, stream, None).unwrap();
+        let entries = [(format!("noted_at_{}", folded.version), json!(true).into())].into_iter().collect();
+        let Payload { kind, schema, body } = TaskEvent::MetadataMerged(entries).encode().unwrap();
+        let set_id = Ports::default().ids.random();
+        let draft = RecordDraft {
+            stream: stream.clone(),
+            first_version: Version(folded.version.0 + 1),
+            set_id,
+            part: 0,
+            parts: 1,
+            partition: self.log.fence().partition,
+            epoch: self.log.fence().epoch,
+            metadata: Metadata {
+                at: Ports::default().clock.now(),
+                command_id: format!("other-{}", folded.version),
+                ..Metadata::default()
+            },
+            fields: Vec::new(),
+            previous: folded.last_hash,
+            events: vec![EventBody { kind, schema, salt: set_id, body }],
+        };
+        let expected = ExpectedVersion::Exact(folded.version);
+        let part = AppendPart { stream: stream.clone(), expected, record: draft.encode().unwrap() };
+        let append = Append { fence: self.log.fence(), set_id, parts: vec![part] };
+        self.log.append(append).now_or_never().unwrap().unwrap();
     }
 }
 
@@ -91,7 +133,7 @@ impl EventStore for Contested {
         }
         let answer = self.append(append);
         std::thread::spawn(move || {
-            let answer = futures_util::FutureExt::now_or_never(answer).unwrap();
+            let answer = answer.now_or_never().unwrap();
             let mut answers = taskreel_log::api::AnswersByDesk::default();
             answers.add(ticket, answer);
             answers.hand_over();
@@ -115,8 +157,9 @@ impl EventStore for Contested {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-async fn contested(at_desks: bool) -> (Arc<Contested>, System) {
-    let store = Arc::new(Contested { log: MemoryStore::new(), refused: AtomicUsize::new(0), at_desks });
+async fn contested(at_desks: bool, extends: bool) -> (Arc<Contested>, System) {
+    let store =
+        Arc::new(Contested { log: MemoryStore::new(), refused: AtomicUsize::new(0), at_desks, extends });
     let tool = |_: Nothing| async { Ok::<_, Infallible>("done") };
     let model = Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap();
     let builder = System::builder("-").store(Arc::<Contested>::clone(&store)).tool("quick", "Does it", tool);
@@ -129,9 +172,10 @@ fn said(text: &str) -> Message {
 
 #[tokio::test]
 async fn each_command_is_decided_again_after_conflicts_and_written_once_and_whole() {
-    for at_desks in [false, true] {
+    for (at_desks, extends) in [(false, false), (true, false), (true, true)] {
         for conflicts in [1, 2, 7] {
-            let (store, system) = contested(at_desks).await;
+            let (store, system) = contested(at_desks, extends).await;
+            let others = if extends { conflicts as u64 } else { 0 };
             let again = || store.refused.store(conflicts, Ordering::SeqCst);
             // A task that is posted, by both ways, with all that it holds.
             again();
@@ -144,7 +188,7 @@ async fn each_command_is_decided_again_after_conflicts_and_written_once_and_whol
             let message = said("first");
             let end = task.command(TaskCommand::AppendMessage(message.clone())).await.unwrap();
             let snapshot = task.snapshot().await.unwrap();
-            assert_eq!((end.version, snapshot.task().messages().len()), (Version(2), 2));
+            assert_eq!((end.version, snapshot.task().messages().len()), (Version(2 + others), 2));
             assert_eq!(snapshot.task().messages().last(), Some(&message));
             assert_eq!(snapshot.task().metadata().get("tenant").unwrap().as_str(), "\"acme\"");
             again();
@@ -181,7 +225,7 @@ async fn each_command_is_decided_again_after_conflicts_and_written_once_and_whol
 
 #[tokio::test]
 async fn a_command_that_always_meets_another_writer_is_refused_and_leaves_nothing_behind() {
-    let (store, system) = contested(true).await;
+    let (store, system) = contested(true, false).await;
     let task = system.submit(Part::text("hello")).await.unwrap();
     let before = task.finished().await.unwrap().version();
     store.refused.store(usize::MAX, Ordering::SeqCst);

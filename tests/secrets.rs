@@ -8,6 +8,7 @@
 #[path = "secrets/bench.rs"]
 mod bench;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bench::{Bench, Does, PASSWORD, TASK, argument, ended, failure, files, holds, last_call, login, spills};
@@ -20,7 +21,9 @@ use taskreel::infer::Scripted;
 use taskreel::tool::{SecretRequest, ToolPolicy, Verdict};
 use taskreel::{Error, Live, StreamId, TaskState};
 use taskreel_log::doctor::examine;
+use taskreel_log::memory::MemoryStore;
 use taskreel_log::secrets::{KeptValue, SECRETS_DIR, SecretFiles};
+use taskreel_log::testing::{AppendFault, Faults, FaultyStore};
 
 fn idempotent() -> ToolPolicy {
     ToolPolicy::idempotent()
@@ -270,9 +273,27 @@ async fn a_value_that_no_call_needs_is_told_by_doctor_and_removed_by_the_next_st
 }
 
 #[tokio::test]
+async fn a_value_that_an_append_in_doubt_names_outlives_every_look_at_its_task() {
+    let (bench, dir) = (Bench::default(), tempfile::tempdir().unwrap());
+    let faults = Faults::none();
+    let store = FaultyStore::new(Arc::new(MemoryStore::new()), faults.clone());
+    let system = bench.builder(dir.path(), idempotent()).store(Arc::new(store)).start().await.unwrap();
+    faults.at_next_append(AppendFault::AfterWrite);
+    let doubt = system.submit(login(PASSWORD)).await.unwrap_err();
+    assert!(matches!(doubt, Error::InDoubt { .. }), "{doubt}");
+    for _ in 0..3 {
+        let _ = system.task(TASK).unwrap().snapshot().await;
+    }
+    system.reopen().await.unwrap();
+    let end = ended(&system.task(TASK).unwrap()).await;
+    assert_eq!((end.state(), bench.given()), (TaskState::Completed, vec![PASSWORD.to_owned()]));
+    system.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn over_a_store_in_memory_values_are_kept_in_memory() {
     let (bench, dir) = (Bench::default(), tempfile::tempdir().unwrap());
-    let store = std::sync::Arc::new(taskreel_log::memory::MemoryStore::new());
+    let store = Arc::new(MemoryStore::new());
     let system = bench.builder(dir.path(), idempotent()).store(store).start().await.unwrap();
     let end = ended(&system.submit(login(PASSWORD)).await.unwrap()).await;
     assert_eq!((end.state(), bench.given()), (TaskState::Completed, vec![PASSWORD.to_owned()]));

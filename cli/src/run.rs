@@ -37,6 +37,11 @@ const CHECKED_BYTES_MAX: u64 = 4 << 20;
 const READ_AHEAD: usize = 64;
 
 pub(crate) fn run(args: &RunArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    if is_stdin(&args.file) && args.script.as_deref().is_some_and(is_stdin) {
+        let why = "the tasks and the script are both to be read from it";
+        let hint = "give one of them as a file";
+        return Err(Problem::new(EXIT_USAGE, "stdin can be read once", why, hint));
+    }
     let name = name_of(&args.file);
     let mut input = open_input(&args.file, &name)?;
     let script = args.script.as_deref().map(read_script).transpose()?;

@@ -52,6 +52,13 @@ fn malformed_json_in_a_file_is_told_by_line_and_column_and_nothing_is_executed()
 }
 
 #[test]
+fn stdin_cannot_be_the_tasks_and_the_script() {
+    let place = Place::new();
+    place.run_tasks(&TASKS.repeat(40), "--script -").ended(2).told(&["stdin can be read once"]);
+    assert_eq!(place.files("."), []);
+}
+
+#[test]
 fn what_comes_before_a_fault_on_stdin_is_executed_and_counted() {
     let place = Place::new();
     place.run_tasks("{\"id\": }", "").ended(2).told(&["line 1, column 8", "nothing was executed"]);

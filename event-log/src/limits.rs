@@ -78,6 +78,9 @@ pub const DOOR_CONNECTIONS: usize = 64;
 /// Longest request of a client of a door, in bytes (1 MiB): the largest is a decision with a call's result.
 pub const DOOR_REQUEST_BYTES: usize = 1024 * 1024;
 
+/// The bytes of a request to a door beside the decision that it holds.
+pub(crate) const DOOR_REQUEST_REST: usize = 1024;
+
 /// Longest frame that a client of a door takes, in bytes (64 MiB).
 pub const DOOR_FRAME_BYTES: usize = 64 * 1024 * 1024;
 

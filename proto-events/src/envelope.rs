@@ -146,6 +146,12 @@ pub const OWN_COMMAND: char = '~';
 /// its command's answer was in doubt, so that it is looked for in the log and not remembered.
 pub const MADE_COMMAND: &str = "cmd-";
 
+/// Whether an id was made for a command whose caller named none: [`MADE_COMMAND`] and 32 hexadecimal digits.
+pub fn is_made_command(id: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    id.strip_prefix(MADE_COMMAND).is_some_and(|digits| digits.len() == 32 && digits.bytes().all(is_digit))
+}
+
 /// The first characters of the ids of the system's own commands that may come twice: each submits a task that another agent
 /// asks for, and its content is kept as that of a caller's command is.
 pub const DELEGATED_COMMAND: &str = "~delegated:";

@@ -13,7 +13,7 @@ use proto_events::call::read_digest;
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{Payload, Storable};
 use proto_events::decider::Decider;
-use proto_events::envelope::{CommandDigest, Committed, MADE_COMMAND, Metadata, Timestamp};
+use proto_events::envelope::{CommandDigest, Committed, Metadata, Timestamp, is_made_command};
 use proto_events::id::{Digest, ExpectedVersion, Position, StreamId, Version};
 use taskreel_log::api::{AppendPart, EventStore, Fence};
 use taskreel_log::limits::RECORD_BYTES_MAX;
@@ -188,7 +188,7 @@ where
 
     /// Whether the command of this id may be in the log although it is not remembered.
     pub(crate) fn may_have_forgotten(&self, id: &str) -> bool {
-        self.folded.version > Version(0) && (self.folded.forgotten || id.starts_with(MADE_COMMAND))
+        self.folded.version > Version(0) && (self.folded.forgotten || is_made_command(id))
     }
 
     /// Steps 5 and 7: decides, and folds the decision.

@@ -52,15 +52,21 @@ pub(super) fn find_command(
     stream: &StreamId,
     command_id: &str,
 ) -> Result<Option<(Metadata, Committed)>, ReadError> {
-    let mut from = Version(1);
+    let (mut from, mut found) = (Version(1), None);
     loop {
         let page = reader.page_stream(stream, from, Page::default())?;
-        let Some(last) = page.last() else { return Ok(None) };
+        let Some(last) = page.last() else { return Ok(found) };
         from = Version(last.record.last_version().0 + 1);
-        let found = page.iter().find(|stored| stored.record.metadata.command_id == command_id);
-        if let Some(found) = found {
-            let (version, position) = (found.record.last_version(), found.last_position());
-            return Ok(Some((found.record.metadata.clone(), Committed { version, position })));
+        for stored in &page {
+            if stored.record.metadata.command_id == command_id {
+                let (version, position) = (stored.record.last_version(), stored.last_position());
+                let metadata =
+                    found.take().map_or_else(|| stored.record.metadata.clone(), |(first, _)| first);
+                found = Some((metadata, Committed { version, position }));
+            } else if found.is_some() {
+                // A command of several appends has them one after another.
+                return Ok(found);
+            }
         }
     }
 }

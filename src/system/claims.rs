@@ -1,6 +1,6 @@
 //! The claim of a key for a run that is requested once.
 
-use proto_events::envelope::{MADE_COMMAND, OWN_COMMAND};
+use proto_events::envelope::{OWN_COMMAND, is_made_command};
 use proto_events::id::{Category, Position, Version};
 use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::read::for_each_record;
@@ -52,7 +52,7 @@ fn keys_of(store: &dyn EventReader, agent: &str) -> Result<Vec<(String, String)>
         let id = &record.metadata.command_id;
         let is_submission =
             record.first_version == Version(1) && record.stream.category() == Some(Category::Task);
-        let is_callers = !id.is_empty() && !id.starts_with(OWN_COMMAND) && !id.starts_with(MADE_COMMAND);
+        let is_callers = !id.is_empty() && !id.starts_with(OWN_COMMAND) && !is_made_command(id);
         if is_submission && is_callers && record.stream.agent() == agent {
             keys.push((id.clone(), record.stream.id()));
         }

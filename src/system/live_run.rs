@@ -174,6 +174,10 @@ impl Running {
         let is_known =
             self.told.as_ref().is_some_and(|told| told.call_id == call_id && told.attempt == attempt);
         if !is_known {
+            // The word that another attempt began may have been lost.
+            if self.told.as_ref().is_some_and(|told| told.call_id == call_id) {
+                self.void();
+            }
             self.told = Some(Told { call_id: Arc::clone(&call_id), attempt, text: String::new() });
         }
         let Some(told) = &mut self.told else { return };

@@ -45,16 +45,29 @@ pub(crate) struct Known {
     pub(crate) to_task: Route<ToTask>,
 }
 
+/// Runtimes that are not used yet. Dropping one in async code would block, which is not allowed there.
+struct Runtimes(Vec<tokio::runtime::Runtime>);
+
+impl Drop for Runtimes {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.0).into_iter().for_each(tokio::runtime::Runtime::shutdown_background);
+    }
+}
+
 /// Starts the threads and the actors that know all others.
 pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
     let (tell, started) = std::sync::mpsc::channel();
     let no_runtime = |error| Error::Builder(format!("the runtime of the actors cannot be created: {error}"));
     let runtime = parts.runtime().map_err(no_runtime)?;
     // Built here, so that a failure is the caller's.
-    let more = (1..parts.arbiters).map(|_| parts.runtime());
-    let more = more.collect::<Result<Vec<_>, _>>().map_err(no_runtime)?;
+    let mut runtimes = Runtimes(vec![runtime]);
+    for _ in 1..parts.arbiters {
+        runtimes.0.push(parts.runtime().map_err(no_runtime)?);
+    }
     let run = move || {
         parts.enter();
+        let mut more = std::mem::take(&mut runtimes.0);
+        let runtime = more.swap_remove(0);
         let runner = actix_rt::System::with_tokio_rt(|| runtime);
         let (store, owner) = (Arc::clone(&parts.store), Arc::clone(&parts.owner));
         let arbiters = runner.block_on(async move {

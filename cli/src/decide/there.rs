@@ -73,5 +73,10 @@ fn refused(error: &OperatorError, id: &str) -> Problem {
         RefusalKind::Rejected => (EXIT_NO, "`taskreel calls` lists the calls that wait for a person"),
         _ => (EXIT_NO, "run the same command again: the same decision is made once only"),
     };
-    Problem::new(code, format!("task `{id}` was refused; nothing was added to the log"), why.clone(), hint)
+    let what = if *kind == RefusalKind::Failed {
+        format!("it is not known whether the decision about task `{id}` was made")
+    } else {
+        format!("task `{id}` was refused; nothing was added to the log")
+    };
+    Problem::new(code, what, why.clone(), hint)
 }

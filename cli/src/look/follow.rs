@@ -1,7 +1,7 @@
 //! `tail` and `events --follow`: what there is, then what is written, through the door of the program that writes it.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use proto_events::id::{Position, Version};
 use taskreel_log::api::{EventReader, StoredRecord};
@@ -81,6 +81,14 @@ struct Following<'a> {
     screen: &'a mut Screen,
     /// The first position of the log, or version of the stream, that was not shown yet.
     next: u64,
+    /// The reason that was told last why nothing comes.
+    told: String,
+}
+
+/// Returns the time at which a log's `HEAD` was written last: it changes with each orderly end, and every second while
+/// anything is written.
+fn newest_head(dir: &Path) -> Option<SystemTime> {
+    std::fs::metadata(dir.join("HEAD")).ok()?.modified().ok()
 }
 
 fn follow(
@@ -102,21 +110,22 @@ fn follow(
     screen.flush()?;
     // A private copy is as old as its beginning.
     drop(log);
-    Following { dir: &dir, global, of, lines, screen, next }.run()
+    Following { dir: &dir, global, of, lines, screen, next, told: String::new() }.run()
 }
 
 impl Following<'_> {
     /// Follows through door after door until an error; between two programs it says so and waits.
     fn run(mut self) -> Result<Answer, Problem> {
-        let mut is_said = false;
+        let (mut is_said, mut was_held) = (false, true);
         let mut copied = Instant::now();
+        let mut seen = newest_head(self.dir);
         loop {
             match DoorReader::connect(self.dir) {
                 Ok(door) => {
-                    is_said = false;
-                    self.through(&door)?;
-                    // Whatever the program wrote last is in the log, however it ended.
-                    self.catch_up()?;
+                    (is_said, was_held) = (false, true);
+                    if !self.through(&door)? {
+                        std::thread::sleep(LOOK_EVERY);
+                    }
                 }
                 Err(DoorError::NotAllowed { .. } | DoorError::OtherProtocol { .. }) if is_held(self.dir) => {
                     return Err(self.shut_out());
@@ -130,10 +139,14 @@ impl Following<'_> {
                             "no program has the log open; waiting for one"
                         });
                     }
-                    if held && copied.elapsed() >= COPY_EVERY {
+                    // What a program wrote last is in the log, however it ended; so is what was decided between two programs.
+                    let now = newest_head(self.dir);
+                    let has_moved = !held && (was_held || now != seen);
+                    if has_moved || (held && copied.elapsed() >= COPY_EVERY) {
                         self.catch_up()?;
-                        copied = Instant::now();
+                        (copied, seen) = (Instant::now(), now);
                     }
+                    was_held = held;
                     std::thread::sleep(LOOK_EVERY);
                 }
             }
@@ -150,9 +163,15 @@ impl Following<'_> {
         )
     }
 
-    /// Prints what comes through a door until it ends.
-    fn through(&mut self, door: &DoorReader) -> Result<(), Problem> {
-        let Ok(mut follower) = self.follower(door) else { return Ok(()) };
+    /// Prints what comes through a door until it ends. Returns whether anything could come.
+    fn through(&mut self, door: &DoorReader) -> Result<bool, Problem> {
+        let mut follower = match self.follower(door) {
+            Ok(follower) => follower,
+            Err(error) => {
+                self.tell(&error.to_string());
+                return Ok(false);
+            }
+        };
         loop {
             match follower.next() {
                 Ok(Followed::Record(stored)) => self.print(&stored)?,
@@ -163,11 +182,11 @@ impl Following<'_> {
                 Err(FollowEnd::Read(error)) => return Err(error.into()),
                 Err(FollowEnd::Ended) => {
                     note("the program has closed the log");
-                    return Ok(());
+                    return Ok(true);
                 }
                 Err(_) => {
                     note("the link to the program was dropped; following goes on where it was");
-                    return Ok(());
+                    return Ok(true);
                 }
             }
         }
@@ -183,12 +202,26 @@ impl Following<'_> {
     /// Prints what the log holds beyond what was shown.
     fn catch_up(&mut self) -> Result<(), Problem> {
         // A program may be starting at this moment; the next look finds its door.
-        let Ok(log) = dirs::open_quietly(self.dir, self.global) else { return Ok(()) };
+        let log = match dirs::open_quietly(self.dir, self.global) {
+            Ok(log) => log,
+            Err(problem) => {
+                self.tell(&problem.to_string());
+                return Ok(());
+            }
+        };
         if end_of(log.reader(), &self.of)? < self.next {
             return Ok(());
         }
         self.next = print_events(log.reader(), &self.of, self.next, &mut self.lines, self.screen)?;
         self.screen.flush()
+    }
+
+    /// Says why nothing comes, once for each reason.
+    fn tell(&mut self, why: &str) {
+        if self.told != why {
+            note(why);
+            why.clone_into(&mut self.told);
+        }
     }
 
     fn print(&mut self, stored: &StoredRecord) -> Result<(), Problem> {

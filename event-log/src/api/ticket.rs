@@ -59,6 +59,14 @@ impl fmt::Debug for AnswersByDesk {
     }
 }
 
+impl Drop for AnswersByDesk {
+    fn drop(&mut self) {
+        for (desk, answers) in std::mem::take(&mut self.0) {
+            desk.answer(answers);
+        }
+    }
+}
+
 impl AnswersByDesk {
     /// Adds the answer to the append of a ticket.
     pub fn add(&mut self, mut ticket: Ticket, answer: Result<Appended, AppendError>) {
@@ -69,10 +77,8 @@ impl AnswersByDesk {
         }
     }
 
-    /// Hands all answers over.
+    /// Hands all answers over; so does dropping them.
     pub fn hand_over(self) {
-        for (desk, answers) in self.0 {
-            desk.answer(answers);
-        }
+        drop(self);
     }
 }

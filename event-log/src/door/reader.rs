@@ -14,9 +14,12 @@ use crate::api::record::{StoredRecord, StreamInfo};
 use crate::door::error::{DoorError, OperatorError};
 use crate::door::follower::DoorFollower;
 use crate::door::link::{Link, Word, unexpected};
-use crate::door::operator::{OperatorReply, OperatorRequest};
+use crate::door::operator::{OperatorRefusal, OperatorReply, OperatorRequest, RefusalKind};
 use crate::door::wire::{Answer, Request, StreamName};
-use crate::limits::{DOOR_DECISION_WITHIN, READ_PAGE_BYTES, READ_PAGE_RECORDS, READ_PAGE_STREAMS};
+use crate::limits::{
+    DOOR_DECISION_WITHIN, DOOR_REQUEST_BYTES, DOOR_REQUEST_REST, READ_PAGE_BYTES, READ_PAGE_RECORDS,
+    READ_PAGE_STREAMS,
+};
 use crate::sled::LogHeader;
 
 /// A reader of a log through the door of the program that holds it. What it reads is what the program has made durable
@@ -78,7 +81,7 @@ impl DoorReader {
     /// # Errors
     /// [`DoorError`] if the program serves no other connection.
     pub fn follow(&self, from: Position) -> Result<DoorFollower, DoorError> {
-        DoorFollower::begin(self.open()?, None, from.0).map_err(|source| self.lost(source))
+        self.begin_follower(None, from.0)
     }
 
     /// Follows one stream, beginning with the record that holds this version; 1 is the first.
@@ -86,8 +89,7 @@ impl DoorReader {
     /// # Errors
     /// As [`DoorReader::follow`].
     pub fn follow_stream(&self, stream: &StreamId, from: Version) -> Result<DoorFollower, DoorError> {
-        let stream = Some(StreamName(stream.clone()));
-        DoorFollower::begin(self.open()?, stream, from.0).map_err(|source| self.lost(source))
+        self.begin_follower(Some(StreamName(stream.clone())), from.0)
     }
 
     /// Sends a person's decision to the program, which records it as that of the user of this process.
@@ -95,6 +97,11 @@ impl DoorReader {
     /// # Errors
     /// [`OperatorError`] if the program refuses it or was not reached.
     pub fn decide(&self, request: OperatorRequest) -> Result<OperatorReply, OperatorError> {
+        let bytes = serde_json::to_vec(&request).map_or(0, |text| text.len());
+        if bytes > DOOR_REQUEST_BYTES - DOOR_REQUEST_REST {
+            let why = format!("the decision has {bytes} bytes; a door takes {DOOR_REQUEST_BYTES}");
+            return Err(OperatorError::Refused(OperatorRefusal { kind: RefusalKind::Input, why }));
+        }
         // A connection of its own: one that was idle may be dropped just as the request is sent.
         let link = self.open()?;
         let request = Request::Operator(request);
@@ -104,6 +111,20 @@ impl DoorReader {
             Word::Answer(Answer::Refused(refusal)) => Err(OperatorError::Refused(refusal)),
             other => Err(OperatorError::NoAnswer(unexpected(&other))),
         }
+    }
+
+    /// Begins to follow through a free connection, or a new one if the program has dropped it.
+    fn begin_follower(&self, stream: Option<StreamName>, from: u64) -> Result<DoorFollower, DoorError> {
+        if let Some(link) = self.take_free()
+            && let Ok(follower) = DoorFollower::begin(link, stream.clone(), from)
+        {
+            return Ok(follower);
+        }
+        DoorFollower::begin(self.open()?, stream, from).map_err(|source| self.lost(source))
+    }
+
+    fn take_free(&self) -> Option<Link> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
     fn lost(&self, source: io::Error) -> DoorError {
@@ -121,8 +142,7 @@ impl DoorReader {
 
     /// Reads through a free connection. One that the program has dropped meanwhile is replaced.
     fn read<T>(&self, mut read: impl FnMut(&Link) -> Heard<T>) -> Result<T, ReadError> {
-        let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        if let Some(link) = free
+        if let Some(link) = self.take_free()
             && let Ok(heard) = read(&link)
         {
             self.give_back(link);
@@ -199,15 +219,22 @@ impl DoorReader {
 
     /// Shows what a survey in the program shows.
     fn survey_there(&self, request: &Request, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        let link = match self.open() {
-            Ok(link) => link,
+        // A connection that is free may have been dropped: then no word comes through it.
+        let free = self.take_free().and_then(|link| {
+            let word = link.ask(request).and_then(|()| link.hear()).ok()?;
+            Some((link, Some(word)))
+        });
+        let opened = || {
+            let link = self.open()?;
+            link.ask(request).map_err(|source| self.lost(source))?;
+            Ok((link, None))
+        };
+        let (link, mut word) = match free.map_or_else(opened, Ok) {
+            Ok(begun) => begun,
             Err(error) => return show(Err(unread(&error))),
         };
-        if let Err(error) = link.ask(request) {
-            return show(Err(unread(&self.lost(error))));
-        }
         loop {
-            match link.hear() {
+            match word.take().map_or_else(|| link.hear(), Ok) {
                 Ok(Word::Record(record)) => show(Ok(*record)),
                 Ok(Word::Answer(Answer::Failed(failure))) => show(Err(failure.into())),
                 Ok(Word::Answer(Answer::Done)) => return self.give_back(link),
@@ -218,13 +245,19 @@ impl DoorReader {
     }
 }
 
-/// Returns the error of a read without an answer: [`ReadError::Closed`] if the program has gone.
+/// Returns the error of a read without an answer: [`ReadError::Closed`] if the program has gone, is silent, or serves too
+/// many others. That says nothing of the log, which can be read from a copy.
 fn unread(error: &DoorError) -> ReadError {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    use io::ErrorKind::{
+        BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof, WouldBlock,
+    };
     match error {
-        DoorError::Shut { .. } => ReadError::Closed,
+        DoorError::Shut { .. } | DoorError::Busy { .. } => ReadError::Closed,
         DoorError::Link { source, .. }
-            if matches!(source.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof) =>
+            if matches!(
+                source.kind(),
+                BrokenPipe | ConnectionAborted | ConnectionReset | TimedOut | UnexpectedEof | WouldBlock
+            ) =>
         {
             ReadError::Closed
         }

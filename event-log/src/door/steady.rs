@@ -156,9 +156,12 @@ fn survey_after(
 ) {
     let mut is_after = last == Position(0);
     log.survey(&mut |shown| {
-        is_after |= shown.as_ref().is_ok_and(|record| record.position > last);
-        if is_after {
+        let begins_after = shown.as_ref().is_ok_and(|record| record.position > last);
+        // Damage right behind the last record shown may have been shown before: once more does no harm.
+        let is_last = shown.as_ref().is_ok_and(|record| record.last_position() == last);
+        if is_after || begins_after {
             show(shown);
         }
+        is_after |= begins_after || is_last;
     });
 }

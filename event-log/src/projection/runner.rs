@@ -87,9 +87,13 @@ impl Runner {
             let Work { slot, cursor } = self.work(store, projection, head)?;
             let events = self.events_after(log, cursor.position)?;
             if !events.is_empty() {
-                parked += apply_page(store, projection, slot, &cursor, &events)?;
+                parked += apply_page(store, projection, slot, cursor, &events)?;
             } else if slot == Slot::Shadow {
                 in_tx(store, projection.name().to_owned(), |tx, name| {
+                    if S::cursor(tx, name, Slot::Shadow)?.as_ref() != Some(&cursor) {
+                        // Another runner has promoted it, or goes on with it.
+                        return Ok(());
+                    }
                     projection.promote(tx)?;
                     S::promote_parked(tx, name)?;
                     S::put_cursor(tx, name, Slot::Live, Some(&cursor))?;
@@ -131,7 +135,8 @@ impl Runner {
         let work = in_tx(store, name.clone(), |tx, name| {
             let live = S::cursor(tx, name, Slot::Live)?;
             let slot = match live {
-                Some(cursor) if cursor.revision == revision => {
+                // That of another log is refused below, whatever its revision.
+                Some(cursor) if cursor.revision == revision || cursor.log != self.log => {
                     return Ok(Work { slot: Slot::Live, cursor });
                 }
                 Some(_) => Slot::Shadow,
@@ -181,27 +186,45 @@ fn apply_page<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &mut P,
     slot: Slot,
-    cursor: &Cursor,
+    mut cursor: Cursor,
     events: &[Decoded],
 ) -> Outcome<u64, S> {
     let (mut begin, mut end, mut parked) = (0, events.len(), 0);
     while begin < events.len() {
-        match apply(store, projection, slot, cursor, events, begin..end)? {
-            None => (begin, end) = (end, events.len()),
-            Some((poison, reason)) if poison == begin => {
-                park(store, projection, slot, cursor, events.get(poison), reason)?;
+        match apply(store, projection, slot, &cursor, events, begin..end)? {
+            Applied::To(reached) => {
+                cursor.position = reached;
+                (begin, end) = (end, events.len());
+            }
+            Applied::Poison(poison, reason) if poison == begin => {
+                let Some(event) = events.get(poison) else { return Ok(parked) };
+                if !park(store, projection, slot, &cursor, event, reason)? {
+                    return Ok(parked);
+                }
+                cursor.position = event.at.1;
                 parked += 1;
                 (begin, end) = (begin + 1, events.len());
             }
             // The transaction was undone: those before the poison are applied alone.
-            Some((poison, _)) => end = poison,
+            Applied::Poison(poison, _) => end = poison,
+            // What that runner has not applied is read again.
+            Applied::ByAnother => return Ok(parked),
         }
     }
     Ok(parked)
 }
 
-/// Applies these events in one transaction. Returns the first that cannot be applied, and the reason; then nothing was
-/// written.
+/// The end of a transaction.
+enum Applied {
+    /// All was written, up to this position.
+    To(Position),
+    /// Nothing was written: the event with this number cannot be applied, for this reason.
+    Poison(usize, String),
+    /// Nothing was written: another runner of the projection has gone on since the events were read.
+    ByAnother,
+}
+
+/// Applies these events in one transaction, if the cursor still stands where they begin.
 fn apply<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &mut P,
@@ -209,42 +232,49 @@ fn apply<S: ProjectionStore, P: Projection<S>>(
     cursor: &Cursor,
     events: &[Decoded],
     range: Range<usize>,
-) -> Outcome<Option<(usize, String)>, S> {
+) -> Outcome<Applied, S> {
     let name = projection.name().to_owned();
     let failed = |source| ProjectionError::Store { name: name.clone(), source };
     let mut tx = store.begin().map_err(failed)?;
+    if S::cursor(&mut tx, &name, slot).map_err(failed)?.as_ref() != Some(cursor) {
+        return Ok(Applied::ByAnother);
+    }
     let mut last = cursor.position;
     for (number, decoded) in events.iter().enumerate().take(range.end).skip(range.start) {
         let Decoded { stream, metadata, at, event } = decoded;
         let event = ProjectedEvent::of(stream, metadata, *at, event, slot);
         match projection.apply(&mut tx, &event) {
             Ok(()) => last = at.1,
-            Err(ApplyError::Poison(reason)) => return Ok(Some((number, reason))),
+            Err(ApplyError::Poison(reason)) => return Ok(Applied::Poison(number, reason)),
             Err(ApplyError::Store(source)) => return Err(failed(source)),
         }
     }
     let reached = Cursor { position: last, ..cursor.clone() };
     S::put_cursor(&mut tx, &name, slot, Some(&reached)).map_err(failed)?;
     S::commit(tx).map_err(failed)?;
-    Ok(None)
+    Ok(Applied::To(last))
 }
 
-/// Keeps an event that cannot be applied, and goes on after it.
+/// Keeps an event that cannot be applied, and goes on after it. Returns whether the cursor still stood before it.
 fn park<S: ProjectionStore, P: Projection<S>>(
     store: &mut S,
     projection: &P,
     slot: Slot,
     cursor: &Cursor,
-    event: Option<&Decoded>,
+    event: &Decoded,
     reason: String,
-) -> Outcome<(), S> {
-    let Some(Decoded { stream, at: (version, position), .. }) = event else { return Ok(()) };
+) -> Outcome<bool, S> {
+    let Decoded { stream, at: (version, position), .. } = event;
     tracing::warn!(projection = projection.name(), %position, reason, "an event was parked");
     let parked = ParkedEvent { position: *position, stream: stream.clone(), version: *version, reason };
     let reached = Cursor { position: *position, ..cursor.clone() };
     in_tx(store, projection.name().to_owned(), |tx, name| {
+        if S::cursor(tx, name, slot)?.as_ref() != Some(cursor) {
+            return Ok(false);
+        }
         S::park(tx, name, slot, &parked)?;
-        S::put_cursor(tx, name, slot, Some(&reached))
+        S::put_cursor(tx, name, slot, Some(&reached))?;
+        Ok(true)
     })
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proto_events::codec::{AnyEvent, CodecError, Storable};
 use proto_events::decider::Decider;
-use proto_events::envelope::{CommandDigest, Committed, MADE_COMMAND, Metadata, RecordedEvent, Timestamp};
+use proto_events::envelope::{CommandDigest, Committed, Metadata, RecordedEvent, Timestamp, is_made_command};
 use proto_events::id::{Digest, Position, StreamId, Version};
 
 use crate::api::error::ReadError;
@@ -131,7 +131,7 @@ impl<D> Folded<D> {
         if !metadata.correlation_id.is_empty() {
             self.correlation_id.clone_from(&metadata.correlation_id);
         }
-        if metadata.command_id.starts_with(MADE_COMMAND) {
+        if is_made_command(&metadata.command_id) {
             return;
         }
         if self.answered.len() >= COMMANDS_REMEMBERED {

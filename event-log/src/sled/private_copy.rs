@@ -13,7 +13,7 @@ use crate::sled::dir::{DATA_FILE, FORMAT_FILE, io_error};
 use crate::sled::guard::pages::{SNAPSHOT, UNFINISHED};
 use crate::sled::holder::HOLDER_FILE;
 use crate::sled::options::ReadOnlyOptions;
-use crate::sled::scratch::{ReaderFolder, default_scratch};
+use crate::sled::scratch::{ReaderFolder, default_scratch, open_plain};
 
 /// Files beside the database that are copied, in this order.
 const SMALL_FILES: [&str; 5] = [FORMAT_FILE, HEAD_FILE, HOLDER_FILE, "conf", "tip"];
@@ -159,7 +159,7 @@ fn snapshots(files: &[Stamp]) -> impl Iterator<Item = &str> {
 }
 
 fn open(path: &Path) -> Result<Option<File>, OpenError> {
-    match File::open(path) {
+    match open_plain(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(io_error(path, "it could not be opened for reading")(error)),

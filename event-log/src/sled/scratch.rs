@@ -83,6 +83,9 @@ fn private() -> DirBuilder {
 /// Removes the folders of readers whose process is gone.
 fn sweep(scratch: &Path) {
     for entry in std::fs::read_dir(scratch).into_iter().flatten().flatten() {
+        if !is_own_folder(&entry.path()) {
+            continue;
+        }
         let name = entry.file_name();
         let reader = name.to_str().and_then(|name| name.strip_prefix(PREFIX)).and_then(parse_reader);
         if let Some((pid, started)) = reader
@@ -110,8 +113,31 @@ fn lives(pid: u32, started: u64) -> bool {
     process_start(pid).is_some_and(|start| start == started)
 }
 
+/// Whether this is a folder of this user, and no link to one: a folder for copies may be open to others.
+fn is_own_folder(path: &Path) -> bool {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return false };
+    #[cfg(unix)]
+    let is_own = std::os::unix::fs::MetadataExt::uid(&found) == rustix::process::geteuid().as_raw();
+    #[cfg(not(unix))]
+    let is_own = true;
+    found.is_dir() && is_own
+}
+
+/// Opens a file for reading, if it is one: a link is not followed, and a pipe would be waited for.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.cast_signed());
+    }
+    let file = options.open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is no plain file")) }
+}
+
 fn is_locked(folder: &Path) -> bool {
-    let Ok(alive) = File::open(folder.join(ALIVE_FILE)) else { return false };
+    let Ok(alive) = open_plain(&folder.join(ALIVE_FILE)) else { return false };
     matches!(alive.try_lock(), Err(std::fs::TryLockError::WouldBlock))
 }
 

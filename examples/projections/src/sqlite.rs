@@ -47,7 +47,7 @@ impl ProjectionStore for Sqlite {
     type Error = rusqlite::Error;
 
     fn begin(&mut self) -> rusqlite::Result<Transaction<'_>> {
-        self.0.transaction()
+        self.0.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
     }
 
     fn commit(tx: Transaction<'_>) -> rusqlite::Result<()> {

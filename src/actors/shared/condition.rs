@@ -72,10 +72,8 @@ impl Queued<'_> {
             }
             Err(error) => {
                 self.of.failures.fetch_add(1, Ordering::Relaxed);
-                if let AppendError::Ambiguous { why }
-                | AppendError::NotWritten { why }
-                | AppendError::Poisoned { why } = error
-                {
+                // An append that was not written says nothing of the next one.
+                if let AppendError::Ambiguous { why } | AppendError::Poisoned { why } = error {
                     self.of.poisoned(why);
                 }
             }

@@ -90,11 +90,19 @@ impl Places {
     fn answer(&mut self, number: u64, answer: Answer) -> Option<Waker> {
         let number = usize::try_from(number).ok()?;
         let place = self.all.get_mut(number)?;
-        if let Place::Waiting(waker) = std::mem::replace(place, Place::Answered(answer)) {
-            return waker;
+        match place {
+            Place::Waiting(waker) => {
+                let waker = waker.take();
+                *place = Place::Answered(answer);
+                waker
+            }
+            Place::Left => {
+                self.free(number);
+                None
+            }
+            // A store that keeps to the rules answers no ticket that it has withdrawn, and none twice.
+            Place::Free | Place::Answered(_) => None,
         }
-        self.free(number);
-        None
     }
 
     fn free(&mut self, number: usize) {

@@ -37,6 +37,8 @@ pub(crate) struct TaskCore {
     /// Effects to perform: their intents are on disk.
     pub(crate) outbox: Vec<Effect>,
     pub(crate) outside: Outside,
+    /// Whether the operation only reads.
+    pub(super) is_query: bool,
     /// The operation under way.
     pub(super) work: Option<Work>,
     /// The first answer to the command carried out last, if it had come before.
@@ -78,6 +80,7 @@ impl TaskCore {
             requested_turn: None,
             outbox: Vec::new(),
             outside: Outside::default(),
+            is_query: false,
             work: None,
             answered: None,
             is_large: false,
@@ -104,9 +107,11 @@ impl TaskCore {
         self.entity.committed()
     }
 
-    /// Returns the id of the command under way.
+    /// Returns the id of the command whose append is under way.
     pub(crate) fn command_id(&self) -> &str {
-        self.work.as_ref().map_or("", |work| &work.metadata.command_id)
+        self.work.as_ref().map_or("", |Work { metadata, writing, .. }| {
+            &writing.other.as_ref().unwrap_or(metadata).command_id
+        })
     }
 
     /// Whether the core must be discarded and read again before it is used.
@@ -140,8 +145,12 @@ impl TaskCore {
 
     /// Ends an operation: returns the effects, which may follow from what was written before an error.
     pub(crate) fn end(&mut self, shared: &Shared, answer: &Result<(), Error>) -> Vec<Effect> {
-        // What a failed append named may be in the log all the same.
-        if answer.as_ref().err().is_none_or(|error| !error.is_of_the_store()) && !self.broken {
+        // What a failed append named may be in the log all the same: only a later operation that is on disk says what is
+        // needed, and no query does.
+        if !std::mem::take(&mut self.is_query)
+            && answer.as_ref().err().is_none_or(|error| !error.is_of_the_store())
+            && !self.broken
+        {
             self.forget_secrets(shared);
         }
         std::mem::take(&mut self.outbox)

@@ -67,6 +67,8 @@ pub(crate) struct Work {
     pub(super) tries: usize,
     /// The version before this try.
     pub(super) before: Version,
+    /// Whether this try has written anything of the operation when it failed.
+    pub(super) written: bool,
     /// Whether the next steps are being planned.
     pub(super) planning: bool,
     /// The request for a turn, sent once all is on disk.

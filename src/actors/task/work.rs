@@ -31,7 +31,8 @@ type Stepped = Result<Output, Error>;
 impl TaskCore {
     /// Begins an operation.
     pub(crate) fn begin(&mut self, shared: &Shared, op: TaskOp, cause: Cause) -> Output {
-        if op.is_query() {
+        self.is_query = op.is_query();
+        if self.is_query {
             return Output::Done(Ok(()));
         }
         self.answered = None;
@@ -49,6 +50,7 @@ impl TaskCore {
             may_repeat,
             tries: 0,
             before: Version(0),
+            written: false,
             planning: false,
             acquire: None,
             writing: Writing::default(),
@@ -289,7 +291,9 @@ impl TaskCore {
             // The request for the turn is not sent.
             self.requested_turn = None;
         }
-        if work.op.is_none() && self.entity.version() == work.before {
+        // Before the streams are read again: another writer may have extended them.
+        work.written = self.entity.version() > work.before;
+        if work.op.is_none() && !work.written {
             let again = std::mem::replace(&mut work.again, Again::Message);
             work.op = again.op(self.entity.first_pending());
         }
@@ -311,7 +315,7 @@ impl TaskCore {
     /// Goes on after an error, with the state as it is on disk.
     fn retry(&mut self, shared: &Shared, mut work: Work, error: Error) -> Output {
         self.broken = false;
-        let written = self.entity.version() > work.before;
+        let written = work.written;
         let planning = std::mem::take(&mut work.planning);
         let limit = error.too_large();
         match (work.op.take(), error) {
@@ -325,7 +329,7 @@ impl TaskCore {
             }
             // The operation itself can be decided; its next steps fail on each retry.
             (op, error) if planning && !error.is_of_the_store() => {
-                work.op = op.filter(|_| !written);
+                work.op = op.filter(|_| !written && self.answered.is_none());
                 let why = error.to_string();
                 self.last_step(work, |core, work| {
                     if let Some(tool) = work.op.as_ref().and_then(|op| core.tool_written_by(op)) {

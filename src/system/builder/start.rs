@@ -82,10 +82,11 @@ impl Builder {
         self.agent.check().map_err(Error::Builder)?;
         let (path, given, name) = (self.path, self.store, self.agent.name.clone());
         let in_dir = given.is_none().then(|| path.clone());
-        let dir = in_dir.clone();
         let provider = self.secrets;
         let options = SledOptions { durability: self.durability, ..SledOptions::default() };
         let (has_door, held) = (self.door, self.held);
+        // A log that the host has opened has a directory too.
+        let dir = in_dir.clone().or_else(|| held.as_ref().map(|held| held.dir().to_owned()));
         let (store, open, name, secrets, door) = blocking(move || {
             let (store, held) = if let Some(store) = given {
                 (store, held)

@@ -95,14 +95,10 @@ async fn decide(
     let before = system.log().stream_version(&stream).map_err(|error| failed(error.to_string()))?;
     let name = by.name.clone();
     let committed = carry_out(&task, by, request).await?;
-    let is_new = is_written(system, &stream, (before, committed.version), &command_id)?;
-    let task = task.snapshot().await.map_err(|error| refusal(&error))?;
-    Ok(OperatorReply {
-        state: task.state().as_str().to_owned(),
-        version: committed.version.0,
-        is_new,
-        by: name,
-    })
+    // From here on the decision is on disk, and no failure to look at it makes it a refusal.
+    let is_new = is_written(system, &stream, (before, committed.version), &command_id).unwrap_or(true);
+    let state = task.snapshot().await.map_or("unknown", |task| task.state().as_str());
+    Ok(OperatorReply { state: state.to_owned(), version: committed.version.0, is_new, by: name })
 }
 
 async fn carry_out(
