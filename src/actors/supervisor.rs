@@ -13,7 +13,7 @@ use proto_events::id::StreamId;
 use tokio::sync::oneshot;
 
 use crate::actors::router::Router;
-use crate::actors::session::SessionActor;
+use crate::actors::session::actor::SessionActor;
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, LiveActors};
 use crate::actors::shared::messages::{Cause, Stopped, TaskOp, ToTask};
 use crate::actors::shared::parts::{Parts, Shared};

@@ -218,9 +218,9 @@ fn apply_page<S: ProjectionStore, P: Projection<S>>(
 enum Applied {
     /// All was written, up to this position.
     To(Position),
-    /// Nothing was written: the event with this number cannot be applied, for this reason.
+    /// A poison: the event with this number cannot be applied, for this reason. Nothing was written.
     Poison(usize, String),
-    /// Nothing was written: another runner of the projection has gone on since the events were read.
+    /// A stop before anything was written: another runner of the projection has gone on since the events were read.
     ByAnother,
 }
 

@@ -126,7 +126,7 @@ where
 
 impl<D> Folded<D> {
     /// Remembers a command that appended, as the newest, with the digest of its content if one was kept. A command with an
-    /// id that was made for it ([`MADE_COMMAND`]) is not remembered: who asks for it looks in the log.
+    /// id that was made for it ([`is_made_command`]) is not remembered: who asks for it looks in the log.
     pub fn remember(&mut self, metadata: &Metadata, digest: Option<CommandDigest>) {
         if !metadata.correlation_id.is_empty() {
             self.correlation_id.clone_from(&metadata.correlation_id);
