@@ -72,8 +72,11 @@ impl Queued<'_> {
             }
             Err(error) => {
                 self.of.failures.fetch_add(1, Ordering::Relaxed);
-                // An append that was not written says nothing of the next one.
-                if let AppendError::Ambiguous { why } | AppendError::Poisoned { why } = error {
+                // After a failed write the store says of some appends that they were not written, and takes no more.
+                if let AppendError::Ambiguous { why }
+                | AppendError::NotWritten { why }
+                | AppendError::Poisoned { why } = error
+                {
                     self.of.poisoned(why);
                 }
             }
