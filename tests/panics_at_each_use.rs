@@ -55,7 +55,8 @@ struct Host {
 impl Host {
     fn is_due(&self, used: Use) -> bool {
         // What a caller's own thread asks of the host is the caller's.
-        if std::thread::current().name().is_none_or(|name| !name.starts_with("taskreel")) {
+        let is_actors = |name: &str| name.starts_with("taskreel") || name.starts_with("actix-rt");
+        if !std::thread::current().name().is_some_and(is_actors) {
             return false;
         }
         let left = |left: u32| left.checked_sub(1);

@@ -103,7 +103,8 @@ impl Builder {
 
     /// Sets the number of arbiters, each a thread of its own, over which the actors are spread by the names of their streams.
     /// By default one below four processors, where a second one only adds messages between threads, and half as many as
-    /// there are processors otherwise; zero counts as one. It changes nothing that is written.
+    /// there are processors otherwise; zero counts as one, and there are never more than [`Builder::live_actors`]. It changes
+    /// nothing that is written.
     #[must_use]
     pub fn arbiters(mut self, arbiters: usize) -> Self {
         self.arbiters = Some(arbiters.max(1));
@@ -119,13 +120,15 @@ impl Builder {
             }
             let asked = std::env::var(ARBITERS_OF_TESTS).ok().and_then(|count| count.parse().ok());
             if let Some(count) = self.arbiters.or(asked) {
-                return count.max(1);
+                return count.min(self.live_actors).max(1);
             }
         }
-        self.arbiters.unwrap_or_else(|| {
+        let by_default = || {
             let processors = std::thread::available_parallelism().map_or(1, usize::from);
             if processors < PROCESSORS_FOR_ARBITERS { 1 } else { processors / 2 }
-        })
+        };
+        // Each has a share of the bound of live actors.
+        self.arbiters.unwrap_or_else(by_default).min(self.live_actors)
     }
 
     /// Sets the number of tasks with open work that are resumed at once after a start, by default 64; zero counts as
