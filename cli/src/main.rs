@@ -37,8 +37,9 @@ use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_NEWER, EXIT_NO, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 
-/// Memory is freed on other threads than it was allocated on, for which the system's allocator often takes a lock: a quarter of
-/// a command's processor time (`cargo bench --bench command_path`). An embedder chooses an allocator of its own.
+/// Memory is freed on other threads than it was allocated on, for which the system's allocator often takes a lock. On the raw
+/// file, 256 at a time, the bench `command_path` (with this allocator) has twice the lifecycles of the bench `lifecycle` (with
+/// the system's). An embedder chooses an allocator of its own.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -17,7 +17,7 @@ use crate::actors::shared::messages::{Cause, TaskOp};
 use crate::actors::shared::parts::Shared;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::effect::Effect;
-use crate::actors::task::step::{Input, Output, ReadAgain};
+use crate::actors::task::step::{Input, Need, Output, ReadAgain};
 use crate::error::Error;
 use crate::tools::panics::caught_in;
 
@@ -63,17 +63,17 @@ pub(crate) async fn drive(
             Output::Done(answer) => return (core, answer),
             Output::Append(append) => Input::Appended(shared.append(append, core.command_id()).await),
             // These are rare, and their futures large.
-            other => Box::pin(answer_to(&shared, core.entity.stream(), other)).await,
+            Output::Need(need) => Box::pin(answer_to(&shared, core.entity.stream(), need)).await,
         };
         output = core.resume(&shared, input);
     }
 }
 
 /// Gets what a step needs that is not an append.
-async fn answer_to(shared: &Arc<Shared>, stream: &StreamId, output: Output) -> Input {
+async fn answer_to(shared: &Arc<Shared>, stream: &StreamId, need: Need) -> Input {
     let store = &shared.store;
-    match output {
-        Output::Read { task, session } => {
+    match need {
+        Need::Read { task, session } => {
             let read = async {
                 let task = match task {
                     Some(stream) => Some(Entity::recover(store, stream, Seed::draw(&shared.ports)).await?),
@@ -87,13 +87,11 @@ async fn answer_to(shared: &Arc<Shared>, stream: &StreamId, output: Output) -> I
             };
             Input::Read(read.await)
         }
-        Output::Hold { tool } => Input::Held(shared.tool_stores.hold(&tool).await),
-        Output::Keep(replaced) => Input::Kept(shared.secrets.keep(stream, replaced).await),
-        Output::Search { command_id, content } => {
+        Need::Hold { tool } => Input::Held(shared.tool_stores.hold(&tool).await),
+        Need::Keep(replaced) => Input::Kept(shared.secrets.keep(stream, replaced).await),
+        Need::Search { command_id, content } => {
             Input::Found(Entity::<Task>::search(store, stream, &command_id, &content).await)
         }
-        Output::Append(append) => Input::Appended(shared.append(append, "").await),
-        Output::Done(answer) => Input::Found(answer.map(|()| None)),
     }
 }
 

@@ -21,6 +21,14 @@ use crate::run::secrets::Replaced;
 pub(crate) enum Output {
     /// Append this.
     Append(Append),
+    /// Get this first.
+    Need(Need),
+    /// The operation is over.
+    Done(Result<(), Error>),
+}
+
+/// The rare needs of a step, beside an append.
+pub(crate) enum Need {
     /// Read these streams again: the task's, the session's.
     Read { task: Option<StreamId>, session: Option<StreamId> },
     /// Take the store of a tool's state.
@@ -29,21 +37,19 @@ pub(crate) enum Output {
     Keep(Vec<Replaced>),
     /// Look in the log for the first answer to a command.
     Search { command_id: String, content: Vec<u8> },
-    /// The operation is over.
-    Done(Result<(), Error>),
 }
 
 /// The answer to what a step needed.
 pub(crate) enum Input {
     /// To [`Output::Append`].
     Appended(Result<Appended, AppendError>),
-    /// To [`Output::Read`].
+    /// To [`Need::Read`].
     Read(Result<Box<ReadAgain>, Error>),
-    /// To [`Output::Hold`].
+    /// To [`Need::Hold`].
     Held(Result<HeldStore, Error>),
-    /// To [`Output::Keep`].
+    /// To [`Need::Keep`].
     Kept(std::io::Result<()>),
-    /// To [`Output::Search`].
+    /// To [`Need::Search`].
     Found(Result<Option<Committed>, Error>),
 }
 

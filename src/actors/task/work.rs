@@ -19,7 +19,7 @@ use crate::actors::shared::tool_stores::HeldStore;
 use crate::actors::task::core::TaskCore;
 use crate::actors::task::plan::Planned;
 use crate::actors::task::secret_ops::not_kept;
-use crate::actors::task::step::{Again, Input, Output, Rest, Then, Work, Writing};
+use crate::actors::task::step::{Again, Input, Need, Output, Rest, Then, Work, Writing};
 use crate::error::Error;
 
 /// The number of times a decision is repeated after another writer extended a stream. Streams have one
@@ -61,7 +61,7 @@ impl TaskCore {
                 return core.try_again(shared, work);
             }
             work.then = Then::Begin;
-            Ok(Output::Keep(replaced))
+            Ok(Output::Need(Need::Keep(replaced)))
         })
     }
 
@@ -200,7 +200,7 @@ impl TaskCore {
             Some(content) if self.entity.may_have_forgotten(id) => {
                 let (command_id, content) = (id.clone(), content.clone());
                 work.then = Then::Decide;
-                Ok(Output::Search { command_id, content })
+                Ok(Output::Need(Need::Search { command_id, content }))
             }
             _ => self.decide_it(shared, work),
         }
@@ -209,7 +209,7 @@ impl TaskCore {
     fn decide_it(&mut self, shared: &Shared, work: &mut Work) -> Stepped {
         if let Some(tool) = work.op.as_ref().and_then(|op| self.tool_written_by(op)) {
             work.then = Then::DecideHeld;
-            return Ok(Output::Hold { tool });
+            return Ok(Output::Need(Need::Hold { tool }));
         }
         let Some(op) = work.op.take() else { return self.decided_all(shared, work) };
         work.again = Again::of(&op, self.task());
@@ -309,7 +309,7 @@ impl TaskCore {
         self.broken = true;
         work.then = Then::Retry(error);
         self.work = Some(work);
-        Output::Read { task, session }
+        Output::Need(Need::Read { task, session })
     }
 
     /// Goes on after an error, with the state as it is on disk.
@@ -334,7 +334,7 @@ impl TaskCore {
                 self.last_step(work, |core, work| {
                     if let Some(tool) = work.op.as_ref().and_then(|op| core.tool_written_by(op)) {
                         work.then = Then::GiveUpHeld(why);
-                        return Ok(Output::Hold { tool });
+                        return Ok(Output::Need(Need::Hold { tool }));
                     }
                     if let Some(op) = work.op.take() {
                         core.decide_op(shared, op, &work.metadata)?;
