@@ -7,34 +7,16 @@
     reason = "`Value` answers null for a key that is absent, and the cases are objects"
 )]
 
+#[path = "deviations/deviation.rs"]
+mod deviation;
 #[path = "deviations/kept_outputs.rs"]
 mod kept_outputs;
 #[path = "deviations/output_schema.rs"]
 mod output_schema;
 
+pub(crate) use deviation::Deviation;
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
-
-/// A deliberate difference.
-#[derive(Debug)]
-pub(crate) struct Deviation {
-    /// The area whose cases it may touch.
-    pub(crate) area: &'static str,
-    /// A short name.
-    pub(crate) name: &'static str,
-    /// Protolink's behaviour.
-    pub(crate) theirs: &'static str,
-    /// The behaviour of taskreel.
-    pub(crate) ours: &'static str,
-    /// The reason.
-    pub(crate) why: &'static str,
-    /// Whether a case (`{"input", "expected" | "error", …}`) is one of those that differ.
-    pub(crate) applies: fn(&Value) -> bool,
-    /// Changes the recorded result into ours.
-    pub(crate) change: fn(&mut Value),
-    /// A case as recorded, and with our result.
-    pub(crate) example: fn() -> (Value, Value),
-}
 
 /// All deviations.
 pub(crate) static RULES: &[Deviation] = &[
@@ -364,25 +346,11 @@ mod tests {
 
     #[test]
     fn every_rule_makes_of_its_example_what_it_says_and_of_the_result_nothing_else() {
-        for rule in RULES {
-            let (theirs, ours) = (rule.example)();
-            assert!((rule.applies)(&theirs), "{}", rule.name);
-            let mut changed = theirs.clone();
-            (rule.change)(&mut changed);
-            assert_eq!(changed, ours, "{}", rule.name);
-            assert_ne!(theirs, ours, "{}", rule.name);
-            (rule.change)(&mut changed);
-            assert_eq!(changed, ours, "{} twice", rule.name);
-        }
+        deviation::check_examples(RULES);
     }
 
     #[test]
     fn every_rule_says_where_what_and_why_and_has_a_name_of_its_own() {
-        for (at, rule) in RULES.iter().enumerate() {
-            for text in [rule.area, rule.name, rule.theirs, rule.ours, rule.why] {
-                assert!(!text.trim().is_empty(), "{rule:?}");
-            }
-            assert!(!RULES.iter().skip(at + 1).any(|other| other.name == rule.name), "{rule:?}");
-        }
+        deviation::check_words(RULES);
     }
 }

@@ -81,6 +81,7 @@ const LOG: Floors = &[
     ("read", &["api", "limits", "sync"]),
     ("door", &["api", "limits", "read", "sled"]),
     ("projection", &["api", "limits", "read"]),
+    ("artifacts", &[]),
     ("context", &[]),
     ("shown", &["api", "context", "read"]),
     ("audit", &["api", "engine", "jsonl", "limits", "read", "shown"]),

@@ -13,6 +13,7 @@
 //! | [`audit`] | replay, verification, comparison, explanation, export and import |
 //! | [`views`], [`doctor`] | rows and statistics made from the log; the examination of a log's directory |
 //! | `door` (Unix) | reading and following a log while a program holds it; a person's decisions |
+//! | [`artifacts`] | views of artifacts and tool results, and minimized forms that fit a prompt |
 //! | [`context`], [`shown`] | token estimates; what a model is shown |
 //! | [`ports`], [`limits`] | the only sources of time and randomness; every bound with its reason |
 //!
@@ -30,6 +31,7 @@
 )]
 
 pub mod api;
+pub mod artifacts;
 pub mod audit;
 pub mod context;
 #[cfg(not(shuttle))]

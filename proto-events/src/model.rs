@@ -17,6 +17,7 @@ pub(crate) mod part_access;
 pub(crate) mod part_views;
 pub(crate) mod posted;
 pub mod python;
+pub mod python_json;
 pub(crate) mod requests;
 pub(crate) mod run_attach;
 pub(crate) mod run_budget;

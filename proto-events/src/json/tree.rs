@@ -221,6 +221,11 @@ impl JsonMap {
         self.0.get(key)
     }
 
+    /// Returns a key as it is kept, and its value.
+    pub fn get_key_value(&self, key: &str) -> Option<(&String, &JsonValue)> {
+        self.0.get_key_value(key)
+    }
+
     /// Returns the value of `key`, mutably.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut JsonValue> {
         self.0.get_mut(key)

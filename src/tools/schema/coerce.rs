@@ -3,7 +3,7 @@
 
 use proto_events::json::{JsonNumber, JsonValue as Value};
 
-use crate::python::{float_repr, is_float, type_name};
+use crate::python::{float_repr, type_name};
 
 /// Returns the text for a value of the wrong type: `… must be an integer, got str`.
 pub(crate) fn wrong_type(path: &str, wanted: &str, value: &Value) -> String {
@@ -14,7 +14,7 @@ pub(crate) fn wrong_type(path: &str, wanted: &str, value: &Value) -> String {
 pub(crate) fn integer(value: &Value, path: &str) -> Result<Value, String> {
     let made = match value {
         Value::Bool(_) => return Err(format!("{path} must be an integer, got boolean")),
-        Value::Number(number) if !is_float(number) => return Ok(value.clone()),
+        Value::Number(number) if !number.is_float() => return Ok(value.clone()),
         Value::Number(number) => integral_float(number.as_str()),
         Value::String(text) => digits(text),
         _ => None,

@@ -1,0 +1,163 @@
+//! Minimized data: as it is, with its lists summarized and its strings cut, or as the head and the tail of its text.
+
+use proto_events::json::{JsonMap, JsonValue as Value};
+use proto_events::model::python_json::{Style, indented_at, indented_characters, indented_list, written};
+
+use crate::artifacts::characters::{characters, shown_tip};
+use crate::artifacts::column::Samples;
+use crate::artifacts::limit::{ArtifactSettings, CharacterLimit};
+use crate::artifacts::object::{described, minimized_object};
+use crate::artifacts::summary::{table_with, values_with};
+use crate::artifacts::text::{MinimizedText, TextArtifacts};
+
+/// The characters that a string keeps where the first minimized form is too large.
+const SHORT_STRING_CHARACTERS: usize = 200;
+
+/// The limits of a minimized form, and the tip that it carries.
+#[derive(Debug, Clone, Copy)]
+pub struct Minimizing<'a> {
+    limit: CharacterLimit,
+    string_length: usize,
+    cap: usize,
+    tip: Option<&'a str>,
+}
+
+impl<'a> Minimizing<'a> {
+    /// Returns the limits of the settings, without a tip.
+    pub fn new(settings: &ArtifactSettings) -> Self {
+        Self {
+            limit: settings.send_message_character_limit(),
+            string_length: settings.minimized_object_string_length(),
+            cap: settings.cap(),
+            tip: None,
+        }
+    }
+
+    /// Sets the characters above which a value is minimized, and the cap that belongs to them.
+    #[must_use]
+    pub fn limit(self, limit: CharacterLimit) -> Self {
+        Self { limit, cap: limit.cap(), ..self }
+    }
+
+    /// Sets the characters that a string inside an object keeps; 0 keeps none.
+    #[must_use]
+    pub fn string_length(self, characters: usize) -> Self {
+        Self { string_length: characters, ..self }
+    }
+
+    /// Sets what a minimized form says about how to see the rest; its first 500 characters are shown.
+    #[must_use]
+    pub fn tip(self, tip: Option<&'a str>) -> Self {
+        Self { tip: tip.map(shown_tip), ..self }
+    }
+
+    fn with_tip(&self, mut object: JsonMap) -> JsonMap {
+        if let Some(tip) = self.tip {
+            object.insert("_tip", tip.into());
+        }
+        object
+    }
+}
+
+/// A JSON value as a model is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Minimized<'a> {
+    /// The whole value.
+    Whole(&'a Value),
+    /// A value that says what the whole one holds.
+    Summary(Value),
+    /// The head and the tail of a string, or of the indented JSON of any other value.
+    Text(MinimizedText<'a>),
+}
+
+impl Minimized<'_> {
+    /// Returns the number of characters that are shown: of a string itself, of a value its indented JSON with
+    /// everything beyond ASCII escaped.
+    pub fn characters(&self) -> usize {
+        match self {
+            Self::Whole(Value::String(text)) => characters(text),
+            Self::Whole(value) => indented_characters(value),
+            Self::Summary(value) => indented_characters(value),
+            Self::Text(text) => text.characters(),
+        }
+    }
+
+    /// Whether something of the value is left out.
+    pub fn is_cut(&self) -> bool {
+        !matches!(self, Self::Whole(_))
+    }
+
+    /// Returns the object that a2a-utils answers: the value under `data`, or the text under `text` with its ranges.
+    pub fn to_json(&self) -> Value {
+        let data = match self {
+            Self::Whole(value) => (*value).clone(),
+            Self::Summary(value) => value.clone(),
+            Self::Text(text) => return text.to_json(),
+        };
+        JsonMap::from_iter([("data", data)]).into()
+    }
+}
+
+/// Returns the form of a value that fits the options.
+pub(super) fn minimized<'a>(data: &'a Value, options: &Minimizing<'_>) -> Minimized<'a> {
+    let limit = options.limit.within(options.cap);
+    if let Value::String(text) = data {
+        return match TextArtifacts::minimize(text, limit, options.tip) {
+            MinimizedText::Whole(_) => Minimized::Whole(data),
+            cut @ MinimizedText::Cut(_) => Minimized::Text(cut),
+        };
+    }
+    let characters = indented_characters(data);
+    if characters <= options.limit.get() && characters <= options.cap {
+        return Minimized::Whole(data);
+    }
+    for (string_length, samples) in [
+        (options.string_length, Samples::Whole),
+        (options.string_length.min(SHORT_STRING_CHARACTERS), Samples::Short),
+    ] {
+        let form = structured(data, characters, string_length, samples, options);
+        if form.characters() <= options.cap {
+            return form;
+        }
+    }
+    let text = shown_text(data);
+    match TextArtifacts::minimize(&text, limit, options.tip) {
+        MinimizedText::Cut(cut) => Minimized::Text(MinimizedText::Cut(cut)),
+        MinimizedText::Whole(_) => Minimized::Text(MinimizedText::Whole(text.into())),
+    }
+}
+
+/// Returns a value as text: JSON on indented lines, characters beyond ASCII as themselves.
+pub(super) fn shown_text(data: &Value) -> String {
+    written(data, Style { unicode: true, indented: true, sorted: false })
+}
+
+/// Returns the summary of a list or object, or the whole value if that is smaller.
+fn structured<'a>(
+    data: &'a Value,
+    characters: usize,
+    string_length: usize,
+    samples: Samples,
+    options: &Minimizing<'_>,
+) -> Minimized<'a> {
+    let summary = match data {
+        Value::Array(items) => match items.first() {
+            None => return Minimized::Whole(data),
+            Some(Value::Object(_)) => described("_total_rows", "_columns", items, table_with(items, samples)),
+            Some(_) => described("_total_items", "_summary", items, values_with(items, samples)),
+        },
+        Value::Object(fields) => minimized_object(fields, string_length, samples),
+        _ => return Minimized::Whole(data),
+    };
+    let summary = Value::from(options.with_tip(summary));
+    if samples == Samples::Whole && wrapped_characters(&summary) > characters {
+        return Minimized::Whole(data);
+    }
+    Minimized::Summary(summary)
+}
+
+/// Counts the characters of a value under the key `data`, as a2a-utils compares it with the whole one.
+fn wrapped_characters(value: &Value) -> usize {
+    const KEY: usize = r#""data": "#.len();
+    indented_list(std::iter::once(KEY + indented_at(value, 1)), 0)
+}

@@ -1,0 +1,202 @@
+//! Properties of views and minimized forms: a minimized form never exceeds its cap, a view shows exactly what a minimized text
+//! leaves out, and no JSON, path, row or column text makes a view panic.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
+
+use proptest::prelude::*;
+use proto_events::json::{JsonMap, JsonNumber, JsonValue as Value};
+use taskreel_log::artifacts::{
+    ArtifactSettings, CharacterLimit, ColumnSelection, DataArtifacts, DataSelection, Minimized,
+    MinimizedText, Minimizing, RowSelection, TextArtifacts, TextSelection,
+};
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ab\n\r.é日😀\"\\\\]{0,40}",
+        ("[xé\n😀]{1,3}", 1_usize..3_000).prop_map(|(piece, times)| piece.repeat(times)),
+    ]
+}
+
+fn number() -> impl Strategy<Value = Value> {
+    prop_oneof![
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "-?(0|[1-9][0-9]{0,60})(\\.[0-9]{1,20})?([eE][+-]?[0-9]{1,4})?"
+            .prop_map(|text| Value::Number(text.parse::<JsonNumber>().unwrap())),
+    ]
+}
+
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        number(),
+        text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(14, 120, 8, |inner| {
+        let row = proptest::collection::vec(("[ab.\\\\_é]{0,2}", inner.clone()), 0..4);
+        let object = row.prop_map(|members| Value::from(members.into_iter().collect::<JsonMap>()));
+        prop_oneof![
+            proptest::collection::vec(inner, 0..8).prop_map(Value::from),
+            proptest::collection::vec(object.clone(), 0..12).prop_map(Value::from),
+            object,
+        ]
+    })
+}
+
+fn limit() -> impl Strategy<Value = CharacterLimit> {
+    prop_oneof![2_usize..50, 50_usize..20_000].prop_map(|limit| CharacterLimit::new(limit).unwrap())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_view_of_what_a_minimized_text_leaves_out_is_exactly_that(text in text(), limit in limit()) {
+        let minimized = TextArtifacts::minimize(&text, limit, Some("tip"));
+        let MinimizedText::Cut(cut) = &minimized else {
+            prop_assert!(text.chars().count() <= limit.get());
+            prop_assert_eq!(minimized.text(), text.as_str());
+            return Ok(());
+        };
+        let half = limit.get() / 2;
+        let head: String = text.chars().take(half).collect();
+        let tail: String = text.chars().skip(cut.total_characters() - half).collect();
+        let all = CharacterLimit::new(usize::MAX).unwrap();
+        let omitted = TextArtifacts::view(&text, &cut.omitted(), all).unwrap();
+        prop_assert_eq!(format!("{head}{omitted}{tail}"), text.clone());
+        prop_assert!(cut.text().starts_with(&head) && cut.text().ends_with(&tail));
+        prop_assert!(minimized.characters() <= limit.cap());
+    }
+
+    #[test]
+    fn lines_and_characters_are_those_that_a_plain_walk_finds(
+        text in text(), start in -60_i64..60, end in -60_i64..60,
+    ) {
+        let all = CharacterLimit::new(usize::MAX).unwrap();
+        let lines: Vec<&str> = text.split('\n').collect();
+        let total = i64::try_from(lines.len()).unwrap();
+        let place = |line: i64| if line < 0 { total + line + 1 } else { line };
+        let selection = TextSelection { line_start: Some(start), line_end: Some(end), ..TextSelection::default() };
+        let (first, last) = (place(start), place(end));
+        let walked = (first >= 1 && last <= total && first <= last).then(|| {
+            lines[usize::try_from(first - 1).unwrap()..usize::try_from(last).unwrap()].join("\n")
+        });
+        prop_assert_eq!(TextArtifacts::view(&text, &selection, all).ok().map(str::to_owned), walked);
+
+        let selection =
+            TextSelection { character_start: Some(start), character_end: Some(end), ..TextSelection::default() };
+        let chars: Vec<char> = text.chars().collect();
+        let total = i64::try_from(chars.len()).unwrap();
+        let place = |at: i64| usize::try_from(if at < 0 { (total + at).max(0) } else { at.min(total) }).unwrap();
+        let walked: String = chars.get(place(start)..place(end)).unwrap_or_default().iter().collect();
+        prop_assert_eq!(TextArtifacts::view(&text, &selection, all).unwrap(), walked);
+    }
+
+    #[test]
+    fn a_minimized_form_never_exceeds_its_cap(
+        data in json(), limit in limit(), string_length in 0_usize..6_000, tip in proptest::option::of(text()),
+    ) {
+        let options = Minimizing::new(&ArtifactSettings::default())
+            .limit(limit)
+            .string_length(string_length)
+            .tip(tip.as_deref());
+        let minimized = DataArtifacts::minimize(&data, &options);
+        prop_assert!(minimized.characters() <= limit.cap(), "{} > {}", minimized.characters(), limit.cap());
+        if let Minimized::Text(MinimizedText::Cut(cut)) = &minimized {
+            let whole = data.as_str().map_or_else(|| DataArtifacts::text(&data), str::to_owned);
+            prop_assert_eq!(cut.total_characters(), whole.chars().count());
+        }
+    }
+
+    #[test]
+    fn a_cap_of_the_host_holds_too(data in json(), limit in 2_usize..2_000) {
+        let settings = ArtifactSettings::new(limit, 5_000, 2).unwrap().with_cap(limit + 1_024).unwrap();
+        let minimized = DataArtifacts::minimize(&data, &Minimizing::new(&settings).tip(Some("see the rest")));
+        prop_assert!(minimized.characters() <= limit + 1_024, "{}", minimized.characters());
+    }
+
+    #[test]
+    fn no_path_row_or_column_makes_a_view_panic(
+        data in json(),
+        path in proptest::option::of("[ab.\\\\_é]{0,6}"),
+        rows in proptest::option::of("[-0-9, a_.]{0,8}|all|-?[0-9]{1,25}-?[0-9]{0,25}"),
+        columns in proptest::option::of("[ab.,\"\\\\ ]{0,8}|all"),
+        argument in json(),
+        limit in limit(),
+    ) {
+        let selection = DataSelection {
+            json_path: path,
+            rows: rows.as_deref().map(RowSelection::from_text),
+            columns: columns.as_deref().map(ColumnSelection::from_text),
+        };
+        let shown = DataArtifacts::view(&data, &selection, limit);
+        if let Err(error) = &shown {
+            prop_assert!(error.with_hint().starts_with(&error.to_string()), "{error:?}");
+        }
+        let raw = DataSelection {
+            rows: Some(RowSelection::from_json(&argument)),
+            columns: Some(ColumnSelection::from_json(&argument)),
+            ..selection
+        };
+        let _ = DataArtifacts::view(&data, &raw, limit);
+        if let Value::Array(items) = &data {
+            let _ = (DataArtifacts::summarize_values(items), DataArtifacts::summarize_table(items));
+        }
+    }
+
+    #[test]
+    fn a_view_never_exceeds_its_limit(data in json(), limit in limit(), rows in "[0-9]-|all|[0-9](,[0-9]){1,9}") {
+        let selection = DataSelection { rows: Some(RowSelection::from_text(&rows)), ..DataSelection::default() };
+        if let Ok(shown) = DataArtifacts::view(&data, &selection, limit) {
+            let characters = proto_events::model::python_json::indented_characters(&shown);
+            prop_assert!(characters <= limit.get());
+        }
+    }
+}
+
+#[test]
+fn a_row_named_a_million_times_is_measured_and_refused_without_being_copied() {
+    let data = Value::from(vec![Value::from("x".repeat(1_000_000)); 2]);
+    let rows = RowSelection::Rows(vec![1; 1_000_000]);
+    let selection = DataSelection { rows: Some(rows), ..DataSelection::default() };
+    let refused = DataArtifacts::view(&data, &selection, CharacterLimit::default()).unwrap_err();
+    assert!(
+        refused.to_string().starts_with("The selection (1000000 item(s)) resulted in 1,000,00"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_table_of_a_column_for_each_row_is_summarized_in_one_pass() {
+    let row = |row: usize| Value::from(JsonMap::from_iter([(format!("column {row}"), Value::from(row))]));
+    let rows: Vec<Value> = (0..20_000).map(row).collect();
+    let minimized =
+        DataArtifacts::minimize(&Value::from(rows), &Minimizing::new(&ArtifactSettings::default())).to_json();
+    assert!(
+        minimized["text"].as_str().is_some_and(|text| text.contains("characters omitted")),
+        "the head and tail"
+    );
+}
+
+#[test]
+fn what_is_missing_is_named_with_advice_that_fits() {
+    let data = Value::parse(r#"{"a.b": 1, "rows": [{"artifact not found": 1}]}"#).unwrap();
+    let ask = |path: &str, columns: Option<&str>| {
+        let selection = DataSelection {
+            json_path: Some(path.to_owned()),
+            columns: columns.map(ColumnSelection::from_text),
+            ..DataSelection::default()
+        };
+        DataArtifacts::view(&data, &selection, CharacterLimit::default()).unwrap_err()
+    };
+    let error = ask("a", None);
+    assert_eq!((error.subject(), error.kind()), ("a", taskreel_log::artifacts::ArtifactErrorKind::NotFound));
+    assert_eq!(
+        error.with_hint(),
+        "Field 'a' not found. Available fields: a.b, rows The dots of a key are escaped: write a\\.b."
+    );
+    assert_eq!(
+        ask("rows", Some("x")).with_hint(),
+        "Column 'x' not found. Available columns: artifact not found"
+    );
+}

@@ -1,0 +1,112 @@
+//! Keys that hold dots or backslashes: reached by escaping, and written escaped in a path.
+
+use proto_events::json;
+use proto_events::json::JsonValue as Value;
+
+use super::Deviation;
+
+pub(super) fn has_escape(case: &Value) -> bool {
+    reached(case).is_some_and(|found| found != case["expected"])
+}
+
+/// Returns the value at a path with escapes, if it exists and nothing else is asked for.
+fn reached(case: &Value) -> Option<Value> {
+    let input = &case["input"];
+    let path = input["json_path"].as_str().filter(|path| path.contains("\\.") || path.contains("\\\\"))?;
+    if !input["rows"].is_null() || !input["columns"].is_null() {
+        return None;
+    }
+    // Two characters that no recorded key holds stand for the escaped ones while the path is split.
+    let hidden = path.replace("\\\\", "\u{1}").replace("\\.", "\u{2}");
+    let keys = hidden.split('.').map(|key| key.replace('\u{1}', "\\").replace('\u{2}', "."));
+    let mut at = &input["data"];
+    for key in keys {
+        at = at.get(&key)?;
+    }
+    Some(at.clone())
+}
+
+pub(super) fn reach(case: &mut Value) {
+    let Some(found) = reached(case) else { return };
+    if let Some(whole) = case.as_object_mut() {
+        whole.remove("error");
+    }
+    case["expected"] = found;
+}
+
+pub(super) fn escape_example() -> (Value, Value) {
+    let case = json!({"input": {"data": {"a.b": 1}, "json_path": "a\\.b"}});
+    let (mut theirs, mut ours) = (case.clone(), case);
+    theirs["error"] = json!({"type": "KeyError", "message": "Field 'a\\' not found. Available fields: a.b"});
+    ours["expected"] = json!(1);
+    (theirs, ours)
+}
+
+pub(super) const fn rule(area: &'static str) -> Deviation {
+    Deviation {
+        area,
+        name: "a path in a minimized object can be asked for",
+        theirs: "joins keys with dots, whatever the keys hold",
+        ours: "escapes dots and backslashes inside a key",
+        why: "the path says how to see the rest, and a path that cannot be followed misleads",
+        applies,
+        change,
+        example,
+    }
+}
+
+fn applies(case: &Value) -> bool {
+    let mut escaped = case.clone();
+    change(&mut escaped);
+    escaped != *case
+}
+
+fn change(case: &mut Value) {
+    let objects = case.get_mut("expected").map(minimized_objects);
+    for object in objects.into_iter().flatten() {
+        rewrite(object, "");
+    }
+}
+
+/// Returns the minimized objects of an answer: below `data` twice where it lists artifacts, once where it does not.
+fn minimized_objects(expected: &mut Value) -> Vec<&mut Value> {
+    let mut found = Vec::new();
+    let (artifacts, of_task) = (expected.is_array(), expected.get("artifacts").is_some());
+    if !artifacts && !of_task {
+        found.extend(expected.get_mut("data"));
+        return found;
+    }
+    let list = if of_task { expected.get_mut("artifacts") } else { Some(expected) };
+    for artifact in list.and_then(Value::as_array_mut).into_iter().flatten() {
+        for part in artifact.get_mut("parts").and_then(Value::as_array_mut).into_iter().flatten() {
+            found.extend(part.get_mut("data").and_then(|data| data.get_mut("data")));
+        }
+    }
+    found
+}
+
+/// Writes the path of each summary anew: the keys that lead to it.
+fn rewrite(value: &mut Value, path: &str) {
+    let Some(fields) = value.as_object_mut() else { return };
+    let is_summary = fields.contains_key("_total_rows") || fields.contains_key("_total_items");
+    if is_summary && fields.contains_key("_json_path") {
+        fields.insert("_json_path", path.into());
+        return;
+    }
+    let keys: Vec<String> = fields.keys().cloned().collect();
+    for key in keys {
+        let escaped = key.replace('\\', "\\\\").replace('.', "\\.");
+        let path = if path.is_empty() { escaped } else { format!("{path}.{escaped}") };
+        if let Some(inner) = fields.get_mut(&key) {
+            rewrite(inner, &path);
+        }
+    }
+}
+
+fn example() -> (Value, Value) {
+    let case = |path: &str| {
+        let summary = json!({"_total_items": 9, "_summary": {}, "_json_path": path});
+        json!({"input": {}, "expected": {"data": {"a.b": {"c": summary}}}})
+    };
+    (case("a.b.c"), case("a\\.b.c"))
+}

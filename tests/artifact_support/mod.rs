@@ -1,0 +1,81 @@
+//! The fixture runner for artifacts: the areas, and the comparison and report that all fixture tests share.
+
+#[path = "../fixtures_support/case.rs"]
+mod case;
+#[path = "../fixtures_support/compare.rs"]
+mod compare;
+mod for_llm;
+#[path = "../fixtures_support/report.rs"]
+mod report;
+mod views;
+
+pub(crate) use case::{Area, Case, Failure, load};
+use proto_events::json::{JsonMap, JsonValue as Value};
+use proto_events::model::python_json::indented_characters;
+pub(crate) use report::run;
+use taskreel_log::artifacts::ArtifactError;
+
+/// The supported areas: the name in the fixture files, and the function that answers a case.
+pub(crate) const AREAS: &[(&str, Area)] = &[
+    ("data_minimize", views::data_minimize),
+    ("data_view", views::data_view),
+    ("minimize_artifacts", for_llm::minimize_artifacts),
+    ("summarize_table", views::summarize_table),
+    ("summarize_values", views::summarize_values),
+    ("task_for_llm", for_llm::task_for_llm),
+    ("text_minimize", views::text_minimize),
+    ("text_view", views::text_view),
+];
+
+/// The areas that are not supported yet; they move to [`AREAS`] when they are built.
+pub(crate) const NOT_BUILT: &[&str] =
+    &["agents_for_llm", "json_task_store", "local_file_store", "session_monitor", "tools"];
+
+/// Whether an area's cases are those of the test of context strategies.
+pub(crate) fn is_of_another_test(area: &str) -> bool {
+    area.starts_with("context_")
+}
+
+impl From<ArtifactError> for Failure {
+    fn from(error: ArtifactError) -> Self {
+        Self::Refused(error.to_string())
+    }
+}
+
+impl Case {
+    /// Returns an integer of the input; absent if it is null.
+    pub(crate) fn integer(&self, key: &str) -> Result<Option<i64>, Failure> {
+        let wrong = || Failure::Unanswerable(format!("input.{key} is no integer"));
+        match &self.input()[key] {
+            Value::Null => Ok(None),
+            value => value.as_i64().ok_or_else(wrong).map(Some),
+        }
+    }
+
+    /// Returns a number of characters of the input; a number below zero, which no type of ours can hold, is refused as
+    /// one that is too small.
+    pub(crate) fn characters(&self, key: &str, default: usize) -> Result<usize, Failure> {
+        let Some(given) = self.integer(key)? else { return Ok(default) };
+        usize::try_from(given).map_err(|_| Failure::Refused(format!("{key} must be >= 2 (got {given})")))
+    }
+}
+
+/// Returns an answer in which every minimized value that must only stay below a size, and does, is that size.
+pub(crate) fn within_caps(expected: &Value, answer: Value) -> Value {
+    match (expected.get("characters_at_most").and_then(Value::as_u64), answer) {
+        (Some(most), answer) => {
+            let shown = answer.get("data").or_else(|| answer.get("text")).unwrap_or(&answer);
+            if indented_characters(shown) as u64 <= most { expected.clone() } else { answer }
+        }
+        (None, Value::Object(fields)) => {
+            let member =
+                |(key, value): (String, Value)| (key.clone(), within_caps(&expected[key.as_str()], value));
+            Value::from(fields.into_iter().map(member).collect::<JsonMap>())
+        }
+        (None, Value::Array(items)) => {
+            let items = items.into_iter().enumerate();
+            items.map(|(at, item)| within_caps(&expected[at], item)).collect()
+        }
+        (None, other) => other,
+    }
+}
