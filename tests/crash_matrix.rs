@@ -1,7 +1,8 @@
 //! The crash matrix over runs generated from seeds: all recovery modes, cancels, retries, timeouts, errors,
 //! panics, turns in shared sessions, people who reply. Each run is cut after every append, recovered, and
 //! checked against R7; together (200 or more of them) they must meet every cell of its table.
-//! `TASKREEL_MATRIX_RUNS` sets the number of runs, `TASKREEL_SEED` names the one to repeat.
+//! `TASKREEL_MATRIX_RUNS` sets the number of runs, `TASKREEL_SEED` names the one to repeat, `TASKREEL_ARBITERS` the number of
+//! threads of each system's actors: with several, the same seed takes another course each time.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,6 +40,7 @@ use std::time::Duration;
 
 use proto_events::call::Recovery;
 use run::{Run, SECRET};
+use taskreel::Builder;
 use taskreel::testing::{Broken, Cells, CrashMatrix, CrashReport, Row};
 
 /// The number of runs without `TASKREEL_MATRIX_RUNS`.
@@ -54,7 +56,7 @@ fn matrix(run: &Run) -> CrashMatrix {
             done
         }
     };
-    let mut matrix = CrashMatrix::of(move |builder| agent::describe(&described, builder), work)
+    let mut matrix = CrashMatrix::of(move |builder| agent::describe(&described, spread(builder)), work)
         .afterwards(move |driver| {
             let run = cared.clone();
             async move { people::look_after_all(&run, &driver).await }
@@ -67,7 +69,7 @@ fn matrix(run: &Run) -> CrashMatrix {
     }
     if !run.setting.changes.is_empty() {
         let changed = run.clone();
-        matrix = matrix.changed_to(move |builder| agent::describe_changed(&changed, builder));
+        matrix = matrix.changed_to(move |builder| agent::describe_changed(&changed, spread(builder)));
     }
     if !run.setting.hands.is_empty() {
         let (acts, afters) = (run.clone(), run.setting.acts_after.clone());
@@ -80,6 +82,11 @@ fn matrix(run: &Run) -> CrashMatrix {
         );
     }
     matrix
+}
+
+/// Spreads the actors over the wanted number of arbiters.
+fn spread(builder: Builder) -> Builder {
+    builder.arbiters(usize::try_from(number("TASKREEL_ARBITERS").unwrap_or(1)).unwrap())
 }
 
 /// Runs `run` on a thread of its own.

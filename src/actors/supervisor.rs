@@ -298,9 +298,9 @@ impl Handler<CountLive> for Supervisor {
 /// Builds the data shared by the actors of an arbiter.
 fn shared(parts: Parts, common: &Common, supervisor: &Addr<Supervisor>) -> Arc<Shared> {
     let router = &common.router;
-    let one_thread = parts.is_one_thread();
+    let under_test = parts.is_under_test();
     Arc::new(Shared {
-        one_thread,
+        under_test,
         agent: parts.agent,
         store: parts.store,
         ports: parts.ports,

@@ -58,11 +58,11 @@ impl Drop for Runtimes {
 pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
     let (tell, started) = std::sync::mpsc::channel();
     let no_runtime = |error| Error::Builder(format!("the runtime of the actors cannot be created: {error}"));
-    let runtime = parts.runtime().map_err(no_runtime)?;
+    let runtime = parts.runtime(0).map_err(no_runtime)?;
     // Built here, so that a failure is the caller's.
     let mut runtimes = Runtimes(vec![runtime]);
-    for _ in 1..parts.arbiters {
-        runtimes.0.push(parts.runtime().map_err(no_runtime)?);
+    for arbiter in 1..parts.arbiters {
+        runtimes.0.push(parts.runtime(arbiter).map_err(no_runtime)?);
     }
     let run = move || {
         parts.enter();

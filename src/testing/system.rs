@@ -1,4 +1,5 @@
-//! The system under test: a log in memory, time controlled by the test, all on one thread.
+//! The system under test: a log in memory and time controlled by the test, all on one thread, so that two executions take the
+//! same course. An agent that asks for several arbiters has as many threads, and takes a course of its own each time.
 
 use std::collections::BTreeSet;
 use std::fmt;

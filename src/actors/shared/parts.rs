@@ -51,7 +51,7 @@ pub(crate) struct Parts {
     pub(crate) stuck: Arc<AtomicUsize>,
     /// Set once the system takes no new work.
     pub(crate) stopping: Arc<AtomicBool>,
-    /// The runtime of the actors' thread under a test, which runs the calls too.
+    /// The runtimes of the actors' threads under a test; the first runs the calls too.
     #[cfg(feature = "testing")]
     pub(crate) observed: Option<Arc<crate::actors::shared::observed_runtime::ObservedRuntime>>,
 }
@@ -88,22 +88,25 @@ pub(crate) struct Shared {
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,
-    /// Whether calls are on the actors' own thread, under a test.
-    pub(crate) one_thread: bool,
+    /// Whether a test observes the actors' threads, on which all work must stay then.
+    pub(crate) under_test: bool,
 }
 
 impl Parts {
-    /// Returns the runtime of the actors' thread.
+    /// Returns the runtime of the arbiter with this number, counted from zero.
     ///
     /// # Errors
     /// Errors of the operating system.
     #[cfg_attr(
         not(feature = "testing"),
-        allow(clippy::unused_self, reason = "only a test observes the runtime")
+        allow(clippy::unused_self, unused_variables, reason = "only a test observes the runtimes")
     )]
-    pub(crate) fn runtime(&mut self) -> std::io::Result<tokio::runtime::Runtime> {
+    pub(crate) fn runtime(&mut self, arbiter: usize) -> std::io::Result<tokio::runtime::Runtime> {
         #[cfg(feature = "testing")]
         if let Some(observed) = &self.observed {
+            if arbiter > 0 {
+                return observed.further_runtime();
+            }
             let runtime = observed.runtime()?;
             self.calls = runtime.handle().clone();
             return Ok(runtime);
@@ -111,12 +114,12 @@ impl Parts {
         tokio::runtime::Builder::new_current_thread().enable_all().build()
     }
 
-    /// Whether calls are on the actors' own thread.
+    /// Whether a test observes the actors' threads, on which all work must stay then.
     #[cfg_attr(
         not(feature = "testing"),
         allow(clippy::unused_self, reason = "only a test observes the runtime")
     )]
-    pub(crate) fn is_one_thread(&self) -> bool {
+    pub(crate) fn is_under_test(&self) -> bool {
         #[cfg(feature = "testing")]
         return self.observed.is_some();
         #[cfg(not(feature = "testing"))]

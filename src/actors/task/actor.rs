@@ -287,10 +287,10 @@ impl TaskActor {
 
     /// Returns the task if an operation can be carried out on it here and now: it was read, and is not large.
     fn take_here(&mut self, op: &TaskOp) -> Option<Box<TaskCore>> {
-        let one_thread = self.shared.one_thread;
+        let under_test = self.shared.under_test;
         self.core.take_if(|core| {
             core.note_size(op, true);
-            one_thread || !core.is_large()
+            under_test || !core.is_large()
         })
     }
 }

@@ -111,12 +111,13 @@ impl Builder {
         self
     }
 
-    /// Returns the number of arbiters to start. A test on virtual time has one thread.
+    /// Returns the number of arbiters to start. A test on virtual time has one unless its agent asks for more, since with
+    /// one thread its steps come in the same order each time.
     pub(super) fn arbiter_count(&self) -> usize {
         #[cfg(feature = "testing")]
         {
             if self.observed.is_some() {
-                return 1;
+                return self.arbiters.unwrap_or(1).min(self.live_actors).max(1);
             }
             let asked = std::env::var(ARBITERS_OF_TESTS).ok().and_then(|count| count.parse().ok());
             if let Some(count) = self.arbiters.or(asked) {
