@@ -18,6 +18,7 @@ pub(crate) mod agent;
 pub(crate) mod error;
 #[doc(hidden)]
 pub mod fidelity;
+pub mod files;
 pub(crate) mod grammar;
 #[cfg(feature = "_http")]
 pub(crate) mod http_client;

@@ -103,6 +103,7 @@ const LIBRARY: Floors = &[
     ("models", &["grammar", "http_client", "limits", "python", "tools"]),
     ("agent", &["limits", "models", "python", "tools"]),
     ("run", &["agent", "grammar", "limits", "models", "python", "tools"]),
+    ("files", &[]),
     ("live", &["grammar", "limits", "models", "tools"]),
     ("protolink", &["agent", "grammar", "live", "models", "run"]),
     ("actors", &["agent", "error", "limits", "live", "models", "run", "tools"]),

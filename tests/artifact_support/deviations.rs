@@ -14,6 +14,8 @@ mod limits;
 mod paths;
 #[path = "deviations/rows.rs"]
 mod rows;
+#[path = "deviations/stores.rs"]
+mod stores;
 #[path = "deviations/text_ranges.rs"]
 mod text_ranges;
 
@@ -72,6 +74,28 @@ pub(crate) static RULES: &[Deviation] = &[
     paths::rule("task_for_llm"),
     text_ranges::rule("minimize_artifacts"),
     text_ranges::rule("task_for_llm"),
+    stores::id_rule("json_task_store"),
+    stores::id_rule("local_file_store"),
+    Deviation {
+        area: "local_file_store",
+        name: "a file never replaces another one",
+        theirs: "writes a second file of the same name over the first, and lists the path twice",
+        ours: "keeps both: the second gets a number before its ending",
+        why: "a name is chosen by a stranger, and what was saved must stay",
+        applies: stores::is_taken,
+        change: stores::number_them,
+        example: stores::taken_example,
+    },
+    Deviation {
+        area: "local_file_store",
+        name: "a public address in numbers is a host",
+        theirs: "refuses every address in numbers, public ones too",
+        ours: "lets the client ask a public address of version 4 in its usual form",
+        why: "the rule is that the host is on the public internet, and such an address says so itself",
+        applies: stores::is_public_address,
+        change: stores::allow_public_address,
+        example: stores::public_address_example,
+    },
     cap::rule("data_minimize"),
     cap::rule("minimize_artifacts"),
     cap::rule("task_for_llm"),

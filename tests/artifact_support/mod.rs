@@ -7,6 +7,7 @@ mod compare;
 mod for_llm;
 #[path = "../fixtures_support/report.rs"]
 mod report;
+mod stores;
 mod views;
 
 pub(crate) use case::{Area, Case, Failure, load};
@@ -19,6 +20,8 @@ use taskreel_log::artifacts::ArtifactError;
 pub(crate) const AREAS: &[(&str, Area)] = &[
     ("data_minimize", views::data_minimize),
     ("data_view", views::data_view),
+    ("json_task_store", stores::json_task_store),
+    ("local_file_store", stores::local_file_store),
     ("minimize_artifacts", for_llm::minimize_artifacts),
     ("summarize_table", views::summarize_table),
     ("summarize_values", views::summarize_values),
@@ -28,8 +31,7 @@ pub(crate) const AREAS: &[(&str, Area)] = &[
 ];
 
 /// The areas that are not supported yet; they move to [`AREAS`] when they are built.
-pub(crate) const NOT_BUILT: &[&str] =
-    &["agents_for_llm", "json_task_store", "local_file_store", "session_monitor", "tools"];
+pub(crate) const NOT_BUILT: &[&str] = &["agents_for_llm", "session_monitor", "tools"];
 
 /// Whether an area's cases are those of the test of context strategies.
 pub(crate) fn is_of_another_test(area: &str) -> bool {

@@ -1,0 +1,105 @@
+//! Addresses that a download may not reach: everything but the public internet.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// The names of hosts that are never on the public internet.
+const BLOCKED_NAMES: [&str; 5] = [
+    "localhost",
+    "localhost.localdomain",
+    "metadata.google.internal",
+    "instance-data",
+    "instance-data.ec2.internal",
+];
+
+/// The endings of such names.
+const BLOCKED_ENDINGS: [&str; 3] = [".localhost", ".local", ".internal"];
+
+/// Whether an address is on the public internet. Whoever fetches a file checks every address that a name resolves to,
+/// and connects to one that was checked.
+pub fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => address.to_ipv4_mapped().map_or_else(|| is_public_v6(address), is_public_v4),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let blocked = match a {
+        0 | 10 | 127 | 224.. => true,
+        100 => (64..128).contains(&b),
+        169 => b == 254,
+        172 => (16..32).contains(&b),
+        192 => b == 168 || (b == 0 && (c == 0 || c == 2)),
+        198 => (18..20).contains(&b) || (b == 51 && c == 100),
+        203 => b == 0 && c == 113,
+        _ => false,
+    };
+    !blocked
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let [first, second, third, ..] = address.segments();
+    // 2000::/3 is what is routed; within it stand documentation, and tunnels that embed an address of version 4.
+    let routed = (first & 0xe000) == 0x2000;
+    let documentation = (first == 0x2001 && second == 0x0db8) || (first == 0x3fff && second < 0x1000);
+    let tunnel = first == 0x2002 || (first == 0x2001 && second == 0);
+    let benchmark = first == 0x2001 && second == 2 && third == 0;
+    routed && !documentation && !tunnel && !benchmark
+}
+
+/// Whether a host, in lower case and without brackets or a final dot, may be asked for at all.
+pub(super) fn is_allowed_host(host: &str) -> bool {
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return is_public(address);
+    }
+    let blocked_name =
+        BLOCKED_NAMES.contains(&host) || BLOCKED_ENDINGS.iter().any(|ending| host.ends_with(ending));
+    // Resolvers read numbers in other forms as addresses: one number, hexadecimal, octal, fewer than four.
+    let is_number = |label: &str| match label.strip_prefix("0x") {
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit()),
+    };
+    !host.is_empty() && !blocked_name && !host.contains(':') && !host.split('.').all(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_public_internet_may_be_asked() {
+        for host in
+            ["example.com", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "0x.example", "172.32.0.1"]
+        {
+            assert!(is_allowed_host(host), "{host}");
+        }
+        for host in [
+            "",
+            "localhost",
+            "a.localhost",
+            "db.internal",
+            "127.0.0.1",
+            "10.1.2.3",
+            "100.64.0.1",
+            "169.254.169.254",
+            "192.0.2.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fc00::1",
+            "fe80::1",
+            "::ffff:127.0.0.1",
+            "2002:7f00:1::",
+            "64:ff9b::7f00:1",
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "127.1",
+            "0x7f.1",
+        ] {
+            assert!(!is_allowed_host(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Files in a folder of this machine, in the layout of a2a-utils: `artifacts/TASK/ARTIFACT/FILE` and
+//! `messages/MESSAGE/FILE`.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use taskreel_log::artifacts::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart};
+
+use crate::files::base64::decoded;
+use crate::files::error::FileError;
+use crate::files::identifier::Ids;
+use crate::files::name::cleaned;
+use crate::files::remote::{FetchRemote, RemoteUri, UriSchemes};
+use crate::files::store::FileStore;
+use crate::files::write::{add, contained, folder_within};
+
+/// The bytes of a remote file that are fetched unless a host says otherwise (10 MiB), as in a2a-utils.
+const REMOTE_BYTES_MAX: u64 = 10 * 1024 * 1024;
+
+/// A store of files in a folder. No file is ever replaced: another file of the same name gets a number.
+#[derive(Debug, Clone)]
+pub struct LocalFileStore {
+    root: PathBuf,
+    ids: Ids,
+    /// Whether artifacts stand in the folder itself.
+    is_flat: bool,
+    schemes: UriSchemes,
+    remote_bytes_max: u64,
+    client: Option<Arc<dyn FetchRemote>>,
+}
+
+impl LocalFileStore {
+    /// Opens a store in a folder, which is made if it is missing. Files behind addresses are refused until the store is
+    /// given a [`client`](Self::client).
+    ///
+    /// # Errors
+    /// [`FileError::Io`] if the folder cannot be made or found.
+    pub fn new(folder: impl AsRef<Path>) -> Result<Self, FileError> {
+        let folder = folder.as_ref();
+        fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
+        let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
+        let schemes = UriSchemes::default();
+        let ids = Ids::default();
+        Ok(Self { root, ids, is_flat: false, schemes, remote_bytes_max: REMOTE_BYTES_MAX, client: None })
+    }
+
+    /// Sets the schemes of addresses that may be fetched.
+    #[must_use]
+    pub fn uri_schemes(self, schemes: UriSchemes) -> Self {
+        Self { schemes, ..self }
+    }
+
+    /// Sets the bytes of a remote file that are fetched at most.
+    #[must_use]
+    pub fn remote_bytes_max(self, bytes: u64) -> Self {
+        Self { remote_bytes_max: bytes, ..self }
+    }
+
+    /// Sets who fetches files behind addresses.
+    #[must_use]
+    pub fn client(self, client: Arc<dyn FetchRemote>) -> Self {
+        Self { client: Some(client), ..self }
+    }
+
+    /// Keeps artifacts where a2a-utils 0.2.0 kept them, in `TASK/ARTIFACT/FILE`, under every id that is the name of one
+    /// folder.
+    #[must_use]
+    pub fn layout_of_0_2_0(self) -> Self {
+        Self { ids: Ids::Names, is_flat: true, ..self }
+    }
+
+    fn artifact_folder(&self, task_id: &str, artifact_id: &str) -> Result<PathBuf, FileError> {
+        self.ids.check("task id", task_id)?;
+        self.ids.check("artifact id", artifact_id)?;
+        let artifacts = if self.is_flat { self.root.clone() } else { self.root.join("artifacts") };
+        self.within(artifacts.join(task_id).join(artifact_id))
+    }
+
+    fn message_folder(&self, message_id: &str) -> Result<PathBuf, FileError> {
+        self.ids.check("message id", message_id)?;
+        self.within(self.root.join("messages").join(message_id))
+    }
+
+    fn within(&self, folder: PathBuf) -> Result<PathBuf, FileError> {
+        contained(&self.root, &folder).map(|()| folder)
+    }
+
+    fn save(&self, folder: &Path, parts: &[A2aPart]) -> Result<Vec<PathBuf>, FileError> {
+        let files = parts.iter().enumerate().filter_map(|(index, part)| match part {
+            A2aPart::File(file) => Some((index, file)),
+            _ => None,
+        });
+        let save = |(index, file): (usize, &A2aFile)| {
+            let bytes = self.content(file)?;
+            let folder = folder_within(&self.root, folder)?;
+            add(&folder, &cleaned(file.name.as_deref(), index), &bytes)
+        };
+        files.map(save).collect()
+    }
+
+    fn content(&self, file: &A2aFile) -> Result<Vec<u8>, FileError> {
+        let uri = match &file.content {
+            A2aFileContent::Bytes(text) => return decoded(text),
+            A2aFileContent::Uri(uri) => RemoteUri::parse(uri, &self.schemes)?,
+        };
+        let client = self.client.as_ref().ok_or_else(|| FileError::NoClient(uri.as_str().to_owned()))?;
+        let content = client.fetch(&uri, self.remote_bytes_max)?;
+        let (bytes, limit) = (u64::try_from(content.len()).unwrap_or(u64::MAX), self.remote_bytes_max);
+        if bytes > limit { Err(FileError::TooLarge { limit, bytes }) } else { Ok(content) }
+    }
+}
+
+/// Returns the regular files of a folder, sorted.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(FileError::io("cannot read", folder))?,
+    };
+    let mut paths = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(FileError::io("cannot read", folder))?;
+        // A link is not followed, and a file that is being written is not one yet.
+        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+        if is_file && !is_hidden {
+            paths.push(entry.path());
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn delete(folder: &Path) -> Result<(), FileError> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(FileError::io("cannot delete", folder)),
+    }
+}
+
+impl FileStore for LocalFileStore {
+    fn save_artifact(&self, task_id: &str, artifact: &A2aArtifact) -> Result<Vec<PathBuf>, FileError> {
+        self.save(&self.artifact_folder(task_id, &artifact.artifact_id)?, &artifact.parts)
+    }
+
+    fn get_artifact(&self, task_id: &str, artifact_id: &str) -> Result<Vec<PathBuf>, FileError> {
+        files_in(&self.artifact_folder(task_id, artifact_id)?)
+    }
+
+    fn delete_artifact(&self, task_id: &str, artifact_id: &str) -> Result<(), FileError> {
+        delete(&self.artifact_folder(task_id, artifact_id)?)
+    }
+
+    fn save_message(&self, message: &A2aMessage) -> Result<Vec<PathBuf>, FileError> {
+        self.save(&self.message_folder(&message.message_id)?, &message.parts)
+    }
+
+    fn get_message(&self, message_id: &str) -> Result<Vec<PathBuf>, FileError> {
+        files_in(&self.message_folder(message_id)?)
+    }
+
+    fn delete_message(&self, message_id: &str) -> Result<(), FileError> {
+        delete(&self.message_folder(message_id)?)
+    }
+}

@@ -1,0 +1,94 @@
+//! A2A tasks as JSON files, one each, with the bytes that the `JSONTaskStore` of a2a-utils writes.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use proto_events::json::JsonValue as Value;
+use proto_events::model::python_json::{Style, written};
+
+use crate::files::error::FileError;
+use crate::files::identifier::Ids;
+use crate::files::task_shape::{whole_task, without_nulls};
+use crate::files::write::{contained, replace};
+
+/// A folder of A2A tasks, each in the file `ID.json`. Files that a2a-utils wrote are read, and a2a-utils reads those
+/// that are written here; a file is replaced as a whole.
+#[derive(Debug, Clone)]
+pub struct JsonTaskStore {
+    root: PathBuf,
+    ids: Ids,
+}
+
+impl JsonTaskStore {
+    /// Opens a store in a folder, which is made if it is missing.
+    ///
+    /// # Errors
+    /// [`FileError::Io`] if the folder cannot be made or found.
+    pub fn new(folder: impl AsRef<Path>) -> Result<Self, FileError> {
+        let folder = folder.as_ref();
+        fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
+        let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
+        Ok(Self { root, ids: Ids::default() })
+    }
+
+    /// Takes every id that is the name of one file, as a2a-utils 0.2.0 did; A2A allows such ids.
+    #[must_use]
+    pub fn any_name(self) -> Self {
+        Self { ids: Ids::Names, ..self }
+    }
+
+    /// Saves a task, given as A2A's JSON. Fields that A2A does not know are left out.
+    ///
+    /// # Errors
+    /// [`FileError`] if the value is not a task, if its id is no plain name, or if the file cannot be written.
+    pub fn save(&self, task: &Value) -> Result<(), FileError> {
+        let whole = whole_task(task)?;
+        let id = whole.get("id").and_then(Value::as_str).unwrap_or_default();
+        let path = self.path(id)?;
+        let text = written(&whole, Style { indented: true, ..Style::default() });
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        replace(&self.root, name, text.as_bytes()).map(|_| ())
+    }
+
+    /// Returns a task as A2A's JSON; nothing if there is none, or if its file does not hold a task.
+    ///
+    /// # Errors
+    /// [`FileError`] if the id is no plain name, or if the file cannot be read.
+    pub fn get(&self, task_id: &str) -> Result<Option<Value>, FileError> {
+        let path = self.path(task_id)?;
+        let bytes = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            bytes => bytes.map_err(FileError::io("cannot read", &path))?,
+        };
+        let task = std::str::from_utf8(&bytes).ok().and_then(|text| Value::parse(text).ok());
+        let task = task.map(|task| whole_task(&task));
+        match task {
+            Some(Ok(task)) => Ok(Some(without_nulls(task))),
+            other => {
+                let why =
+                    other.and_then(Result::err).map_or_else(|| "no JSON".to_owned(), |why| why.to_string());
+                tracing::warn!(path = %path.display(), why, "the file holds no task");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Deletes a task; it need not be there.
+    ///
+    /// # Errors
+    /// [`FileError`] if the id is no plain name, or if the file cannot be deleted.
+    pub fn delete(&self, task_id: &str) -> Result<(), FileError> {
+        let path = self.path(task_id)?;
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(FileError::io("cannot delete", &path)),
+        }
+    }
+
+    fn path(&self, task_id: &str) -> Result<PathBuf, FileError> {
+        self.ids.check("task id", task_id)?;
+        let path = self.root.join(format!("{task_id}.json"));
+        contained(&self.root, &path).map(|()| path)
+    }
+}
