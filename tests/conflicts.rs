@@ -11,24 +11,21 @@ use futures_util::FutureExt as _;
 use proto_events::codec::record::{EventBody, RecordDraft};
 use proto_events::codec::{Payload, Storable as _};
 use proto_events::envelope::Metadata;
-use proto_events::id::{Category, ExpectedVersion, Position, StreamId, Version};
+use proto_events::id::{Category, ExpectedVersion, StreamId, Version};
 use proto_events::json;
 use proto_events::task::{Task, TaskCommand, TaskEvent};
 use serde::Deserialize;
 use taskreel::infer::Scripted;
 use taskreel::{JsonSchema, Message, Part, PostedTask, System, TaskState};
-use taskreel_log::api::{
-    Append, AppendError, AppendFuture, AppendPart, Appended, CloseError, EventReader, EventStore, Feed,
-    Fence, ReadError, StoredRecord, StreamInfo, Ticket,
-};
+use taskreel_log::api::{Append, AppendError, AppendFuture, AppendPart, EventStore, Ticket};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::read::fold_stream;
+use taskreel_log::testing::{DelegatingStore, Overrides};
 
 /// A store that refuses some appends as if another writer had come first.
 struct Contested {
-    log: MemoryStore,
     /// The number of appends from now on that are refused.
     refused: AtomicUsize,
     /// Whether answers come through tickets.
@@ -38,100 +35,62 @@ struct Contested {
 }
 
 impl Contested {
-    fn conflict(&self, append: &Append) -> Option<AppendError> {
+    fn conflict(&self, log: &dyn EventStore, append: &Append) -> Option<AppendError> {
         let takes = |left: usize| left.checked_sub(1);
         self.refused.fetch_update(Ordering::SeqCst, Ordering::SeqCst, takes).ok()?;
         let part = append.parts.iter().find(|part| part.stream.category() == Some(Category::Task));
         let stream = part.unwrap_or(append.parts.first().unwrap()).stream.clone();
-        if self.extends && self.log.stream_version(&stream).unwrap() > Version(0) {
-            self.extend(&stream);
+        if self.extends && log.stream_version(&stream).unwrap() > Version(0) {
+            extend(log, &stream);
         }
-        let actual = self.log.stream_version(&stream).unwrap();
+        let actual = log.stream_version(&stream).unwrap();
         Some(AppendError::Conflict { stream, expected: ExpectedVersion::Exact(Version(77)), actual })
     }
 }
 
-impl Contested {
-    /// Appends a note of another writer's to a task.
-    fn extend(&self, stream: &StreamId) {
-        let folded = fold_stream::<Task>(&self.log, stream, None).unwrap();
-        let entries = [(format!("noted_at_{}", folded.version), json!(true).into())].into_iter().collect();
-        let Payload { kind, schema, body } = TaskEvent::MetadataMerged(entries).encode().unwrap();
-        let set_id = Ports::default().ids.random();
-        let draft = RecordDraft {
-            stream: stream.clone(),
-            first_version: Version(folded.version.0 + 1),
-            set_id,
-            part: 0,
-            parts: 1,
-            partition: self.log.fence().partition,
-            epoch: self.log.fence().epoch,
-            metadata: Metadata {
-                at: Ports::default().clock.now(),
-                command_id: format!("other-{}", folded.version),
-                ..Metadata::default()
-            },
-            fields: Vec::new(),
-            previous: folded.last_hash,
-            events: vec![EventBody { kind, schema, salt: set_id, body }],
-        };
-        let expected = ExpectedVersion::Exact(folded.version);
-        let part = AppendPart { stream: stream.clone(), expected, record: draft.encode().unwrap() };
-        let append = Append { fence: self.log.fence(), set_id, parts: vec![part] };
-        self.log.append(append).now_or_never().unwrap().unwrap();
-    }
+/// Appends a note of another writer's to a task.
+fn extend(log: &dyn EventStore, stream: &StreamId) {
+    let folded = fold_stream::<Task>(log, stream, None).unwrap();
+    let entries = [(format!("noted_at_{}", folded.version), json!(true).into())].into_iter().collect();
+    let Payload { kind, schema, body } = TaskEvent::MetadataMerged(entries).encode().unwrap();
+    let set_id = Ports::default().ids.random();
+    let draft = RecordDraft {
+        stream: stream.clone(),
+        first_version: Version(folded.version.0 + 1),
+        set_id,
+        part: 0,
+        parts: 1,
+        partition: log.fence().partition,
+        epoch: log.fence().epoch,
+        metadata: Metadata {
+            at: Ports::default().clock.now(),
+            command_id: format!("other-{}", folded.version),
+            ..Metadata::default()
+        },
+        fields: Vec::new(),
+        previous: folded.last_hash,
+        events: vec![EventBody { kind, schema, salt: set_id, body }],
+    };
+    let expected = ExpectedVersion::Exact(folded.version);
+    let part = AppendPart { stream: stream.clone(), expected, record: draft.encode().unwrap() };
+    let append = Append { fence: log.fence(), set_id, parts: vec![part] };
+    log.append(append).now_or_never().unwrap().unwrap();
 }
 
-impl EventReader for Contested {
-    fn read_stream(
-        &self,
-        stream: &StreamId,
-        from: Version,
-        limit: usize,
-    ) -> Result<Vec<StoredRecord>, ReadError> {
-        self.log.read_stream(stream, from, limit)
-    }
-
-    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        self.log.read_all(from, limit)
-    }
-
-    fn head(&self) -> Result<Position, ReadError> {
-        self.log.head()
-    }
-
-    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
-        self.log.stream_version(stream)
-    }
-
-    fn list_streams(
-        &self,
-        prefix: &str,
-        after: Option<&StreamId>,
-        limit: usize,
-    ) -> Result<Vec<StreamInfo>, ReadError> {
-        self.log.list_streams(prefix, after, limit)
-    }
-}
-
-impl EventStore for Contested {
-    fn fence(&self) -> Fence {
-        self.log.fence()
-    }
-
-    fn append(&self, append: Append) -> AppendFuture {
-        match self.conflict(&append) {
+impl Overrides for Contested {
+    fn append(&self, log: &dyn EventStore, append: Append) -> AppendFuture {
+        match self.conflict(log, &append) {
             Some(error) => Box::pin(std::future::ready(Err(error))),
-            None => self.log.append(append),
+            None => log.append(append),
         }
     }
 
-    fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
+    fn append_with(&self, log: &dyn EventStore, append: Append, ticket: Ticket) -> Option<AppendFuture> {
+        let answer = self.append(log, append);
         if !self.at_desks {
             ticket.withdraw();
-            return Some(self.append(append));
+            return Some(answer);
         }
-        let answer = self.append(append);
         std::thread::spawn(move || {
             let answer = answer.now_or_never().unwrap();
             let mut answers = taskreel_log::api::AnswersByDesk::default();
@@ -140,29 +99,17 @@ impl EventStore for Contested {
         });
         None
     }
-
-    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
-        self.log.resolve(set_id)
-    }
-
-    fn subscribe(&self) -> Feed {
-        self.log.subscribe()
-    }
-
-    fn close(&self) -> Result<(), CloseError> {
-        self.log.close()
-    }
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-async fn contested(at_desks: bool, extends: bool) -> (Arc<Contested>, System) {
-    let store =
-        Arc::new(Contested { log: MemoryStore::new(), refused: AtomicUsize::new(0), at_desks, extends });
+async fn contested(at_desks: bool, extends: bool) -> (Arc<DelegatingStore<Contested>>, System) {
+    let contested = Contested { refused: AtomicUsize::new(0), at_desks, extends };
+    let store = Arc::new(DelegatingStore::new(Arc::new(MemoryStore::new()), contested));
     let tool = |_: Nothing| async { Ok::<_, Infallible>("done") };
     let model = Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap();
-    let builder = System::builder("-").store(Arc::<Contested>::clone(&store)).tool("quick", "Does it", tool);
+    let builder = System::builder("-").store(store.clone()).tool("quick", "Does it", tool);
     (store, builder.infer(model).start().await.unwrap())
 }
 
@@ -176,7 +123,7 @@ async fn each_command_is_decided_again_after_conflicts_and_written_once_and_whol
         for conflicts in [1, 2, 7] {
             let (store, system) = contested(at_desks, extends).await;
             let others = if extends { conflicts as u64 } else { 0 };
-            let again = || store.refused.store(conflicts, Ordering::SeqCst);
+            let again = || store.overrides().refused.store(conflicts, Ordering::SeqCst);
             // A task that is posted, by both ways, with all that it holds.
             again();
             let mut posted: PostedTask = PostedTask::new(said("posted"), &mut Ports::default());
@@ -202,7 +149,7 @@ async fn each_command_is_decided_again_after_conflicts_and_written_once_and_whol
                 canceled,
                 "the first answer again"
             );
-            store.refused.store(0, Ordering::SeqCst);
+            store.overrides().refused.store(0, Ordering::SeqCst);
             let end = task.snapshot().await.unwrap();
             assert_eq!((end.state(), end.version()), (TaskState::Canceled, canceled.version));
             // A run: each of its appends may meet another writer, the session's and the outcome's too.
@@ -215,7 +162,7 @@ async fn each_command_is_decided_again_after_conflicts_and_written_once_and_whol
                 assert_eq!(end.state(), TaskState::Completed);
                 assert_eq!(end.task().calls().iter().map(|call| call.attempts).collect::<Vec<_>>(), [1]);
             }
-            store.refused.store(0, Ordering::SeqCst);
+            store.overrides().refused.store(0, Ordering::SeqCst);
             let verified = verify(system.log().as_ref());
             assert!(verified.findings.is_empty(), "{:?}", verified.findings);
             system.shutdown().await.unwrap();
@@ -228,10 +175,10 @@ async fn a_command_that_always_meets_another_writer_is_refused_and_leaves_nothin
     let (store, system) = contested(true, false).await;
     let task = system.submit(Part::text("hello")).await.unwrap();
     let before = task.finished().await.unwrap().version();
-    store.refused.store(usize::MAX, Ordering::SeqCst);
+    store.overrides().refused.store(usize::MAX, Ordering::SeqCst);
     let refused = task.command(TaskCommand::AppendMessage(said("lost"))).await.unwrap_err();
     assert!(refused.to_string().contains("another writer"), "{refused}");
-    store.refused.store(0, Ordering::SeqCst);
+    store.overrides().refused.store(0, Ordering::SeqCst);
     assert_eq!(task.snapshot().await.unwrap().version(), before);
     task.command(TaskCommand::AppendMessage(said("kept"))).await.unwrap();
     assert_eq!(task.snapshot().await.unwrap().version(), Version(before.0 + 1));

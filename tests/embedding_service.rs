@@ -10,6 +10,7 @@
 mod call_support;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use call_support::{Nothing, call, memory, soon};
@@ -21,9 +22,9 @@ use taskreel::infer::{InferBackend, InferError, InferErrorKind, InferReply, Infe
 use taskreel::limits::SUPERVISOR_MAILBOX;
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{BoxFuture, Builder, Error, Live, Outcome, Part, RunEvent, System, TaskState};
-use taskreel_log::api::EventStore;
+use taskreel_log::api::{Append, AppendError, AppendFuture, EventStore};
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::testing::{AppendFault, Faults, FaultyStore};
+use taskreel_log::testing::{AppendFault, DelegatingStore, Faults, FaultyStore, Overrides};
 
 fn over(store: &Arc<MemoryStore>) -> Builder {
     System::builder("-").store(Arc::clone(store) as Arc<dyn EventStore>)
@@ -149,6 +150,39 @@ async fn health_tells_a_poisoned_log_and_whoever_watches_hears_of_it_and_of_the_
     system.clone().shutdown().await.unwrap();
     assert_eq!(soon(watch).await.unwrap(), None, "the end of the system is no poison");
     assert!(!system.health().await.unwrap().open);
+}
+
+/// Refuses the next append as a store does in which no write has failed.
+#[derive(Default)]
+struct Refusing(AtomicBool);
+
+impl Overrides for Refusing {
+    fn append(&self, log: &dyn EventStore, append: Append) -> AppendFuture {
+        if self.0.swap(false, Ordering::SeqCst) {
+            let why = "the log has as many records as its index can number".to_owned();
+            return Box::pin(std::future::ready(Err(AppendError::NotWritten { why })));
+        }
+        log.append(append)
+    }
+}
+
+#[tokio::test]
+async fn an_append_that_is_only_refused_leaves_the_log_well() {
+    let store = Arc::new(DelegatingStore::new(memory(), Refusing::default()));
+    let system = System::builder("-").store(store.clone()).tool("works", "", works).start().await.unwrap();
+    store.overrides().0.store(true, Ordering::SeqCst);
+    let refused = system.submit(call("works")).await.unwrap_err();
+    assert!(refused.to_string().contains("its index can number"), "{refused}");
+    let well = system.health().await.unwrap();
+    assert!(well.open && well.poisoned.is_none(), "{well:?}");
+    let watch = tokio::spawn({
+        let system = system.clone();
+        async move { system.until_poisoned().await }
+    });
+    let end = system.submit(call("works")).await.unwrap().finished().await.unwrap();
+    assert_eq!(end.state(), TaskState::Completed, "it goes on without a reopening");
+    system.shutdown().await.unwrap();
+    assert_eq!(soon(watch).await.unwrap(), None);
 }
 
 #[tokio::test]

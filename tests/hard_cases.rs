@@ -13,7 +13,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use proto_events::call::{CallStatus, TokenUsage};
-use proto_events::id::{Position, StreamId, Version};
 use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::limits::PAYLOAD_BYTES_MAX;
@@ -23,14 +22,12 @@ use serde::Deserialize;
 use taskreel::infer::{InferBackend, InferError, InferReply, InferRequest, Scripted};
 use taskreel::tool::{BoxFuture, ToolContext, ToolError, ToolPolicy};
 use taskreel::{Error, JsonSchema, Message, Part, System, TaskState};
-use taskreel_log::api::{
-    Append, AppendError, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
-    StoredRecord, StreamInfo,
-};
+use taskreel_log::api::{Append, AppendError, AppendFuture, EventReader as _, EventStore};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::Ports;
 use taskreel_log::read::fold_stream;
 use taskreel_log::sled::SledStore;
+use taskreel_log::testing::{DelegatingStore, Overrides};
 use tokio::sync::Notify;
 
 #[derive(Deserialize, JsonSchema)]
@@ -188,71 +185,24 @@ async fn an_edge_that_the_lifecycle_lacks_is_refused_with_both_states_and_no_eve
     assert_eq!(task.snapshot().await.unwrap().version(), failed.version());
 }
 
-/// A store whose appends fail from a given moment on, as on a full disk.
-struct Failing(MemoryStore, AtomicBool);
+/// Appends fail from a given moment on, as on a full disk.
+#[derive(Default)]
+struct Failing(AtomicBool);
 
-impl EventReader for Failing {
-    fn read_stream(
-        &self,
-        stream: &StreamId,
-        from: Version,
-        limit: usize,
-    ) -> Result<Vec<StoredRecord>, ReadError> {
-        self.0.read_stream(stream, from, limit)
-    }
-
-    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        self.0.read_all(from, limit)
-    }
-
-    fn head(&self) -> Result<Position, ReadError> {
-        self.0.head()
-    }
-
-    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
-        self.0.stream_version(stream)
-    }
-
-    fn list_streams(
-        &self,
-        prefix: &str,
-        after: Option<&StreamId>,
-        limit: usize,
-    ) -> Result<Vec<StreamInfo>, ReadError> {
-        self.0.list_streams(prefix, after, limit)
-    }
-}
-
-impl EventStore for Failing {
-    fn fence(&self) -> Fence {
-        self.0.fence()
-    }
-
-    fn append(&self, append: Append) -> AppendFuture {
-        if self.1.load(Ordering::SeqCst) {
+impl Overrides for Failing {
+    fn append(&self, log: &dyn EventStore, append: Append) -> AppendFuture {
+        if self.0.load(Ordering::SeqCst) {
             let why = "no space left on device".into();
             return Box::pin(std::future::ready(Err(AppendError::Poisoned { why })));
         }
-        self.0.append(append)
-    }
-
-    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
-        self.0.resolve(set_id)
-    }
-
-    fn subscribe(&self) -> Feed {
-        self.0.subscribe()
-    }
-
-    fn close(&self) -> Result<(), CloseError> {
-        self.0.close()
+        log.append(append)
     }
 }
 
 #[tokio::test]
 async fn nobody_waits_for_ever_for_an_outcome_that_could_not_be_written() {
     let gate = Gate::default();
-    let store = Arc::new(Failing(MemoryStore::new(), AtomicBool::new(false)));
+    let store = Arc::new(DelegatingStore::new(memory(), Failing::default()));
     let system = System::builder("-").store(store.clone()).tool("t", "T", gate.tool()).start().await.unwrap();
     let task = system.submit(call("t")).await.unwrap();
     soon(gate.started.notified()).await;
@@ -260,7 +210,7 @@ async fn nobody_waits_for_ever_for_an_outcome_that_could_not_be_written() {
         let task = task.clone();
         async move { task.finished().await }
     });
-    store.1.store(true, Ordering::SeqCst);
+    store.overrides().0.store(true, Ordering::SeqCst);
     gate.go.notify_one();
     let told = soon(early).await.unwrap().unwrap_err();
     assert!(told.to_string().contains("no space left"), "{told}");

@@ -8,18 +8,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use proto_events::envelope::Timestamp;
-use proto_events::id::{Position, StreamId, Version};
 use serde::Deserialize;
 use taskreel::infer::Scripted;
 use taskreel::tool::ToolPolicy;
 use taskreel::{Error, JsonSchema, Part, System, TaskHandle, TaskState};
-use taskreel_log::api::{
-    Append, AppendFuture, Appended, CloseError, EventReader, EventStore, Feed, Fence, ReadError,
-    StoredRecord, StreamInfo,
-};
+use taskreel_log::api::{Append, AppendFuture, EventStore, ReadError};
 use taskreel_log::audit::verify;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::ports::{Clock, Ports, RandomIds, Sleep, SystemClock};
+use taskreel_log::testing::{DelegatingStore, Overrides, StoreRead};
 
 const SCRIPT: &str = r#"{"result": [{"type": "final", "content": "done"}],
     "": [{"type": "tool_call", "tool": "look", "args": {}}, {"type": "final", "content": "done"}]}"#;
@@ -45,9 +42,8 @@ enum Use {
     Written,
 }
 
-/// A log and a clock of which one use panics: the one that is this many uses of its kind away.
+/// The log and the clock of a host, of which one use panics: the one that is this many uses of its kind away.
 struct Host {
-    log: MemoryStore,
     panics: Use,
     left: AtomicU32,
 }
@@ -81,53 +77,21 @@ impl Clock for Host {
     }
 }
 
-impl EventReader for Host {
-    fn read_stream(
-        &self,
-        stream: &StreamId,
-        from: Version,
-        limit: usize,
-    ) -> Result<Vec<StoredRecord>, ReadError> {
-        self.used(Use::Read);
-        self.log.read_stream(stream, from, limit)
+/// The log of a host.
+struct Log(Arc<Host>);
+
+impl Overrides for Log {
+    fn before_read(&self, read: StoreRead<'_>) -> Result<(), ReadError> {
+        if matches!(read, StoreRead::Stream(_) | StoreRead::StreamVersion(_)) {
+            self.0.used(Use::Read);
+        }
+        Ok(())
     }
 
-    fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {
-        self.log.read_all(from, limit)
-    }
-
-    fn head(&self) -> Result<Position, ReadError> {
-        self.log.head()
-    }
-
-    fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
-        self.used(Use::Read);
-        self.log.stream_version(stream)
-    }
-
-    fn list_streams(
-        &self,
-        prefix: &str,
-        after: Option<&StreamId>,
-        limit: usize,
-    ) -> Result<Vec<StreamInfo>, ReadError> {
-        self.log.list_streams(prefix, after, limit)
-    }
-}
-
-impl EventStore for Host {
-    fn fence(&self) -> Fence {
-        self.log.fence()
-    }
-
-    fn is_in_memory(&self) -> bool {
-        true
-    }
-
-    fn append(&self, append: Append) -> AppendFuture {
-        self.used(Use::Append);
-        let done = self.log.append(append);
-        if !self.is_due(Use::Written) {
+    fn append(&self, log: &dyn EventStore, append: Append) -> AppendFuture {
+        self.0.used(Use::Append);
+        let done = log.append(append);
+        if !self.0.is_due(Use::Written) {
             return done;
         }
         Box::pin(async move {
@@ -135,27 +99,16 @@ impl EventStore for Host {
             panic!("BOOM after {done:?}")
         })
     }
-
-    fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
-        self.log.resolve(set_id)
-    }
-
-    fn subscribe(&self) -> Feed {
-        self.log.subscribe()
-    }
-
-    fn close(&self) -> Result<(), CloseError> {
-        self.log.close()
-    }
 }
 
 async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(30), work).await.unwrap_or_else(|_| panic!("{what}: it hangs"))
 }
 
-async fn started(host: &Arc<Host>) -> System {
+async fn started(host: &Arc<Host>, log: &Arc<MemoryStore>) -> System {
+    let store = Arc::new(DelegatingStore::new(log.clone(), Log(host.clone())));
     let ports = Ports { clock: host.clone(), ids: Arc::new(RandomIds) };
-    let builder = System::builder("-").store(host.clone()).ports(ports);
+    let builder = System::builder("-").store(store).ports(ports);
     let builder = builder.tool_with("look", "Looks", look, ToolPolicy::read_only());
     builder.infer(Scripted::from_json(SCRIPT).unwrap()).start().await.unwrap()
 }
@@ -182,8 +135,9 @@ async fn ends(what: &str, task: &TaskHandle) {
 /// Runs two tasks of a session beside each other, then a third one. Returns whether a use panicked.
 async fn survives(panics: Use, at: u32) -> bool {
     let what = format!("{panics:?} {at}");
-    let host = Arc::new(Host { log: MemoryStore::new(), panics, left: AtomicU32::new(0) });
-    let system = started(&host).await;
+    let host = Arc::new(Host { panics, left: AtomicU32::new(0) });
+    let log = Arc::new(MemoryStore::new());
+    let system = started(&host, &log).await;
     host.left.store(at, Ordering::SeqCst);
     let send = async || system.session("s").send(Part::infer("look")).await;
     let (one, other) = tokio::join!(send(), send());
@@ -193,7 +147,7 @@ async fn survives(panics: Use, at: u32) -> bool {
     let has_panicked = host.left.swap(0, Ordering::SeqCst) == 0;
     let next = soon(&what, async { send().await.unwrap().finished().await.unwrap() }).await;
     assert_eq!(next.state(), TaskState::Completed, "{what}: {}", next.to_json());
-    let found = verify(host.as_ref()).findings;
+    let found = verify(log.as_ref()).findings;
     assert!(found.is_empty(), "{what}: {found:?}");
     soon(&what, system.shutdown()).await.unwrap();
     has_panicked

@@ -13,11 +13,12 @@ use proto_events::call::CallStatus;
 use proto_events::envelope::Timestamp;
 use proto_events::json;
 use serde::Deserialize;
-use store::Panicking;
+use store::{Panicking, panicking};
 use taskreel::infer::Scripted;
 use taskreel::tool::{ToolContext, ToolPolicy};
 use taskreel::{Error, JsonSchema, Part, System, TaskSnapshot, TaskState};
 use taskreel_log::ports::{Clock, Ports, RandomIds, Sleep, SystemClock};
+use taskreel_log::testing::DelegatingStore;
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
@@ -47,11 +48,17 @@ impl Clock for Panics {
 }
 
 /// The host's ports, and how often its tool was called.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Host {
-    store: Arc<Panicking>,
+    store: Arc<DelegatingStore<Panicking>>,
     clock: Arc<Panics>,
     calls: Arc<AtomicU32>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { store: panicking(), clock: Arc::default(), calls: Arc::default() }
+    }
 }
 
 impl Host {
@@ -112,14 +119,16 @@ async fn an_outcome_that_the_router_loses_to_a_panic_comes_back_as_lost() {
 
 #[tokio::test]
 async fn an_outcome_that_an_actor_loses_to_a_panic_comes_back_as_lost() {
-    let why = lost_in_both_modes(|host| host.store.unwritten.store(1, Ordering::SeqCst)).await;
+    let why = lost_in_both_modes(|host| host.store.overrides().unwritten.store(1, Ordering::SeqCst)).await;
     assert!(why.contains("lost with the actor of its task"), "{why}");
 }
 
 #[tokio::test]
 async fn an_outcome_that_was_written_before_the_panic_counts() {
     let host = Host::default();
-    let system = host.start(ToolPolicy::manual(), |host| host.store.written.store(1, Ordering::SeqCst)).await;
+    let system = host
+        .start(ToolPolicy::manual(), |host| host.store.overrides().written.store(1, Ordering::SeqCst))
+        .await;
     let end = soon(system.submit(put()).await.unwrap().finished()).await.unwrap();
     assert_eq!((end.state(), host.called()), (TaskState::Completed, 1), "{}", end.to_json());
     soon(system.shutdown()).await.unwrap();
@@ -133,7 +142,7 @@ async fn a_call_whose_sending_was_lost_after_its_intent_was_written_comes_back_a
     ] {
         let host = Host::default();
         let system = host.start(policy, |_| {}).await;
-        host.store.written.store(1, Ordering::SeqCst);
+        host.store.overrides().written.store(1, Ordering::SeqCst);
         let posted = proto_events::model::PostedTask::parse(
             r#"{"id":"t","messages":[{"parts":[{"type":"tool_call","content":{"tool_name":"put","args":{}}}]}]}"#,
             &mut Ports::default(),
@@ -149,7 +158,7 @@ async fn a_call_whose_sending_was_lost_after_its_intent_was_written_comes_back_a
 #[tokio::test]
 async fn a_session_whose_actor_panics_fails_the_task_that_asked_and_serves_the_next() {
     let host = Host::default();
-    host.store.sessions.store(1, Ordering::SeqCst);
+    host.store.overrides().sessions.store(1, Ordering::SeqCst);
     let model = Scripted::from_json(r#"{"": [{"type": "final", "content": "yes"}]}"#).unwrap();
     let system = System::builder("-").store(host.store.clone()).infer(model).start().await.unwrap();
     let send = async || {
@@ -166,12 +175,13 @@ async fn a_session_whose_actor_panics_fails_the_task_that_asked_and_serves_the_n
 #[tokio::test]
 async fn a_task_that_cannot_go_on_tells_those_who_wait_and_goes_on_when_the_cause_is_gone() {
     let host = Host::default();
-    let system =
-        host.start(ToolPolicy::read_only(), |host| host.store.unwritten.store(100, Ordering::SeqCst)).await;
+    let system = host
+        .start(ToolPolicy::read_only(), |host| host.store.overrides().unwritten.store(100, Ordering::SeqCst))
+        .await;
     let task = system.submit(put()).await.unwrap();
     let error = soon(task.finished()).await.unwrap_err();
     assert!(matches!(error, Error::Stalled { .. }) && error.to_string().contains("BOOM"), "{error}");
-    host.store.unwritten.store(0, Ordering::SeqCst);
+    host.store.overrides().unwritten.store(0, Ordering::SeqCst);
     soon(task.cancel(None)).await.unwrap();
     assert_eq!(soon(task.snapshot()).await.unwrap().state(), TaskState::Canceled);
     let next = soon(system.submit(put()).await.unwrap().finished()).await.unwrap();

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use taskreel::handler::{Answer, HandlerContext, HandlerEnd};
 use taskreel::infer::Scripted;
 use taskreel::testing::{CrashMatrix, Driver, Row, TestSystem, system};
-use taskreel::tool::{ToolContext, ToolContextParts, ToolError, ToolPolicy};
+use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{
     Builder, Error, JsonSchema, Message, Operator, Part, Task, TaskCommand, TaskHandle, TaskState,
 };
@@ -331,18 +331,6 @@ async fn an_answer_that_comes_while_other_calls_of_the_run_are_in_flight_is_used
     let error = done.task().error();
     assert_eq!((done.state(), done.task().runs()), (TaskState::Completed, 1), "{error:?}");
     assert_sound(&system);
-}
-
-#[tokio::test]
-async fn a_tool_under_test_is_given_answers_by_its_context() {
-    let question = |text: &str, answer| taskreel::handler::CallQuestion { question: text.into(), answer };
-    let cx = |questions| ToolContext::new(ToolContextParts { questions, ..ToolContextParts::default() });
-    let known = vec![question("Where?", Some(Answer::Given("Oslo".into())))];
-    assert_eq!(look(cx(known), Nothing {}).await.unwrap(), "looked at Oslo");
-    let open = look(cx(Vec::new()), Nothing {}).await.unwrap_err();
-    assert_eq!(open.type_name(), "WaitsForAnswer");
-    let long = "x".repeat(taskreel::limits::QUESTION_BYTES_MAX + 1);
-    assert_eq!(cx(Vec::new()).ask(&long).await.unwrap_err().type_name(), "QuestionTooLong");
 }
 
 #[tokio::test]

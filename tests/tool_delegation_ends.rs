@@ -348,7 +348,7 @@ async fn a_parent_that_a_person_finds_not_to_have_happened_is_made_again_with_re
 async fn a_crash_after_each_append_leads_to_what_the_rules_say() {
     for (_, policy) in modes() {
         let desk = Desk::idempotent();
-        let describe = describe(&desk, policy.retries_if_repeated(), |builder| builder);
+        let describe = describe(&desk, retries_if_repeated(policy), |builder| builder);
         let matrix = CrashMatrix::of(describe, |driver| async move {
             for part in
                 [leads(&["ok 5 one", "fail 5", "ok 5 two"], &["ok"]), leads(&["ok 5"], &["fail", "ok"])]
@@ -389,13 +389,7 @@ async fn a_restart_at_each_cut_sends_no_request_more_often_than_it_must() {
     }
 }
 
-/// A policy that retries errors where its mode allows it.
-trait Retries {
-    fn retries_if_repeated(self) -> Self;
-}
-
-impl Retries for ToolPolicy {
-    fn retries_if_repeated(self) -> Self {
-        if self.recovery().may_repeat() { self.retries(1) } else { self }
-    }
+/// Returns a policy that retries errors where its mode allows it.
+fn retries_if_repeated(policy: ToolPolicy) -> ToolPolicy {
+    if policy.recovery().may_repeat() { policy.retries(1) } else { policy }
 }

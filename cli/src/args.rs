@@ -246,7 +246,8 @@ pub(crate) enum Command {
     /// Write the whole log to stdout as NDJSON, stored bytes and hashes included
     ///
     /// With filters, an extract is written: the records that hold an event which fits, whole, each with its bytes and
-    /// its hash. An extract is for reading; only a whole export can be verified and imported.
+    /// its hash. `verify --file` checks each record of an extract and lists what only the whole log can prove; only a whole
+    /// export can be imported.
     Export(ExportArgs),
     /// Make a new log from an export, byte for byte
     ///

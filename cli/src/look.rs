@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use proto_events::id::{StreamId, Version};
 use taskreel_log::api::EventReader;
-use taskreel_log::audit::Scope;
+use taskreel_log::audit::{Scope, Verified, verify_extract};
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::sled::{Head, SledDamaged};
 use taskreel_log::views::{Selection, find};
@@ -25,7 +25,7 @@ use crate::dirs::{DEMO_DIR, LOG_DIR, ReadLog};
 use crate::print::answer::Answer;
 use crate::print::events::{EventLines, EventsOf};
 use crate::print::list::ListOptions;
-use crate::print::problem::{EXIT_LOG, Problem};
+use crate::print::problem::{EXIT_LOG, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::print::{audit, compare, list};
 use crate::{dirs, print};
@@ -125,6 +125,9 @@ pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) ->
 
 pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
     if let Some(path) = &args.from.file {
+        if let Some(found) = verify_extract(path).map_err(|error| Problem::export(&error, path))? {
+            return print_extract(&found, args, screen);
+        }
         // Damage is to be listed, not refused.
         let log = JsonLines::open_damaged(path).map_err(|error| Problem::export(&error, path))?;
         let only = args.id.as_deref().map(|id| find(&log, id)).transpose()?;
@@ -145,6 +148,18 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
         let scope = Scope { only: only.as_ref(), head: head.as_ref(), root: args.root, ..Scope::default() };
         audit::verify_log(log.reader(), &scope, screen)
     })
+}
+
+/// Prints what was found in an extract, which is verified as a whole.
+fn print_extract(found: &Verified, args: &VerifyArgs, screen: &mut Screen) -> Result<Answer, Problem> {
+    if args.id.is_some() || args.root.is_some() {
+        let why =
+            "the file is an extract, which a filtered `export` writes: it lacks the other records of the log";
+        let hint =
+            "verify the extract without an id and without --root, or verify the log or a whole export of it";
+        return Err(Problem::new(EXIT_USAGE, "an extract shows no whole stream and no root", why, hint));
+    }
+    audit::verified(found, screen)
 }
 
 /// Verifies a log that cannot be opened, as far as the database can read it: one fault is known already, but

@@ -44,6 +44,9 @@ use crate::print::screen::{Screen, note};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    if about::complete::is_asked() {
+        running::end_at_signals();
+    }
     about::complete::answer_shell();
     let cli = match parse() {
         Ok(cli) => cli,
@@ -53,7 +56,12 @@ fn main() -> ExitCode {
         note(&problem.to_string());
         return ExitCode::from(problem.code);
     }
-    match carry_out(&cli) {
+    if !matches!(cli.command, Command::Demo(_) | Command::Run(_)) {
+        running::end_at_signals();
+    }
+    let answer = carry_out(&cli);
+    running::await_end();
+    match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(EXIT_NO),
         Ok(Answer::Newer) => ExitCode::from(EXIT_NEWER),

@@ -1,8 +1,11 @@
-//! Shared by `demo` and `run`: a runtime, and the ways to stop.
+//! Shared by `demo` and `run`: a runtime, and the ways to stop. The other commands end at the first signal.
 
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use taskreel::System;
+use taskreel_log::sled::remove_private_copies;
 use tokio::sync::watch;
 
 use crate::print::problem::{EXIT_INTERRUPTED, EXIT_NO, Problem};
@@ -65,6 +68,42 @@ impl Interrupts {
         };
         let why = format!("{name} was received; acknowledged events are on disk");
         Problem::new(EXIT_INTERRUPTED, "interrupted", why, next)
+    }
+}
+
+/// Whether this process is about to exit because of a signal.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// Ends this process at the first signal, for commands without anything to finish: the private copies of a log are removed,
+/// the exit code is that of an interruption.
+pub(crate) fn end_at_signals() {
+    static LISTENING: Once = Once::new();
+    LISTENING.call_once(|| {
+        let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else {
+            // Without a handler a signal ends the process at once, and the next command removes its copies.
+            return;
+        };
+        // Registered before this returns, so that no copy is made without it.
+        let mut signals = {
+            let _within = runtime.enter();
+            signals::Signals::listen()
+        };
+        let wait = move || {
+            runtime.block_on(signals.next());
+            ENDS.store(true, Ordering::Release);
+            remove_private_copies();
+            std::process::exit(i32::from(EXIT_INTERRUPTED));
+        };
+        if let Err(error) = std::thread::Builder::new().name("signals".to_owned()).spawn(wait) {
+            note(&format!("note: a signal does not end this command: no thread could be started ({error})"));
+        }
+    });
+}
+
+/// Waits for the end if this process is about to exit because of a signal: what failed meanwhile failed because of that.
+pub(crate) fn await_end() {
+    while ENDS.load(Ordering::Acquire) {
+        std::thread::park();
     }
 }
 

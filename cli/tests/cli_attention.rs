@@ -7,11 +7,22 @@
 
 mod binary;
 
+use std::convert::Infallible;
 use std::process::Stdio;
+use std::sync::Arc;
 
 use binary::{Place, small_log};
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
+use serde::Deserialize;
+use taskreel::{Builder, ChangedAgent, JsonSchema, Part, System};
+use tokio::sync::Notify;
+
+#[derive(Deserialize, JsonSchema)]
+struct Cents {
+    #[expect(dead_code, reason = "the schema alone matters")]
+    cents: i64,
+}
 
 fn kinds(rows: &[Value]) -> Vec<&str> {
     rows.iter().map(|row| row["kind"].as_str().unwrap()).collect()
@@ -98,4 +109,100 @@ fn an_export_says_nothing_of_programs_but_of_what_waits() {
     std::fs::write(place.path().join("log.ndjson"), place.run("export").ended(0).out()).unwrap();
     let found = place.run("attention --json --file log.ndjson").ended(1).json();
     assert_eq!(kinds(&found), ["unknown"]);
+}
+
+async fn pays(_: Cents) -> Result<u32, Infallible> {
+    Ok(7)
+}
+
+/// Leaves a log whose program died in a call of `pay`, and whose next program has another tool of this name, or none. A person
+/// must accept that first, so that the task is still in flight.
+fn changed_since(next: impl FnOnce(Builder) -> Builder) -> Place {
+    let place = Place::new();
+    let dir = place.path().join("taskreel-log");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let began = Arc::new(Notify::new());
+        let tell = Arc::clone(&began);
+        let waits = move |_: Cents| {
+            tell.notify_one();
+            std::future::pending::<Result<u32, Infallible>>()
+        };
+        let system = System::builder(&dir).tool("pay", "Pays", waits).start().await.unwrap();
+        let task = system.submit(Part::tool_call("pay", json!({"cents": 5})).unwrap()).await.unwrap();
+        began.notified().await;
+        let log = system.log();
+        drop(system);
+        tokio::task::spawn_blocking(move || log.close()).await.unwrap().unwrap();
+        let started = || System::builder(&dir).on_changed_agent(ChangedAgent::WaitForPerson);
+        let system = next(started()).start().await.unwrap();
+        let held = system.task(task.id()).unwrap().finished().await.unwrap();
+        assert!(held.task().is_held(), "{}", held.to_json());
+        system.shutdown().await.unwrap();
+    });
+    place
+}
+
+#[test]
+fn a_tool_that_is_gone_or_takes_less_while_a_task_needs_it_is_named_with_its_task() {
+    #[derive(Deserialize, JsonSchema)]
+    struct Euros {
+        #[expect(dead_code, reason = "the schema alone matters")]
+        euros: i64,
+    }
+    async fn pays_euros(_: Euros) -> Result<u32, Infallible> {
+        Ok(7)
+    }
+    let changes: [(&str, Option<&str>, fn(Builder) -> Builder); 3] = [
+        ("gone", Some("it is gone"), |builder| builder.tool("other", "Does else", pays)),
+        ("takes less", Some("euros"), |builder| builder.tool("pay", "Pays", pays_euros)),
+        ("as it was", None, |builder| builder.tool("pay", "Pays in another way", pays)),
+    ];
+    for (how, what, next) in changes {
+        let place = changed_since(next);
+        let found = rows(&place, 1);
+        let tools: Vec<_> = found.iter().filter(|row| row["kind"] == "tool").collect();
+        assert_eq!(tools.len(), usize::from(what.is_some()), "{how}: {found:#?}");
+        assert!(kinds(&found).contains(&"approval"), "{how}: a person is asked about the changed agent");
+        if let (Some(what), [row]) = (what, &*tools) {
+            let said = row["what"].as_str().unwrap();
+            assert!(said.contains("tool pay") && said.contains(what), "{said}");
+            assert!(row["task"].is_string() && row["advice"].as_str().unwrap().contains("register the tool"));
+            let text = place.run("attention").ended(1).out();
+            assert!(text.contains(said) && text.contains(row["task"].as_str().unwrap()), "{text}");
+        }
+    }
+}
+
+/// Runs the binary with a terminal in the place of stderr alone, and returns what it draws there.
+#[cfg(target_os = "linux")]
+fn drawn(place: &Place, line: &str) -> String {
+    let binary = env!("CARGO_BIN_EXE_taskreel");
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &format!("{binary} {line} > out"), "/dev/null"]).current_dir(place.path());
+    let ran = script.stdin(Stdio::null()).output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    String::from_utf8(ran.stdout).unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_long_run_tells_on_the_terminal_how_many_tasks_are_done_and_clears_its_line() {
+    let place = Place::new();
+    let slow = |number: u32| {
+        let content = json!({"tool_name": "slow", "args": {"ms": 60}, "call_id": format!("c{number}")});
+        let part = json!({"type": "tool_call", "content": content});
+        // One after another, as in one conversation.
+        json!({"id": format!("slow-{number}"), "messages": [{"id": "m", "role": "user", "parts": [part]}],
+            "metadata": {"session_id": "s"}})
+        .to_string()
+    };
+    let tasks: Vec<_> = (0..8).map(slow).collect();
+    std::fs::write(place.path().join("t.ndjson"), tasks.join("\n")).unwrap();
+    let told = drawn(&place, "run t.ndjson");
+    assert!(told.contains(" tasks done, 0 of them badly, "), "{told:?}");
+    let last = told.rsplit_once("a second").unwrap().1;
+    assert!(last.contains("\r\u{1b}[K"), "the line is cleared: {told:?}");
+    let results = std::fs::read_to_string(place.path().join("out")).unwrap();
+    assert!(results.contains("slow-7") && !results.contains("tasks done"), "{results}");
 }

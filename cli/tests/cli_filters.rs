@@ -120,6 +120,54 @@ fn a_filtered_export_is_an_extract_of_whole_records_that_is_no_log() {
     let newest = place.run("export --tool lookup --limit 1").ended(0).json();
     assert_eq!(newest[1], records[1]);
     std::fs::write(place.path().join("part.ndjson"), ran.out()).unwrap();
+    let verified = place.run("verify --file part.ndjson --json").ended(0).json();
+    assert_eq!((&verified[0]["records"], &verified[0]["faults"]), (&json!(2), &json!(0)));
+    assert_eq!((&verified[0]["root"], &verified[0]["not_checked"][3].is_string()), (&Value::Null, &true));
+    let told = place.run("verify --file part.ndjson").ended(0).out();
+    assert!(told.contains("not checked: whether records that fit the filter are missing"), "{told}");
+    place.run("verify sum-0001 --file part.ndjson").ended(2).told(&["extract"]);
     place.run("import part.ndjson --data-dir new").ended(5).told(&["it is an extract"]);
     place.run("ls --file part.ndjson").ended(5).told(&["it is an extract"]);
+}
+
+#[test]
+fn what_was_changed_in_an_extract_is_named_by_its_line() {
+    let place = small_log();
+    let whole = place.run("export --session ask-0001").ended(0).out();
+    let whole = if whole.lines().count() > 4 {
+        whole
+    } else {
+        place.run("export --kind StateChanged").ended(0).out()
+    };
+    let lines: Vec<&str> = whole.lines().collect();
+    assert!(lines.len() > 4, "{whole}");
+    let verify = |lines: &[&str]| {
+        std::fs::write(place.path().join("x.ndjson"), lines.join("\n")).unwrap();
+        place.run("verify --file x.ndjson --json")
+    };
+    verify(&lines).ended(0);
+    let without = |at: usize| [&lines[..at], &lines[at + 1..]].concat();
+    let mut swapped = lines.clone();
+    swapped.swap(1, 2);
+    let other = |from: &str, to: &str| {
+        let line = lines[1].replacen(from, to, 1);
+        assert_ne!(line, lines[1], "{from}");
+        line
+    };
+    let (version, words) =
+        (other("\"first_version\":", "\"first_version\":1"), other("\"at\":\"2", "\"at\":\"1"));
+    let changed = |line: &'_ str| [&lines[..1], &[line], &lines[2..]].concat().join("\n");
+    let (version, words) = (changed(&version), changed(&words));
+    let end = lines.len() - 1;
+    for (lines, kind) in [
+        (without(end), "position"),
+        (without(1), "position"),
+        (swapped, "position"),
+        (version.lines().collect(), "unreadable"),
+        (words.lines().collect(), "words"),
+        ([&lines[..], &lines[1..2]].concat(), "unreadable"),
+    ] {
+        let found = verify(&lines).ended(1).json();
+        assert_eq!(found[0]["kind"], kind, "{found:#?}");
+    }
 }

@@ -285,6 +285,27 @@ fn the_copy_of_a_killed_reader_is_removed_by_the_next_command() {
 }
 
 #[test]
+fn a_reader_that_is_told_to_end_removes_its_copy_and_ends_as_interrupted() {
+    let place = small_log();
+    let filler =
+        r#"{"id":"long-0001","messages":[{"role":"user","parts":[{"type":"text","content":"TEXT"}]}]}"#;
+    place.run_tasks(&filler.replace("TEXT", &"x".repeat(400_000)), "").ended(0);
+    for (signal, line) in [("INT", "export"), ("TERM", "state long-0001"), ("HUP", "events --all --full")] {
+        // It stands still with its copy, since nobody takes its output.
+        let mut reader = place.command(line.split(' ')).stdout(Stdio::piped()).spawn().unwrap();
+        let began = std::time::Instant::now();
+        while place.copies().is_empty() {
+            assert!(began.elapsed().as_secs() < 30, "{line} made no copy");
+            std::thread::yield_now();
+        }
+        let id = reader.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{signal}"), &id]).status().unwrap().success());
+        assert_eq!(reader.wait().unwrap().code(), Some(130), "SIG{signal} to {line}");
+        assert_eq!(place.copies(), Vec::<String>::new(), "SIG{signal} to {line}");
+    }
+}
+
+#[test]
 fn a_log_that_is_held_without_a_door_is_read_and_not_refused() {
     let place = small_log();
     let store = SledStore::open(place.path().join(LOG)).unwrap();

@@ -7,6 +7,7 @@ pub(crate) mod diff;
 pub(crate) mod difference;
 pub(crate) mod explain;
 pub(crate) mod export;
+pub(crate) mod extracted;
 pub(crate) mod import;
 // The texts and the JSON pieces that `taskreel-cli` prints; not part of the public face.
 #[doc(hidden)]
@@ -22,6 +23,7 @@ pub use crate::audit::diff::{Area, Change, ChangeKind, diff_sessions, diff_tasks
 pub use crate::audit::difference::{Difference, first_difference};
 pub use crate::audit::explain::{CallRecovery, Explained, Explanation, explain};
 pub use crate::audit::export::{Exported, export};
+pub use crate::audit::extracted::verify_extract;
 pub use crate::audit::import::{ImportError, Imported, import};
 #[doc(inline)]
 pub use crate::audit::json::{event_json, one_line, tool_store_json};

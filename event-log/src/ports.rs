@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use proto_events::envelope::Timestamp;
 use proto_events::id::Mint;
@@ -15,6 +15,12 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub trait Clock: Send + Sync {
     /// Returns the current time, UTC.
     fn now(&self) -> Timestamp;
+
+    /// Returns the time since some moment, which no correction of the clock moves: deadlines are kept by it as long as
+    /// the process lives. By default it is [`Clock::now`]: a clock that is never corrected.
+    fn monotonic(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.now().0).unwrap_or(0))
+    }
 
     /// Returns a future that ends once `time` has passed since this call. Back-offs, time limits of attempts
     /// and all other waiting that affects what is written go through here, so that a test can let hours pass
@@ -48,6 +54,11 @@ impl Clock for SystemClock {
             Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
         };
         Timestamp(micros)
+    }
+
+    fn monotonic(&self) -> Duration {
+        static FIRST: OnceLock<Instant> = OnceLock::new();
+        FIRST.get_or_init(Instant::now).elapsed()
     }
 }
 

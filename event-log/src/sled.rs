@@ -33,6 +33,7 @@ pub use options::{ReadOnlyOptions, SledOptions};
 pub use private_copy::free_bytes;
 pub use read_only::ReadOnlyLog;
 pub use remains::SledRemains;
+pub use scratch::remove_private_copies;
 pub use sizes::TreeSize;
 pub use space::{DiskSpace, disk_space};
 pub use store::SledStore;

@@ -23,6 +23,7 @@ pub(crate) mod view;
 pub(crate) mod whole_event;
 
 pub use crate::audit::call_json::call_json;
+pub use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA};
 pub use crate::views::agent_change::agent_change;
 pub use crate::views::attention::{Attention, AttentionRow, LogUse, attention};
 #[doc(hidden)]
@@ -30,7 +31,7 @@ pub use crate::views::calls::shell_word;
 pub use crate::views::calls::{CallRow, unsettled};
 pub use crate::views::changed_tools::{ChangedTool, changed_tools};
 pub use crate::views::durations::Durations;
-pub use crate::views::extract::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA, extract};
+pub use crate::views::extract::extract;
 pub use crate::views::filter::{CALL_KINDS, Field, Filter, Term, TermError, family, kind_names};
 pub use crate::views::find::{FindError, find, streams};
 pub use crate::views::find_call::{find_approval, find_call, find_question, resolve_call};

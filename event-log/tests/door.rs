@@ -246,6 +246,38 @@ fn a_socket_of_a_dead_process_is_replaced_and_another_file_of_its_name_is_not() 
 }
 
 #[test]
+fn the_place_of_a_log_that_was_closed_opens_no_door_in_the_next_holders_directory() {
+    let dir = quick_dir();
+    let first: Arc<dyn EventStore>;
+    let place = {
+        let store = Arc::new(SledStore::open(dir.path()).unwrap());
+        first = Arc::clone(&store) as Arc<dyn EventStore>;
+        store.door_place()
+    };
+    first.close().unwrap();
+    let store = Arc::new(SledStore::open(dir.path()).unwrap());
+    assert!(!place.is_same(&store.door_place()));
+    for _ in 0..2 {
+        let off = Door::open(&place, Arc::clone(&first), None).unwrap_err();
+        assert!(off.to_string().contains("has closed the log"), "{off}");
+        assert!(!dir.path().join(DOOR_FILE).exists());
+        // The next holder's own door stays as it is.
+        let door = Door::open(&store.door_place(), Arc::clone(&store) as Arc<dyn EventStore>, None).unwrap();
+        assert!(Door::open(&place, Arc::clone(&first), None).is_err());
+        assert_eq!(DoorReader::connect(dir.path()).unwrap().head().unwrap(), Position(0));
+        drop(door);
+    }
+    // A log that was reopened is held again.
+    let place = store.door_place();
+    let again = store.reopen().unwrap();
+    let door = Door::open(&place, Arc::clone(&again), None).unwrap();
+    assert_eq!(DoorReader::connect(dir.path()).unwrap().head().unwrap(), Position(0));
+    drop(door);
+    again.close().unwrap();
+    assert!(Door::open(&place, again, None).is_err());
+}
+
+#[test]
 fn a_directory_whose_path_is_too_long_for_a_socket_has_a_door() {
     let root = quick_dir();
     let dir: PathBuf =

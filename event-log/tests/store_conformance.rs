@@ -11,7 +11,7 @@ use taskreel_log::audit::export;
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::sled::{SledStore, blob_files};
-use taskreel_log::testing::{Faults, FaultyStore, conformance};
+use taskreel_log::testing::{DelegatingStore, Faults, FaultyStore, conformance};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_conforms() {
@@ -67,6 +67,12 @@ async fn the_sled_store_conforms_and_never_makes_a_blob_file() {
 async fn a_store_with_no_fault_planned_is_the_store_itself() {
     conformance::run(|| Arc::new(FaultyStore::new(Arc::new(MemoryStore::new()), Faults::none()))).await;
     in_directories(|store| Arc::new(FaultyStore::new(Arc::new(store), Faults::none()))).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_overrides_nothing_is_the_store_behind() {
+    conformance::run(|| Arc::new(DelegatingStore::new(Arc::new(MemoryStore::new()), ()))).await;
+    in_directories(|store| Arc::new(DelegatingStore::new(Arc::new(store), ()))).await;
 }
 
 #[tokio::test]

@@ -15,6 +15,8 @@ pub(crate) mod prompt;
 pub mod recovery;
 pub(crate) mod request;
 pub(crate) mod status;
+pub(crate) mod sum;
+pub(crate) mod summed;
 
 pub use book::CallBook;
 pub use command::{CallCommand, CallRejection};
@@ -27,3 +29,4 @@ pub use price::{CURRENCY_BYTES_MAX, Cost, Costs, Price};
 pub use prompt::{Cut, CutRule, KeptRange, PromptRef, Selection, SelectionFault, read_digest};
 pub use request::{CallKind, CallOrigin, CallRequested, NewCall, ParentCall, Recovery};
 pub use status::CallStatus;
+pub use sum::SumOf;

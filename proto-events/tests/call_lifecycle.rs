@@ -290,3 +290,11 @@ fn request(recovery: Recovery) -> CallRequested {
         max_attempts: 3,
     })
 }
+
+#[test]
+fn a_status_that_waits_for_a_person_is_open_and_lies_between_attempts() {
+    for status in [CallStatus::Asked("which?".into()), CallStatus::Answered] {
+        assert!(status.is_open() && status.is_between_attempts());
+    }
+    assert!(!CallStatus::Dispatched.is_between_attempts());
+}

@@ -42,7 +42,7 @@ fn at(seconds: i64) -> Timestamp {
 
 /// Returns the moment of a process that writes with this epoch, at this second.
 fn moment(epoch: u64, seconds: i64) -> Moment {
-    Moment { epoch, at: at(seconds) }
+    Moment::new(epoch, at(seconds))
 }
 
 fn scheduled(attempt: u32, due: i64) -> CallEvent {

@@ -70,7 +70,7 @@ fn manual(events: &[CallEvent]) -> CallBook {
 }
 
 fn at(second: i64) -> Moment {
-    Moment { epoch: 2, at: Timestamp(second * 1_000_000) }
+    Moment::new(2, Timestamp(second * 1_000_000))
 }
 
 #[test]
@@ -366,14 +366,6 @@ fn an_artifact_in_pieces_takes_pieces_until_the_last_and_a_whole_one_takes_none(
     Scenario::<Task>::given(over)
         .when(TaskCommand::AppendArtifactPart { artifact: artifact(Some("a")), is_last: true })
         .then_rejected(&TaskRejection::Over(Completed));
-}
-
-#[test]
-fn a_status_that_waits_for_a_person_is_open_and_lies_between_attempts() {
-    for status in [CallStatus::Asked("which?".into()), CallStatus::Answered] {
-        assert!(status.is_open() && status.is_between_attempts());
-    }
-    assert!(!CallStatus::Dispatched.is_between_attempts());
 }
 
 #[test]

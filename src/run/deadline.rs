@@ -26,7 +26,7 @@ fn worked_before(task: &Task, scope: BudgetScope) -> Duration {
 /// Returns the last moment at which an attempt of a call may start: the earlier of the call's own deadline
 /// and the run's.
 pub(crate) fn of_call(question: &Question<'_>, after: Option<Duration>) -> Option<Timestamp> {
-    let own = after.map(|after| question.now.plus(after));
+    let own = after.map(|after| question.steady.plus(after));
     own.into_iter().chain(question.run_until).min()
 }
 
@@ -38,14 +38,14 @@ pub(crate) fn exceeded(question: &Question<'_>) -> Option<LimitUse> {
 /// Returns the time limit if the run has come to its deadline by the clock, whether or not its timer has fired: a call
 /// that waits for a permit now is not sent any more.
 pub(crate) fn reached(question: &Question<'_>) -> Option<LimitUse> {
-    let is_reached = question.run_until.is_some_and(|until| until <= question.now);
+    let is_reached = question.run_until.is_some_and(|until| until <= question.steady);
     if is_reached { used_up(question) } else { None }
 }
 
 fn used_up(question: &Question<'_>) -> Option<LimitUse> {
     let (run, until) = (question.task.run()?, question.run_until?);
-    // The clock may have been set back meanwhile.
-    let used = question.now.since(run.began).max(until.since(run.began) + Duration::from_millis(1));
+    // The clock may have been set back while no process ran.
+    let used = question.steady.since(run.began).max(until.since(run.began) + Duration::from_millis(1));
     let used = used + worked_before(question.task, question.agent.budget_scope);
     let used = BudgetUsage { runtime_seconds: used.as_secs_f64(), ..BudgetUsage::default() };
     question.task.run_budget()?.ok()?.check(&used).err()

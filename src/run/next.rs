@@ -178,7 +178,7 @@ fn ending(question: &mut Question<'_>, end: impl FnOnce(&mut Question<'_>) -> St
 /// was never sent is sent; one whose process has ended or whose deadline has passed is handled by its
 /// recovery mode (R7); any other is waited for.
 fn unfinished(question: &Question<'_>, is_meant: impl Fn(&Call) -> bool) -> Option<Step> {
-    let moment = Moment { epoch: question.epoch, at: question.now };
+    let moment = Moment { epoch: question.epoch, at: question.now, steady: question.steady };
     // A call that waits for a person's answer ends the run once all others have ended.
     let goes_on = |call: &&Call| {
         is_meant(call) && call.open_question().is_none() && !delegation::is_dormant(question, call)

@@ -112,6 +112,9 @@ pub(crate) struct Question<'a> {
     pub epoch: u64,
     /// The moment of the decision.
     pub now: Timestamp,
+    /// The same moment by a clock that was not corrected since the run began in this process: deadlines are set and judged
+    /// by it.
+    pub steady: Timestamp,
     /// The deadline of the run, if its task has one.
     pub run_until: Option<Timestamp>,
     /// Whether the run's time is over, as a timer told that no step of the clock moves.

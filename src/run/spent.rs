@@ -3,7 +3,7 @@
 //! A budget belongs to the task: all its runs, parts and calls draw from it, and what a child of it used counts when the
 //! child answers. Under [`BudgetScope::Part`] usage begins anew with each infer part, as in Protolink.
 
-use proto_events::call::{Call, CallKind, CallStatus};
+use proto_events::call::{Call, CallKind, CallStatus, SumOf, TokenUsage};
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{BudgetScope, BudgetUsage, Part, RunBudget};
 use proto_events::task::Task;
@@ -61,7 +61,7 @@ pub(crate) fn left(question: &Question<'_>, at: At, budget: &RunBudget) -> RunBu
                 question.task.calls().open().for_each(|call| reserve(&mut used, call));
             }
             let this_run =
-                question.task.run().map_or_else(Default::default, |run| question.now.since(run.began));
+                question.task.run().map_or_else(Default::default, |run| question.steady.since(run.began));
             used.runtime_seconds = (question.task.worked() + this_run).as_secs_f64();
             budget.left(&used)
         }
@@ -108,12 +108,16 @@ fn given(call: &Call) -> Option<RunBudget> {
 
 /// Returns what the task, or this part of its current run, has used. Time is zero: the caller measures it.
 pub(crate) fn usage(scope: BudgetScope, task: &Task, part: At) -> BudgetUsage {
-    let mut used = BudgetUsage::default();
-    match scope {
-        BudgetScope::Task => task.calls().iter().for_each(|call| add(&mut used, call, scope)),
-        BudgetScope::Part => task.calls_of_part(part).for_each(|call| add(&mut used, call, scope)),
-    }
-    used
+    let of = match scope {
+        BudgetScope::Task => SumOf::Stream,
+        BudgetScope::Part => SumOf::Part { run: task.runs(), part },
+    };
+    task.calls().sum(of, |used, call| {
+        // A call of step 0 is the part itself, which Protolink does not count.
+        if scope == BudgetScope::Task || call.request.origin.step > 0 {
+            add(used, call, scope);
+        }
+    })
 }
 
 fn add(used: &mut BudgetUsage, call: &Call, scope: BudgetScope) {
@@ -125,17 +129,23 @@ fn add(used: &mut BudgetUsage, call: &Call, scope: BudgetScope) {
             used.output_tokens = used.output_tokens.saturating_add(output_tokens(call));
         }
         CallKind::Tool => used.tool_calls += 1,
-        // It is the run itself, whose time counts.
-        CallKind::Handler => {}
-        CallKind::Delegate => {
-            if let (BudgetScope::Task, CallStatus::Succeeded(answer)) = (scope, &call.status) {
-                // Time passes for all children alike; the deadline of the run holds for it.
-                used.add(&BudgetUsage {
-                    runtime_seconds: 0.0,
-                    ..call.child_usage(|| PeerAnswer::used_in(answer))
-                });
-            }
+        CallKind::Delegate if scope == BudgetScope::Task => used.add(&child_usage(call)),
+        // A handler is the run itself, whose time counts. Protolink counts nothing of other agents.
+        CallKind::Handler | CallKind::Delegate => {}
+    }
+}
+
+/// Returns what another agent's task used, as far as it is known: all of it from its answer, the tokens of one that failed or
+/// answered too late. Time passes for all children alike; the deadline of the run holds for it.
+fn child_usage(call: &Call) -> BudgetUsage {
+    match (&call.status, call.usage) {
+        (CallStatus::Succeeded(answer), _) => {
+            BudgetUsage { runtime_seconds: 0.0, ..call.child_usage(|| PeerAnswer::used_in(answer)) }
         }
+        (_, Some(TokenUsage { input_tokens, output_tokens })) => {
+            BudgetUsage { input_tokens, output_tokens, ..BudgetUsage::default() }
+        }
+        (_, None) => BudgetUsage::default(),
     }
 }
 

@@ -318,7 +318,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.stopping.store(true, Ordering::Release);
         #[cfg(unix)]
-        drop(self.door.take());
+        drop(self.door.leave());
         self.running().parts.live.close();
         if let Ok(actors) = self.running().actors() {
             actors.thread.stop();

@@ -64,12 +64,15 @@ impl System {
         };
         let condition = running.parts.condition.watch().borrow().clone();
         let stops = self.refuse_if_stopping().is_err();
+        let poisoned = match &condition {
+            Condition::Poisoned(why) => Some(why.clone()),
+            // A write of the store's own may have failed, without an append of this system.
+            Condition::Open => running.store().poisoned(),
+            Condition::Stopped => None,
+        };
         Ok(Health {
-            open: condition == Condition::Open && !stops && running.actors().is_ok(),
-            poisoned: match condition {
-                Condition::Poisoned(why) => Some(why),
-                Condition::Open | Condition::Stopped => None,
-            },
+            open: condition == Condition::Open && poisoned.is_none() && !stops && running.actors().is_ok(),
+            poisoned,
             queue: running.parts.condition.counts().queued,
             head: running.store().head().unwrap_or_default(),
             disk_free,

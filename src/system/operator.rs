@@ -253,6 +253,7 @@ impl Operator {
             turn_view: None,
             epoch: self.store.fence().epoch,
             now: metadata.at,
+            steady: metadata.at,
             run_until: None,
             is_time_up: false,
             outside: &outside_work,

@@ -63,7 +63,7 @@ impl System {
         self.refuse_if_stopping()?;
         let _gate = self.inner.gate.write().await;
         let mut parts = self.inner.running().parts.clone();
-        if !parts.owner.is_alone() {
+        if !parts.owner.keeps_others_out() {
             return Err(Error::Builder(
                 "another system of this process uses the same store, which reopening would close; shut that one down first"
                     .to_owned(),
@@ -72,10 +72,10 @@ impl System {
         self.end_actors().await?;
         let closed = Arc::clone(&parts.store);
         #[cfg(unix)]
-        let door = self.inner.door.take();
+        let inner = Arc::clone(&self.inner);
         let reopened = blocking(move || {
             #[cfg(unix)]
-            drop(door);
+            drop(inner.door.leave());
             closed.reopen()
         });
         parts.store = reopened.await??;

@@ -1,11 +1,11 @@
 //! The end of a system: calls in flight end or are interrupted, the actors stop, the log is released.
 
+#[cfg(unix)]
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use proto_events::id::{Position, StreamId};
-#[cfg(unix)]
-use taskreel_log::door::Door;
 use tokio::sync::oneshot;
 
 use crate::actors::router::{Drain, Halt};
@@ -122,23 +122,22 @@ impl System {
         running.parts.secrets.settle().await;
         let store = running.store();
         let owner = &running.parts.owner;
-        if owner.is_alone()
-            && let Err(error) = record_stop(&store, &self.inner.ports, None).await
-        {
+        let is_last = owner.leave();
+        if is_last && let Err(error) = record_stop(&store, &self.inner.ports, None).await {
             // A log that takes no more appends ends as after a crash; its own error follows.
             tracing::warn!(%error, "the end of the system could not be recorded");
         }
         // A poisoned log can be read; one that a failed reopening has closed has neither.
         report.head = store.head().unwrap_or_default();
-        report.closed = owner.release();
+        report.closed = is_last && owner.release();
+        let ends_log = report.closed;
         #[cfg(unix)]
-        let door = self.inner.door.take();
-        let is_last = report.closed;
+        let inner = Arc::clone(&self.inner);
         let closed = blocking(move || {
             // Followers are given all until the log is closed; after that the directory may be another program's.
             #[cfg(unix)]
-            let _door = door.map(Door::shut);
-            if is_last { store.close() } else { Ok(()) }
+            let _door = inner.door.leave();
+            if ends_log { store.close() } else { Ok(()) }
         })
         .await?;
         if let Ok(actors) = running.actors() {

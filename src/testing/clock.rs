@@ -171,6 +171,10 @@ impl VirtualClock {
 }
 
 impl Clock for VirtualClock {
+    fn monotonic(&self) -> Duration {
+        Duration::from_micros(u64::try_from(self.steady().0).unwrap_or(0))
+    }
+
     fn now(&self) -> Timestamp {
         self.used();
         let inner = self.lock();

@@ -128,7 +128,7 @@ impl fmt::Debug for ToolContextParts {
 
 /// The information that a tool gets about its call.
 #[derive(Debug, Clone)]
-pub struct ToolContext(Arc<ToolContextParts>, Arc<Asking>, Arc<dyn AgentDoor>);
+pub struct ToolContext(Arc<ToolContextParts>, Arc<Asking>, Arc<dyn AgentDoor>, Option<Duration>);
 
 impl ToolContext {
     /// Creates a context from its parts.
@@ -140,7 +140,11 @@ impl ToolContext {
     /// Creates the context of an attempt: its way to other agents, and the secret values that neither a question nor a
     /// request to an agent repeats.
     pub(crate) fn attended(parts: ToolContextParts, mask: Mask, door: Arc<dyn AgentDoor>) -> Self {
-        Self(Arc::new(parts), Arc::new(Asking::masked(mask)), door)
+        // By the reading that no step of the clock moves.
+        let clock = &parts.clock;
+        let until =
+            parts.deadline.map(|deadline| clock.monotonic().saturating_add(deadline.since(clock.now())));
+        Self(Arc::new(parts), Arc::new(Asking::masked(mask)), door, until)
     }
 
     /// Returns the task on whose behalf the call is made.
@@ -192,9 +196,9 @@ impl ToolContext {
         self.0.deadline
     }
 
-    /// Returns the time until this attempt times out, by the system's clock; zero after that moment.
+    /// Returns the time until this attempt times out; zero after that moment. A correction of the clock does not change it.
     pub fn remaining(&self) -> Option<Duration> {
-        self.0.deadline.map(|deadline| deadline.since(self.0.clock.now()))
+        self.3.map(|until| until.saturating_sub(self.0.clock.monotonic()))
     }
 
     /// Returns the signal of a cancel.

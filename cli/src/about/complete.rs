@@ -12,6 +12,11 @@ use crate::print::screen::Screen;
 /// The variable by which the shell's script asks for completions.
 const VARIABLE: &str = "COMPLETE";
 
+/// Whether a shell asks for completions.
+pub(crate) fn is_asked() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
 /// Answers a shell that asks for completions, and ends the process then.
 pub(crate) fn answer_shell() {
     clap_complete::CompleteEnv::with_factory(super::command).var(VARIABLE).bin("taskreel").complete();

@@ -91,13 +91,25 @@ pub(crate) fn verify_log(
     let mut bar = Bar::new("verifying");
     let found = audit::verify_within(reader, scope, &mut |progress| bar.show(progress));
     let speed = bar.end(found.bytes);
+    print_verified(&found, &speed, screen)
+}
+
+/// Prints what was found in an extract.
+///
+/// # Errors
+/// [`Problem`] if the reader of the output is gone.
+pub(crate) fn verified(found: &Verified, screen: &mut Screen) -> Result<Answer, Problem> {
+    print_verified(found, &Bar::new("verifying").end(found.bytes), screen)
+}
+
+fn print_verified(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<Answer, Problem> {
     if screen.json {
         for finding in &found.findings {
             screen.json_line(&finding_json(finding))?;
         }
-        screen.json_line(&report_json(&found, &speed))?;
+        screen.json_line(&report_json(found, speed))?;
     } else {
-        findings(&found, &speed, screen)?;
+        findings(found, speed, screen)?;
     }
     screen.flush()?;
     Ok(match found.is_sound() {

@@ -306,7 +306,21 @@ pub trait EventReader: Send + Sync {
     /// Verification reads damaged logs in this way: all other reads end at the first error, and so does this
     /// one in a store that cannot continue after an error.
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        self.survey_while(&|| true, show);
+    }
+
+    /// Surveys as [`EventReader::survey`] does, and ends soon after `goes_on` returns false, which is asked before each page
+    /// or value of the log: whoever surveys for somebody else stops when that one is gone. The last that is shown may then be
+    /// [`ReadError::Closed`].
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
         let surveyed = for_each_page(self, Position(1), |page| {
+            if !goes_on() {
+                return Ok(ControlFlow::Break(()));
+            }
             for stored in page {
                 show(Ok(stored));
             }
@@ -321,6 +335,13 @@ pub trait EventReader: Send + Sync {
     /// none.
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
         let _ = show;
+    }
+
+    /// Surveys the index as [`EventReader::survey_index`] does, and ends soon after `goes_on` returns false, which is asked
+    /// before each value of the log.
+    fn survey_index_while(&self, goes_on: &dyn Fn() -> bool, show: &mut dyn FnMut(ReadError)) {
+        let _ = goes_on;
+        self.survey_index(show);
     }
 
     /// Surveys one stream. Continues with the next version after a record that cannot be read.

@@ -83,6 +83,12 @@ pub trait EventStore: EventReader {
         Some(self.append(append))
     }
 
+    /// Returns the first failure after which the store takes no more appends until it is reopened. None is known of a store
+    /// that does not implement this; the errors of its appends tell it.
+    fn poisoned(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the result of the append with this id, if it is in the log: call this after
     /// [`AppendError::Ambiguous`], on the reopened store. Quick for the newest 8,192 appends, a scan of the
     /// whole log for others.

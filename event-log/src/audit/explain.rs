@@ -118,7 +118,7 @@ pub fn explain(reader: &dyn EventReader, stream: &StreamId, at: Version) -> Resu
 
 fn recovery(task: &Task, call: &Call, at: Timestamp) -> CallRecovery {
     // The next process has a higher epoch than any in the log; the words do not depend on its value.
-    let moment = Moment { epoch: call.epoch.saturating_add(1), at };
+    let moment = Moment::new(call.epoch.saturating_add(1), at);
     let command = task.run().filter(|_| !task.is_held()).and_then(|_| resume(call, moment));
     let (events, words) = match command {
         None if call.open_question().is_some() => {

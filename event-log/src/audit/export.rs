@@ -17,6 +17,12 @@ use crate::engine::head::Head;
 use crate::jsonl::line::{ExportHeader, hex};
 use crate::jsonl::schema::DETACHED;
 
+/// The form of an extract, the value of the first field of its first line.
+pub const EXTRACT_SCHEMA: &str = "taskreel.extract/1";
+
+/// The form of the last line of an extract.
+pub const EXTRACT_END_SCHEMA: &str = "taskreel.extract-end/1";
+
 /// The amount exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]

@@ -1,5 +1,6 @@
 //! The service of a single client of a door, on a thread of its own: its requests one after another.
 
+use std::cell::RefCell;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
@@ -17,12 +18,15 @@ use crate::door::operator::{OperatorRefusal, OperatorRequest, RefusalKind};
 use crate::door::peer::Peer;
 use crate::door::state::{Phase, State};
 use crate::door::wire::{Answer, PROTOCOL, Request, StreamName};
-use crate::door::{frame, records};
+use crate::door::{frame, peer, records};
 use crate::limits::{
     DOOR_FRAME_WITHIN, DOOR_HELLO_WITHIN, DOOR_IDLE, DOOR_QUIET_EVERY, DOOR_REQUEST_BYTES, READ_PAGE_BYTES,
     READ_PAGE_RECORDS, READ_PAGE_STREAMS,
 };
 use crate::read::{Delivery, Subscription};
+
+/// Takes the records and errors of a survey.
+type Show<'a> = &'a mut dyn FnMut(Result<StoredRecord, ReadError>);
 
 /// Time for the refusal of a client for which there is no place.
 const REFUSE_WITHIN: Duration = Duration::from_millis(50);
@@ -119,8 +123,10 @@ impl Client<'_> {
                 let unversioned = |stream| StreamInfo { stream, version: Version(0) };
                 self.streams(store.open_work().map(|open| open.into_iter().map(unversioned).collect()))?;
             }
-            Request::Survey => self.survey(|show| store.survey(show))?,
-            Request::SurveyIndex => self.survey(|show| store.survey_index(&mut |error| show(Err(error))))?,
+            Request::Survey => self.survey(|goes_on, show| store.survey_while(goes_on, show))?,
+            Request::SurveyIndex => self.survey(|goes_on, show| {
+                store.survey_index_while(goes_on, &mut |error| show(Err(error)));
+            })?,
             Request::Follow { stream, from } => {
                 self.follow(store, stream, from)?;
                 return Ok(ControlFlow::Break(()));
@@ -156,19 +162,20 @@ impl Client<'_> {
         }
     }
 
-    /// Sends what a survey shows. After a failed write nothing more is sent; the survey itself cannot be ended early.
-    fn survey(&self, survey: impl FnOnce(&mut dyn FnMut(Result<StoredRecord, ReadError>))) -> io::Result<()> {
-        let mut sent = Ok(());
-        survey(&mut |shown| {
-            if sent.is_ok() {
-                sent = match shown {
+    /// Sends what a survey shows. The survey ends soon after its client has gone, or after a failed write.
+    fn survey(&self, survey: impl FnOnce(&dyn Fn() -> bool, Show<'_>)) -> io::Result<()> {
+        let failed = RefCell::new(None);
+        let goes_on = || failed.borrow().is_none() && !peer::is_gone(self.stream);
+        survey(&goes_on, &mut |shown| {
+            if failed.borrow().is_none() {
+                let sent = match shown {
                     Ok(record) => self.say_record(&record),
                     Err(error) => self.say(&Answer::Failed(error.into())),
                 };
+                *failed.borrow_mut() = sent.err();
             }
         });
-        sent?;
-        self.say(&Answer::Done)
+        failed.into_inner().map_or_else(|| self.say(&Answer::Done), Err)
     }
 
     /// Sends records as they become durable, until the log or the door is closed or the client goes away.

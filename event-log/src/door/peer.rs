@@ -3,6 +3,8 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 /// The file in which the system lists its users.
 const USERS_FILE: &str = "/etc/passwd";
 
@@ -43,6 +45,14 @@ impl Peer {
     }
 }
 
+/// Whether the process at the other end has closed the connection. One that will send no more, and still reads, has not.
+pub(crate) fn is_gone(stream: &UnixStream) -> bool {
+    let mut asked = [PollFd::new(stream, PollFlags::empty())];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let told = poll(&mut asked, Some(&at_once)).is_ok_and(|count| count > 0);
+    told && asked.iter().any(|asked| asked.revents().intersects(PollFlags::HUP | PollFlags::ERR))
+}
+
 /// Returns the name of a user in a list of users.
 fn name_in(users: &str, uid: u32) -> Option<&str> {
     users.lines().find_map(|line| {
@@ -62,6 +72,16 @@ mod tests {
         assert_eq!((name_in(users, 0), name_in(users, 1000)), (Some("root"), Some("ada")));
         assert_eq!((name_in(users, 7), name_in(users, 5)), (None, None));
         assert_eq!(Peer { uid: 4_294_967_290, pid: 1 }.user(), "uid:4294967290");
+    }
+
+    #[test]
+    fn a_peer_that_has_closed_is_gone_and_one_that_sends_no_more_is_not() {
+        let (here, there) = UnixStream::pair().unwrap();
+        assert!(!is_gone(&here));
+        there.shutdown(std::net::Shutdown::Write).unwrap();
+        assert!(!is_gone(&here));
+        drop(there);
+        assert!(is_gone(&here));
     }
 
     #[cfg(target_os = "linux")]

@@ -2,7 +2,7 @@
 //! a descriptor of the directory where the system allows it.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
@@ -25,8 +25,15 @@ pub(crate) struct Place {
     dir: PathBuf,
     /// Open, so that the short name stands for the directory even if that is renamed.
     opened: File,
-    /// The inode of the socket that was bound, to remove no other.
-    bound: OnceLock<u64>,
+    /// The socket that was bound, to remove no other.
+    bound: OnceLock<Bound>,
+}
+
+/// A socket's inode and the time of its last change: the number alone may be another file's by now.
+type Bound = (u64, i64, i64);
+
+fn identity(found: &Metadata) -> Bound {
+    (found.ino(), found.ctime(), found.ctime_nsec())
 }
 
 impl Place {
@@ -55,7 +62,8 @@ impl Place {
         Ok((found.dev(), found.ino()))
     }
 
-    /// Binds the socket, unless this process has a door in the directory already. The caller holds the log: a socket that is there was left by a process that died.
+    /// Binds the socket, unless this process has a door in the directory already. The caller holds the log: a socket that is
+    /// there was left by a process that died.
     pub(crate) fn bind(&self) -> io::Result<UnixListener> {
         let (path, key) = (self.path()?, self.key()?);
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -75,7 +83,7 @@ impl Place {
         let listener = UnixListener::bind(&path)?;
         // Other users who come before this are refused by what the system says of them.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-        let _ = self.bound.set(std::fs::symlink_metadata(&path)?.ino());
+        let _ = self.bound.set(identity(&std::fs::symlink_metadata(&path)?));
         open.insert(key);
         Ok(listener)
     }
@@ -105,7 +113,7 @@ impl Place {
         }
         let path = self.path()?;
         match std::fs::symlink_metadata(&path) {
-            Ok(found) if self.bound.get() == Some(&found.ino()) => std::fs::remove_file(path),
+            Ok(found) if self.bound.get() == Some(&identity(&found)) => std::fs::remove_file(path),
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(error),

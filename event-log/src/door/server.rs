@@ -4,7 +4,7 @@ use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::door::peer::Peer;
 use crate::door::place::Place;
 use crate::door::state::{Phase, State};
 use crate::door::wire::{Answer, PROTOCOL, Welcome};
+use crate::sled::store::Held;
 use crate::sled::{LogHeader, SledStore};
 
 /// Time after a connection could not be accepted, as when the process has no descriptor left.
@@ -31,18 +32,21 @@ pub struct Door {
     accepting: Option<JoinHandle<()>>,
 }
 
-/// The proof that a program holds the log of a directory, and so may open the door there.
+/// The proof that a program holds the log of a directory, and so may open the door there. It is of no use once the log is
+/// closed, until it is reopened by [`EventStore::reopen`]: the directory may be another program's by then.
 #[derive(Debug, Clone)]
 pub struct DoorPlace {
     dir: PathBuf,
     header: LogHeader,
     holder: Holder,
+    held: Held,
 }
 
 impl SledStore {
     /// Returns the place of the log's door. Only who holds the log has it.
     pub fn door_place(&self) -> DoorPlace {
-        DoorPlace { dir: self.dir().to_owned(), header: self.header(), holder: self.holder().clone() }
+        let (dir, held) = (self.dir().to_owned(), Arc::clone(&self.held));
+        DoorPlace { dir, header: self.header(), holder: self.holder().clone(), held }
     }
 }
 
@@ -51,7 +55,8 @@ impl Door {
     /// the decisions that come through it; without one it takes none.
     ///
     /// # Errors
-    /// [`DoorOff`] if the system has no such sockets, or the directory takes none. The log works without a door.
+    /// [`DoorOff`] if the system has no such sockets, the directory takes none, or the log of this place is closed. The log
+    /// works without a door.
     pub fn open(
         place: &DoorPlace,
         store: Arc<dyn EventStore>,
@@ -61,9 +66,17 @@ impl Door {
         // A system that does not state peers must not have a door.
         let (one, _other) = UnixStream::pair().map_err(off)?;
         Peer::of(&one).map_err(off)?;
-        let DoorPlace { dir, header, holder } = place;
+        let DoorPlace { dir, header, holder, held } = place;
         let place = Place::of(dir).map_err(off)?;
-        let listener = Arc::new(place.bind().map_err(off)?);
+        let listener = {
+            // Closing the log waits for this guard, so that no socket of another program is replaced.
+            let is_held = held.read().unwrap_or_else(PoisonError::into_inner);
+            if !*is_held {
+                let what = "this program has closed the log";
+                return Err(off(io::Error::new(io::ErrorKind::NotConnected, what)));
+            }
+            Arc::new(place.bind().map_err(off)?)
+        };
         let welcome = Welcome {
             protocol: PROTOCOL,
             release: env!("CARGO_PKG_VERSION").to_owned(),
@@ -174,5 +187,10 @@ impl DoorPlace {
     /// Returns the log's directory.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Whether both are the place of one log that this process has open.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.held, &other.held)
     }
 }

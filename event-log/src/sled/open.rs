@@ -253,6 +253,7 @@ fn spawn(
         notes: Vec::new(),
         trees: RwLock::new(Some(Fenced::new(trees))),
         writer: Mutex::new(Some(writer.map_err(io_error(dir, "the writer thread could not be started"))?)),
+        held: Arc::new(RwLock::new(true)),
     })
 }
 

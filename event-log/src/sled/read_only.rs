@@ -24,7 +24,8 @@ use crate::sled::store::SledStore;
 const ATTEMPTS: usize = 8;
 
 /// A log in a directory, as it was when it was opened for reading. Nothing in the directory is changed: not by the
-/// opening, not by the reading. Dropping it removes the private copy that it reads.
+/// opening, not by the reading. Dropping it removes the private copy that it reads; a program that ends by a signal calls
+/// [`remove_private_copies`](crate::sled::remove_private_copies) before.
 #[derive(Debug)]
 pub struct ReadOnlyLog {
     // Declared before the copy that it is in, so that it is closed first.

@@ -1,10 +1,12 @@
 //! The folders in which readers keep their private copies: one for each reader, which only its user can open. A folder
 //! left by a process that was killed is removed by the next reader.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::api::error::OpenError;
 use crate::sled::dir::io_error;
@@ -14,6 +16,30 @@ const PREFIX: &str = "read-";
 
 /// Name of the file in a reader's folder that its process keeps locked.
 const ALIVE_FILE: &str = "alive";
+
+/// The folders of this process's readers that are there.
+static OWN: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+/// The most often that a folder is removed into which its reader is copying meanwhile.
+const REMOVALS: usize = 64;
+
+/// Removes the private copies of all readers of this process. For a program that is about to end because of a signal, which
+/// drops nothing: what its readers do after this fails. A copy that stays all the same is removed by the next reader.
+pub fn remove_private_copies() {
+    for path in own().iter() {
+        for _ in 0..REMOVALS {
+            match std::fs::remove_dir_all(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {}
+                _ => break,
+            }
+        }
+    }
+}
+
+/// Ignores poisoning: the set is consistent between any two steps.
+fn own() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    OWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The folder of one reader. It is removed when this value is dropped.
 #[derive(Debug)]
@@ -36,8 +62,9 @@ impl ReaderFolder {
         let path = scratch.join(format!("{PREFIX}{pid}-{started}-{number}"));
         // A folder of this name was left by a process with our id before the machine was started anew.
         let _ = std::fs::remove_dir_all(&path);
-        private().create(&path).map_err(io_error(&path, failed))?;
-        let locked = File::create_new(path.join(ALIVE_FILE)).and_then(|alive| {
+        own().insert(path.clone());
+        let locked = private().create(&path).and_then(|()| {
+            let alive = File::create_new(path.join(ALIVE_FILE))?;
             alive.try_lock()?;
             Ok(alive)
         });
@@ -45,6 +72,7 @@ impl ReaderFolder {
             Ok(alive) => Ok(Self { path, _alive: alive }),
             Err(error) => {
                 let _ = std::fs::remove_dir_all(&path);
+                own().remove(&path);
                 Err(io_error(&path, failed)(error))
             }
         }
@@ -60,6 +88,7 @@ impl Drop for ReaderFolder {
     fn drop(&mut self) {
         // The next reader removes what stays.
         let _ = std::fs::remove_dir_all(&self.path);
+        own().remove(&self.path);
     }
 }
 

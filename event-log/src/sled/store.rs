@@ -47,7 +47,12 @@ pub struct SledStore {
     pub(crate) slots: StreamSlots,
     pub(crate) trees: RwLock<Option<Fenced<Trees>>>,
     pub(crate) writer: Mutex<Option<JoinHandle<Result<(), String>>>>,
+    /// Whether the log is held. A store that was reopened shares it with the one before.
+    pub(crate) held: Held,
 }
+
+/// Whether a log is held, for who acts in its directory: while the guard of a reader is there, it stays so.
+pub(crate) type Held = Arc<RwLock<bool>>;
 
 impl fmt::Debug for SledStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,18 +117,24 @@ impl SledStore {
 }
 
 /// The values of a store, each read under a guard of its own: closing need not wait for a long survey, and those who are
-/// shown its records may read.
-struct OneAtATime<'a>(&'a SledStore);
+/// shown its records may read. Nobody who no longer goes on is given one: for them the log is closed.
+struct OneAtATime<'a>(&'a SledStore, &'a dyn Fn() -> bool);
+
+impl OneAtATime<'_> {
+    fn read<R>(&self, query: impl FnOnce(&Trees) -> Result<R, ReadError>) -> Result<R, ReadError> {
+        if self.1() { self.0.read(query) } else { Err(ReadError::Closed) }
+    }
+}
 
 impl Values for OneAtATime<'_> {
     type Bytes = sled::IVec;
 
     fn get(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
-        self.0.read(|trees| trees.get(ordinal))
+        self.read(|trees| trees.get(ordinal))
     }
 
     fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
-        self.0.read(|trees| trees.get_chunk(ordinal))
+        self.read(|trees| trees.get_chunk(ordinal))
     }
 }
 
@@ -205,19 +216,27 @@ impl EventReader for SledStore {
         self.read(|_| Ok(self.index(crate::engine::index::Index::open_work)))
     }
 
-    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
         if let Err(error) = self.head() {
             return show(Err(error));
         }
         let end = self.index(crate::engine::index::Index::next_ordinal);
-        reading::survey(&OneAtATime(self), end, show);
+        reading::survey(&OneAtATime(self, goes_on), end, show);
     }
 
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {
+        self.survey_index_while(&|| true, show);
+    }
+
+    fn survey_index_while(&self, goes_on: &dyn Fn() -> bool, show: &mut dyn FnMut(ReadError)) {
         if let Err(error) = self.head() {
             return show(error);
         }
-        compare::compare(&OneAtATime(self), &|question| self.index(question), show);
+        compare::compare(&OneAtATime(self, goes_on), &|question| self.index(question), show);
     }
 }
 
@@ -232,6 +251,10 @@ impl EventStore for SledStore {
 
     fn append_with(&self, append: Append, ticket: Ticket) -> Option<AppendFuture> {
         writer::ask_with(&self.shared, &self.queue, append, ticket)
+    }
+
+    fn poisoned(&self) -> Option<String> {
+        self.shared.poisoned.get().cloned()
     }
 
     fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, ReadError> {
@@ -253,6 +276,7 @@ impl EventStore for SledStore {
         // Held to the end: whoever closes beside this call returns when the directory is free, not before.
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(writer) = writer.take() else { return Ok(()) };
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = false;
         self.shared.closing.notify_one();
         let ended = writer.join().unwrap_or_else(|_| Err("the writer panicked".to_owned()));
         self.shared.end_feeds();
@@ -274,7 +298,10 @@ impl EventStore for SledStore {
             // After a failed write this returns that failure; the reopening determines what is durable.
             tracing::warn!(%error, "closing the log failed; it is reopened all the same");
         }
-        Ok(Arc::new(Self::open_with(&self.dir, self.options)?))
+        let mut reopened = Self::open_with(&self.dir, self.options)?;
+        reopened.held = Arc::clone(&self.held);
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = true;
+        Ok(Arc::new(reopened))
     }
 }
 

@@ -96,11 +96,6 @@ impl FaultyStore {
         &self.faults
     }
 
-    /// Returns why the store accepts no more appends, if a write has failed.
-    pub fn poisoned(&self) -> Option<String> {
-        self.lock().poisoned.clone()
-    }
-
     fn lock(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }
@@ -233,6 +228,10 @@ impl EventStore for FaultyStore {
             }
             _ => self.hand_on(&mut state, append),
         }
+    }
+
+    fn poisoned(&self) -> Option<String> {
+        self.lock().poisoned.clone().or_else(|| self.inner.poisoned())
     }
 
     fn resolve(&self, set_id: [u8; 16]) -> Result<Option<Appended>, crate::api::error::ReadError> {

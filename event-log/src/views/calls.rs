@@ -273,7 +273,7 @@ fn next_step(task: &Task, call: &Call, now: Timestamp) -> Option<String> {
     if let Some(parent) = &call.request.origin.parent {
         return call.status.is_open().then(|| words::parent_step(parent));
     }
-    let moment = Moment { epoch: call.epoch.saturating_add(1), at: now };
+    let moment = Moment::new(call.epoch.saturating_add(1), now);
     match resume(call, moment)? {
         Next::Probe { why } => Some(words::probe_step(&why)),
         Next::Wait { until, .. } => Some(words::wait_step(until)),

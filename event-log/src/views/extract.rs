@@ -9,17 +9,11 @@ use proto_events::json::JsonText;
 use crate::api::error::ReadError;
 use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
-use crate::audit::export::{Exported, record_line};
+use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA, Exported, record_line};
 use crate::audit::json::{number, object, one_line, text};
 use crate::read::for_each::for_each_record;
 use crate::views::selection::Selection;
 use crate::views::view::event_rows;
-
-/// The name of the form, the value of the first field of the first line.
-pub const EXTRACT_SCHEMA: &str = "taskreel.extract/1";
-
-/// The name of the last line.
-pub const EXTRACT_END_SCHEMA: &str = "taskreel.extract-end/1";
 
 /// Passes the records that hold a selected event to `write`, line by line, each whole and with its bytes and its hash;
 /// with a limit the newest ones only. `id` and `durability` are the log's own.

@@ -2,15 +2,17 @@
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use proto_events::id::Position;
-use taskreel_log::api::{EventReader as _, EventStore};
+use taskreel_log::api::{EventReader as _, EventStore, ReadError, StoredRecord};
 use taskreel_log::door::{DOOR_FILE, Door, DoorError, DoorReader};
 use taskreel_log::limits::DOOR_CONNECTIONS;
 use taskreel_log::sled::SledStore;
 use taskreel_log::testing::conformance::stream;
+use taskreel_log::testing::{DelegatingStore, Overrides};
 
 use crate::Held;
 use crate::store_support::{append, quick_dir};
@@ -129,6 +131,74 @@ fn clients_that_never_read_hinder_neither_the_writer_nor_the_close() {
     assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
     drop(door);
     drop(stuck);
+}
+
+/// Counts what its surveys show, and notes how that of its index ended.
+#[derive(Default)]
+struct Surveyed {
+    shown: AtomicUsize,
+    /// Whether the survey of the index was told to end.
+    ended: OnceLock<bool>,
+}
+
+impl Overrides for Surveyed {
+    fn survey_while(
+        &self,
+        log: &dyn EventStore,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
+        log.survey_while(goes_on, &mut |record| {
+            self.shown.fetch_add(1, Ordering::SeqCst);
+            show(record);
+        });
+    }
+
+    /// A survey that has nothing to say for a long time.
+    fn survey_index_while(
+        &self,
+        _: &dyn EventStore,
+        goes_on: &dyn Fn() -> bool,
+        _: &mut dyn FnMut(ReadError),
+    ) {
+        self.shown.fetch_add(1, Ordering::SeqCst);
+        let since = Instant::now();
+        while goes_on() && since.elapsed() < Duration::from_secs(20) {
+            std::thread::yield_now();
+        }
+        self.ended.get_or_init(|| !goes_on());
+    }
+}
+
+#[test]
+fn a_survey_ends_when_its_client_has_gone() {
+    let mut held = Held::new(None);
+    for _ in 0..2_000 {
+        let record = held.author.one(&stream("s"), &[b'x'; 4_000]);
+        append(&held.store, record);
+    }
+    let store = Arc::clone(&held.store) as Arc<dyn EventStore>;
+    let counted = Arc::new(DelegatingStore::new(store, Surveyed::default()));
+    drop(std::mem::replace(&mut held.door, another_door()));
+    let shown = Arc::clone(&counted) as Arc<dyn EventStore>;
+    held.door = Door::open(&held.store.door_place(), shown, None).unwrap();
+    for (request, most) in [("\"survey\"", 1_500), ("\"survey_index\"", 1)] {
+        counted.overrides().shown.store(0, Ordering::SeqCst);
+        let mut client = raw(&held);
+        client.write_all(&[frame(HELLO), frame(request)].concat()).unwrap();
+        until("the survey has begun", || counted.overrides().shown.load(Ordering::SeqCst) > 0);
+        drop(client);
+        until("its connection has ended", || held.door.clients() == 0);
+        let shown = counted.overrides().shown.load(Ordering::SeqCst);
+        assert!((1..=most).contains(&shown), "{request}: {shown} records for nobody");
+    }
+    assert_eq!(counted.overrides().ended.get(), Some(&true));
+    // Nothing is read for those who do not go on.
+    let asked = AtomicUsize::new(0);
+    let goes_on = || asked.fetch_add(1, Ordering::SeqCst) < 3;
+    let mut errors = Vec::new();
+    held.store.survey_index_while(&goes_on, &mut |error| errors.push(error));
+    assert_eq!((asked.load(Ordering::SeqCst), errors), (4, vec![ReadError::Closed]));
 }
 
 #[test]

@@ -16,9 +16,9 @@ use crate::secret::in_clear;
 /// All calls of one stream, in the order of their intents.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallBook {
-    calls: GrowingList<Call>,
+    pub(super) calls: GrowingList<Call>,
     /// The index of a long list; none for a short one.
-    index: Option<Box<CallIndex>>,
+    pub(super) index: Option<Box<CallIndex>>,
 }
 
 impl CallBook {
@@ -75,10 +75,7 @@ impl CallBook {
     pub fn of_part(&self, run: u32, part: u32) -> impl DoubleEndedIterator<Item = &Call> {
         let places = self.index.as_deref().map_or(&[][..], |index| index.of_part(run, part));
         let short = self.short();
-        let here = move |call: &&Call| {
-            let origin = &call.request.origin;
-            origin.run == run && origin.part == part && origin.parent.is_none()
-        };
+        let here = move |call: &&Call| call.is_of_part(run, part);
         places.iter().filter_map(|at| self.calls.get(*at)).chain(short.filter(here))
     }
 
@@ -294,6 +291,7 @@ impl CallBook {
             }
             CallEvent::Succeeded { usage, .. } => call.add_usage(*usage),
             CallEvent::Failed { failure, .. } => call.add_usage(failure.usage),
+            CallEvent::LateResultIgnored { succeeded: true, said, .. } => call.note_late_answer(said),
             CallEvent::TimedOut { limit, .. } => call.timed_out = Some(*limit),
             CallEvent::RetryScheduled { failure, .. } => {
                 call.failed_at = Some(at);

@@ -5,9 +5,10 @@ use std::time::Duration;
 use crate::call::event::CallEvent;
 use crate::call::outcome::{CallQuestion, TimeLimit, TokenUsage};
 use crate::call::price::Cost;
-use crate::call::request::CallRequested;
+use crate::call::request::{CallKind, CallRequested};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
+use crate::json::{JsonObject, JsonText};
 use crate::memo::Memo;
 use crate::model::run_budget::BudgetUsage;
 
@@ -36,7 +37,8 @@ pub struct Call {
     pub timed_out: Option<TimeLimit>,
     /// The current status.
     pub status: CallStatus,
-    /// The tokens that the provider counted for all attempts together.
+    /// The tokens that the provider counted for all attempts together. Of a request to another agent, those of a task of its
+    /// that failed, or whose answer came too late; the answer of one that ended names them itself.
     pub usage: Option<TokenUsage>,
     /// The questions to a person, each of which ended an attempt, with their answers.
     pub questions: Vec<CallQuestion>,
@@ -98,6 +100,12 @@ impl Call {
         self.attempts.saturating_sub(self.asked())
     }
 
+    /// Whether the call was made by this part of this run, and not asked for by another call.
+    pub(super) fn is_of_part(&self, run: u32, part: u32) -> bool {
+        let origin = &self.request.origin;
+        origin.run == run && origin.part == part && origin.parent.is_none()
+    }
+
     /// Whether this call was asked for by another one.
     pub fn is_child_of(&self, call_id: &str) -> bool {
         self.request.origin.parent.as_ref().is_some_and(|parent| parent.call_id == call_id)
@@ -125,6 +133,19 @@ impl Call {
     pub(super) fn note_answered(&mut self, at: Timestamp) {
         let waited = self.asked_at.map(|asked| at.since(asked)).unwrap_or_default();
         self.waited = self.waited.saturating_add(waited);
+    }
+
+    /// Takes the tokens that another agent names in an answer that came too late: they were paid all the same. Every attempt
+    /// asks for the same task, so that they replace what an earlier answer named.
+    pub(super) fn note_late_answer(&mut self, said: &str) {
+        if self.request.kind != CallKind::Delegate {
+            return;
+        }
+        let answer = JsonText::parse(said).ok().and_then(|said| said.read::<JsonObject>().ok());
+        if let Some(used) = answer.as_ref().and_then(|answer| answer.get("used")) {
+            let BudgetUsage { input_tokens, output_tokens, .. } = BudgetUsage::from_json(used);
+            self.usage = Some(TokenUsage { input_tokens, output_tokens });
+        }
     }
 
     /// Adds the tokens of an attempt.

@@ -1,9 +1,10 @@
-//! The index of a long list of calls: by id, by part, by parent, the open ones, and the approvals that are used up. A list of a
-//! few calls is searched without one.
+//! The index of a long list of calls: by id, by part, by parent, the open ones, the approvals that are used up, and a sum over
+//! the calls. A list of a few calls is searched without one.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::call::fold::Call;
+use crate::call::sum::KeptSum;
 
 /// The number of calls from which a list is indexed. Almost every task has fewer, and a search of so few costs less
 /// than an index.
@@ -18,6 +19,7 @@ pub(super) struct CallIndex {
     by_parent: HashMap<String, Vec<usize>>,
     open: BTreeSet<usize>,
     approvals: HashSet<String>,
+    sum: KeptSum,
 }
 
 impl CallIndex {
@@ -65,6 +67,11 @@ impl CallIndex {
 
     pub(super) fn open(&self) -> impl Iterator<Item = usize> {
         self.open.iter().copied()
+    }
+
+    /// Returns the kept sum over calls of the list.
+    pub(super) fn sum(&self) -> &KeptSum {
+        &self.sum
     }
 
     pub(super) fn uses_approval(&self, approval_id: &str) -> bool {

@@ -18,6 +18,21 @@ pub struct Moment {
     pub epoch: u64,
     /// The time.
     pub at: Timestamp,
+    /// The time by which deadlines are judged: that of a clock which was not corrected since they were set, as far as the
+    /// deciding process knows; otherwise the same as `at`.
+    pub steady: Timestamp,
+}
+
+impl Moment {
+    /// Returns a moment at which the clock is not known to have been corrected.
+    pub const fn new(epoch: u64, at: Timestamp) -> Self {
+        Self { epoch, at, steady: at }
+    }
+
+    /// Returns the later one of the two times: a target forgets meanwhile, whichever of them is right.
+    fn latest(self) -> Timestamp {
+        self.at.max(self.steady)
+    }
 }
 
 /// The next step for a lost call.
@@ -71,7 +86,7 @@ pub fn retry(call: &Call, now: Moment) -> CallCommand {
         CallStatus::Answered => "its question was answered".to_owned(),
         _ => String::new(),
     };
-    if within_window(call, now.at) {
+    if within_window(call, now.latest()) {
         return send(call, now, why);
     }
     let window = call.request.window_ms.unwrap_or_default();
@@ -113,7 +128,7 @@ fn lost(call: &Call, now: Moment, why: &str) -> Next {
     let unknown = |why: String| CallCommand::MarkUnknown { call_id: call.request.call_id.clone(), why };
     Next::Write(match call.request.recovery {
         Recovery::ReadOnly | Recovery::Reissue => again(call, now, why),
-        Recovery::Idempotent if within_window(call, now.at) => again(call, now, why),
+        Recovery::Idempotent if within_window(call, now.latest()) => again(call, now, why),
         Recovery::Idempotent => {
             let window = call.request.window_ms.unwrap_or_default();
             unknown(format!("{why}; the target remembers the key for only {window} ms"))
@@ -140,7 +155,7 @@ fn again(call: &Call, now: Moment, why: &str) -> CallCommand {
 
 /// Sends an attempt, unless the deadline has passed.
 fn send(call: &Call, now: Moment, cause: String) -> CallCommand {
-    if call.deadline().is_some_and(|deadline| deadline <= now.at) {
+    if call.deadline().is_some_and(|deadline| deadline <= now.steady) {
         let class = if call.attempts == 0 { FailureClass::BeforeEffect } else { FailureClass::Exhausted };
         let reason = if cause.is_empty() { "it was never sent" } else { &cause };
         return end(call, class, "DeadlineExceeded", format!("the call's deadline has passed; {reason}"));
@@ -194,8 +209,8 @@ pub fn after_failure(call: &Call, failed: Failed, now: Moment) -> CallCommand {
         && call.status == CallStatus::Dispatched
         && call.attempts == attempt
         && call.counted_attempts() < request.max_attempts
-        && within_window(call, starts)
-        && call.deadline().is_none_or(|deadline| starts < deadline);
+        && within_window(call, now.latest().plus_millis(delay_ms))
+        && call.deadline().is_none_or(|deadline| now.steady.plus_millis(delay_ms) < deadline);
     if again {
         return CallCommand::ScheduleRetry { call_id, attempt, failure, due: starts };
     }

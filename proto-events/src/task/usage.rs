@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Task;
-use crate::call::{Call, Costs};
+use crate::call::Costs;
 use crate::envelope::Principal;
 use crate::json::{JsonObject, JsonText};
 use crate::model::{ModelError, RunBudget, TaskState};
@@ -46,10 +46,5 @@ impl Task {
             costs.add(call.request.price.as_ref(), call.usage);
         }
         costs
-    }
-
-    /// Returns the calls that the loop of an infer part made in the current run, oldest first.
-    pub fn calls_of_part(&self, part: u32) -> impl Iterator<Item = &Call> {
-        self.calls().of_part(self.runs(), part).filter(|call| call.request.origin.step > 0)
     }
 }

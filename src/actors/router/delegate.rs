@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use proto_events::call::recovery::RetryWish;
-use proto_events::call::{CallFailure, CallRequested, FailureClass};
+use proto_events::call::{CallFailure, CallRequested, FailureClass, TokenUsage};
 use proto_events::json::JsonObject;
-use proto_events::model::PostedTask;
+use proto_events::model::{BudgetUsage, PostedTask};
 use taskreel_log::ports::{Clock, Ports};
 
 use crate::actors::shared::messages::{AttemptEnd, Recall};
@@ -33,7 +33,7 @@ pub(crate) async fn attempt(
     };
     let delegation = Delegation::new(task, request.idempotency_key.clone(), attempt);
     match peer.code.send(delegation).await {
-        Ok(PeerAnswer { error: Some(error), .. }) => failed(FailureClass::AfterEffect, "RuntimeError", error),
+        Ok(PeerAnswer { error: Some(error), used, .. }) => broke(error, used),
         Ok(answer) => AttemptEnd::Succeeded { result: answer.to_json(), usage: None, writes: Vec::new() },
         Err(error) => refused(&error),
     }
@@ -53,6 +53,16 @@ fn refused(error: &PeerError) -> AttemptEnd {
             failed(FailureClass::AfterEffect, "PeerError", text)
         }
     }
+}
+
+/// Returns the end of an attempt whose task broke. Its tokens were paid all the same.
+fn broke(error: String, used: BudgetUsage) -> AttemptEnd {
+    let BudgetUsage { input_tokens, output_tokens, .. } = used;
+    let is_told = (input_tokens, output_tokens) != (0, 0);
+    let usage = is_told.then_some(TokenUsage { input_tokens, output_tokens });
+    let (class, error_type) = (FailureClass::AfterEffect, "RuntimeError".to_owned());
+    let failure = CallFailure { class, error_type, message: error, usage };
+    AttemptEnd::Failed { failure, retry: RetryWish::Unsaid }
 }
 
 fn failed(class: FailureClass, error_type: &str, message: String) -> AttemptEnd {

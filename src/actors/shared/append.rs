@@ -40,7 +40,7 @@ impl Shared {
                 answer
             }
         };
-        queued.answered(&answer);
+        queued.answered(&answer, self.store.as_ref());
         watch.is_resolved = !matches!(answer, Err(AppendError::Ambiguous { .. }));
         answer
     }

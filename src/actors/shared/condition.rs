@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use taskreel_log::api::{AppendError, Appended};
+use taskreel_log::api::{AppendError, Appended, EventStore};
 use tokio::sync::watch;
 
 /// The condition of the log.
@@ -62,8 +62,8 @@ impl Drop for Queued<'_> {
 }
 
 impl Queued<'_> {
-    /// Notes the answer.
-    pub(crate) fn answered(self, answer: &Result<Appended, AppendError>) {
+    /// Notes the answer of this store.
+    pub(crate) fn answered(self, answer: &Result<Appended, AppendError>, store: &dyn EventStore) {
         let micros = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.of.micros.fetch_add(micros, Ordering::Relaxed);
         match answer {
@@ -72,12 +72,15 @@ impl Queued<'_> {
             }
             Err(error) => {
                 self.of.failures.fetch_add(1, Ordering::Relaxed);
-                // After a failed write the store says of some appends that they were not written, and takes no more.
-                if let AppendError::Ambiguous { why }
-                | AppendError::NotWritten { why }
-                | AppendError::Poisoned { why } = error
-                {
-                    self.of.poisoned(why);
+                match error {
+                    AppendError::Ambiguous { why } | AppendError::Poisoned { why } => self.of.poisoned(why),
+                    // Of an append whose group failed before it was handed over, and of one that was only refused.
+                    AppendError::NotWritten { .. } => {
+                        if let Some(why) = store.poisoned() {
+                            self.of.poisoned(&why);
+                        }
+                    }
+                    _ => {}
                 }
             }
         }

@@ -15,6 +15,8 @@ static OWNERS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 struct Entry {
     store: usize,
     agent: String,
+    /// Whether this system is about to close the store, so that no other may join it.
+    closes: bool,
 }
 
 /// The place of a system among the owners of its store. Dropping it gives the place up.
@@ -29,7 +31,7 @@ impl Owner {
     /// Makes an agent's system an owner of the store.
     ///
     /// # Errors
-    /// [`Error::Builder`] if the agent has a system over this store already.
+    /// [`Error::Builder`] if the agent has a system over this store already, or the store is about to be closed.
     pub(crate) fn of(store: &Arc<dyn EventStore>, agent: &str) -> Result<Self, Error> {
         // Two handles on one store have one address, whatever their types.
         let store = Arc::as_ptr(store).cast::<()>().addr();
@@ -40,13 +42,43 @@ impl Owner {
                  down first, or give this one another name with `Builder::agent`"
             )));
         }
-        owners.push(Entry { store, agent: agent.to_owned() });
+        if let Some(entry) = owners.iter().find(|entry| entry.store == store && entry.closes) {
+            return Err(Error::Builder(format!(
+                "the system of the agent `{}` is closing or reopening this store; wait until it has done so",
+                entry.agent
+            )));
+        }
+        owners.push(Entry { store, agent: agent.to_owned(), closes: false });
         Ok(Self { store, agent: agent.to_owned(), released: AtomicBool::new(false) })
     }
 
-    /// Whether no other system uses the store.
-    pub(crate) fn is_alone(&self) -> bool {
-        owners().iter().filter(|entry| entry.store == self.store).all(|entry| entry.agent == self.agent)
+    /// Returns whether no other system uses the store. If none does, none may join it from now on: the caller closes it.
+    pub(crate) fn keeps_others_out(&self) -> bool {
+        self.is_last(&mut owners())
+    }
+
+    /// Leaves the store, which others use, or returns true: this system is the last one, no other may join it from now on,
+    /// and the caller closes the store once its place is given up. Of several that leave at once exactly one is the last.
+    pub(crate) fn leave(&self) -> bool {
+        let mut owners = owners();
+        let is_last = self.is_last(&mut owners);
+        if !is_last {
+            self.released.store(true, Ordering::Release);
+            owners.retain(|entry| !self.is(entry));
+        }
+        is_last
+    }
+
+    fn is_last(&self, owners: &mut [Entry]) -> bool {
+        if owners.iter().any(|entry| entry.store == self.store && entry.agent != self.agent) {
+            return false;
+        }
+        owners.iter_mut().filter(|entry| self.is(entry)).for_each(|entry| entry.closes = true);
+        true
+    }
+
+    fn is(&self, entry: &Entry) -> bool {
+        entry.store == self.store && entry.agent == self.agent
     }
 
     /// Gives the place up. Returns whether it was the last one, so that the store must be closed; false the second time.
@@ -55,7 +87,7 @@ impl Owner {
             return false;
         }
         let mut owners = owners();
-        owners.retain(|entry| entry.store != self.store || entry.agent != self.agent);
+        owners.retain(|entry| !self.is(entry));
         owners.iter().all(|entry| entry.store != self.store)
     }
 }
@@ -69,4 +101,51 @@ impl Drop for Owner {
 /// Ignores poisoning: the list is consistent between any two steps.
 fn owners() -> MutexGuard<'static, Vec<Entry>> {
     OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use taskreel_log::memory::MemoryStore;
+
+    use super::*;
+
+    #[test]
+    fn of_owners_that_leave_at_once_exactly_one_is_the_last() {
+        for _ in 0..500 {
+            let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
+            let owners = ["a", "b", "c"].map(|agent| Owner::of(&store, agent).unwrap());
+            let at_once = Barrier::new(owners.len());
+            let last = std::thread::scope(|scope| {
+                let leaving = owners.each_ref().map(|owner| {
+                    scope.spawn(|| {
+                        at_once.wait();
+                        owner.leave()
+                    })
+                });
+                leaving.into_iter().map(|one| one.join().unwrap()).filter(|last| *last).count()
+            });
+            assert_eq!(last, 1);
+            assert_eq!(
+                owners.iter().filter(|owner| owner.release()).count(),
+                1,
+                "and that one closes the store"
+            );
+        }
+    }
+
+    #[test]
+    fn nobody_joins_a_store_that_is_about_to_be_closed() {
+        let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
+        let (one, other) = (Owner::of(&store, "a").unwrap(), Owner::of(&store, "b").unwrap());
+        assert!(!one.keeps_others_out());
+        assert!(!other.leave());
+        let back = Owner::of(&store, "b").unwrap();
+        assert!(!back.leave() && one.leave());
+        let refused = Owner::of(&store, "b").unwrap_err().to_string();
+        assert!(refused.contains("agent `a` is closing"), "{refused}");
+        assert!(one.release() && !one.release());
+        assert!(Owner::of(&store, "b").is_ok());
+    }
 }

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use proto_events::call::recovery::Moment;
 use proto_events::call::{Call, CallStatus};
-use proto_events::envelope::{Committed, Metadata};
+use proto_events::envelope::{Committed, Metadata, Timestamp};
 use proto_events::id::{Mint, StreamId};
 use proto_events::json::JsonText;
 use proto_events::model::Part;
@@ -25,6 +26,7 @@ use crate::actors::task::step::{ReadAgain, Work};
 use crate::error::Error;
 use crate::limits::READ_IN_PLACE_BYTES;
 use crate::run::question::{Question, TurnView};
+use crate::tools::panics::caught;
 
 /// A task and, while it holds one, its session's turn.
 pub(crate) struct TaskCore {
@@ -179,6 +181,20 @@ impl TaskCore {
         self.entity.decided() + session
     }
 
+    /// Returns this moment by a clock that was not corrected since the run began in this process. A host's clock that panics
+    /// here is taken as it was read before.
+    pub(crate) fn steady(&self, shared: &Shared, at: Timestamp) -> Timestamp {
+        let Some((began, elapsed)) = self.outside.anchor else { return at };
+        let passed = caught(|| shared.ports.clock.monotonic().saturating_sub(elapsed));
+        passed.map_or(at, |passed| began.plus(passed))
+    }
+
+    /// Returns the time and the epoch of a decision.
+    pub(crate) fn moment(&self, shared: &Shared, metadata: &Metadata) -> Moment {
+        let (epoch, at) = (shared.store.fence().epoch, metadata.at);
+        Moment { epoch, at, steady: self.steady(shared, at) }
+    }
+
     pub(crate) fn question<'a>(
         &'a self,
         shared: &'a Shared,
@@ -193,6 +209,7 @@ impl TaskCore {
             turn_view: self.turn.as_ref().filter(|held| !held.closed).map(HeldTurn::view),
             epoch: shared.store.fence().epoch,
             now: metadata.at,
+            steady: self.steady(shared, metadata.at),
             run_until: self.outside.run_until(),
             is_time_up: self.outside.time_up == Some(self.task().runs()),
             outside: &self.outside.known,

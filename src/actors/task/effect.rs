@@ -16,9 +16,8 @@ pub(crate) struct PermitWait {
     pub(crate) target: String,
     pub(crate) needs_permit: bool,
     pub(crate) rate: Option<(String, Rate)>,
-    pub(crate) deadline: Option<Timestamp>,
-    /// The time of the operation that asked.
-    pub(crate) now: Timestamp,
+    /// The time until the call's deadline.
+    pub(crate) longest: Option<Duration>,
 }
 
 /// An effect, performed in this order once the append is durable.

@@ -2,7 +2,7 @@
 //! to its tool's state are decided with the call's success and written in the same append; if the tool's state
 //! refuses them, the call has failed and none of them is kept.
 
-use proto_events::call::recovery::{Failed, Moment, Next, RetryWish};
+use proto_events::call::recovery::{Failed, Next, RetryWish};
 use proto_events::call::{CallCommand, CallFailure, CallRejection, CallStatus, FailureClass, Verdict};
 use proto_events::envelope::{Metadata, Principal};
 use proto_events::id::StreamId;
@@ -30,11 +30,6 @@ use crate::run::question::Act;
 use crate::run::{asked, resolved, steps};
 use crate::tools::state::state_error;
 use crate::tools::texts::shorten;
-
-/// Returns the time and the epoch of a decision.
-fn moment(shared: &Shared, metadata: &Metadata) -> Moment {
-    Moment { epoch: shared.store.fence().epoch, at: metadata.at }
-}
 
 /// Shortens the texts that come from outside: of tools, models and other agents, of probes and approval handlers. An
 /// outcome is never lost because no event can hold its text.
@@ -269,7 +264,7 @@ impl TaskCore {
                 match call.filter(|call| call.status.is_open() && call.attempts == attempt) {
                     // Left to the next start, as after a crash.
                     Some(_) if shared.is_stopping() => return Ok(()),
-                    Some(call) => match run::after_loss(call, moment(shared, metadata), &why) {
+                    Some(call) => match run::after_loss(call, self.moment(shared, metadata), &why) {
                         // The next attempt waits for its turn, as any other, and for the call that asked for it.
                         Next::Write(CallCommand::Dispatch { .. })
                             if shared.agent.rate_of(&call.request).is_some()
@@ -294,7 +289,7 @@ impl TaskCore {
                 let call =
                     call.ok_or_else(|| Error::Task(CallRejection::NotRequested(call_id.clone()).into()))?;
                 let failed = Failed { attempt, failure, retry };
-                run::after_failure(call, failed, moment(shared, metadata))
+                run::after_failure(call, failed, self.moment(shared, metadata))
             }
         };
         self.entity.decide(TaskCommand::Call(command), metadata)

@@ -4,7 +4,6 @@ use proto_events::call::{
     Call, CallCommand, CallEvent, CallRequested, CallStatus, CancelStage, Recovery, Verdict, VerdictBy,
 };
 use proto_events::envelope::{Metadata, Timestamp};
-use proto_events::model::BudgetScope;
 use proto_events::task::TaskCommand;
 
 use crate::actors::shared::messages::ProbeOrder;
@@ -17,17 +16,19 @@ use crate::agent::card::takes_place;
 use crate::error::Error;
 use crate::run::deadline;
 use crate::run::question::{Act, Step};
+use crate::tools::panics::caught;
 use crate::tools::rate::Rate;
 
 impl TaskCore {
     /// Notes the run's deadline and requests a wake-up then, once for each run. From then on the wake-up alone
     /// decides: the clock of the machine may step while the run goes on.
-    pub(crate) fn note_run(&mut self, scope: BudgetScope, now: Timestamp) {
+    pub(crate) fn note_run(&mut self, shared: &Shared, now: Timestamp) {
         let number = self.task().runs();
         if self.is_idle() || self.outside.run.is_some_and(|(known, _)| known == number) {
             return;
         }
-        let until = deadline::of_run(self.task(), scope);
+        self.outside.anchor = caught(|| shared.ports.clock.monotonic()).ok().map(|elapsed| (now, elapsed));
+        let until = deadline::of_run(self.task(), shared.agent.budget_scope);
         self.outside.run = Some((number, until));
         self.outside.time_up = until.filter(|until| now > *until).map(|_| number);
         let began = self.task().run().map(|run| run.began).unwrap_or_default();
@@ -67,15 +68,9 @@ impl TaskCore {
         }
         self.outside.known.awaiting_permit.insert(call_id.clone());
         let deadline = self.task().calls().get(&call_id).and_then(Call::deadline);
+        let longest = deadline.map(|deadline| deadline.since(self.steady(shared, now)));
         let target = request.target;
-        self.outbox.push(Effect::AwaitPermit(PermitWait {
-            call_id,
-            target,
-            needs_permit,
-            rate,
-            deadline,
-            now,
-        }));
+        self.outbox.push(Effect::AwaitPermit(PermitWait { call_id, target, needs_permit, rate, longest }));
     }
 
     /// Accepts a permit, if the call had none, and its turn. A permit for a call that is closed by now is given back.

@@ -2,6 +2,7 @@
 //! deadline. All of it is lost with the process, and restored by planning.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use proto_events::call::Call;
 use proto_events::envelope::Timestamp;
@@ -21,6 +22,9 @@ pub(crate) struct Outside {
     pub(crate) permits: HashMap<String, CallPermit>,
     /// The number of the run whose deadline was computed, and the deadline.
     pub(crate) run: Option<(u32, Option<Timestamp>)>,
+    /// The time at which the run began, or was found open, in this process: as the clock showed it, and by its monotonic
+    /// reading. No step of the clock moves a deadline from then on.
+    pub(crate) anchor: Option<(Timestamp, Duration)>,
     /// The attempts that wait for word on a request to another agent, by its id.
     listeners: HashMap<String, Listener>,
     /// The number of the run whose time is over.

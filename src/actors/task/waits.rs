@@ -20,16 +20,15 @@ impl TaskActor {
     /// Waits for a permit outside the mailbox, at most until the call's deadline. The permit of an actor that is gone
     /// is given back.
     pub(super) fn await_permit(&mut self, wait: PermitWait) {
-        let PermitWait { call_id, target, needs_permit, rate, deadline, now } = wait;
+        let PermitWait { call_id, target, needs_permit, rate, longest } = wait;
         let waiting = call_id.clone();
         self.shared.live.waiting(&self.stream, &call_id, &target);
         let (permits, to_task) = (Arc::clone(&self.shared.permits), self.shared.to_task.clone());
         let (stream, epoch) = (self.stream.clone(), self.shared.store.fence().epoch);
         let clock = Arc::clone(&self.shared.ports.clock);
-        let wait = deadline.map(|deadline| deadline.since(self.now_or(now)));
         let work = actix_rt::spawn(async move {
             let until = async {
-                match wait {
+                match longest {
                     Some(wait) => sleep_on(&clock, wait).await,
                     None => std::future::pending().await,
                 }

@@ -231,7 +231,7 @@ impl TaskCore {
             // A command of the caller's own may have ended a run in the middle of its turn.
             self.abort_turn("the run was ended", &work.metadata)?;
         }
-        self.note_run(shared.agent.budget_scope, work.metadata.at);
+        self.note_run(shared, work.metadata.at);
         work.planning = true;
         self.plan_on(shared, work, Rest::Nothing)
     }

@@ -5,29 +5,40 @@ use std::sync::{Arc, Weak};
 
 use proto_events::call::{Answer, CallRejection, Verdict};
 use proto_events::envelope::{Committed, Principal};
-use proto_events::id::{Category, Mint as _, StreamId, Version};
+use proto_events::id::{Mint as _, StreamId, Version};
 use proto_events::json::JsonText;
 use proto_events::task::{ApprovalRejection, TaskRejection};
-use taskreel_log::door::{OperatorDesk, OperatorRefusal, OperatorReply, OperatorRequest, Peer, RefusalKind};
+use taskreel_log::door::{OperatorRefusal, OperatorReply, OperatorRequest, Peer, RefusalKind};
 
 use crate::error::Error;
+use crate::system::door_slot::AgentDesk;
 use crate::system::handle::{Caller, Inner, System};
 use crate::system::handles::TaskHandle;
 
 /// The desk of a running system.
 pub(crate) struct Decisions {
+    agent: String,
     /// Weak, so that the door does not keep a system that its host has dropped.
     system: Weak<Inner>,
 }
 
 impl Decisions {
     pub(crate) fn of(system: &System) -> Self {
-        Self { system: Arc::downgrade(&system.inner) }
+        Self { agent: system.inner.agent.clone(), system: Arc::downgrade(&system.inner) }
     }
 }
 
-impl OperatorDesk for Decisions {
-    fn carry_out(&self, peer: &Peer, request: OperatorRequest) -> Result<OperatorReply, OperatorRefusal> {
+impl AgentDesk for Decisions {
+    fn agent(&self) -> &str {
+        &self.agent
+    }
+
+    fn carry_out(
+        &self,
+        peer: &Peer,
+        stream: &StreamId,
+        request: OperatorRequest,
+    ) -> Result<OperatorReply, OperatorRefusal> {
         let inner = self.system.upgrade().ok_or_else(|| refusal(&Error::Stopped))?;
         let system = System { inner, caller: Arc::new(Caller::default()) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
@@ -39,7 +50,7 @@ impl OperatorDesk for Decisions {
             task = request.task(),
             "a decision came through the door"
         );
-        runtime.block_on(decide(&system, by, request))
+        runtime.block_on(decide(&system, stream, by, request))
     }
 }
 
@@ -73,30 +84,19 @@ fn refusal(error: &Error) -> OperatorRefusal {
 
 async fn decide(
     system: &System,
+    stream: &StreamId,
     by: Principal,
     request: OperatorRequest,
 ) -> Result<OperatorReply, OperatorRefusal> {
-    let stream = StreamId::parse(request.task()).map_err(|error| wrong(RefusalKind::Input, error))?;
-    if stream.category() != Some(Category::Task) {
-        return Err(wrong(RefusalKind::Input, format!("{stream} is no task")));
-    }
-    if stream.agent() != system.inner.agent {
-        let why = format!(
-            "{stream} is a task of the agent `{}`; this program runs the agent `{}`",
-            stream.agent(),
-            system.inner.agent
-        );
-        return Err(wrong(RefusalKind::Rejected, why));
-    }
     // An id of our own, by which the log tells whether this decision was the one that was written.
     let command_id = system.inner.ports.clone().uuid();
     let acting = system.acting_as(by.clone()).once(&command_id);
     let task = acting.task(&stream.id()).map_err(|error| refusal(&error))?;
-    let before = system.log().stream_version(&stream).map_err(|error| failed(error.to_string()))?;
+    let before = system.log().stream_version(stream).map_err(|error| failed(error.to_string()))?;
     let name = by.name.clone();
     let committed = carry_out(&task, by, request).await?;
     // From here on the decision is on disk, and no failure to look at it makes it a refusal.
-    let is_new = is_written(system, &stream, (before, committed.version), &command_id).unwrap_or(true);
+    let is_new = is_written(system, stream, (before, committed.version), &command_id).unwrap_or(true);
     let state = task.snapshot().await.map_or("unknown", |task| task.state().as_str());
     Ok(OperatorReply { state: state.to_owned(), version: committed.version.0, is_new, by: name })
 }

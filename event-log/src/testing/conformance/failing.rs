@@ -66,8 +66,10 @@ async fn after_a_failed_write_the_log_says_what_it_holds(
     let mut feed = store.subscribe();
     let writer = author.clone();
     let failing = several(&mut author);
+    assert_eq!(store.poisoned(), None);
     faults.at_next_append(fault);
     let answer = store.append(failing.clone()).await;
+    assert!(store.poisoned().is_some(), "{fault:?}: known before the next append");
     match (fault, &answer) {
         (AppendFault::BeforeWrite | AppendFault::OutOfSpace, Err(AppendError::NotWritten { .. })) => {}
         (AppendFault::BeforeWrite | AppendFault::OutOfSpace, _) => panic!("{fault:?}: {answer:?}"),
