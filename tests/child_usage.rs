@@ -1,4 +1,4 @@
-//! What a task of another agent has used counts for the budget of the task that asked, also where it failed.
+//! The tokens that a task of another agent has used count for the budget of the task that asked, also where it failed.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "in a test a panic is the answer")]
 
 mod call_support;

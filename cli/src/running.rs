@@ -71,7 +71,7 @@ impl Interrupts {
     }
 }
 
-/// Whether this process is about to exit because of a signal.
+/// The sign that this process is about to exit because of a signal.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
 /// Ends this process at the first signal, for commands without anything to finish: the private copies of a log are removed,

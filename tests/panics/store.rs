@@ -7,7 +7,7 @@ use taskreel_log::api::{Append, AppendFuture, EventStore, ReadError};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::testing::{DelegatingStore, Overrides, StoreRead};
 
-/// How many of the next appends panic, unwritten or written.
+/// The number of the next appends that panic, unwritten or written.
 #[derive(Default)]
 pub(crate) struct Panicking {
     pub(crate) unwritten: AtomicU32,

@@ -18,7 +18,7 @@ use crate::jsonl::error::ExportError;
 use crate::jsonl::line;
 use crate::limits::EXPORT_LINE_BYTES_MAX;
 
-/// What no extract can prove, in words.
+/// The checks that no extract allows, in words.
 const UNCHECKED: [&str; 4] = [
     "whether records that fit the filter are missing: an extract does not hold the other records of its log",
     "the chain of a stream where the record before is not in the extract",

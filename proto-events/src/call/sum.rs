@@ -1,4 +1,4 @@
-//! What is kept of a sum over the calls of a long list.
+//! The kept part of a sum over the calls of a long list.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
