@@ -290,7 +290,17 @@ fn a_reader_that_is_told_to_end_removes_its_copy_and_ends_as_interrupted() {
     let filler =
         r#"{"id":"long-0001","messages":[{"role":"user","parts":[{"type":"text","content":"TEXT"}]}]}"#;
     place.run_tasks(&filler.replace("TEXT", &"x".repeat(400_000)), "").ended(0);
-    for (signal, line) in [("INT", "export"), ("TERM", "state long-0001"), ("HUP", "events --all --full")] {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    for (number, signal, line) in
+        [(2, "INT", "export"), (15, "TERM", "state long-0001"), (1, "HUP", "events --all --full")]
+    {
+        // A signal that the program is started with as ignored stays so: of a test in the background, or under `nohup`.
+        if ignored & (1 << (number - 1)) != 0 {
+            eprintln!("not tested: SIG{signal} is ignored here");
+            continue;
+        }
         // It stands still with its copy, since nobody takes its output.
         let mut reader = place.command(line.split(' ')).stdout(Stdio::piped()).spawn().unwrap();
         let began = std::time::Instant::now();
