@@ -112,7 +112,7 @@ pub(crate) struct Question<'a> {
     pub epoch: u64,
     /// The moment of the decision.
     pub now: Timestamp,
-    /// The moment by a clock that was not corrected since the run began in this process: deadlines are set and judged
+    /// The moment by a clock that was not set back since the run began in this process: deadlines are set and judged
     /// by it.
     pub steady: Timestamp,
     /// The deadline of the run, if its task has one.

@@ -181,12 +181,13 @@ impl TaskCore {
         self.entity.decided() + session
     }
 
-    /// Returns this moment by a clock that was not corrected since the run began in this process. A host's clock that panics
-    /// here is taken as it was read before.
+    /// Returns this moment by a clock that was not set back since the run began in this process. One that was set ahead counts:
+    /// the log must not show an attempt after its deadline, which `verify` takes for a fault. A host's clock that panics here
+    /// is taken as it was read before.
     pub(crate) fn steady(&self, shared: &Shared, at: Timestamp) -> Timestamp {
         let Some((began, elapsed)) = self.outside.anchor else { return at };
         let passed = caught(|| shared.ports.clock.monotonic().saturating_sub(elapsed));
-        passed.map_or(at, |passed| began.plus(passed))
+        passed.map_or(at, |passed| began.plus(passed).max(at))
     }
 
     /// Returns the time and the epoch of a decision.
