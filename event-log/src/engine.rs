@@ -12,6 +12,7 @@ pub(crate) mod reading;
 pub(crate) mod scan_value;
 pub(crate) mod slot;
 pub(crate) mod spacer;
+pub(crate) mod survey;
 pub(crate) mod value;
 pub(crate) mod values;
 pub(crate) mod writer;

@@ -23,7 +23,8 @@ use std::sync::{Mutex, PoisonError};
 use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
-use crate::api::reader::{EventReader, Page};
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 pub use crate::jsonl::end::ExportEnd;
 pub use crate::jsonl::error::{DamagedLine, ExportError};

@@ -12,4 +12,5 @@ pub use for_each::{for_each_record, for_each_stream};
 pub use steps::{Step, Steps};
 pub use subscription::{Delivery, Subscription};
 
+pub use crate::api::in_pieces::{for_each_mapped, scan_mapped};
 pub use crate::api::reader::{for_each_page, for_each_page_of, open_work};

@@ -9,9 +9,10 @@ use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
 use crate::api::open_work::{WorkChange, work_change};
+use crate::api::page::Page;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
-use crate::limits::{READ_PAGE_BYTES, READ_PAGE_RECORDS};
+use crate::limits::READ_PAGE_RECORDS;
 
 /// Returns the task streams whose state is `working`, in order of their names. Makes one pass over the log;
 /// only the few events that change a task's state are decoded, and these are compared with their digests.
@@ -130,53 +131,6 @@ pub(crate) fn scanned(stored: &StoredRecord) -> Result<Scanned<'_>, ReadError> {
     Ok(Scanned { position: stored.position, hash: stored.hash, record })
 }
 
-/// The bounds of a page. A page that is not empty has at least one record, whatever its size; only the empty page
-/// means the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Page {
-    /// The most records.
-    pub records: usize,
-    /// The bytes of records ([`StoredRecord::bytes_in_memory`]) after which the page ends.
-    pub bytes: usize,
-}
-
-impl Default for Page {
-    /// 256 records, 4 MiB.
-    fn default() -> Self {
-        Self { records: READ_PAGE_RECORDS, bytes: READ_PAGE_BYTES }
-    }
-}
-
-impl Page {
-    /// A page of at most this many records, whatever their size.
-    pub const fn of(records: usize) -> Self {
-        Self { records, bytes: usize::MAX }
-    }
-
-    /// Fills the page from records that are read one after another.
-    ///
-    /// # Errors
-    /// The first error of the records.
-    pub(crate) fn fill(
-        self,
-        records: impl IntoIterator<Item = Result<StoredRecord, ReadError>>,
-    ) -> Result<Vec<StoredRecord>, ReadError> {
-        let (mut page, mut bytes) = (Vec::new(), 0_usize);
-        if self.records == 0 {
-            return Ok(page);
-        }
-        for stored in records {
-            let stored = stored?;
-            bytes = bytes.saturating_add(stored.bytes_in_memory());
-            page.push(stored);
-            if page.len() >= self.records || bytes >= self.bytes {
-                break;
-            }
-        }
-        Ok(page)
-    }
-}
-
 /// The reading half of the log.
 ///
 /// # Rules
@@ -266,6 +220,57 @@ pub trait EventReader: Send + Sync {
         // Pages are compared in any case.
         let _ = compare;
         scan_pages(self, from, visit)
+    }
+
+    /// Returns the number of threads that a pass over the whole log may use. One, unless whoever opened the log has
+    /// allowed more: a reader beside actors must not take their processors.
+    fn scan_threads(&self) -> usize {
+        1
+    }
+
+    /// Returns the number of pieces of the log that several threads may read at the same time. Together and in order they
+    /// are the log as it is at this call; the last may have later records too.
+    ///
+    /// # Errors
+    /// [`ReadError::Closed`] after closing.
+    fn pieces(&self) -> Result<u64, ReadError> {
+        Ok(1)
+    }
+
+    /// Scans a piece, as [`EventReader::scan`].
+    ///
+    /// # Errors
+    /// As [`EventReader::scan`].
+    fn scan_piece(
+        &self,
+        piece: u64,
+        compare: Compare,
+        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+    ) -> ScanStep {
+        let mut flow = ControlFlow::Continue(());
+        if piece == 0 {
+            self.scan(Position(1), compare, &mut |scanned| {
+                flow = visit(scanned)?;
+                Ok(flow)
+            })?;
+        }
+        Ok(flow)
+    }
+
+    /// Surveys a piece, as [`EventReader::survey`], until `show` returns `Break`.
+    fn survey_piece(
+        &self,
+        piece: u64,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>) -> ControlFlow<()>,
+    ) {
+        let mut flow = ControlFlow::Continue(());
+        if piece == 0 {
+            self.survey(&mut |read| {
+                if flow.is_continue() {
+                    flow = show(read);
+                }
+            });
+        }
     }
 
     /// Returns the last durable position; 0 if the log is empty.

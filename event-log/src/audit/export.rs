@@ -9,7 +9,8 @@ use proto_events::id::{LogId, Position};
 use proto_events::json::JsonText;
 
 use crate::api::error::ReadError;
-use crate::api::reader::{EventReader, for_each_page};
+use crate::api::in_pieces::for_each_mapped;
+use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::scan::Compare;
 use crate::audit::json::{event_json, number, object, one_line, text};
@@ -49,15 +50,14 @@ pub fn export<E: From<ReadError>>(
     let [first, last] = outer_lines(id, durability, &head);
     write(&first)?;
     let mut done = Exported::default();
-    for_each_page(reader, Position(1), |page| {
-        for stored in page {
-            if stored.position > head.position {
-                return Ok(ControlFlow::Break(()));
-            }
-            write(&record_line(&stored))?;
-            done.records += 1;
-            done.events += stored.record.events.len() as u64;
+    let line = |stored: StoredRecord| (stored.position, stored.record.events.len(), record_line(&stored));
+    for_each_mapped(reader, line, |(position, events, line)| {
+        if position > head.position {
+            return Ok(ControlFlow::Break(()));
         }
+        write(&line)?;
+        done.records += 1;
+        done.events += events as u64;
         Ok::<_, E>(ControlFlow::Continue(()))
     })?;
     write(&last)?;

@@ -3,7 +3,8 @@
 use proto_events::id::{StreamId, Version};
 
 use crate::api::error::ReadError;
-use crate::api::reader::{EventReader, Page};
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
 
 /// Returns the first version at which the two logs have different records, or none if one log has all that
 /// the other has.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use proto_events::id::{Position, Version};
 
 use crate::api::error::ReadError;
-use crate::api::reader::Page;
+use crate::api::page::Page;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::store::EventStore;
 use crate::door::frame::Kind;

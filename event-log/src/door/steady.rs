@@ -5,7 +5,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
-use crate::api::reader::{EventReader, Page};
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::door::reader::DoorReader;
 use crate::sled::{LogHeader, ReadOnlyLog, ReadOnlyOptions};

@@ -220,8 +220,8 @@ mod tests {
         for n in 0..997 {
             let name = format!("task-a/{n}");
             assert_eq!(
-                (loaded.end_of(&name), loaded.slots_of(&name)),
-                (again.end_of(&name), again.slots_of(&name))
+                (loaded.end_of(&name), loaded.places_of(&name)),
+                (again.end_of(&name), again.places_of(&name))
             );
         }
         assert_eq!(loaded.value_range_for(Position(30_000)), again.value_range_for(Position(30_000)));

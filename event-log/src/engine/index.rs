@@ -2,9 +2,9 @@
 //! open work. It is a cache: it holds durable records only, and can be rebuilt from the log. Its form on disk
 //! is in `blocks`.
 //!
-//! A stream costs 24 bytes, its name and 4 to 10 bytes of hash table; a record costs 6, a value 4. So a
-//! stream of ten records costs about 95 bytes and its name. Memory grows in chunks, so that no allocation is
-//! ever doubled.
+//! A stream costs 24 bytes, its name and 6 to 13 bytes of hash table; a record costs 6, every sixteenth 2 more, a
+//! value 4. So a stream of ten records costs about 97 bytes and its name. Memory grows in chunks, so that no
+//! allocation is ever doubled.
 
 #[cfg(any(test, feature = "testing"))]
 pub(crate) mod alone;
@@ -13,6 +13,8 @@ pub(crate) mod compare;
 pub(crate) mod load;
 pub(crate) mod remembered;
 pub(crate) mod streams;
+#[cfg(test)]
+mod tests;
 pub(crate) mod walk;
 
 use std::collections::HashSet;
@@ -25,11 +27,15 @@ use crate::engine::blocks::BlockBuilder;
 use crate::engine::index::chunked::Chunked;
 use crate::engine::index::remembered::Remembered;
 use crate::engine::index::streams::{Stream, Streams};
-use crate::engine::slot::{BlockRecord, IndexedRecord, NO_SLOT, Slot, StreamEnd};
+use crate::engine::slot::{BlockRecord, IndexedRecord, NO_SLOT, Place, Slot, StreamEnd};
 use crate::engine::value::HEADER_BYTES;
 
 /// Number of values between two whose first position is kept, so that a position is found with a few reads.
 const LANDMARK: u64 = 16;
+
+/// Number of records between two whose positions in their values are kept, so that a record is reached with a few
+/// steps through its value: each step is a miss of the processor's cache.
+const MARK: usize = 16;
 
 /// The index.
 #[derive(Debug, Default)]
@@ -39,6 +45,10 @@ pub(crate) struct Index {
     values: Chunked<u32>,
     offsets: Chunked<u16>,
     previous: Chunked<u32>,
+    /// For every sixteenth record the number of events before it in its value.
+    marks: Chunked<u16>,
+    /// The position before the first event of the last value.
+    before_value: u64,
     landmarks: Vec<u64>,
     remembered: Remembered,
     /// Numbers of the streams with open work.
@@ -91,11 +101,23 @@ impl Index {
 
     /// Enters the log's next record, here and in the sorted blocks to be written to disk.
     pub(crate) fn add_to_blocks(&mut self, stream: &str, record: &IndexedRecord, blocks: &mut BlockBuilder) {
-        let known = self.streams();
-        let number = self.add_record(stream, record);
-        let IndexedRecord { end, slot, events, work } = *record;
-        let entry = BlockRecord { stream: number, slot, events, tag: end.tag, work };
-        blocks.push(&entry, (number as usize == known).then_some(stream));
+        if let Some(number) = self.number_of(stream) {
+            self.add_numbered_to_blocks(number, record, blocks);
+        } else {
+            let number = self.add_record(stream, record);
+            blocks.push(&of_block(number, record), Some(stream));
+        }
+    }
+
+    /// Enters the next record of a stream whose number is known, here and in the sorted blocks.
+    pub(crate) fn add_numbered_to_blocks(
+        &mut self,
+        number: u32,
+        record: &IndexedRecord,
+        blocks: &mut BlockBuilder,
+    ) {
+        self.add_numbered(number, record);
+        blocks.push(&of_block(number, record), None);
     }
 
     /// Enters the log's next record from the index on disk, with its stream's name if this is the stream's
@@ -138,11 +160,16 @@ impl Index {
                 self.landmarks.push(self.head.0 + 1);
             }
             self.values.push(number);
+            self.before_value = self.head.0;
         }
         let Some(known) = self.streams.get_mut(stream) else { return };
         self.previous.push(known.last);
         known.last = number;
         known.end = record.end;
+        if self.offsets.len().is_multiple_of(MARK) {
+            // A value of 60 KiB has at most 1,800 events, since each has a digest in its record's header.
+            self.marks.push(u16::try_from(self.head.0 - self.before_value).unwrap_or(u16::MAX));
+        }
         self.offsets.push(record.slot.offset);
         self.head.0 += u64::from(record.events);
         match record.work {
@@ -185,43 +212,62 @@ impl Index {
         self.streams.find(stream).map_or_else(StreamEnd::default, |known| known.end)
     }
 
+    /// Returns the number of the stream with this name.
+    pub(crate) fn number_of(&self, stream: &str) -> Option<u32> {
+        self.streams.number(stream)
+    }
+
+    /// Returns the end of the stream with this number.
+    pub(crate) fn end_of_number(&self, number: u32) -> StreamEnd {
+        self.streams.get(number).map_or_else(StreamEnd::default, |known| known.end)
+    }
+
     /// Returns the number of a stream's newest record.
     pub(crate) fn newest_of(&self, stream: &str) -> Option<u32> {
         self.streams.find(stream).map(|known: &Stream| known.last)
     }
 
-    /// Adds the slots of a stream's records, from this one backwards: `most` of them at most, and not the one
+    /// Returns the number of the newest record of the stream with this number.
+    pub(crate) fn newest_of_number(&self, number: u32) -> Option<u32> {
+        self.streams.get(number).map(|known| known.last).filter(|last| *last != NO_SLOT)
+    }
+
+    /// Adds the places of a stream's records, from this one backwards: `most` of them at most, and not the one
     /// with the number `until` or those before it. Returns the number to continue with, if any is left.
     pub(crate) fn walk_back(
         &self,
         from: u32,
         until: Option<u32>,
         most: usize,
-        slots: &mut Vec<Slot>,
+        places: &mut Vec<Place>,
     ) -> Option<u32> {
         let mut number = from;
         for _ in 0..most {
             if Some(number) == until {
                 return None;
             }
-            slots.push(self.slot(number)?);
+            places.push(self.place(number)?);
             number = self.previous.get(number as usize)?;
         }
         Some(number).filter(|number| *number != NO_SLOT && Some(*number) != until)
     }
 
-    /// Returns the slots of a stream's records, the oldest first.
+    /// Returns the places of a stream's records, the oldest first.
     #[cfg(any(test, shuttle))]
-    pub(crate) fn slots_of(&self, stream: &str) -> Vec<Slot> {
-        let mut slots = Vec::new();
+    pub(crate) fn places_of(&self, stream: &str) -> Vec<Place> {
+        let mut places = Vec::new();
         if let Some(newest) = self.newest_of(stream) {
-            self.walk_back(newest, None, usize::MAX, &mut slots);
+            self.walk_back(newest, None, usize::MAX, &mut places);
         }
-        slots.reverse();
-        slots
+        places.reverse();
+        places
     }
 
     fn slot(&self, number: u32) -> Option<Slot> {
+        self.place(number).map(|place| place.slot)
+    }
+
+    fn place(&self, number: u32) -> Option<Place> {
         let offset = self.offsets.get(number as usize)?;
         let (mut low, mut high) = (0, self.values.len());
         while low < high {
@@ -232,7 +278,15 @@ impl Index {
                 high = middle;
             }
         }
-        Some(Slot { ordinal: u32::try_from(low.checked_sub(1)?).ok()?, offset })
+        let value = low.checked_sub(1)?;
+        let slot = Slot { ordinal: u32::try_from(value).ok()?, offset };
+        let marked = number as usize / MARK * MARK;
+        let (begin, events) = if marked >= self.values.get(value)? as usize {
+            (self.offsets.get(marked)?, self.marks.get(marked / MARK)?)
+        } else {
+            (u16::try_from(HEADER_BYTES).ok()?, 0)
+        };
+        Some(Place { slot, begin, events })
     }
 
     /// Returns the range of values that contains the one with `position`: from the first to before the
@@ -260,109 +314,16 @@ impl Index {
     /// Returns the bytes of memory used, without the remembered set ids.
     #[cfg(test)]
     fn bytes(&self) -> usize {
-        self.streams.bytes() + self.values.bytes() + self.offsets.bytes() + self.previous.bytes()
+        self.streams.bytes()
+            + self.values.bytes()
+            + self.offsets.bytes()
+            + self.previous.bytes()
+            + self.marks.bytes()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proto_events::id::Digest;
-
-    use super::*;
-
-    fn name(n: u32) -> String {
-        format!("task-writer/task_20261121_{n:08x}")
-    }
-
-    fn filled(streams: u32, commits: u32) -> Index {
-        let mut index = Index::default();
-        for commit in 0..commits {
-            for n in 0..streams {
-                // About as many records as a full value has.
-                let ordinal = (commit * streams + n) / 100;
-                let slot = Slot { ordinal, offset: u16::try_from(n % 60_000).unwrap() };
-                let version = Version(u64::from(commit) + 1);
-                let end = StreamEnd::of(version, Digest::of(&n.to_be_bytes()));
-                index.add_record(
-                    &name(n),
-                    &IndexedRecord { end, slot, events: 1, work: WorkChange::Unchanged },
-                );
-            }
-        }
-        index
-    }
-
-    #[test]
-    fn a_streams_slots_come_oldest_first() {
-        let index = filled(300, 3);
-        let ordinals: Vec<u32> = index.slots_of(&name(7)).iter().map(|slot| slot.ordinal).collect();
-        assert_eq!(ordinals, [0, 3, 6]);
-        let slots = index.slots_of(&name(299));
-        assert_eq!(slots.last(), Some(&Slot { ordinal: 8, offset: 299 }));
-        assert_eq!(index.end_of(&name(7)).version, Version(3));
-        assert_eq!(index.end_of("task-a/unknown"), StreamEnd::default());
-        assert!(index.slots_of("task-a/unknown").is_empty());
-    }
-
-    #[test]
-    fn a_stream_of_ten_commits_costs_at_most_105_bytes_and_its_name() {
-        let streams = 100_000;
-        let index = filled(streams, 10);
-        let each = index.bytes() / streams as usize;
-        assert!(each <= 105 + name(0).len(), "{each} bytes");
-    }
-
-    #[test]
-    fn streams_are_listed_in_order_page_by_page() {
-        let mut index = filled(1_000, 1);
-        let mut all = Vec::new();
-        loop {
-            let after: Option<StreamId> = all.last().cloned();
-            let page = index.list("task-", after.as_ref().map(StreamId::as_str), 99);
-            if page.is_empty() {
-                break;
-            }
-            all.extend(page.into_iter().map(|info| info.stream));
-        }
-        assert!(all.is_sorted() && all.len() == 1_000);
-        let slot = Slot { ordinal: 10, offset: 0 };
-        let (end, work) = (StreamEnd::default(), WorkChange::Unchanged);
-        index.add_record("session-a/b", &IndexedRecord { end, slot, events: 1, work });
-        assert_eq!(index.list("", None, 1)[0].stream.as_str(), "session-a/b");
-        assert_eq!(index.list("task-", None, usize::MAX).len(), 1_000);
-        assert!(index.list("task-x", None, 9).is_empty());
-    }
-
-    #[test]
-    fn a_position_lies_between_two_landmarks() {
-        let mut index = Index::default();
-        for ordinal in 0..100 {
-            let (end, slot) = (StreamEnd::default(), Slot { ordinal, offset: 16 });
-            index.add_record(
-                "task-a/b",
-                &IndexedRecord { end, slot, events: 10, work: WorkChange::Unchanged },
-            );
-        }
-        assert_eq!(index.head(), Position(1_000));
-        assert_eq!(index.value_range_for(Position(0)), (0, 16));
-        assert_eq!(index.value_range_for(Position(161)), (16, 32));
-        assert_eq!(index.value_range_for(Position(160)), (0, 16));
-        assert_eq!(index.value_range_for(Position(u64::MAX)), (96, 100));
-        assert_eq!(Index::default().value_range_for(Position(5)), (0, 0));
-    }
-
-    #[test]
-    fn work_is_open_until_it_is_not() {
-        let mut index = Index::default();
-        let mut add = |stream: &str, work| {
-            let (end, slot) = (StreamEnd::default(), Slot { ordinal: 0, offset: 16 });
-            index.add_record(stream, &IndexedRecord { end, slot, events: 1, work });
-            index.open_work().iter().map(ToString::to_string).collect::<Vec<_>>()
-        };
-        assert_eq!(add("task-a/2", WorkChange::Opened), ["task-a/2"]);
-        assert_eq!(add("task-a/1", WorkChange::Opened), ["task-a/1", "task-a/2"]);
-        assert_eq!(add("task-a/2", WorkChange::Unchanged), ["task-a/1", "task-a/2"]);
-        assert_eq!(add("task-a/2", WorkChange::Ended), ["task-a/1"]);
-        assert_eq!(add("task-a/3", WorkChange::Ended), ["task-a/1"]);
-    }
+/// Returns a record's data as the index on disk keeps it.
+fn of_block(stream: u32, record: &IndexedRecord) -> BlockRecord {
+    let IndexedRecord { end, slot, events, work } = *record;
+    BlockRecord { stream, slot, events, tag: end.tag, work }
 }

@@ -1,6 +1,7 @@
 //! Reading records from values: every record returned is compared with its leaf hash and its bodies' digests,
 //! and records read in log order also with their value's checksum.
 
+mod ahead;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -12,10 +13,11 @@ use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::check::WrittenPart;
 use crate::api::error::ReadError;
-use crate::api::reader::Page;
+use crate::api::page::Page;
 use crate::api::record::StoredRecord;
 use crate::engine::chunks;
-use crate::engine::slot::Slot;
+use crate::engine::reading::ahead::ReadAhead;
+use crate::engine::slot::Place;
 use crate::engine::value::{Entries, Entry, Value, first_position};
 use crate::engine::values::Values;
 
@@ -75,8 +77,17 @@ pub(crate) struct LocatedRecords<'a> {
 
 /// Iterates over the records of a value.
 pub(crate) fn located_records(bytes: &[u8], ordinal: u64) -> Result<LocatedRecords<'_>, ReadError> {
+    located_records_of(bytes, ordinal, Value::check(bytes))
+}
+
+/// Iterates over the records of a value whose checksum was checked.
+pub(crate) fn located_records_of(
+    bytes: &[u8],
+    ordinal: u64,
+    checked: Result<(), String>,
+) -> Result<LocatedRecords<'_>, ReadError> {
     let wrong = |what| ReadError::corrupt(format!("value {ordinal}: {what}"), first_position(bytes));
-    let value = Value::open(bytes).map_err(wrong)?;
+    let value = checked.and_then(|()| Value::unchecked(bytes)).map_err(wrong)?;
     Ok(LocatedRecords { ordinal, next: value.first, entries: value.entries(), failed: false })
 }
 
@@ -120,23 +131,31 @@ pub(crate) fn last_record_in(bytes: &[u8]) -> Option<String> {
     Some(format!("the last sound record before it is version {version} of {stream} (position {position})"))
 }
 
-/// Reads the record in a slot. It is reached by the lengths of the records before it: checking the value's
+/// Reads the record at a place. It is reached by the lengths of the records before it: checking the value's
 /// checksum would read all 60 KiB for one record, and what is returned is compared with that record's own
 /// hashes.
 fn with_record_at<V: Values, R>(
     values: &V,
-    slot: Slot,
+    place: Place,
     read: impl FnOnce(&Located<'_>) -> Result<R, ReadError>,
 ) -> Result<R, ReadError> {
-    let ordinal = u64::from(slot.ordinal);
-    let bytes = values.require(ordinal)?;
-    let bytes = bytes.as_ref();
+    let bytes = values.require(u64::from(place.slot.ordinal))?;
+    with_record_in(bytes.as_ref(), place, read)
+}
+
+/// Reads the record at a place of this value.
+fn with_record_in<R>(
+    bytes: &[u8],
+    place: Place,
+    read: impl FnOnce(&Located<'_>) -> Result<R, ReadError>,
+) -> Result<R, ReadError> {
+    let ordinal = place.slot.ordinal;
     // A value that is what was written has its records: the index led to a place between them.
     let wrong = |what: String| match Value::open(bytes) {
         Ok(_) => index_fault(format!("value {ordinal}: {what}"), None),
         Err(_) => ReadError::corrupt(format!("value {ordinal}: {what}"), first_position(bytes)),
     };
-    read(&locate(bytes, slot.offset).map_err(wrong)?)
+    read(&locate(bytes, place).map_err(wrong)?)
 }
 
 /// The index does not lead to a record of the stream.
@@ -149,39 +168,48 @@ fn index_fault(what: String, located: Option<&Located<'_>>) -> ReadError {
     }
 }
 
-/// Returns the record that begins at this offset of a value.
-fn locate(bytes: &[u8], offset: u16) -> Result<Located<'_>, String> {
+/// Returns the record at a place of a value.
+fn locate(bytes: &[u8], place: Place) -> Result<Located<'_>, String> {
+    let offset = place.slot.offset;
     let value = Value::unchecked(bytes)?;
+    let nothing = || format!("it has no record at byte {offset}");
     let mut position = value.first;
-    for entry in value.entries() {
+    let mut step = |events: u16| {
+        let next = position.0.checked_add(events.into());
+        position = Position(next.ok_or("its positions exceed 64 bits")?);
+        Ok::<_, String>(position)
+    };
+    let mut at = step(place.events)?;
+    for entry in value.entries_from(place.begin).ok_or_else(nothing)? {
         let entry = entry?;
         if entry.offset == offset {
             let view = RecordView::peek(entry.bytes).map_err(|error| error.to_string())?;
-            return Ok(Located { position, entry, view });
+            return Ok(Located { position: at, entry, view });
         }
-        let events = RecordView::count_events(entry.bytes).map_err(|error| error.to_string())?;
-        let next = position.0.checked_add(events.into());
-        position = Position(next.ok_or("its positions exceed 64 bits")?);
+        if entry.offset > offset {
+            break;
+        }
+        at = step(RecordView::count_events(entry.bytes).map_err(|error| error.to_string())?)?;
     }
-    Err(format!("it has no record at byte {offset}"))
+    Err(nothing())
 }
 
-/// Returns the first version of the record in a slot.
-pub(crate) fn first_version_at<V: Values>(values: &V, slot: Slot) -> Result<Version, ReadError> {
-    with_record_at(values, slot, |located| Ok(located.view.first_version))
+/// Returns the first version of the record at a place.
+pub(crate) fn first_version_at<V: Values>(values: &V, place: Place) -> Result<Version, ReadError> {
+    with_record_at(values, place, |located| Ok(located.view.first_version))
 }
 
-/// Returns the number of the slot whose record holds the version, or would hold it if the stream went so far.
-pub(crate) fn slot_for_version<V: Values>(
+/// Returns the number of the place whose record holds the version, or would hold it if the stream went so far.
+pub(crate) fn place_for_version<V: Values>(
     values: &V,
-    slots: &[Slot],
+    places: &[Place],
     version: Version,
 ) -> Result<usize, ReadError> {
-    let (mut low, mut high) = (0, if version.0 <= 1 { 0 } else { slots.len() });
+    let (mut low, mut high) = (0, if version.0 <= 1 { 0 } else { places.len() });
     while low < high {
         let middle = usize::midpoint(low, high);
-        let Some(slot) = slots.get(middle) else { break };
-        let first = first_version_at(values, *slot)?;
+        let Some(place) = places.get(middle) else { break };
+        let first = first_version_at(values, *place)?;
         if first <= version {
             low = middle + 1;
         } else {
@@ -195,39 +223,46 @@ fn next_version(version: Version) -> Version {
     Version(version.0.saturating_add(1))
 }
 
-/// Returns the records in these slots, which must belong to `stream`.
-pub(crate) fn read_slots<V: Values>(
+/// Returns the records at these places, which must belong to `stream`.
+pub(crate) fn read_places<V: Values + Sync>(
     values: &V,
     stream: &StreamId,
-    slots: &[Slot],
+    places: &[Place],
     page: Page,
-) -> Result<Vec<StoredRecord>, ReadError> {
+) -> Result<Vec<StoredRecord>, ReadError>
+where
+    V::Bytes: Send,
+{
     let mut last = None;
-    let mut read = |slot: &Slot| {
-        with_record_at(values, *slot, |located| {
-            // A record with its own leaf hash is what was written: the index led to the wrong one.
-            let misled = |what: String| match located.stored(values) {
-                Ok(_) => Err(index_fault(what, Some(located))),
-                Err(error) => Err(error),
-            };
-            if located.view.stream != stream.as_str() {
-                return misled(format!("the record belongs to another stream than {stream}"));
-            }
-            let first = located.view.first_version;
-            if let Some(last) = last.replace(located.view.last_version())
-                && first != next_version(last)
-            {
-                return misled(format!("version {first} of {stream} follows version {last}"));
-            }
-            located.stored(values)
-        })
+    let mut read = |located: &Located<'_>| {
+        // A record with its own leaf hash is what was written: the index led to the wrong one.
+        let misled = |what: String| match located.stored(values) {
+            Ok(_) => Err(index_fault(what, Some(located))),
+            Err(error) => Err(error),
+        };
+        if located.view.stream != stream.as_str() {
+            return misled(format!("the record belongs to another stream than {stream}"));
+        }
+        let first = located.view.first_version;
+        if let Some(last) = last.replace(located.view.last_version())
+            && first != next_version(last)
+        {
+            return misled(format!("version {first} of {stream} follows version {last}"));
+        }
+        located.stored(values)
     };
-    page.fill(slots.iter().map(&mut read))
+    let places = places.get(..page.records).unwrap_or(places);
+    let mut ahead = ReadAhead::new(values, places);
+    let records = places.iter().enumerate().map(|(at, place)| {
+        let bytes = ahead.value_of(at, place.slot.ordinal)?;
+        with_record_in(bytes.as_ref(), *place, &mut read)
+    });
+    page.fill(records)
 }
 
-/// Returns the set id of the append that the record in a slot belongs to.
-pub(crate) fn set_id_at<V: Values>(values: &V, slot: Slot) -> Result<[u8; 16], ReadError> {
-    with_record_at(values, slot, |located| Ok(located.view.set_id))
+/// Returns the set id of the append that the record at a place belongs to.
+pub(crate) fn set_id_at<V: Values>(values: &V, place: Place) -> Result<[u8; 16], ReadError> {
+    with_record_at(values, place, |located| Ok(located.view.set_id))
 }
 
 /// Returns records from a position on, out of the values from `range.0` to before `end`; the position is
@@ -257,21 +292,6 @@ pub(crate) fn read_from<V: Values>(
     Ok(records)
 }
 
-/// Shows all records before `end`, and an error for each piece that cannot be read. Proceeds by ordinal, so
-/// that it ends whatever the values hold. A log that is closed meanwhile ends it.
-pub(crate) fn survey<V: Values>(values: &V, end: u64, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-    for ordinal in 0..end {
-        let read = values.require(ordinal);
-        match read.as_ref().map_err(Clone::clone).and_then(|bytes| located_records(bytes.as_ref(), ordinal)) {
-            Err(ReadError::Closed) => return show(Err(ReadError::Closed)),
-            Err(error) => show(Err(error)),
-            Ok(records) => {
-                records.for_each(|located| show(located.and_then(|located| located.stored(values))));
-            }
-        }
-    }
-}
-
 /// Returns the last value that begins at or before a position.
 pub(crate) fn value_for_position<V: Values>(
     values: &V,
@@ -279,6 +299,10 @@ pub(crate) fn value_for_position<V: Values>(
     range: (u64, u64),
 ) -> Result<u64, ReadError> {
     let (mut low, mut high) = range;
+    if from <= Position(1) {
+        // No search, and no damage of values after the first is met before its place.
+        return Ok(low);
+    }
     while low < high {
         let middle = u64::midpoint(low, high);
         let bytes = values.require(middle)?;

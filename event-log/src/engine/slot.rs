@@ -13,6 +13,17 @@ pub(crate) struct Slot {
     pub(crate) offset: u16,
 }
 
+/// A slot, and the place in its value from which its record is reached in a few steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The record's slot.
+    pub(crate) slot: Slot,
+    /// The offset of a record at or before it in the same value.
+    pub(crate) begin: u16,
+    /// The number of events before `begin` in the value.
+    pub(crate) events: u16,
+}
+
 /// The end of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct StreamEnd {

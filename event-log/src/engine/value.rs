@@ -119,12 +119,18 @@ pub(crate) struct Entry<'a> {
 impl<'a> Value<'a> {
     /// Checks the checksum and reads the header; returns what is wrong otherwise.
     pub(crate) fn open(bytes: &'a [u8]) -> Result<Self, String> {
+        Self::check(bytes)?;
+        Self::unchecked(bytes)
+    }
+
+    /// Checks the checksum; returns what is wrong otherwise.
+    pub(crate) fn check(bytes: &[u8]) -> Result<(), String> {
         let (crc, rest) = bytes.split_first_chunk::<CRC_BYTES>().ok_or_else(short)?;
         let (stored, found) = (u32::from_be_bytes(*crc), crc32c::crc32c(rest));
         if stored != found {
             return Err(format!("its checksum is {found:08x}, but {stored:08x} was stored with it"));
         }
-        Self::unchecked(bytes)
+        Ok(())
     }
 
     /// Reads the header without checking the checksum, which would read the whole value for one of its
@@ -145,6 +151,13 @@ impl<'a> Value<'a> {
     /// Iterates over the value's records in order. An error ends the iteration.
     pub(crate) fn entries(&self) -> Entries<'a> {
         Entries { left: self.count, at: HEADER_BYTES, rest: self.records }
+    }
+
+    /// Iterates over the value's records from the one at this offset on. Ends with an error instead of at the value's
+    /// end.
+    pub(crate) fn entries_from(&self, offset: u16) -> Option<Entries<'a>> {
+        let rest = self.records.get(usize::from(offset).checked_sub(HEADER_BYTES)?..)?;
+        Some(Entries { left: self.count, at: offset.into(), rest })
     }
 }
 

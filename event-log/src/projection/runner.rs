@@ -7,7 +7,8 @@ use proto_events::envelope::Metadata;
 use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::error::ReadError;
-use crate::api::reader::{EventReader, Page};
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
 use crate::limits::READ_PAGE_RECORDS;
 use crate::projection::model::{
     ApplyError, Cursor, ParkedEvent, ProjectedEvent, Projection, ProjectionError, ProjectionStore, Slot,

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use proto_events::codec::record::{Record, StoredEvent};
 use proto_events::codec::{AnyEvent, CodecError, Storable};
 use proto_events::decider::Decider;
 use proto_events::envelope::{CommandDigest, Committed, Metadata, RecordedEvent, Timestamp, is_made_command};
@@ -12,6 +13,7 @@ use proto_events::id::{Digest, Position, StreamId, Version};
 use crate::api::error::ReadError;
 use crate::api::reader::{EventReader, for_each_page_of};
 use crate::api::record::StoredRecord;
+use crate::api::scan::Scanned;
 use crate::limits::COMMANDS_REMEMBERED;
 
 /// The result of a command that appended, remembered so that a repetition returns it again.
@@ -45,6 +47,29 @@ pub struct Folded<D> {
     pub correlation_id: String,
     /// Whether commands older than those of `answered` are in the log only.
     pub forgotten: bool,
+}
+
+/// A record whose events were decoded, perhaps by another thread than the one that folds them.
+pub(crate) struct DecodedRecord<E> {
+    pub(crate) record: Record,
+    pub(crate) position: Position,
+    pub(crate) hash: Digest,
+    pub(crate) events: Vec<E>,
+    /// The bytes of the record, bodies included.
+    pub(crate) bytes: usize,
+}
+
+impl<E: Storable> DecodedRecord<E> {
+    /// Decodes a scanned record; `None` if an event cannot be decoded or its body is not with the record.
+    pub(crate) fn of(scanned: &Scanned<'_>) -> Option<Self> {
+        let mut record = Record::of_view(&scanned.record).ok()?;
+        let decode = |event: &StoredEvent| E::decode(event.kind, event.schema, event.body()?).ok();
+        let events = record.events.iter().map(decode).collect::<Option<Vec<E>>>()?;
+        let bodies = std::mem::take(&mut record.events);
+        let bytes = scanned.record.hashed_len()
+            + bodies.iter().filter_map(StoredEvent::body).map(<[u8]>::len).sum::<usize>();
+        Some(Self { record, position: scanned.position, hash: scanned.hash, events, bytes })
+    }
 }
 
 /// Decodes the events of a record, each with its version and position.
@@ -183,7 +208,7 @@ where
         end: Version,
         mut show: impl FnMut(&D, &D::Event),
     ) -> Result<(), ReadError> {
-        self.check_link(stored)?;
+        self.check_link(&stored.record).map_err(|what| damage(stored, stored.record.first_version, &what))?;
         for (position, (version, event)) in (stored.position.0..).zip(decode_events::<D::Event>(stored)?) {
             if version > end {
                 return Ok(());
@@ -198,15 +223,30 @@ where
         Ok(())
     }
 
-    fn check_link(&self, stored: &StoredRecord) -> Result<(), ReadError> {
-        let record = &stored.record;
+    /// Folds a decoded record. Returns false if it does not follow the one before.
+    pub(crate) fn take_decoded(&mut self, decoded: &DecodedRecord<D::Event>) -> bool {
+        let record = &decoded.record;
+        if self.check_link(record).is_err() {
+            return false;
+        }
+        for (at, event) in (0..).zip(&decoded.events) {
+            self.state.evolve(event, &record.metadata);
+            self.version = Version(record.first_version.0.saturating_add(at));
+            self.position = Position(decoded.position.0.saturating_add(at));
+            self.last_at = record.metadata.at;
+        }
+        self.last_hash = decoded.hash;
+        self.remember(&record.metadata, record.metadata.command_digest);
+        true
+    }
+
+    /// Compares a record with the end of what was folded; returns what is wrong.
+    fn check_link(&self, record: &Record) -> Result<(), String> {
         if record.first_version.0 != self.version.0 + 1 {
-            let what = format!("version {} follows version {}", record.first_version, self.version);
-            return Err(damage(stored, record.first_version, &what));
+            return Err(format!("version {} follows version {}", record.first_version, self.version));
         }
         if record.previous != self.last_hash {
-            let what = "the record does not name the hash of the previous record";
-            return Err(damage(stored, record.first_version, what));
+            return Err("the record does not name the hash of the previous record".to_owned());
         }
         Ok(())
     }

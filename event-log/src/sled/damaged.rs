@@ -13,7 +13,7 @@ use crate::api::error::{OpenError, ReadError};
 use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::engine::keys::{Key, parse};
-use crate::engine::reading;
+use crate::engine::survey;
 use crate::sled::database::{damaged, open_database, sled_error};
 use crate::sled::dir;
 use crate::sled::fence::{Fenced, fenced};
@@ -145,7 +145,7 @@ impl EventReader for SledDamaged {
     }
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        reading::survey(&*self.trees, self.end, show);
+        survey::survey_all(&*self.trees, self.end, show);
     }
 
     fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {

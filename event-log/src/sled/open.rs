@@ -27,6 +27,7 @@ use crate::sled::database::{
 };
 use crate::sled::dir::{DATA_FILE, LogHeader, Opening, io_error};
 use crate::sled::fence::{Fenced, fenced};
+use crate::sled::fetch::{FetchError, for_each_entry};
 use crate::sled::guard::{Guarded, tip};
 use crate::sled::index::{BLOCKS_TREE, KeptIndex};
 use crate::sled::newest::Newest;
@@ -293,14 +294,17 @@ fn scan(
 ) -> Result<(Scan, std::ops::Range<u64>), OpenError> {
     let read = || {
         let from = kept.as_ref().map_or(0, |kept| kept.mark.values);
+        let is_whole = kept.is_none();
         let mut scan = Scan::after(kept, next_block, head).map_err(|error| scan_error(dir, error))?;
         let after = |scan: &Scan, error| after_last_sound(log, scan, error);
-        // Ends at the first error: sled's iterator would repeat it forever.
-        for item in log.range(value_key(from)..) {
-            let (key, bytes) = item.map_err(|error| after(&scan, sled_error(dir, &error)))?;
-            let taken = scan.take(&key, &bytes);
-            taken.map_err(|error| after(&scan, scan_error(dir, error)))?;
-        }
+        for_each_entry(log, from, is_whole, &mut |fetched| {
+            let entry = match fetched {
+                Ok(entry) => entry,
+                Err(FetchError::Database(error)) => return Err(after(&scan, sled_error(dir, &error))),
+                Err(FetchError::Panicked(why)) => return Err(panicked(dir, why)),
+            };
+            scan.take(entry).map_err(|error| after(&scan, scan_error(dir, error)))
+        })?;
         let leftover = scan.finish().map_err(|error| scan_error(dir, error))?;
         Ok((scan, leftover))
     };

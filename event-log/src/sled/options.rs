@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::api::durability::Durability;
 use crate::limits::{COPY_ANNOUNCED_BYTES, SNAPSHOT_EVERY_BYTES};
+use crate::sled::memory_size::default_cache_bytes;
 
 /// Options for opening a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,22 +18,27 @@ pub struct SledOptions {
     pub create: bool,
     /// Whether to discard the kept index and rebuild it from the whole log.
     pub rebuild_index: bool,
-    /// Cache of the database in bytes. It is a target: with values of this size sled keeps more.
+    /// Cache of the database in bytes. What was read or written is kept up to about this size: a small log takes little
+    /// of it. It is a target: with values of this size sled keeps more.
     pub cache_bytes: u64,
+    /// Threads that a pass over the whole log may use, such as a verification or an export: 1 unless a log is only
+    /// read, so that a reader does not take the processors of the actors beside it. An index is rebuilt by two in any case.
+    pub scan_threads: usize,
     /// Bytes of log after which a snapshot of the database is made while the log is open. A start reads about
     /// so much of what the life before it wrote.
     pub snapshot_every_bytes: u64,
 }
 
 impl Default for SledOptions {
-    /// The log's own durability, strict for a new log; creates a log if there is none; a cache of 64 MiB;
-    /// snapshots every [`SNAPSHOT_EVERY_BYTES`].
+    /// The log's own durability, strict for a new log; creates a log if there is none; a cache of
+    /// an eighth of the memory, between 64 MiB and 1 GiB; one thread for a pass over the log; snapshots every [`SNAPSHOT_EVERY_BYTES`].
     fn default() -> Self {
         Self {
             durability: None,
             create: true,
             rebuild_index: false,
-            cache_bytes: 64 * 1024 * 1024,
+            cache_bytes: default_cache_bytes(),
+            scan_threads: 1,
             snapshot_every_bytes: SNAPSHOT_EVERY_BYTES,
         }
     }

@@ -1,14 +1,17 @@
 //! A log in a directory, read without a trace: from a private copy, so that reading works on a directory that cannot be
 //! written, by another user, by many readers at once, and beside the program that writes the log.
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use proto_events::id::{Position, StreamId, Version};
 
 use crate::api::durability::Durability;
 use crate::api::error::{OpenError, ReadError};
+use crate::api::in_order::threads_where_free;
 use crate::api::note::OpenNote;
-use crate::api::reader::{EventReader, Page};
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore as _;
@@ -63,7 +66,8 @@ impl ReadOnlyLog {
             if is_live {
                 copy.forget_holder()?;
             }
-            let opening = SledOptions { create: false, ..SledOptions::default() };
+            let opening =
+                SledOptions { create: false, scan_threads: threads_where_free(), ..SledOptions::default() };
             match SledStore::open_with(copy.dir(), opening) {
                 Ok(store) => return Ok(Self::of(dir, store, copy, is_live)),
                 Err(error) if is_live && attempt < ATTEMPTS && may_be_of_copying(&error) => {
@@ -189,6 +193,31 @@ impl EventReader for ReadOnlyLog {
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
         self.store.survey(show);
+    }
+
+    fn scan_threads(&self) -> usize {
+        self.store.scan_threads()
+    }
+
+    fn pieces(&self) -> Result<u64, ReadError> {
+        self.store.pieces()
+    }
+
+    fn scan_piece(
+        &self,
+        piece: u64,
+        compare: Compare,
+        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+    ) -> ScanStep {
+        self.store.scan_piece(piece, compare, visit)
+    }
+
+    fn survey_piece(
+        &self,
+        piece: u64,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>) -> ControlFlow<()>,
+    ) {
+        self.store.survey_piece(piece, show);
     }
 
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {

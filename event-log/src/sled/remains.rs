@@ -12,7 +12,7 @@ use proto_events::id::Position;
 use crate::api::error::{OpenError, ReadError};
 use crate::api::record::StoredRecord;
 use crate::engine::chunks::Chunk;
-use crate::engine::reading;
+use crate::engine::survey;
 use crate::engine::values::Values;
 use crate::sled::dir::{DATA_FILE, io_error};
 use crate::sled::guard::disk::{read_readable, read_up_to};
@@ -80,7 +80,7 @@ impl SledRemains {
 
     /// Shows all records in order of their positions, and an error for each that is not whole.
     pub fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        reading::survey(self, self.values.len() as u64, show);
+        survey::survey_all(self, self.values.len() as u64, show);
     }
 
     fn read(&self, places: &[Place], number: u64) -> Result<Option<Vec<u8>>, ReadError> {

@@ -11,9 +11,10 @@ use crate::engine::blocks::BlockBuilder;
 use crate::engine::head::{Frontier, Head};
 use crate::engine::index::Index;
 use crate::engine::keys::{Key, parse};
-use crate::engine::reading::{Located, located_records};
+use crate::engine::reading::{Located, located_records_of};
 use crate::engine::slot::{IndexedRecord, Slot, StreamEnd, tag};
 use crate::limits::APPENDS_REMEMBERED;
+use crate::sled::fetch::Entry;
 use crate::sled::index::KeptIndex;
 
 /// The state of the scan.
@@ -108,20 +109,26 @@ impl Scan {
     }
 
     /// Takes the next entry of the tree.
-    pub(crate) fn take(&mut self, key: &[u8], bytes: &[u8]) -> Result<(), ScanError> {
-        match parse(key) {
-            Some(Key::Spacer(ordinal)) if bytes.is_empty() => {
+    pub(crate) fn take(&mut self, entry: Entry) -> Result<(), ScanError> {
+        let Entry { key, value, checked } = entry;
+        match parse(&key) {
+            Some(Key::Spacer(ordinal)) if value.is_empty() => {
                 self.last_spaced = Some(ordinal);
                 Ok(())
             }
-            Some(Key::Value(ordinal)) => self.take_value(ordinal, bytes),
+            Some(Key::Value(ordinal)) => self.take_value(ordinal, &value, checked),
             _ => Err(ScanError::Damaged(format!("the log has an unknown key: {key:02x?}"))),
         }
     }
 
-    fn take_value(&mut self, ordinal: u64, bytes: &[u8]) -> Result<(), ScanError> {
+    fn take_value(
+        &mut self,
+        ordinal: u64,
+        bytes: &[u8],
+        checked: Result<(), String>,
+    ) -> Result<(), ScanError> {
         let expected = (self.next_ordinal, self.next_position);
-        let mut records = located_records(bytes, ordinal)?;
+        let mut records = located_records_of(bytes, ordinal, checked)?;
         let first = records.next_position();
         if (ordinal, first.0) != expected {
             return Err(ScanError::Damaged(format!(
@@ -165,7 +172,8 @@ impl Scan {
             let at = (view.stream, view.first_version, located.position);
             ScanError::Damaged(format!("stream {} at version {} (position {}): {what}", at.0, at.1, at.2))
         };
-        let end = self.index.end_of(view.stream);
+        let number = self.index.number_of(view.stream);
+        let end = number.map_or_else(StreamEnd::default, |number| self.index.end_of_number(number));
         // A known name was checked with the stream's first record.
         if end.version.0 == 0 && StreamId::parse(view.stream).is_err() {
             return Err(wrong("its name is not a stream id"));
@@ -180,7 +188,7 @@ impl Scan {
             ordinal: u32::try_from(ordinal).map_err(|_| wrong("the ordinal of its value exceeds 32 bits"))?,
             offset: located.entry.offset,
         };
-        if !self.add_to_append(slot, located) {
+        if !self.add_to_append(slot, number, located) {
             return Err(wrong(
                 "it is not the next record of its append, or the previous append is incomplete",
             ));
@@ -189,15 +197,18 @@ impl Scan {
     }
 
     /// Adds a record to the others of its append, and enters them when the append is whole. Returns false if
-    /// the record is not the next one of the append.
-    fn add_to_append(&mut self, slot: Slot, located: &Located<'_>) -> bool {
+    /// the record is not the next one of the append. `number` is that of its stream, if the index has it.
+    fn add_to_append(&mut self, slot: Slot, number: Option<u32>, located: &Located<'_>) -> bool {
         let view = &located.view;
         let end = StreamEnd::of(view.last_version(), located.entry.hash);
         let entered = IndexedRecord { end, slot, events: view.event_count, work: work_change_in(view) };
         if view.parts == 1 && self.open.is_none() {
             // The most frequent case: nothing needs to be held.
             self.remember(view.set_id, slot.ordinal);
-            self.index.add_to_blocks(view.stream, &entered, &mut self.blocks);
+            match number {
+                Some(number) => self.index.add_numbered_to_blocks(number, &entered, &mut self.blocks),
+                None => self.index.add_to_blocks(view.stream, &entered, &mut self.blocks),
+            }
             self.frontier.push(located.entry.hash);
             return true;
         }

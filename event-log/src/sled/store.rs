@@ -1,6 +1,7 @@
 //! The store over a log directory: [`EventReader`] and [`EventStore`] on sled's trees.
 
 use std::fmt;
+use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -14,23 +15,28 @@ use crate::api::durability::Durability;
 use crate::api::error::{CloseError, OpenError, ReadError};
 use crate::api::feed::Feed;
 use crate::api::holder::Holder;
+use crate::api::in_pieces::survey_in_pieces;
 use crate::api::note::OpenNote;
-use crate::api::reader::{EventReader, Page};
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::scan::{Compare, ScanStep, Scanned};
 use crate::api::store::EventStore;
 use crate::api::ticket::Ticket;
-use crate::engine::index::compare;
 use crate::engine::index::walk::StreamSlots;
+use crate::engine::index::{Index, compare};
 use crate::engine::reading::Located;
 use crate::engine::values::Values;
 use crate::engine::writer::shared::{Job, Shared};
-use crate::engine::{reading, scan_value, writer};
+use crate::engine::{reading, scan_value, survey, writer};
 use crate::sled::dir;
 use crate::sled::dir::LogHeader;
 use crate::sled::fence::Fenced;
 use crate::sled::options::SledOptions;
 use crate::sled::sink::Trees;
+
+/// The number of values that one thread of several reads before it takes others: about 1 MiB of full ones.
+const PIECE_VALUES: u64 = 16;
 
 /// A log in a directory. Dropping it closes it.
 pub struct SledStore {
@@ -98,7 +104,7 @@ impl SledStore {
     ) -> Self {
         self.notes = notes;
         if let Some(holder) = before {
-            let end = self.index(crate::engine::index::Index::head);
+            let end = self.index(Index::head);
             let proven = proven.unwrap_or_default();
             self.notes.push(OpenNote::NotClosed { holder: Some(holder), proven, end });
         }
@@ -111,8 +117,33 @@ impl SledStore {
         query(trees.as_ref().ok_or(ReadError::Closed)?)
     }
 
-    fn index<R>(&self, query: impl FnOnce(&crate::engine::index::Index) -> R) -> R {
+    fn index<R>(&self, query: impl FnOnce(&Index) -> R) -> R {
         query(&self.shared.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the ordinals of the values of a piece.
+    fn values_of(&self, piece: u64) -> Range<u64> {
+        let (end, first) = (self.index(Index::next_ordinal), piece.saturating_mul(PIECE_VALUES));
+        first.min(end)..first.saturating_add(PIECE_VALUES).min(end)
+    }
+
+    /// Shows the records of these values that hold events from a position on.
+    fn scan_values(
+        &self,
+        ordinals: Range<u64>,
+        from: Position,
+        compare: Compare,
+        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+    ) -> ScanStep {
+        // The guard is released between values: closing need not wait for a long scan, and `visit` may read.
+        let whole = |located: &Located<'_>| self.read(|trees| located.stored(trees).map(drop));
+        for ordinal in ordinals {
+            let bytes = self.read(|trees| Values::require(trees, ordinal))?;
+            if scan_value::scan_value((ordinal, &bytes), from, compare, &whole, visit)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 
@@ -155,13 +186,10 @@ impl EventReader for SledStore {
         page: Page,
     ) -> Result<Vec<StoredRecord>, ReadError> {
         self.read(|trees| {
-            let (end, slots) = self.slots.of(stream, &|question| self.index(question));
-            if end < from {
-                return Ok(Vec::new());
-            }
-            let first = reading::slot_for_version(trees, &slots, from)?;
-            let wanted = slots.get(first..).unwrap_or_default();
-            reading::read_slots(trees, stream, wanted, page)
+            let places = self.slots.of(stream, from, &|question| self.index(question));
+            let first = reading::place_for_version(trees, &places, from)?;
+            let wanted = places.get(first..).unwrap_or_default();
+            reading::read_places(trees, stream, wanted, page)
         })
     }
 
@@ -184,19 +212,11 @@ impl EventReader for SledStore {
     ) -> Result<(), ReadError> {
         let (range, end) = self.index(|index| (index.value_range_for(from), index.next_ordinal()));
         let first = self.read(|trees| reading::value_for_position(trees, from, range))?;
-        // The guard is released between values: closing need not wait for a long scan, and `visit` may read.
-        let whole = |located: &Located<'_>| self.read(|trees| located.stored(trees).map(drop));
-        for ordinal in first..end {
-            let bytes = self.read(|trees| Values::require(trees, ordinal))?;
-            if scan_value::scan_value((ordinal, &bytes), from, compare, &whole, visit)?.is_break() {
-                break;
-            }
-        }
-        Ok(())
+        self.scan_values(first..end, from, compare, visit).map(drop)
     }
 
     fn head(&self) -> Result<Position, ReadError> {
-        self.read(|_| Ok(self.index(crate::engine::index::Index::head)))
+        self.read(|_| Ok(self.index(Index::head)))
     }
 
     fn stream_version(&self, stream: &StreamId) -> Result<Version, ReadError> {
@@ -213,7 +233,7 @@ impl EventReader for SledStore {
     }
 
     fn open_work(&self) -> Result<Vec<StreamId>, ReadError> {
-        self.read(|_| Ok(self.index(crate::engine::index::Index::open_work)))
+        self.read(|_| Ok(self.index(Index::open_work)))
     }
 
     fn survey_while(
@@ -224,8 +244,38 @@ impl EventReader for SledStore {
         if let Err(error) = self.head() {
             return show(Err(error));
         }
-        let end = self.index(crate::engine::index::Index::next_ordinal);
-        reading::survey(&OneAtATime(self, goes_on), end, show);
+        let end = self.index(Index::next_ordinal);
+        match end.div_ceil(PIECE_VALUES) {
+            pieces if pieces > 1 && self.options.scan_threads > 1 => {
+                survey_in_pieces(self, pieces, goes_on, show);
+            }
+            _ => survey::survey_all(&OneAtATime(self, goes_on), end, show),
+        }
+    }
+
+    fn scan_threads(&self) -> usize {
+        self.options.scan_threads
+    }
+
+    fn pieces(&self) -> Result<u64, ReadError> {
+        self.read(|_| Ok(self.index(Index::next_ordinal).div_ceil(PIECE_VALUES)))
+    }
+
+    fn scan_piece(
+        &self,
+        piece: u64,
+        compare: Compare,
+        visit: &mut dyn FnMut(&Scanned<'_>) -> ScanStep,
+    ) -> ScanStep {
+        self.scan_values(self.values_of(piece), Position(1), compare, visit)
+    }
+
+    fn survey_piece(
+        &self,
+        piece: u64,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>) -> ControlFlow<()>,
+    ) {
+        let _ = survey::survey(&OneAtATime(self, &|| true), self.values_of(piece), show);
     }
 
     fn survey_index(&self, show: &mut dyn FnMut(ReadError)) {

@@ -3,19 +3,21 @@
 //! row) until the percentiles are computed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::ControlFlow;
 
 use proto_events::call::{CallEvent, CallKind, CallRequested, Costs, Price, TokenUsage, Verdict};
 use proto_events::codec::AnyEvent;
 use proto_events::envelope::Timestamp;
-use proto_events::id::{Position, StreamId};
+use proto_events::id::StreamId;
 use proto_events::json::{JsonObject, JsonText};
 use proto_events::task::TaskEvent;
 
 use crate::api::error::ReadError;
+use crate::api::in_pieces::for_each_mapped;
 use crate::api::reader::EventReader;
+use crate::api::record::StoredRecord;
 use crate::audit::json::{costs_json, number, object, text, text_or_null};
 use crate::read::fold::decode_event;
-use crate::read::for_each::for_each_record;
 use crate::views::durations::Durations;
 use crate::views::filter::Filter;
 use crate::views::readable::Readable;
@@ -204,23 +206,24 @@ pub fn stats_of(
 /// Shows all events of a log, and returns the error of each stream that is left out from an event of a newer release on.
 fn take_all(reader: &dyn EventReader, stats: &mut Stats) -> Result<Vec<ReadError>, ReadError> {
     let (mut left_out, mut newer) = (HashSet::new(), Vec::new());
-    for_each_record(reader, Position(1), |stored| {
+    let decode = |stored: StoredRecord| (event_rows(&stored), stored);
+    for_each_mapped(reader, decode, |(rows, stored)| {
         if left_out.contains(&stored.record.stream) {
-            return Ok::<_, ReadError>(());
+            return Ok::<_, ReadError>(ControlFlow::Continue(()));
         }
-        for row in event_rows(stored) {
+        for row in rows {
             if row.event.is_ok() {
                 stats.take(&row);
                 continue;
             }
-            match decode_event(stored, row.version) {
+            match decode_event(&stored, row.version) {
                 Err(error @ ReadError::Newer { .. }) => newer.push(error),
                 other => drop(other?),
             }
             left_out.insert(row.stream);
             break;
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     })?;
     Ok(newer)
 }

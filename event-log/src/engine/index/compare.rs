@@ -31,7 +31,7 @@ pub(crate) fn compare<V: Values>(values: &V, ask: Ask<'_>, show: &mut dyn FnMut(
         let to = rebuilt.records().min(from + SLOTS_AT_A_TIME);
         let mut wrong = Vec::new();
         ask(&mut |index| {
-            wrong = (from..to).filter(|number| !index.has_slot_of(&rebuilt, *number)).collect();
+            wrong = (from..to).filter(|number| !index.has_place_of(&rebuilt, *number)).collect();
         });
         for number in wrong {
             show(fault(values, &rebuilt, number));
@@ -91,10 +91,10 @@ fn fault<V: Values>(values: &V, rebuilt: &Index, number: usize) -> ReadError {
 }
 
 impl Index {
-    /// Whether a record has the slot and the link that it has in an index of the same log.
-    fn has_slot_of(&self, other: &Self, number: usize) -> bool {
-        let slot = |index: &Self| u32::try_from(number).ok().and_then(|number| index.slot(number));
-        slot(self) == slot(other) && self.previous.get(number) == other.previous.get(number)
+    /// Whether a record has the place and the link that it has in an index of the same log.
+    fn has_place_of(&self, other: &Self, number: usize) -> bool {
+        let place = |index: &Self| u32::try_from(number).ok().and_then(|number| index.place(number));
+        place(self) == place(other) && self.previous.get(number) == other.previous.get(number)
     }
 
     /// Returns what differs at the ends of two indexes of the same log.

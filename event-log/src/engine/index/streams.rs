@@ -1,5 +1,6 @@
 //! Stream names and their ends. Names are stored in an arena and are found through an open-addressed table of
-//! 32-bit numbers: a hash map that owns its names would cost about three times as much.
+//! 32-bit numbers: a hash map that owns its names would cost about three times as much. Beside each number is a byte
+//! of its name's hash, so that a search reads names (three places in memory) only where they very likely match.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
@@ -12,8 +13,11 @@ use crate::engine::slot::{NO_SLOT, StreamEnd};
 /// Bytes of one piece of the arena; a name does not span pieces.
 const PIECE: usize = 1 << 20;
 
-/// Marks an empty slot of the table.
+/// The number that no stream has: of an empty bucket of the table.
 const EMPTY: u32 = u32::MAX;
+
+/// The tag of an empty bucket; that of a name is never 0.
+const UNUSED: u8 = 0;
 
 /// The index entry of a stream.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +35,8 @@ pub(crate) struct Stream {
 pub(crate) struct Streams {
     hasher: RandomState,
     table: Vec<u32>,
+    /// For each bucket of the table eight bits of its name's hash.
+    tags: Vec<u8>,
     entries: Chunked<Stream>,
     arena: Vec<Vec<u8>>,
     /// Numbers of streams in order of their names; newer streams are added at the next listing.
@@ -46,8 +52,18 @@ impl Streams {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Stream> {
-        let bucket = self.bucket(name)?;
-        self.entries.get_ref(*self.table.get(bucket)? as usize)
+        self.entries.get_ref(self.number(name)? as usize)
+    }
+
+    /// Returns the number of the stream with this name.
+    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+        let (bucket, _) = self.bucket(name)?;
+        self.table.get(bucket).copied().filter(|number| *number != EMPTY)
+    }
+
+    /// Returns the stream with this number.
+    pub(crate) fn get(&self, number: u32) -> Option<&Stream> {
+        self.entries.get_ref(number as usize)
     }
 
     /// Returns the number of streams.
@@ -65,13 +81,11 @@ impl Streams {
         if self.entries.len() * 5 >= self.table.len() * 4 {
             self.grow();
         }
-        let bucket = self.bucket(name).unwrap_or_default();
+        let (bucket, tag) = self.bucket(name).unwrap_or_default();
         let mut number = self.table.get(bucket).copied().unwrap_or(EMPTY);
         if number == EMPTY {
             number = u32::try_from(self.entries.len()).unwrap_or(EMPTY);
-            if let Some(empty) = self.table.get_mut(bucket) {
-                *empty = number;
-            }
+            self.occupy(bucket, tag, number);
             let name = self.intern(name);
             self.entries.push(Stream { end: StreamEnd::default(), last: NO_SLOT, name });
         }
@@ -104,23 +118,39 @@ impl Streams {
     }
 
     /// Returns the bucket of the table that holds the stream with this name, or the empty bucket where it
-    /// belongs.
-    fn bucket(&self, name: &str) -> Option<usize> {
+    /// belongs, and the tag of the name.
+    fn bucket(&self, name: &str) -> Option<(usize, u8)> {
         let mask = self.table.len().checked_sub(1)?;
-        let hash = usize::try_from(self.hasher.hash_one(name) & 0xffff_ffff).ok()?;
-        (0..=mask).map(|step| (hash + step) & mask).find(|bucket| {
-            let number = self.table.get(*bucket).copied().unwrap_or(EMPTY);
-            number == EMPTY || self.name(number) == Some(name)
-        })
+        let hash = self.hasher.hash_one(name);
+        // The place is taken from other bits than the tag.
+        let [.., tag] = (hash >> 56).to_be_bytes();
+        let tag = tag.max(UNUSED + 1);
+        let first = usize::try_from(hash & 0xffff_ffff).ok()?;
+        let bucket = (0..=mask).map(|step| (first + step) & mask).find(|bucket| {
+            let known = self.tags.get(*bucket).copied().unwrap_or(UNUSED);
+            known == UNUSED || (known == tag && self.name_in(*bucket) == Some(name))
+        });
+        Some((bucket?, tag))
+    }
+
+    fn name_in(&self, bucket: usize) -> Option<&str> {
+        self.name(*self.table.get(bucket)?)
+    }
+
+    fn occupy(&mut self, bucket: usize, tag: u8, number: u32) {
+        if let (Some(empty), Some(unused)) = (self.table.get_mut(bucket), self.tags.get_mut(bucket)) {
+            (*empty, *unused) = (number, tag);
+        }
     }
 
     /// Doubles the table.
     fn grow(&mut self) {
-        self.table = vec![EMPTY; (self.table.len() * 2).max(1 << 10)];
+        let buckets = (self.table.len() * 2).max(1 << 10);
+        (self.table, self.tags) = (vec![EMPTY; buckets], vec![UNUSED; buckets]);
         for number in 0..self.entries.len() {
-            let bucket = self.name(u32::try_from(number).unwrap_or(EMPTY)).and_then(|name| self.bucket(name));
-            if let Some(empty) = bucket.and_then(|bucket| self.table.get_mut(bucket)) {
-                *empty = u32::try_from(number).unwrap_or(EMPTY);
+            let number = u32::try_from(number).unwrap_or(EMPTY);
+            if let Some((bucket, tag)) = self.name(number).and_then(|name| self.bucket(name)) {
+                self.occupy(bucket, tag, number);
             }
         }
     }
@@ -153,6 +183,37 @@ impl Streams {
 
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
-        self.table.len() * 4 + self.entries.bytes() + self.arena.len() * PIECE
+        self.table.len() * 5 + self.entries.bytes() + self.arena.len() * PIECE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_under_its_number_also_where_tags_and_places_are_the_same() {
+        let mut streams = Streams::default();
+        // Far more names than tags, through several doublings of the table.
+        let names: Vec<String> = (0..20_000).map(|n| format!("task-a/{n}")).collect();
+        assert_eq!(streams.number("task-a/0"), None);
+        for (number, name) in (0..).zip(&names) {
+            assert_eq!(streams.upsert(name), number);
+            assert_eq!(streams.upsert(name), number, "a known name");
+        }
+        for (number, name) in (0..).zip(&names) {
+            assert_eq!((streams.number(name), streams.name(number)), (Some(number), Some(name.as_str())));
+        }
+        assert_eq!(streams.len(), names.len());
+        for n in 20_000..40_000 {
+            assert_eq!(streams.number(&format!("task-a/{n}")), None);
+        }
+        assert!(
+            streams
+                .tags
+                .iter()
+                .zip(&streams.table)
+                .all(|(tag, number)| { (*tag == UNUSED) == (*number == EMPTY) })
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The slots of a stream's records, found by following the index's links from the newest record to the oldest.
-//! A reader that takes a long stream page by page follows each link once, since the slots of streams read lately
+//! The places of a stream's records, found by following the index's links from the newest record to the oldest.
+//! A reader that takes a long stream page by page follows each link once, since the places of streams read lately
 //! are kept; and the index is free for others after every few thousand links.
 
 use std::sync::{Arc, PoisonError};
@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError};
 use proto_events::id::{StreamId, Version};
 
 use crate::engine::index::Index;
-use crate::engine::slot::Slot;
+use crate::engine::slot::Place;
 use crate::limits::{READ_PAGE_RECORDS, STREAM_SLOTS_KEPT, STREAMS_KEPT};
 use crate::sync::Mutex;
 
@@ -21,40 +21,42 @@ pub(crate) type Ask<'a> = &'a dyn Fn(&mut dyn FnMut(&Index));
 #[derive(Debug, Default)]
 pub(crate) struct StreamSlots(Mutex<Vec<Kept>>);
 
-/// The slots of a stream, the oldest first, up to a record of the log.
+/// The places of a stream's records, the oldest first, up to a record of the log.
 #[derive(Debug)]
 struct Kept {
     stream: StreamId,
     newest: u32,
-    slots: Arc<Vec<Slot>>,
+    places: Arc<Vec<Place>>,
 }
 
 impl StreamSlots {
-    /// Returns a stream's last version and the slots of its records, the oldest first.
-    pub(crate) fn of(&self, stream: &StreamId, ask: Ask<'_>) -> (Version, Arc<Vec<Slot>>) {
+    /// Returns the places of a stream's records, the oldest first; none if the stream ends before version `from`.
+    pub(crate) fn of(&self, stream: &StreamId, from: Version, ask: Ask<'_>) -> Arc<Vec<Place>> {
         let (mut end, mut newest) = (Version(0), None);
         ask(&mut |index| {
-            end = index.end_of(stream.as_str()).version;
-            newest = index.newest_of(stream.as_str());
+            let number = index.number_of(stream.as_str());
+            end = number.map_or(Version(0), |number| index.end_of_number(number).version);
+            newest = number.and_then(|number| index.newest_of_number(number));
         });
-        let Some(newest) = newest else { return (end, Arc::default()) };
+        // The last page of a stream is followed by a question for the next one.
+        let Some(newest) = newest.filter(|_| end >= from) else { return Arc::default() };
         let kept = self.take(stream);
         // Another reader may have come further in the meantime.
         let known = kept.filter(|kept| kept.newest <= newest);
         let until = known.as_ref().map(|kept| kept.newest);
-        let mut slots = known.map_or_else(Arc::default, |kept| kept.slots);
+        let mut places = known.map_or_else(Arc::default, |kept| kept.places);
         let (mut added, mut next) = (Vec::new(), Some(newest).filter(|newest| Some(*newest) != until));
         while let Some(number) = next {
             ask(&mut |index| next = index.walk_back(number, until, LINKS_AT_A_TIME, &mut added));
         }
         if !added.is_empty() {
             added.reverse();
-            Arc::make_mut(&mut slots).append(&mut added);
+            Arc::make_mut(&mut places).append(&mut added);
         }
-        if slots.len() > READ_PAGE_RECORDS {
-            self.keep(Kept { stream: stream.clone(), newest, slots: Arc::clone(&slots) });
+        if places.len() > READ_PAGE_RECORDS {
+            self.keep(Kept { stream: stream.clone(), newest, places: Arc::clone(&places) });
         }
-        (end, slots)
+        places
     }
 
     fn take(&self, stream: &StreamId) -> Option<Kept> {
@@ -69,7 +71,8 @@ impl StreamSlots {
         kept.retain(|kept| kept.stream != newest.stream);
         kept.push(newest);
         while kept.len() > STREAMS_KEPT
-            || (kept.len() > 1 && kept.iter().map(|kept| kept.slots.len()).sum::<usize>() > STREAM_SLOTS_KEPT)
+            || (kept.len() > 1
+                && kept.iter().map(|kept| kept.places.len()).sum::<usize>() > STREAM_SLOTS_KEPT)
         {
             kept.remove(0);
         }
@@ -82,7 +85,7 @@ mod tests {
 
     use super::*;
     use crate::api::open_work::WorkChange;
-    use crate::engine::slot::{IndexedRecord, StreamEnd};
+    use crate::engine::slot::{IndexedRecord, Slot, StreamEnd};
 
     fn stream(n: usize) -> StreamId {
         StreamId::parse(&format!("task-a/{n}")).unwrap()
@@ -101,27 +104,29 @@ mod tests {
     }
 
     /// Reads the slots and counts how often the index was asked.
-    fn read(slots: &StreamSlots, index: &Index, n: usize) -> (Version, Arc<Vec<Slot>>, usize) {
+    fn read(slots: &StreamSlots, index: &Index, n: usize, from: u64) -> (Arc<Vec<Place>>, usize) {
         let asked = Cell::new(0);
-        let (end, found) = slots.of(&stream(n), &|question: &mut dyn FnMut(&Index)| {
+        let found = slots.of(&stream(n), Version(from), &|question: &mut dyn FnMut(&Index)| {
             asked.set(asked.get() + 1);
             question(index);
         });
-        (end, found, asked.get())
+        (found, asked.get())
     }
 
     #[test]
     fn a_long_stream_is_walked_once_and_in_steps_and_then_only_its_new_records() {
         let (mut index, slots) = (Index::default(), StreamSlots::default());
         add(&mut index, 2, 10_000);
-        let (end, found, asked) = read(&slots, &index, 0);
-        assert_eq!((end, found.len(), asked), (Version(10_000), 10_000, 1 + 3), "in steps");
-        assert!(found.iter().map(|slot| slot.ordinal).eq((0..10_000).map(|n| 2 * n)));
-        assert_eq!(read(&slots, &index, 0).2, 1, "nothing is walked again");
+        let (found, asked) = read(&slots, &index, 0, 1);
+        assert_eq!((found.len(), asked), (10_000, 1 + 3), "in steps");
+        assert!(found.iter().map(|place| place.slot.ordinal).eq((0..10_000).map(|n| 2 * n)));
+        assert_eq!(read(&slots, &index, 0, 10_000).1, 1, "nothing is walked again");
+        let (none, asked) = read(&slots, &index, 1, 10_001);
+        assert_eq!((none.len(), asked), (0, 1), "after the end nothing is walked at all");
         add(&mut index, 2, 5);
-        let (end, found, asked) = read(&slots, &index, 0);
-        assert_eq!((end, found.len(), asked), (Version(10_005), 10_005, 1 + 1));
-        assert!(found.iter().map(|slot| slot.ordinal).eq((0..10_005).map(|n| 2 * n)));
+        let (found, asked) = read(&slots, &index, 0, 1);
+        assert_eq!((found.len(), asked), (10_005, 1 + 1));
+        assert!(found.iter().map(|place| place.slot.ordinal).eq((0..10_005).map(|n| 2 * n)));
     }
 
     #[test]
@@ -129,9 +134,9 @@ mod tests {
         let (mut index, slots) = (Index::default(), StreamSlots::default());
         add(&mut index, 3, READ_PAGE_RECORDS);
         for n in 0..3 {
-            assert_eq!(read(&slots, &index, n).1.len(), READ_PAGE_RECORDS);
+            assert_eq!(read(&slots, &index, n, 1).0.len(), READ_PAGE_RECORDS);
         }
-        assert_eq!(read(&slots, &index, 9).0, Version(0));
+        assert!(read(&slots, &index, 9, 0).0.is_empty());
         assert!(slots.0.lock().unwrap().is_empty());
     }
 
@@ -140,7 +145,7 @@ mod tests {
         let (mut index, slots) = (Index::default(), StreamSlots::default());
         add(&mut index, STREAMS_KEPT + 3, READ_PAGE_RECORDS + 1);
         for n in 0..STREAMS_KEPT + 3 {
-            read(&slots, &index, n);
+            read(&slots, &index, n, 1);
         }
         let kept: Vec<_> = slots.0.lock().unwrap().iter().map(|kept| kept.stream.clone()).collect();
         assert_eq!(kept, (3..STREAMS_KEPT + 3).map(stream).collect::<Vec<_>>());

@@ -1,7 +1,12 @@
 //! Tests of reading a record by its slot: its position, and that every change to it is detected.
 
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
 use super::*;
-use crate::api::reader::Page;
+use crate::api::page::Page;
+use crate::engine::reading::ahead::FROM_DISK;
+use crate::engine::slot::Slot;
 use crate::engine::value::ValueBuilder;
 use crate::testing::conformance::sketch::{draft, ok};
 
@@ -20,19 +25,25 @@ impl Values for One {
     }
 }
 
-/// Builds a value of three records, of one, two and one events, and returns it with their slots.
-fn value() -> (One, Vec<Slot>) {
+/// Builds a value of three records, of one, two and one events, and returns it with their places, each reached from
+/// the value's first record.
+fn value() -> (One, Vec<Place>) {
     let mut builder = ValueBuilder::new();
-    let slots = [("task-a/0", 1), ("task-a/1", 2), ("task-a/2", 1)].map(|(stream, events)| {
+    let places = [("task-a/0", 1), ("task-a/1", 2), ("task-a/2", 1)].map(|(stream, events)| {
         let mut draft = draft(stream, 1, b"body");
         draft.events = vec![draft.events[0].clone(); events];
-        Slot { ordinal: 0, offset: builder.push(&draft.encode().unwrap()) }
+        place(builder.push(&draft.encode().unwrap()))
     });
-    (One(builder.finish(Position(7), false).to_vec()), slots.to_vec())
+    (One(builder.finish(Position(7), false).to_vec()), places.to_vec())
 }
 
-fn read(values: &One, slot: Slot, stream: &str) -> Result<StoredRecord, ReadError> {
-    read_slots(values, &ok(StreamId::parse(stream)), &[slot], Page::of(1))
+/// A place that is reached from the first record of value 0.
+fn place(offset: u16) -> Place {
+    Place { slot: Slot { ordinal: 0, offset }, begin: 16, events: 0 }
+}
+
+fn read(values: &One, place: Place, stream: &str) -> Result<StoredRecord, ReadError> {
+    read_places(values, &ok(StreamId::parse(stream)), &[place], Page::of(1))
         .map(|mut records| records.remove(0))
 }
 
@@ -50,20 +61,34 @@ fn a_slot_gives_the_record_and_position_that_a_walk_gives() {
 }
 
 #[test]
+fn a_record_is_reached_from_any_record_before_it_and_from_nowhere_else() {
+    let (values, places) = value();
+    let whole = ok(read(&values, places[2], "task-a/2"));
+    for (begin, events) in [(0, 0), (1, 1), (2, 3)] {
+        let place = Place { begin: places[begin].slot.offset, events, ..places[2] };
+        assert_eq!(ok(read(&values, place, "task-a/2")), whole);
+    }
+    for begin in [0, 15, places[1].slot.offset - 1, places[2].slot.offset + 1, u16::MAX] {
+        let error = read(&values, Place { begin, ..places[2] }, "task-a/2").unwrap_err();
+        assert!(matches!(error, ReadError::Index { .. }), "{begin}: {error}");
+    }
+}
+
+#[test]
 fn a_slot_in_which_no_record_begins_is_an_error() {
     let (values, slots) = value();
-    for offset in [0, slots[1].offset - 1, slots[1].offset + 1, u16::MAX] {
-        let slot = Slot { ordinal: 0, offset };
-        assert!(read(&values, slot, "task-a/1").is_err(), "{offset}");
+    for offset in [0, slots[1].slot.offset - 1, slots[1].slot.offset + 1, u16::MAX] {
+        assert!(read(&values, place(offset), "task-a/1").is_err(), "{offset}");
     }
-    assert!(read(&values, Slot { ordinal: 1, offset: slots[0].offset }, "task-a/0").is_err());
+    let elsewhere = Slot { ordinal: 1, ..slots[0].slot };
+    assert!(read(&values, Place { slot: elsewhere, ..slots[0] }, "task-a/0").is_err());
     assert!(read(&values, slots[0], "task-a/1").is_err(), "another stream's");
 }
 
 #[test]
 fn every_flipped_bit_of_a_record_and_its_leaf_hash_is_noticed_by_its_slot() {
     let (mut values, slots) = value();
-    let (begin, end) = (usize::from(slots[1].offset), usize::from(slots[2].offset));
+    let (begin, end) = (usize::from(slots[1].slot.offset), usize::from(slots[2].slot.offset));
     for bit in begin * 8..end * 8 {
         values.0[bit / 8] ^= 1 << (bit % 8);
         assert!(read(&values, slots[1], "task-a/1").is_err(), "bit {bit}");
@@ -89,4 +114,66 @@ fn a_header_field_that_must_be_understood_is_newer_and_not_damage() {
     value[..4].copy_from_slice(&checksum);
     let error = read(&value).unwrap_err();
     assert!(matches!(error, ReadError::Newer { position: Some(Position(1)), .. }), "{error}");
+}
+
+/// A disk: the first value takes as long as one, and the others come only when all of them were asked for.
+struct Disk {
+    values: Vec<Vec<u8>>,
+    asked: Mutex<usize>,
+    all: Condvar,
+}
+
+impl Values for Disk {
+    type Bytes = Vec<u8>;
+
+    fn get(&self, ordinal: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        let value = usize::try_from(ordinal).ok().and_then(|ordinal| self.values.get(ordinal)).cloned();
+        if ordinal == 0 {
+            let begin = Instant::now();
+            while begin.elapsed() < 2 * FROM_DISK {
+                std::hint::spin_loop();
+            }
+            return Ok(value);
+        }
+        let mut asked = self.asked.lock().unwrap();
+        *asked += 1;
+        self.all.notify_all();
+        let is_alone = |asked: &mut usize| *asked < 3;
+        let (_asked, waited) = self.all.wait_timeout_while(asked, Duration::from_secs(20), is_alone).unwrap();
+        if waited.timed_out() { Err(ReadError::Io("read alone".to_owned())) } else { Ok(value) }
+    }
+
+    fn get_chunk(&self, _: u64) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(None)
+    }
+}
+
+/// Makes a disk with a record of one stream in each of four values, two in the first one.
+fn disk() -> (Disk, Vec<Place>) {
+    let (mut values, mut places, mut version) = (Vec::new(), Vec::new(), 0);
+    for ordinal in 0..4 {
+        let mut builder = ValueBuilder::new();
+        let first = Position(version + 1);
+        for _ in 0..if ordinal == 0 { 2 } else { 1 } {
+            version += 1;
+            let offset = builder.push(&draft("task-a/0", version, b"body").encode().unwrap());
+            places.push(Place { slot: Slot { ordinal, offset }, begin: 16, events: 0 });
+        }
+        values.push(builder.finish(first, false).to_vec());
+    }
+    (Disk { values, asked: Mutex::new(0), all: Condvar::new() }, places)
+}
+
+#[test]
+fn values_that_the_disk_must_be_asked_for_are_read_at_once_and_come_in_order() {
+    let stream = ok(StreamId::parse("task-a/0"));
+    let (disk, mut places) = disk();
+    // The records are written without a chain, which the reader of a stream does not compare.
+    let read = ok(read_places(&disk, &stream, &places, Page::default()));
+    assert_eq!(read.iter().map(|stored| stored.position.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    // What was read ahead and cannot be read is an error of its own record only.
+    places[3].slot.ordinal = 9;
+    let page = |records| read_places(&disk, &stream, &places, Page::of(records));
+    assert_eq!(ok(page(3)).len(), 3);
+    assert!(page(4).unwrap_err().to_string().contains("value 9 is missing"));
 }

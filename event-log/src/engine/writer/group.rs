@@ -16,7 +16,7 @@ use crate::engine::blocks::BlockBuilder;
 use crate::engine::chunks::chunk_value;
 use crate::engine::index::Index;
 use crate::engine::reading;
-use crate::engine::slot::{IndexedRecord, Slot, StreamEnd, tag};
+use crate::engine::slot::{IndexedRecord, Place, Slot, StreamEnd, tag};
 use crate::engine::value::{CAPACITY, ValueBuilder, entry_bytes};
 use crate::engine::values::Values;
 use crate::engine::writer::shared::Shared;
@@ -339,35 +339,35 @@ fn result_of_old_append<V: Values>(
     if first > index.end_of(part.stream.as_str()).version {
         return Ok(None);
     }
-    let Some(slot) = slot_of_version(part.stream.as_str(), first, index, values)? else {
+    let Some(place) = place_of_version(part.stream.as_str(), first, index, values)? else {
         return Ok(None);
     };
-    let there = reading::set_id_at(values, slot).map_err(|error| unreadable(&error))?;
+    let there = reading::set_id_at(values, place).map_err(|error| unreadable(&error))?;
     if there != append.set_id {
         return Ok(None);
     }
-    result_in_log(append, slot.ordinal, values)
+    result_in_log(append, place.slot.ordinal, values)
 }
 
-/// Returns the slot of the record that holds a version of a stream. It is usually one of the newest, so each step
+/// Returns the place of the record that holds a version of a stream. It is usually one of the newest, so each step
 /// back is twice as long as the one before.
-fn slot_of_version<V: Values>(
+fn place_of_version<V: Values>(
     stream: &str,
     version: Version,
     index: &Index,
     values: &V,
-) -> Result<Option<Slot>, AppendError> {
+) -> Result<Option<Place>, AppendError> {
     let (mut next, mut most) = (index.newest_of(stream), 1);
     while let Some(number) = next {
-        let mut slots = Vec::new();
-        next = index.walk_back(number, None, most, &mut slots);
-        slots.reverse();
-        let Some(oldest) = slots.first() else { break };
+        let mut places = Vec::new();
+        next = index.walk_back(number, None, most, &mut places);
+        places.reverse();
+        let Some(oldest) = places.first() else { break };
         let begins = reading::first_version_at(values, *oldest).map_err(|error| unreadable(&error))?;
         if begins <= version || next.is_none() {
             let at =
-                reading::slot_for_version(values, &slots, version).map_err(|error| unreadable(&error))?;
-            return Ok(slots.get(at).copied());
+                reading::place_for_version(values, &places, version).map_err(|error| unreadable(&error))?;
+            return Ok(places.get(at).copied());
         }
         most *= 2;
     }

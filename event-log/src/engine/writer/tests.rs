@@ -196,13 +196,8 @@ fn a_group_fills_values_and_never_splits_a_record() {
     group.write(&mut builder, &mut 0, &mut sink).unwrap();
     assert_eq!(sink.values.len(), 7, "six of them fit a value");
     assert!(sink.values.values().all(|value| value.len() <= crate::limits::GROUP_VALUE_BYTES));
-    let read = reading::read_from(
-        &sink,
-        proto_events::id::Position(1),
-        (0, 7),
-        7,
-        crate::api::reader::Page::of(100),
-    )
-    .unwrap();
+    let read =
+        reading::read_from(&sink, proto_events::id::Position(1), (0, 7), 7, crate::api::page::Page::of(100))
+            .unwrap();
     assert_eq!(read, group.stored().collect::<Vec<_>>());
 }

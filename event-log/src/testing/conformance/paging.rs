@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use proto_events::id::{Position, StreamId, Version};
 
-use crate::api::reader::{EventReader, Page};
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
 use crate::api::record::StoredRecord;
 use crate::api::store::EventStore;
 use crate::testing::conformance::rule::rule;

@@ -10,7 +10,8 @@ use crate::api::append::{Append, AppendFuture, Appended};
 use crate::api::check;
 use crate::api::error::{CloseError, ReadError};
 use crate::api::feed::Feed;
-use crate::api::reader::{EventReader, Page};
+use crate::api::page::Page;
+use crate::api::reader::EventReader;
 use crate::api::record::{Fence, StoredRecord, StreamInfo};
 use crate::api::store::EventStore;
 use crate::engine::blocks::{BlockBuilder, Watermark};
@@ -120,14 +121,14 @@ impl EventReader for Store {
         from: Version,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, ReadError> {
-        let (end, slots) =
-            self.index(|index| (index.end_of(stream.as_str()).version, index.slots_of(stream.as_str())));
+        let (end, places) =
+            self.index(|index| (index.end_of(stream.as_str()).version, index.places_of(stream.as_str())));
         if end < from {
             return Ok(Vec::new());
         }
-        let first = reading::slot_for_version(&self.disk, &slots, from)?;
-        let wanted = slots.get(first..).unwrap_or_default();
-        reading::read_slots(&self.disk, stream, wanted, Page::of(limit))
+        let first = reading::place_for_version(&self.disk, &places, from)?;
+        let wanted = places.get(first..).unwrap_or_default();
+        reading::read_places(&self.disk, stream, wanted, Page::of(limit))
     }
 
     fn read_all(&self, from: Position, limit: usize) -> Result<Vec<StoredRecord>, ReadError> {

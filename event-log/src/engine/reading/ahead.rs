@@ -1,0 +1,95 @@
+//! The values of a stream's records, several of which are read at once where the first shows that the disk must be
+//! asked: one after another, the disk's latency would be paid for each.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::api::error::ReadError;
+use crate::engine::slot::Place;
+use crate::engine::values::Values;
+
+/// The time from which on a value was read from the disk: from memory it takes a tenth of it.
+pub(crate) const FROM_DISK: Duration = Duration::from_micros(500);
+
+/// The number of values that are read at once: 16 of 60 KiB.
+const AT_ONCE: usize = 16;
+
+/// Reads the values of places in their order.
+pub(crate) struct ReadAhead<'a, V: Values> {
+    values: &'a V,
+    places: &'a [Place],
+    /// The value that was read last: neighbouring records often have the same one.
+    last: Option<(u32, V::Bytes)>,
+    /// Values that were read ahead, the next one last.
+    ahead: Vec<(u32, Result<V::Bytes, ReadError>)>,
+}
+
+impl<'a, V: Values + Sync> ReadAhead<'a, V>
+where
+    V::Bytes: Send,
+{
+    pub(crate) fn new(values: &'a V, places: &'a [Place]) -> Self {
+        Self { values, places, last: None, ahead: Vec::new() }
+    }
+
+    /// Returns the value of the place with this number, which has this ordinal.
+    pub(crate) fn value_of(&mut self, number: usize, ordinal: u32) -> Result<&V::Bytes, ReadError> {
+        let known = self.last.take().filter(|(last, _)| *last == ordinal);
+        let value = match known {
+            Some((_, value)) => value,
+            None => self.read(number, ordinal)?,
+        };
+        Ok(&self.last.insert((ordinal, value)).1)
+    }
+
+    fn read(&mut self, number: usize, ordinal: u32) -> Result<V::Bytes, ReadError> {
+        while let Some((next, read)) = self.ahead.pop() {
+            if next == ordinal {
+                return read;
+            }
+        }
+        let begin = Instant::now();
+        let value = self.values.require(ordinal.into())?;
+        if begin.elapsed() >= FROM_DISK && cfg!(not(shuttle)) {
+            self.ahead = self.read_at_once(number + 1, ordinal);
+        }
+        Ok(value)
+    }
+
+    /// Reads the values of the places from this one on, on several threads. An error is kept for the record that needs
+    /// the value.
+    fn read_at_once(&self, from: usize, known: u32) -> Vec<(u32, Result<V::Bytes, ReadError>)> {
+        let mut wanted: Vec<u32> = Vec::new();
+        for place in self.places.get(from..).unwrap_or_default() {
+            let ordinal = place.slot.ordinal;
+            if ordinal != wanted.last().copied().unwrap_or(known) {
+                wanted.push(ordinal);
+            }
+            if wanted.len() == AT_ONCE {
+                break;
+            }
+        }
+        let (next, read) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let work = || {
+            while let Some(ordinal) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let value = self.values.require(u64::from(*ordinal));
+                read.lock().unwrap_or_else(PoisonError::into_inner).push((*ordinal, value));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..wanted.len() {
+                let thread = std::thread::Builder::new().name("taskreel-read".to_owned());
+                // Without threads this one reads all of them.
+                if thread.spawn_scoped(scope, work).is_err() {
+                    break;
+                }
+            }
+            work();
+        });
+        let mut read = read.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // The index of a damaged log may lead to values in any order.
+        read.sort_by_key(|(ordinal, _)| wanted.iter().rev().position(|other| other == ordinal));
+        read
+    }
+}
