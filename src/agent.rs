@@ -8,3 +8,4 @@ pub(crate) mod changed;
 pub(crate) mod definition;
 pub(crate) mod handler;
 pub(crate) mod peer;
+pub(crate) mod prompt_context;

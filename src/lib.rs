@@ -85,6 +85,19 @@ pub mod infer {
     pub use crate::tools::future::BoxFuture;
 }
 
+/// Context strategies: what a model is shown of a long history, and counters of tokens.
+pub mod context {
+    pub use taskreel_log::context::{
+        Chain, ContextError, ContextStrategy, Counting, Facts, FitContextWindow, HeuristicTokens, History,
+        MessageView, ProtolinkTokens, Reduction, Rules, SettingError, TokenCounter, Transcript, TrimRounds,
+        TruncateToolOutputs, View,
+    };
+    #[cfg(feature = "tokens")]
+    pub use taskreel_log::context::{ExactTokens, UnknownVocabulary};
+
+    pub use crate::live::event::ContextSize;
+}
+
 /// Other agents that an agent may ask.
 pub mod peer {
     pub use crate::agent::peer::{Delegation, Peer, PeerAnswer, PeerError, PeerErrorKind};
@@ -143,4 +156,5 @@ pub const FEATURES: &[(&str, bool)] = &[
     ("otel", cfg!(feature = "otel")),
     ("output-schema", cfg!(feature = "output-schema")),
     ("testing", cfg!(feature = "testing")),
+    ("tokens", cfg!(feature = "tokens")),
 ];

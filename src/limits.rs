@@ -16,6 +16,10 @@ pub const MAILBOX_COMMANDS: usize = 256;
 /// actors.
 pub const SUPERVISOR_MAILBOX: usize = 16 * MAILBOX_COMMANDS;
 
+/// Messages whose lengths and tokens are kept in memory between inferences, of all conversations together: some 40 bytes
+/// each. What is forgotten is counted again when its conversation goes on.
+pub const COUNTED_MESSAGES: usize = 500_000;
+
 /// Tasks that are resumed at once after a start, unless the builder says otherwise: enough to keep a disk and a model
 /// busy, few enough that a new command waits for tens of them and not for thousands.
 pub const RESUMED_AT_ONCE: usize = 64;

@@ -2,6 +2,8 @@
 //! reports of tools. They are hints (R10): bounded, throttled, dropped when there is no listener or a
 //! listener is slow, and never folded. The router sends them, handles on tasks receive them.
 
+pub(crate) mod event;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::pin::Pin;
@@ -11,71 +13,16 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use futures_util::Stream;
+use proto_events::call::CallRequested;
 use proto_events::id::StreamId;
 use taskreel_log::read::{Step, Steps};
 use tokio::sync::broadcast;
 
 use crate::grammar::answer_text::AnswerText;
 use crate::limits::{LIVE_BUFFER, LIVE_PIECE_BYTES, PROGRESS_PER_SECOND};
+use crate::live::event::{Live, reduced_by};
 use crate::models::backend::Deltas;
 use crate::tools::tool::ProgressSink;
-
-/// A live event, which is not in the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Live {
-    /// An attempt of a call was sent. Pieces received of earlier attempts are void.
-    Began {
-        /// The call.
-        call_id: Arc<str>,
-        /// The number of the attempt, from 1.
-        attempt: u32,
-    },
-    /// The next piece of a model's answer.
-    Delta {
-        /// The call.
-        call_id: Arc<str>,
-        /// The attempt that the piece belongs to.
-        attempt: u32,
-        /// The offset of the piece in this attempt's answer, in bytes: a gap shows that pieces were lost.
-        at: usize,
-        /// The piece.
-        text: Arc<str>,
-    },
-    /// The next piece of the answer itself, without the model's grammar and unescaped: the content of its final action, or
-    /// its words where it simply talks.
-    Answer {
-        /// The call.
-        call_id: Arc<str>,
-        /// The attempt that the piece belongs to.
-        attempt: u32,
-        /// The offset of the piece in this attempt's answer, in bytes: a gap shows that pieces were lost.
-        at: usize,
-        /// The piece.
-        text: Arc<str>,
-    },
-    /// A tool reports its progress.
-    Progress {
-        /// The call.
-        call_id: Arc<str>,
-        /// The attempt that reports.
-        attempt: u32,
-        /// The tool's own text.
-        text: Arc<str>,
-    },
-    /// A call waits for a permit or for a turn at the rate limit of its target.
-    Waiting {
-        /// The call.
-        call_id: Arc<str>,
-        /// The target of the call.
-        target: Arc<str>,
-    },
-    /// The listener was too slow and lost pieces; the newest follow.
-    Lost {
-        /// The number of lost pieces.
-        pieces: u64,
-    },
-}
 
 /// The listeners of each task. A system has one hub, which outlives reopenings of its log.
 #[derive(Default)]
@@ -169,6 +116,17 @@ impl LiveSource {
                 &self.stream,
                 Live::Began { call_id: Arc::clone(&self.call_id), attempt: self.attempt },
             );
+        }
+    }
+
+    /// Reports that the model is shown less than all messages, once for each intent.
+    pub(crate) fn reduced(&self, request: &CallRequested) {
+        if self.attempt == 1
+            && self.hub.is_heard(&self.stream)
+            && let Some((before, after)) = reduced_by(request)
+        {
+            let call_id = Arc::clone(&self.call_id);
+            self.hub.publish(&self.stream, Live::ContextReduced { call_id, before, after });
         }
     }
 

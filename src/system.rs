@@ -52,7 +52,8 @@ pub(crate) mod thread;
 pub(crate) mod tools;
 pub(crate) mod weak;
 
-pub use crate::live::{Live, LiveFeed};
+pub use crate::live::LiveFeed;
+pub use crate::live::event::Live;
 pub use crate::protolink::stream::event::{TaskStreamEvent, TaskStreamPayload};
 pub use crate::system::builder::Builder;
 pub use crate::system::handle::System;

@@ -10,6 +10,9 @@ mod binary;
 use binary::{Place, small_log};
 use proto_events::json;
 use proto_events::json::JsonValue as Value;
+use taskreel::context::TrimRounds;
+use taskreel::infer::{Entry, Scripted};
+use taskreel::{Part, System};
 
 /// A place in which a payment's outcome is unknown, and the id of its call.
 fn unknown() -> (Place, String) {
@@ -106,4 +109,35 @@ fn events_begin_with_their_date() {
     let ran = place.command(["events", "ask-0001"]).env("TZ", "UTC").output().unwrap();
     let out = String::from_utf8(ran.stdout).unwrap();
     assert!(out.starts_with(&format!("{first} +00:00\n")), "{out}");
+}
+
+#[tokio::test]
+async fn what_a_context_strategy_left_out_of_a_prompt_is_shown_in_words_and_as_data() {
+    let place = Place::new();
+    let model = Scripted::new(
+        ["one", "two", "three"]
+            .map(|text| Entry::Text(json!({"type": "final", "content": text}).to_string())),
+    );
+    let builder = System::builder(place.path().join("taskreel-log")).infer(model);
+    let system = builder.context(TrimRounds::new(1).unwrap()).start().await.unwrap();
+    let mut id = String::new();
+    for question in ["first?", "second?", "third?"] {
+        let task = system.session("s").send(Part::infer(question)).await.unwrap();
+        task.finished().await.unwrap();
+        task.id().clone_into(&mut id);
+    }
+    system.shutdown().await.unwrap();
+    let shown = place.run(&format!("show {id}")).ended(0).out();
+    assert!(shown.contains("  shown   trim-rounds(1): 2 messages of 6, "), "{shown}");
+    let events = place.run(&format!("events {id} --json")).ended(0).json();
+    let intent = events.iter().find(|event| event["kind"] == "CallRequested").unwrap();
+    let selection = &intent["payload"]["prompt"]["selection"];
+    assert_eq!(selection["kept"], json!([{"first": 4, "count": 1}]));
+    assert_eq!(selection["sizes"]["messages_before"], json!(6));
+    let call = intent["payload"]["call_id"].as_str().unwrap();
+    let prompt = place.run(&format!("prompt {call}")).ended(0).out();
+    assert!(prompt.contains("third?") && !prompt.contains("second?"), "{prompt}");
+    let listed = place.run(&format!("events {id}")).ended(0).out();
+    assert!(listed.contains("CallRequested"), "{listed}");
+    place.run("verify").ended(0);
 }

@@ -7,6 +7,7 @@ pub(crate) mod messages;
 pub(crate) mod offer;
 pub(crate) mod prompts;
 pub(crate) mod system_prompt;
+mod transcript;
 
 pub use crate::shown::digest::{PromptDigest, prompt_digest};
 pub use crate::shown::messages::{Shown, system_of, without_system};

@@ -142,8 +142,13 @@ class Body:
 
     def selection(self):
         kept = lambda: self.fields(first=self.uint, count=self.uint)
-        cut = lambda: self.fields(message=self.uint, rule=lambda: self.word(CUT), characters=self.uint)
-        return self.fields(strategy=self.text, kept=lambda: self.list(kept), cuts=lambda: self.list(cut))
+        sizes = lambda: self.fields(counter=self.text, messages_before=self.uint, tokens_before=self.uint,
+                                    tokens_after=self.uint, limit=self.maybe_uint)
+        second = self.schema == 2
+        marker, more = ({"marker": self.maybe_uint}, {"markers": lambda: self.list(self.text),
+                        "sizes": lambda: self.option(sizes)}) if second else ({}, {})
+        cut = lambda: self.fields(message=self.uint, rule=lambda: self.word(CUT), characters=self.uint, **marker)
+        return self.fields(strategy=self.text, kept=lambda: self.list(kept), cuts=lambda: self.list(cut), **more)
 
     def price(self):
         return self.fields(input_per_million=self.uint, output_per_million=self.uint, currency=self.text)
@@ -224,6 +229,7 @@ KINDS = {
 def compare(event, said):
     """The fault of one event, if there is one."""
     body = Body(event["body"])
+    body.schema = event["schema"]
     try:
         found = KINDS[event["kind"]](body)
     except (KeyError, IndexError, ValueError) as error:

@@ -26,7 +26,7 @@ pub use outcome::{
     Answer, CallFailure, CallQuestion, CancelStage, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy,
 };
 pub use price::{CURRENCY_BYTES_MAX, Cost, Costs, Price};
-pub use prompt::{Cut, CutRule, KeptRange, PromptRef, Selection, SelectionFault, read_digest};
+pub use prompt::{Cut, CutRule, KeptRange, PromptRef, Selection, SelectionFault, Sizes, read_digest};
 pub use request::{CallKind, CallOrigin, CallRequested, NewCall, ParentCall, Recovery};
 pub use status::CallStatus;
 pub use sum::SumOf;

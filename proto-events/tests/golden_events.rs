@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use proto_events::call::{
     Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Cut, CutRule,
-    FailureClass, KeptRange, NewCall, ParentCall, Price, PromptRef, Recovery, Selection, TimeLimit,
+    FailureClass, KeptRange, NewCall, ParentCall, Price, PromptRef, Recovery, Selection, Sizes, TimeLimit,
     TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
@@ -109,7 +109,8 @@ fn requested() -> CallRequested {
             selection: Some(Selection {
                 strategy: "fit-window".into(),
                 kept: vec![KeptRange { first: 0, count: 1 }, KeptRange { first: 2, count: 2 }],
-                cuts: vec![Cut { message: 3, rule: CutRule::Head, characters: 4_000 }],
+                cuts: vec![Cut { message: 3, rule: CutRule::Head, characters: 4_000, marker: None }],
+                ..Selection::default()
             }),
             renderer: 1,
         }),
@@ -132,6 +133,22 @@ fn requested() -> CallRequested {
     }
 }
 
+/// An intent that only the second schema version of its kind holds.
+fn requested_with_sizes() -> CallRequested {
+    let mut requested = requested();
+    let selection = requested.prompt.as_mut().and_then(|prompt| prompt.selection.as_mut()).unwrap();
+    selection.cuts[0].marker = Some(0);
+    selection.markers = vec!["...[cut]".into()];
+    selection.sizes = Some(Sizes {
+        counter: "heuristic/4".into(),
+        messages_before: 6,
+        tokens_before: 70_000,
+        tokens_after: 4_100,
+        limit: Some(8_000),
+    });
+    requested
+}
+
 fn call_events() -> Vec<CallEvent> {
     let call_id = || "call_1".to_owned();
     let failure = CallFailure {
@@ -144,6 +161,7 @@ fn call_events() -> Vec<CallEvent> {
     let result = JsonText::parse(r#"{"temp": 20}"#).unwrap();
     vec![
         CallEvent::Requested(Box::new(requested())),
+        CallEvent::Requested(Box::new(requested_with_sizes())),
         CallEvent::Dispatched { call_id: call_id(), attempt: 2, epoch: 77, cause: "rate limit".into() },
         CallEvent::Succeeded { call_id: call_id(), attempt: 1, result, usage },
         CallEvent::Failed { call_id: call_id(), attempt: 1, failure: failure.clone() },
@@ -343,6 +361,26 @@ fn every_golden_file_ever_shipped_is_still_read() {
         read += 1;
     }
     assert!(read >= kind::ALL.len());
+}
+
+#[test]
+fn an_intent_of_the_first_version_has_no_sizes_and_no_markers() {
+    let golden = |schema| {
+        let file = format!("tests/golden/v2/200_CallRequested_v{schema}.bin");
+        let body = std::fs::read(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        match TaskEvent::decode(kind::CALL_REQUESTED, schema, &body).unwrap() {
+            TaskEvent::Call(CallEvent::Requested(request)) => request.prompt.unwrap().selection.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let (first, second) = (golden(1), golden(2));
+    assert_eq!((first.sizes, first.markers, first.cuts[0].marker), (None, Vec::new(), None));
+    assert_eq!((first.kept, first.cuts[0].characters), (second.kept, second.cuts[0].characters));
+    let encoded =
+        |request: CallRequested| TaskEvent::Call(CallEvent::Requested(Box::new(request))).encode().unwrap();
+    let plain = CallRequested { prompt: None, ..requested_with_sizes() };
+    assert_eq!((encoded(plain).schema, encoded(requested()).schema), (1, 1), "earlier releases read them");
+    assert_eq!(encoded(requested_with_sizes()).schema, 2);
 }
 
 #[test]

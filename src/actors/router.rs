@@ -130,6 +130,7 @@ impl Router {
         let jitter = f64::from(self.ports.ids.random().first().copied().unwrap_or(0)) / 255.0;
         let to_task = self.to_task.clone();
         let live = self.live.source(&order.stream, &order.request.call_id, order.attempt);
+        live.reduced(&order.request);
         live.began();
         // Taken now: once the call is settled, they are removed.
         let secrets = self.secrets.of_call(&order.stream, &order.request);

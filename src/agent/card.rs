@@ -15,6 +15,7 @@ use crate::agent::capability::CapabilityPolicy;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
 use crate::agent::peer::Peers;
+use crate::agent::prompt_context::PromptContext;
 use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::KnownBackend;
 use crate::models::policy::InferPolicy;
@@ -45,6 +46,8 @@ pub(crate) struct Agent {
     pub infer_policy: InferPolicy,
     /// The most model calls for one infer part.
     pub infer_steps: u32,
+    /// What the model is shown of a long history.
+    pub context: PromptContext,
     /// The prices of models, by the model's name or by backend and model.
     pub prices: BTreeMap<String, Price>,
     /// The work that one budget covers.
@@ -219,6 +222,7 @@ impl Agent {
             max_concurrency: None,
             infer_policy: InferPolicy::default(),
             infer_steps: INFER_STEPS_MAX,
+            context: PromptContext::default(),
             prices: BTreeMap::new(),
             budget_scope: BudgetScope::default(),
             capability_policy: CapabilityPolicy::default(),

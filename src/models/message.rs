@@ -1,5 +1,6 @@
 //! A message in the form in which a model receives it.
 
+use proto_events::call::Selection;
 use proto_events::id::Mint;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
@@ -19,6 +20,9 @@ pub struct ChatMessage {
     pub calls: Vec<NativeCall>,
     /// The call that this message of a tool answers, and the tool's name.
     pub answers: Option<(String, String)>,
+    /// The number of characters that the context strategy left out of the text; 0 for a whole one. What the text says about
+    /// it, if anything, is the strategy's marker.
+    pub omitted: u64,
 }
 
 /// A tool call of a message, as providers write it.
@@ -36,11 +40,27 @@ pub struct NativeCall {
 impl ChatMessage {
     /// Creates a message without a name.
     pub fn new(role: LlmRole, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), name: None, calls: Vec::new(), answers: None }
+        Self { role, content: content.into(), name: None, calls: Vec::new(), answers: None, omitted: 0 }
     }
 
     /// Returns the provider's view of a message of a history.
     pub fn of(message: &LlmMessage) -> Self {
+        Self::with_text(message, message.content.clone())
+    }
+
+    /// Returns the provider's view of a numbered message as a selection sends it; `None` if it is not sent.
+    pub(crate) fn selected(message: &LlmMessage, number: u32, selection: &Selection) -> Option<Self> {
+        if !selection.keeps(number) {
+            return None;
+        }
+        let Some(cut) = selection.cut_of(number) else { return Some(Self::of(message)) };
+        let text = cut.text_of(&message.content, selection.marker_of(cut).unwrap_or_default());
+        let whole = message.content.chars().count() as u64;
+        let omitted = whole.saturating_sub(cut.characters);
+        Some(Self { omitted, ..Self::with_text(message, text.into_owned()) })
+    }
+
+    fn with_text(message: &LlmMessage, content: String) -> Self {
         let name = message.name.clone().filter(|name| !name.is_empty());
         let answers = match message.role {
             LlmRole::Tool => message.metadata.get(ANSWERS).and_then(JsonText::to_str),
@@ -48,10 +68,11 @@ impl ChatMessage {
         };
         Self {
             role: message.role,
-            content: message.content.clone(),
+            content,
             name,
             calls: native_calls(&message.tool_calls),
             answers: answers.map(|id| (id, message.tool_name.clone().unwrap_or_default())),
+            omitted: 0,
         }
     }
 

@@ -5,7 +5,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use proto_events::model::ConversationHistory;
+use proto_events::call::Selection;
+use proto_events::model::{ConversationHistory, LlmMessage};
 use taskreel_log::shown::without_system;
 
 use crate::models::message::ChatMessage;
@@ -23,16 +24,19 @@ struct Source {
     system: ChatMessage,
     history: Option<Arc<ConversationHistory>>,
     turn: Vec<ChatMessage>,
+    selection: Option<Selection>,
 }
 
 impl Messages {
-    /// Creates the messages: a system message, a history without its own, then the messages of the turn.
+    /// Creates the messages: a system message, a history without its own, of which a selection may send a part, then the
+    /// messages of the turn that are sent.
     pub(crate) fn of(
         system: ChatMessage,
         history: Option<Arc<ConversationHistory>>,
         turn: Vec<ChatMessage>,
+        selection: Option<Selection>,
     ) -> Self {
-        let source = Mutex::new(Some(Source { system, history, turn }));
+        let source = Mutex::new(Some(Source { system, history, turn, selection }));
         Self { source, made: OnceLock::new() }
     }
 }
@@ -41,12 +45,30 @@ impl Source {
     fn make(self) -> Vec<ChatMessage> {
         let history = self.history.as_deref().map_or(&[][..], ConversationHistory::as_slice);
         let history = without_system(history);
-        let mut messages = Vec::with_capacity(1 + history.len() + self.turn.len());
-        messages.push(self.system);
-        messages.extend(history.iter().map(ChatMessage::of));
+        let mut messages = vec![self.system];
+        match &self.selection {
+            None => {
+                messages.reserve(history.len() + self.turn.len());
+                messages.extend(history.iter().map(ChatMessage::of));
+            }
+            Some(selection) => messages.extend(selected(history, selection)),
+        }
         messages.extend(self.turn);
         messages
     }
+}
+
+/// Returns the messages of a history that a selection sends. It costs what is sent, not what is there.
+fn selected<'a>(
+    history: &'a [LlmMessage],
+    selection: &'a Selection,
+) -> impl Iterator<Item = ChatMessage> + use<'a> {
+    let numbers =
+        selection.kept.iter().flat_map(|range| range.first..range.first.saturating_add(range.count));
+    numbers.map_while(|number| {
+        let message = history.get(usize::try_from(number).ok()?)?;
+        ChatMessage::selected(message, number, selection)
+    })
 }
 
 impl Deref for Messages {
@@ -128,7 +150,7 @@ mod tests {
         let history = Arc::new(history);
         let message = |role, text: &str| ChatMessage::new(role, text);
         let turn = vec![message(LlmRole::User, "b")];
-        let messages = Messages::of(message(LlmRole::System, "new"), Some(Arc::clone(&history)), turn);
+        let messages = Messages::of(message(LlmRole::System, "new"), Some(Arc::clone(&history)), turn, None);
         let copy = messages.clone();
         assert_eq!(Arc::strong_count(&history), 3, "nothing is copied until somebody looks");
         let said: Vec<_> = messages.iter().map(|message| message.content.as_str()).collect();

@@ -78,8 +78,12 @@ pub(crate) fn progress(question: &mut Question<'_>, at: At, part: &Part) -> Prog
 
 /// Whether the model may be asked once more. A message that came too late for that does not cost the task its answer.
 fn may_ask_again(question: &Question<'_>, at: At, part: &Part, steps: u32) -> bool {
-    let tokens = || shown_tokens(question, at, part).unwrap_or_default();
-    steps < question.agent.infer_steps && over_budget(question, at, About::Inference(tokens())).is_none()
+    if steps >= question.agent.infer_steps {
+        return false;
+    }
+    let Ok(selection) = model_input::select(question, at, part) else { return false };
+    let tokens = shown_tokens(question, at, part, selection.as_ref()).unwrap_or_default();
+    over_budget(question, at, About::Inference(tokens)).is_none()
 }
 
 /// Returns the first steps of the part, before any inference: the turn, the prompt, the first inference.

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use proto_events::call::CallRequested;
+use proto_events::call::{CallRequested, Selection};
 use proto_events::id::Digest;
 use proto_events::model::LlmRole;
 use proto_events::task::Task;
-use taskreel_log::shown::output_schema_of;
+use taskreel_log::shown::{Shown, output_schema_of};
 
 use crate::agent::card::Agent;
 use crate::models::backend::{Deltas, InferRequest};
@@ -14,6 +14,18 @@ use crate::models::message::ChatMessage;
 use crate::models::shown_messages::Messages;
 use crate::run::model_input::shown;
 use crate::run::question::TurnView;
+
+/// Returns the messages of the turn that are sent.
+fn sent_turn(shown: &Shown<'_>, selection: Option<&Selection>) -> Vec<ChatMessage> {
+    let first = u32::try_from(shown.history.len()).unwrap_or(u32::MAX);
+    let numbered = (first..).zip(&shown.turn);
+    match selection {
+        None => numbered.map(|(_, message)| ChatMessage::of(message)).collect(),
+        Some(selection) => numbered
+            .filter_map(|(number, message)| ChatMessage::selected(message, number, selection))
+            .collect(),
+    }
+}
 
 /// Returns the request sent to the backend for an attempt of this inference.
 pub(crate) fn infer_request(
@@ -28,11 +40,12 @@ pub(crate) fn infer_request(
     let revision = named.unwrap_or_else(|| agent.tools.revision());
     let output_schema = output_schema_of(&call.args);
     let shown = shown(revision, task, turn_view, call.origin.part, output_schema.as_ref());
-    let turn = shown.turn.into_iter().map(ChatMessage::of).collect();
+    let selection = call.prompt.as_ref().and_then(|prompt| prompt.selection.as_ref());
+    let turn = sent_turn(&shown, selection);
     let system = ChatMessage::new(LlmRole::System, shown.system);
     // Shared, not copied: the backend reads the history on its own thread.
     let history = turn_view.map(|turn_view| Arc::clone(turn_view.session.history()));
-    let messages = Messages::of(system, history, turn);
+    let messages = Messages::of(system, history, turn, selection.cloned());
     InferRequest {
         messages,
         tools: agent.tools.as_of(revision.number).into_iter().cloned().collect(),

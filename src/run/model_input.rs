@@ -1,9 +1,11 @@
 //! The messages that a model is shown in a run.
 
-use proto_events::call::{CallRequested, PromptRef};
+use proto_events::call::{CallRequested, PromptRef, Selection};
+use proto_events::id::Digest;
 use proto_events::json::JsonText;
 use proto_events::model::Part;
 use proto_events::task::Task;
+use taskreel_log::context::ContextError;
 use taskreel_log::shown::{
     RENDERER_VERSION, Shown, for_task, output_schema_of, system_of, with_output_schema,
 };
@@ -16,27 +18,59 @@ pub(crate) fn output_schema(part: &Part) -> Option<JsonText> {
     part.as_infer().ok().map(|asked| asked.output_schema).filter(|schema| !schema.is_null())
 }
 
-/// Names what the model is shown: the end of what was read and the revision of the definition, never a copy.
+/// Returns what the agent's context strategy keeps of the messages of the next inference; `None` if all of them, whole.
+///
+/// # Errors
+/// [`ContextError`] if they cannot be shown.
+pub(crate) fn select(
+    question: &Question<'_>,
+    at: At,
+    part: &Part,
+) -> Result<Option<Selection>, ContextError> {
+    let revision = question.agent.tools.revision();
+    let shown = shown(revision, question.task, question.turn_view, at, output_schema(part).as_ref());
+    let held_by = match question.turn_view {
+        Some(turn_view) => turn_view.stream.to_string(),
+        None => format!("{} {at}", question.stream),
+    };
+    question.agent.context.select(&held_by, &shown)
+}
+
+/// Names what the model is shown: the end of what was read, the revision of the definition and what was kept, never a
+/// copy.
 pub(crate) fn prompt_ref(
     question: &Question<'_>,
     at: At,
     parameters: &JsonText,
     tokens: Option<u64>,
+    selection: Option<Selection>,
 ) -> PromptRef {
     let revision = question.agent.tools.revision();
     let schema = output_schema_of(parameters);
     let shown = shown(revision, question.task, question.turn_view, at, schema.as_ref());
     let read = question.turn_view.map_or(question.read, |turn_view| turn_view.read).read_through();
-    PromptRef {
+    let all = u32::try_from(shown.count()).unwrap_or(u32::MAX);
+    let mut prompt = PromptRef {
         session: question.turn_view.map(|turn_view| turn_view.stream.to_string()),
         read_through: read.version,
         revision: revision.number,
-        messages: u32::try_from(shown.count()).unwrap_or(u32::MAX),
+        messages: sent_of(all, selection.as_ref()).unwrap_or(all),
         tokens,
-        selection: None,
-        digest: PromptRef::digest_of(RENDERER_VERSION, revision.record, read.digest),
+        selection,
+        digest: Digest::default(),
         renderer: RENDERER_VERSION,
-    }
+    };
+    prompt.digest = prompt.sent_digest(revision.record, read.digest);
+    prompt
+}
+
+/// Returns the number of messages that a selection sends of all, the system message included; `None` if it does not fit
+/// them.
+fn sent_of(all: u32, selection: Option<&Selection>) -> Option<u32> {
+    let Some(selection) = selection else { return Some(all) };
+    let sizes = selection.sizes.as_ref();
+    let kept = selection.count_of(all.saturating_sub(1)).ok()?;
+    sizes.is_none_or(|sizes| sizes.messages_before == all).then_some(kept.saturating_add(1))
 }
 
 /// Whether the model would be shown now what the intent of this inference names: by the same renderer, of a revision
@@ -46,7 +80,8 @@ pub(crate) fn is_still_shown(question: &Question<'_>, call: &CallRequested) -> b
     let Some(revision) = question.agent.tools.revision_of(prompt.revision) else { return false };
     let schema = output_schema_of(&call.args);
     let shown = shown(revision, question.task, question.turn_view, call.origin.part, schema.as_ref());
-    prompt.renderer == RENDERER_VERSION && u32::try_from(shown.count()) == Ok(prompt.messages)
+    let all = u32::try_from(shown.count()).unwrap_or(u32::MAX);
+    prompt.renderer == RENDERER_VERSION && sent_of(all, prompt.selection.as_ref()) == Some(prompt.messages)
 }
 
 /// Returns what the model is shown for this part: in a conversation the history and all messages of the run's

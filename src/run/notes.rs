@@ -4,6 +4,7 @@
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::task::{AgentChange, ApprovalDecided, ApprovalRequested};
+use taskreel_log::context::ContextError;
 
 use crate::python::{list_repr, python_json};
 use crate::tools::texts::short;
@@ -32,6 +33,11 @@ pub(crate) fn abandoned(tool: &str, reason: &str) -> String {
     format!(
         "The outcome of the call to '{tool}' stays unknown ({reason}). Do not make it again, and do not rely on it."
     )
+}
+
+/// The error of a task whose messages cannot be shown to the model.
+pub(crate) fn fatal_context(error: &ContextError) -> String {
+    format!("the model was not asked: {error}")
 }
 
 /// The number of unreadable replies in a row that ends the run.

@@ -3,7 +3,7 @@
 //! A budget belongs to the task: all its runs, parts and calls draw from it, and what a child of it used counts when the
 //! child answers. Under [`BudgetScope::Part`] usage begins anew with each infer part, as in Protolink.
 
-use proto_events::call::{Call, CallKind, CallStatus, SumOf, TokenUsage};
+use proto_events::call::{Call, CallKind, CallStatus, Selection, SumOf, TokenUsage};
 use proto_events::json::{JsonObject, JsonText, JsonValue as Value};
 use proto_events::model::{BudgetScope, BudgetUsage, Part, RunBudget};
 use proto_events::task::Task;
@@ -174,9 +174,14 @@ fn estimated_reply(reply: &JsonText) -> u64 {
 
 /// Estimates the tokens of the messages that the next inference shows, if the budget limits them: the estimate reads the
 /// whole history.
-pub(crate) fn shown_tokens(question: &Question<'_>, at: At, part: &Part) -> Option<u64> {
+pub(crate) fn shown_tokens(
+    question: &Question<'_>,
+    at: At,
+    part: &Part,
+    selection: Option<&Selection>,
+) -> Option<u64> {
     question.task.run_budget()?.ok()?.max_input_tokens?;
     let schema = output_schema(part);
     let revision = question.agent.tools.revision();
-    Some(shown(revision, question.task, question.turn_view, at, schema.as_ref()).tokens())
+    Some(shown(revision, question.task, question.turn_view, at, schema.as_ref()).tokens(selection))
 }

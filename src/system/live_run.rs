@@ -10,7 +10,8 @@ use proto_events::task::TaskRejection;
 use taskreel_log::read::{Step, Steps};
 
 use crate::error::Error;
-use crate::live::{Live, LiveFeed};
+use crate::live::LiveFeed;
+use crate::live::event::Live;
 use crate::system::handles::{TaskHandle, TaskSnapshot};
 use crate::system::input::TaskInput;
 use crate::system::session::SessionHandle;
@@ -166,7 +167,7 @@ impl Running {
             Live::Progress { call_id, text, .. } => {
                 self.ready.push_back(RunEvent::Progress { call_id, text });
             }
-            Live::Delta { .. } | Live::Waiting { .. } | Live::Lost { .. } => {}
+            Live::Delta { .. } | Live::ContextReduced { .. } | Live::Waiting { .. } | Live::Lost { .. } => {}
         }
     }
 

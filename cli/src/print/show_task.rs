@@ -7,7 +7,7 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::task::Task;
 use taskreel_log::api::{EventReader, StreamInfo};
 use taskreel_log::audit::json::{costs_json, number, object, one_line, text};
-use taskreel_log::audit::words::{call_name, parts, result_text};
+use taskreel_log::audit::words::{call_name, parts, reduction, result_text};
 use taskreel_log::read::fold_stream;
 use taskreel_log::views::{
     ApprovalTimes, CallTimes, TaskHistory, TaskRow, call_json, task_history, task_row, waiting_for,
@@ -143,6 +143,9 @@ fn print_call(call: &Call, times: Option<&CallTimes>, screen: &mut Screen) -> Re
     }
     let args = screen.fit(&one_line(&request.args), 10);
     screen.line(&format!("  args    {args}"))?;
+    if let Some(reduced) = reduction(request) {
+        screen.line(&format!("  shown   {}", screen.fit(&reduced, 10)))?;
+    }
     let result = answered(call);
     if !result.is_empty() {
         let result = screen.fit(&result, 10);

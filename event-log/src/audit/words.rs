@@ -171,6 +171,21 @@ pub fn wait_step(until: Timestamp) -> String {
     )
 }
 
+/// Describes what a context strategy left out of an inference's prompt, if it did.
+pub fn reduction(request: &CallRequested) -> Option<String> {
+    let prompt = request.prompt.as_ref()?;
+    let selection = prompt.selection.as_ref()?;
+    let sizes = selection.sizes.as_ref().map_or_else(String::new, |sizes| {
+        let (messages, tokens) = (sizes.messages_before, sizes.tokens_before);
+        format!(" of {messages}, {} tokens of {tokens}", sizes.tokens_after)
+    });
+    let cut = match selection.cuts.len() {
+        0 => String::new(),
+        cut => format!(", {cut} cut"),
+    };
+    Some(format!("{}: {} messages{sizes}{cut}", selection.strategy, prompt.messages))
+}
+
 /// Describes the recovery of a call whose tool has a probe.
 pub fn probe_step(why: &str) -> String {
     format!(

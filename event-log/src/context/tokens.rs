@@ -18,6 +18,11 @@ pub fn estimate_tokens(value: &Value) -> u64 {
     }
 }
 
+/// Estimates the tokens of a text.
+pub(crate) fn estimate_text(text: &str) -> u64 {
+    of_chars(chars(text))
+}
+
 /// The estimated tokens of a list of messages as a provider sees them; updated as the list grows.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessagesEstimate {

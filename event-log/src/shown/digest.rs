@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use proto_events::call::{CallEvent, CallRequested, PromptRef, read_digest};
+use proto_events::call::{CallEvent, CallRequested, read_digest};
 use proto_events::definition::AgentEvent;
 use proto_events::id::{Digest, StreamId, Version};
 use proto_events::task::TaskEvent;
@@ -50,7 +50,7 @@ pub fn prompt_digest(
         }
         Some(session) => session_digest(reader, session, prompt.read_through, stored.record.set_id)?,
     };
-    let computed = PromptRef::digest_of(prompt.renderer, definition, read);
+    let computed = prompt.sent_digest(definition, read);
     Ok(PromptDigest { named: prompt.digest, computed })
 }
 

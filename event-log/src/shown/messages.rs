@@ -50,11 +50,12 @@ impl<'a> Shown<'a> {
         all.filter_map(move |(number, message)| selected(selection, number, message))
     }
 
-    /// Returns the estimated tokens of all messages and of the calls that they ask for.
-    pub fn tokens(&self) -> u64 {
+    /// Returns the estimated tokens of the messages that are sent, all of them or those of a selection, and of the calls
+    /// that they ask for.
+    pub fn tokens(&self, selection: Option<&Selection>) -> u64 {
         let mut estimate = MessagesEstimate::default();
         estimate.add(LlmRole::System.as_str(), &self.system, None);
-        for message in self.history.iter().chain(self.turn.iter().copied()) {
+        for message in self.messages(selection) {
             estimate.add(message.role.as_str(), &message.content, message.name.as_deref());
             estimate.add_calls(&message.tool_calls);
         }
@@ -72,8 +73,18 @@ fn selected<'a>(
         return None;
     }
     let Some(cut) = selection.cut_of(number) else { return Some(Cow::Borrowed(message)) };
-    let content = cut.rule.apply(&message.content, cut.characters).to_owned();
-    Some(Cow::Owned(LlmMessage { content, ..message.clone() }))
+    let content = cut.text_of(&message.content, selection.marker_of(cut).unwrap_or_default()).into_owned();
+    // Not `clone`: the text that is left out may be large.
+    Some(Cow::Owned(LlmMessage {
+        role: message.role,
+        content,
+        name: message.name.clone(),
+        metadata: message.metadata.clone(),
+        id: message.id.clone(),
+        created_at: message.created_at.clone(),
+        tool_calls: message.tool_calls.clone(),
+        tool_name: message.tool_name.clone(),
+    }))
 }
 
 /// Returns the system message that a session keeps: the open turn's own, else the leading one of its history.

@@ -42,6 +42,8 @@ impl Summaries {
         if let CallEvent::Requested(request) = event {
             let target = format!("{} {}", call_kind(request.kind), request.target);
             let line = format!("{target} {} · {}", one_line(&request.args), request.recovery.as_str());
+            let line =
+                words::reduction(request).map_or(line.clone(), |reduced| format!("{line} · {reduced}"));
             self.targets.insert(key, target);
             return line;
         }

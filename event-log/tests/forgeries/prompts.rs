@@ -1,6 +1,6 @@
 //! Forgeries of what an inference was shown.
 
-use proto_events::call::{CallEvent, Cut, CutRule, KeptRange, PromptRef, Recovery, Selection};
+use proto_events::call::{CallEvent, Cut, CutRule, KeptRange, PromptRef, Recovery, Selection, Sizes};
 use proto_events::codec::AnyEvent;
 use proto_events::id::{Digest, StreamId, Version};
 use proto_events::model::LlmRole::{System, User};
@@ -25,8 +25,13 @@ fn of(log: &mut Log, label: &str, change: impl FnOnce(&mut PromptRef)) {
 
 /// A selection of the sound log's prompts, which have one message each.
 fn selection(first: u32, count: u32, cut: u32) -> Selection {
-    let cuts = vec![Cut { message: cut, rule: CutRule::Head, characters: 2 }];
-    Selection { strategy: "fit".to_owned(), kept: vec![KeptRange { first, count }], cuts }
+    let cuts = vec![Cut { message: cut, rule: CutRule::Head, characters: 2, marker: None }];
+    Selection {
+        strategy: "fit".to_owned(),
+        kept: vec![KeptRange { first, count }],
+        cuts,
+        ..Selection::default()
+    }
 }
 
 #[rustfmt::skip]
@@ -56,6 +61,10 @@ pub(crate) const PROMPTS: &[Forgery] = &[
     }),
     ("a selection of messages that are not there", ("inferring", 0), "a selection of messages that does not fit: its kept range from message 1", |log| of(log, "inferring", |prompt| prompt.selection = Some(selection(1, 1, 1)))),
     ("a cut of a message that is not kept", ("inferring", 0), "a selection of messages that does not fit: its cut of message 3", |log| of(log, "inferring", |prompt| prompt.selection = Some(selection(0, 1, 3)))),
+    ("a selection of more messages than there were", ("inferring", 0), "names a selection of 9 messages, but there were 2", |log| of(log, "inferring", |prompt| {
+        let sizes = Some(Sizes { messages_before: 9, ..Sizes::default() });
+        prompt.selection = Some(Selection { sizes, ..selection(0, 1, 0) });
+    })),
     ("a message that was changed under the prompt", ("inferring", 0), "names a prompt of digest", |log| {
         let digest = log.seal().prompt("inferring").digest;
         *log.event("turn", 3) = super::events::said(proto_events::model::LlmRole::Assistant, None);
@@ -86,9 +95,9 @@ fn selected() -> Log {
         turn.push(AnyEvent::Session(SessionEvent::MessageAppended(said)));
     }
     let kept = vec![KeptRange { first: 0, count: 1 }, KeptRange { first: 3, count: 2 }];
-    let cuts = vec![Cut { message: 4, rule: CutRule::Head, characters: 2 }];
+    let cuts = vec![Cut { message: 4, rule: CutRule::Head, characters: 2, marker: None }];
     let mut infer = intent("i1", "model", Recovery::Reissue, 1);
-    let selection = Some(Selection { strategy: "newest".to_owned(), kept, cuts });
+    let selection = Some(Selection { strategy: "newest".to_owned(), kept, cuts, ..Selection::default() });
     infer.prompt = Some(PromptRef { messages: 4, selection, ..prompt(Some(&session)) });
     let asks = vec![requested(infer), sent("i1", 1, 1, "")];
     log.append(vec![("turn", &session, turn), ("inferring", &task, asks)]);

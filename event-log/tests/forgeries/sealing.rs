@@ -60,7 +60,7 @@ impl Sealing {
         let at = usize::try_from(prompt.revision).unwrap().checked_sub(1);
         let revision = agent.and_then(|records| records.get(at?)).map(|record| record.hash);
         if prompt.digest == Digest::default() {
-            prompt.digest = PromptRef::digest_of(prompt.renderer, revision.unwrap_or_default(), read);
+            prompt.digest = prompt.sent_digest(revision.unwrap_or_default(), read);
         }
     }
 }

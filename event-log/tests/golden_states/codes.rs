@@ -141,7 +141,8 @@ fn cut(log: &mut Log) {
     shown.selection = Some(Selection {
         strategy: "fit-window".to_owned(),
         kept: vec![KeptRange { first: 0, count: 1 }, KeptRange { first: 2, count: 1 }],
-        cuts: vec![Cut { message: 2, rule: CutRule::Head, characters: 300 }],
+        cuts: vec![Cut { message: 2, rule: CutRule::Head, characters: 300, marker: None }],
+        ..Selection::default()
     });
     let mut asked = intent("i1", "m", Recovery::Reissue, 1);
     (asked.kind, asked.prompt) = (proto_events::call::CallKind::Infer, Some(shown));

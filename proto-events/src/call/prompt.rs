@@ -1,6 +1,8 @@
 //! The reference of an inference's intent to what the model is shown. The messages themselves are not copied:
 //! they are the fold of the stream that the reference names, up to the version that it names (R13).
 
+use std::borrow::Cow;
+
 use crate::id::{Digest, Version};
 
 /// A reference to the messages shown to a model.
@@ -19,7 +21,7 @@ pub struct PromptRef {
     pub tokens: Option<u64>,
     /// The messages that were kept and cut, where a context strategy did not keep all of them whole.
     pub selection: Option<Selection>,
-    /// The digest of what was read, as [`PromptRef::digest_of`] makes it.
+    /// The digest of what was sent, as [`PromptRef::sent_digest`] makes it.
     pub digest: Digest,
     /// The version of the code that renders prompts.
     pub renderer: u16,
@@ -35,6 +37,25 @@ pub struct Selection {
     pub kept: Vec<KeptRange>,
     /// The kept messages that were cut, in ascending order.
     pub cuts: Vec<Cut>,
+    /// The texts that follow cut texts.
+    pub markers: Vec<String>,
+    /// The sizes before and after; `None` in intents of the first schema version, which does not have them.
+    pub sizes: Option<Sizes>,
+}
+
+/// The sizes of what a context strategy was given and of what it kept.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sizes {
+    /// The name of the counter of tokens.
+    pub counter: String,
+    /// The number of messages before, the leading system message included.
+    pub messages_before: u32,
+    /// The tokens of these messages.
+    pub tokens_before: u64,
+    /// The tokens of what was kept.
+    pub tokens_after: u64,
+    /// The tokens that the strategy never exceeds, if it has such a bound.
+    pub limit: Option<u64>,
 }
 
 /// A range of messages.
@@ -55,6 +76,20 @@ pub struct Cut {
     pub rule: CutRule,
     /// The number of characters (Unicode scalar values) that were kept.
     pub characters: u64,
+    /// The number of the marker that follows what was kept; `None` if nothing does.
+    pub marker: Option<u32>,
+}
+
+impl Cut {
+    /// Returns the text that is sent in place of a whole one: the kept part and a marker. A text that is not longer than
+    /// the kept part is sent as it is.
+    pub fn text_of<'a>(self, whole: &'a str, marker: &str) -> Cow<'a, str> {
+        let kept = self.rule.apply(whole, self.characters);
+        if kept.len() == whole.len() || marker.is_empty() {
+            return Cow::Borrowed(kept);
+        }
+        Cow::Owned([kept, marker].concat())
+    }
 }
 
 /// The rule that says which part of a cut message was kept.
@@ -93,8 +128,10 @@ pub enum SelectionFault {
         /// The number of the range's first message.
         first: u32,
     },
-    /// A cut is out of order, or of a message that is not kept.
-    #[error("its cut of message {message} is out of order or of a message that is not kept")]
+    /// A cut is out of order, of a message that is not kept, or names a marker that is not there.
+    #[error(
+        "its cut of message {message} is out of order, of a message that is not kept, or names a marker that is not there"
+    )]
     Cut {
         /// The number of the message.
         message: u32,
@@ -118,13 +155,52 @@ impl Selection {
             }
         }
         let mut least = 0;
-        for Cut { message, .. } in &self.cuts {
-            if *message < least || !self.keeps(*message) {
+        for cut @ Cut { message, .. } in &self.cuts {
+            let has_marker = cut.marker.is_none() || self.marker_of(*cut).is_some();
+            if *message < least || !self.keeps(*message) || !has_marker {
                 return Err(SelectionFault::Cut { message: *message });
             }
             least = message.saturating_add(1);
         }
         Ok(count)
+    }
+
+    /// Returns the text that follows a cut text, if the selection has it.
+    pub fn marker_of(&self, cut: Cut) -> Option<&str> {
+        let marker = usize::try_from(cut.marker?).ok()?;
+        self.markers.get(marker).map(String::as_str)
+    }
+
+    /// Returns the digest of a prompt of which this was sent, from the digest of the whole prompt.
+    pub fn digest_of(&self, whole: Digest) -> Digest {
+        let Some(sizes) = &self.sizes else { return whole };
+        let mut bytes = Vec::new();
+        let text = |text: &str, bytes: &mut Vec<u8>| {
+            bytes.extend((text.len() as u64).to_be_bytes());
+            bytes.extend(text.as_bytes());
+        };
+        text(&self.strategy, &mut bytes);
+        text(&sizes.counter, &mut bytes);
+        bytes.extend(u64::from(sizes.messages_before).to_be_bytes());
+        let limit = [u64::from(sizes.limit.is_some()), sizes.limit.unwrap_or_default()];
+        for figure in [sizes.tokens_before, sizes.tokens_after].into_iter().chain(limit) {
+            bytes.extend(figure.to_be_bytes());
+        }
+        for count in [self.markers.len(), self.kept.len(), self.cuts.len()] {
+            bytes.extend((count as u64).to_be_bytes());
+        }
+        self.markers.iter().for_each(|marker| text(marker, &mut bytes));
+        for range in &self.kept {
+            bytes.extend(range.first.to_be_bytes());
+            bytes.extend(range.count.to_be_bytes());
+        }
+        for cut in &self.cuts {
+            bytes.extend(cut.message.to_be_bytes());
+            text(cut.rule.as_str(), &mut bytes);
+            bytes.extend(cut.characters.to_be_bytes());
+            bytes.extend(cut.marker.map_or(u64::MAX, u64::from).to_be_bytes());
+        }
+        Digest::of_parts(&[b"taskreel.sent", &whole.0, &bytes])
     }
 
     /// Whether a message was kept.
@@ -142,7 +218,14 @@ impl Selection {
 }
 
 impl PromptRef {
-    /// Returns the digest of a prompt, from the renderer's version, the leaf hash of the record that holds the
+    /// Returns the digest of what was sent: that of the whole prompt, made by [`PromptRef::digest_of`], and what was kept of
+    /// it.
+    pub fn sent_digest(&self, definition: Digest, read: Digest) -> Digest {
+        let whole = Self::digest_of(self.renderer, definition, read);
+        self.selection.as_ref().map_or(whole, |selection| selection.digest_of(whole))
+    }
+
+    /// Returns the digest of a whole prompt, from the renderer's version, the leaf hash of the record that holds the
     /// revision of the agent's definition, and the [`read_digest`] of the stream that was read.
     ///
     /// It is made of salted digests alone, so that an erased text cannot be guessed from it.
@@ -171,8 +254,9 @@ mod tests {
 
     fn selection(kept: &[(u32, u32)], cuts: &[u32]) -> Selection {
         let kept = kept.iter().map(|(first, count)| KeptRange { first: *first, count: *count }).collect();
-        let cut = |message: &u32| Cut { message: *message, rule: CutRule::Head, characters: 3 };
-        Selection { strategy: "test".to_owned(), kept, cuts: cuts.iter().map(cut).collect() }
+        let cut = |message: &u32| Cut { message: *message, rule: CutRule::Head, characters: 3, marker: None };
+        let cuts = cuts.iter().map(cut).collect();
+        Selection { strategy: "test".to_owned(), kept, cuts, ..Selection::default() }
     }
 
     #[test]
@@ -201,6 +285,56 @@ mod tests {
         assert_eq!(CutRule::Head.apply("zoë!", 3), "zoë");
         assert_eq!(CutRule::Head.apply("zoë!", 9), "zoë!");
         assert_eq!(CutRule::Head.apply("zoë!", 0), "");
+    }
+
+    #[test]
+    fn a_marker_follows_only_a_text_that_is_cut() {
+        let cut = |characters| Cut { message: 0, rule: CutRule::Head, characters, marker: Some(0) };
+        assert_eq!(cut(2).text_of("zoë", "..."), "zo...");
+        assert_eq!(cut(3).text_of("zoë", "..."), "zoë");
+        let mut selection = selection(&[(0, 1)], &[]);
+        selection.cuts = vec![cut(2)];
+        assert_eq!(selection.count_of(1), Err(SelectionFault::Cut { message: 0 }));
+        selection.markers = vec!["...".to_owned()];
+        assert_eq!((selection.count_of(1), selection.marker_of(cut(2))), (Ok(1), Some("...")));
+    }
+
+    #[test]
+    fn the_digest_of_what_was_sent_depends_on_each_fact_of_the_selection() {
+        let whole = Digest::of(b"whole");
+        let mut first = selection(&[(0, 1), (3, 2)], &[0, 4]);
+        assert_eq!(
+            first.digest_of(whole),
+            whole,
+            "the first schema version has no sizes, and no digest of them"
+        );
+        first.sizes =
+            Some(Sizes { counter: "c".to_owned(), messages_before: 6, tokens_before: 9, ..Sizes::default() });
+        let change = |change: fn(&mut Selection, &mut Sizes)| {
+            let mut changed = first.clone();
+            let mut sizes = changed.sizes.take().unwrap();
+            change(&mut changed, &mut sizes);
+            changed.sizes = Some(sizes);
+            changed.digest_of(whole).0
+        };
+        let all = [
+            change(|_, _| {}),
+            change(|selection, _| selection.strategy.push('!')),
+            change(|selection, _| selection.kept[1].first = 2),
+            change(|selection, _| selection.kept[1].count = 1),
+            change(|selection, _| selection.cuts[0].message = 3),
+            change(|selection, _| selection.cuts[0].characters = 4),
+            change(|selection, _| selection.cuts[0].marker = Some(0)),
+            change(|selection, _| selection.markers.push(String::new())),
+            change(|_, sizes| sizes.counter.push('!')),
+            change(|_, sizes| sizes.messages_before = 7),
+            change(|_, sizes| sizes.tokens_before = 8),
+            change(|_, sizes| sizes.tokens_after = 8),
+            change(|_, sizes| sizes.limit = Some(0)),
+            whole.0,
+        ];
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
     }
 
     #[test]

@@ -3,16 +3,26 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::price::Price;
+use crate::call::prompt::Selection;
 use crate::call::request::{CallKind, CallOrigin, CallRequested, ParentCall, Recovery};
 use crate::codec::code::Coded;
-use crate::codec::error::FieldError;
+use crate::codec::error::{CodecError, FieldError};
+use crate::codec::kind;
+use crate::codec::storable::Payload;
 use crate::codec::stored_model::json;
-use crate::codec::stored_prompt::PromptV1;
-use crate::codec::upcast::first_version;
+use crate::codec::stored_prompt::{SelectionV1, SelectionV2, StoredPrompt};
+use crate::codec::upcast::{Schema, first_version, write};
 use crate::envelope::Timestamp;
 
+/// The first version: what a context strategy kept of a prompt has no markers and no sizes.
+pub(super) type RequestedV1 = Requested<SelectionV1>;
+
+/// The second version.
+pub(super) type RequestedV2 = Requested<SelectionV2>;
+
+/// An intent, with the selection of its schema version.
 #[derive(Serialize, Deserialize)]
-pub(super) struct RequestedV1 {
+pub(super) struct Requested<S> {
     call_id: String,
     kind: u8,
     target: String,
@@ -36,7 +46,7 @@ pub(super) struct RequestedV1 {
     part_call_id: Option<String>,
     /// The parent's id, and the place among its calls.
     parent: Option<(String, u32)>,
-    prompt: Option<PromptV1>,
+    prompt: Option<StoredPrompt<S>>,
     price: Option<PriceV1>,
 }
 
@@ -49,8 +59,42 @@ struct PriceV1 {
 
 first_version!(RequestedV1);
 
-impl RequestedV1 {
-    pub(super) fn of(request: CallRequested) -> Self {
+impl Schema<'_> for RequestedV2 {
+    const VERSION: u8 = 2;
+    type Previous = RequestedV1;
+
+    fn upcast(previous: RequestedV1) -> Self {
+        Self {
+            prompt: previous.prompt.map(StoredPrompt::upcast),
+            call_id: previous.call_id,
+            kind: previous.kind,
+            target: previous.target,
+            args: previous.args,
+            idempotency_key: previous.idempotency_key,
+            recovery: previous.recovery,
+            recovery_source: previous.recovery_source,
+            timeout_ms: previous.timeout_ms,
+            heartbeat_ms: previous.heartbeat_ms,
+            max_attempts: previous.max_attempts,
+            retry_errors: previous.retry_errors,
+            window_ms: previous.window_ms,
+            deadline: previous.deadline,
+            secrets: previous.secrets,
+            capabilities: previous.capabilities,
+            approval: previous.approval,
+            run: previous.run,
+            part: previous.part,
+            step: previous.step,
+            infer_call: previous.infer_call,
+            part_call_id: previous.part_call_id,
+            parent: previous.parent,
+            price: previous.price,
+        }
+    }
+}
+
+impl<S> Requested<S> {
+    fn of(request: CallRequested, selection: impl FnOnce(Selection) -> S) -> Self {
         let CallOrigin { run, part, step, infer_call, part_call_id, parent } = request.origin;
         Self {
             call_id: request.call_id,
@@ -75,11 +119,24 @@ impl RequestedV1 {
             infer_call,
             part_call_id,
             parent: parent.map(stored_parent),
-            prompt: request.prompt.map(PromptV1::of),
+            prompt: request.prompt.map(|prompt| StoredPrompt::of(prompt, selection)),
             price: request.price.map(PriceV1::of),
         }
     }
+}
 
+/// Encodes an intent: in the first version where that one holds all of it, so that earlier releases read it, else in the
+/// second.
+pub(super) fn write_requested(request: CallRequested) -> Result<Payload, CodecError> {
+    let selection = request.prompt.as_ref().and_then(|prompt| prompt.selection.as_ref());
+    if selection.is_none_or(SelectionV1::holds) {
+        write(kind::CALL_REQUESTED, &RequestedV1::of(request, SelectionV1::of))
+    } else {
+        write(kind::CALL_REQUESTED, &RequestedV2::of(request, SelectionV2::of))
+    }
+}
+
+impl RequestedV2 {
     pub(super) fn read(self) -> Result<CallRequested, FieldError> {
         let Self { run, part, step, infer_call, part_call_id, .. } = self;
         let parent = self.parent.map(read_parent);
@@ -101,7 +158,7 @@ impl RequestedV1 {
             capabilities: self.capabilities,
             approval: self.approval,
             origin: CallOrigin { run, part, step, infer_call, part_call_id, parent },
-            prompt: self.prompt.map(PromptV1::read).transpose()?,
+            prompt: self.prompt.map(StoredPrompt::read).transpose()?,
             price: self.price.map(PriceV1::read),
         })
     }

@@ -1,26 +1,29 @@
-//! Storage structs of the reference to a prompt.
+//! Storage structs of the reference to a prompt. The selection of its messages has two schema versions, which are those of
+//! the intent.
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::prompt::{Cut, CutRule, KeptRange, PromptRef, Selection};
+use crate::call::prompt::{Cut, CutRule, KeptRange, PromptRef, Selection, Sizes};
 use crate::codec::code::Coded;
 use crate::codec::error::FieldError;
 use crate::id::{Digest, Version};
 
+/// The reference, with the selection of its intent's schema version.
 #[derive(Serialize, Deserialize)]
-pub(super) struct PromptV1 {
+pub(super) struct StoredPrompt<S> {
     session: Option<String>,
     read_through: u64,
     revision: u32,
     messages: u32,
     tokens: Option<u64>,
-    selection: Option<SelectionV1>,
+    selection: Option<S>,
     digest: [u8; 32],
     renderer: u16,
 }
 
+/// The first version: without markers and sizes.
 #[derive(Serialize, Deserialize)]
-struct SelectionV1 {
+pub(super) struct SelectionV1 {
     strategy: String,
     /// The first message of each kept range and the number of its messages.
     kept: Vec<(u32, u32)>,
@@ -28,37 +31,109 @@ struct SelectionV1 {
     cuts: Vec<(u32, u8, u64)>,
 }
 
-impl PromptV1 {
-    pub(super) fn of(prompt: PromptRef) -> Self {
-        let PromptRef { session, read_through, revision, messages, tokens, selection, digest, renderer } =
-            prompt;
+/// The second version.
+#[derive(Serialize, Deserialize)]
+pub(super) struct SelectionV2 {
+    strategy: String,
+    /// The first message of each kept range and the number of its messages.
+    kept: Vec<(u32, u32)>,
+    /// The message, the code of the rule, the kept characters and the number of the marker of each cut.
+    cuts: Vec<(u32, u8, u64, Option<u32>)>,
+    markers: Vec<String>,
+    sizes: Option<SizesV2>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SizesV2 {
+    counter: String,
+    messages_before: u32,
+    tokens_before: u64,
+    tokens_after: u64,
+    limit: Option<u64>,
+}
+
+impl StoredPrompt<SelectionV1> {
+    pub(super) fn upcast(self) -> StoredPrompt<SelectionV2> {
+        let Self { session, read_through, revision, messages, tokens, selection, digest, renderer } = self;
+        let selection = selection.map(|SelectionV1 { strategy, kept, cuts }| {
+            let cut = |(message, rule, characters)| (message, rule, characters, None);
+            let cuts = cuts.into_iter().map(cut).collect();
+            SelectionV2 { strategy, kept, cuts, markers: Vec::new(), sizes: None }
+        });
+        StoredPrompt { session, read_through, revision, messages, tokens, selection, digest, renderer }
+    }
+}
+
+impl<S> StoredPrompt<S> {
+    pub(super) fn of(prompt: PromptRef, selection: impl FnOnce(Selection) -> S) -> Self {
+        let PromptRef {
+            session,
+            read_through,
+            revision,
+            messages,
+            tokens,
+            selection: kept,
+            digest,
+            renderer,
+        } = prompt;
         let (read_through, digest) = (read_through.0, digest.0);
-        let selection = selection.map(SelectionV1::of);
+        let selection = kept.map(selection);
         Self { session, read_through, revision, messages, tokens, selection, digest, renderer }
     }
+}
 
+impl StoredPrompt<SelectionV2> {
     pub(super) fn read(self) -> Result<PromptRef, FieldError> {
         let Self { session, read_through, revision, messages, tokens, selection, digest, renderer } = self;
         let (read_through, digest) = (Version(read_through), Digest(digest));
-        let selection = selection.map(SelectionV1::read).transpose()?;
+        let selection = selection.map(SelectionV2::read).transpose()?;
         Ok(PromptRef { session, read_through, revision, messages, tokens, selection, digest, renderer })
     }
 }
 
 impl SelectionV1 {
-    fn of(selection: Selection) -> Self {
-        let Selection { strategy, kept, cuts } = selection;
+    /// Whether this version has a field for all that a selection says.
+    pub(super) fn holds(selection: &Selection) -> bool {
+        let Selection { strategy: _, kept: _, cuts, markers, sizes } = selection;
+        markers.is_empty() && sizes.is_none() && cuts.iter().all(|cut| cut.marker.is_none())
+    }
+
+    pub(super) fn of(selection: Selection) -> Self {
+        let Selection { strategy, kept, cuts, markers: _, sizes: _ } = selection;
         let kept = kept.into_iter().map(|range| (range.first, range.count)).collect();
         let cuts = cuts.into_iter().map(|cut| (cut.message, cut.rule.code(), cut.characters)).collect();
         Self { strategy, kept, cuts }
     }
+}
+
+impl SelectionV2 {
+    pub(super) fn of(selection: Selection) -> Self {
+        let Selection { strategy, kept, cuts, markers, sizes } = selection;
+        let kept = kept.into_iter().map(|range| (range.first, range.count)).collect();
+        let cut = |cut: Cut| (cut.message, cut.rule.code(), cut.characters, cut.marker);
+        let cuts = cuts.into_iter().map(cut).collect();
+        Self { strategy, kept, cuts, markers, sizes: sizes.map(SizesV2::of) }
+    }
 
     fn read(self) -> Result<Selection, FieldError> {
-        let Self { strategy, kept, cuts } = self;
+        let Self { strategy, kept, cuts, markers, sizes } = self;
         let kept = kept.into_iter().map(|(first, count)| KeptRange { first, count }).collect();
-        let cut =
-            |(message, rule, characters)| Ok(Cut { message, rule: CutRule::of_code(rule)?, characters });
+        let cut = |(message, rule, characters, marker)| {
+            Ok(Cut { message, rule: CutRule::of_code(rule)?, characters, marker })
+        };
         let cuts = cuts.into_iter().map(cut).collect::<Result<_, FieldError>>()?;
-        Ok(Selection { strategy, kept, cuts })
+        Ok(Selection { strategy, kept, cuts, markers, sizes: sizes.map(SizesV2::read) })
+    }
+}
+
+impl SizesV2 {
+    fn of(sizes: Sizes) -> Self {
+        let Sizes { counter, messages_before, tokens_before, tokens_after, limit } = sizes;
+        Self { counter, messages_before, tokens_before, tokens_after, limit }
+    }
+
+    fn read(self) -> Sizes {
+        let Self { counter, messages_before, tokens_before, tokens_after, limit } = self;
+        Sizes { counter, messages_before, tokens_before, tokens_after, limit }
     }
 }

@@ -13,7 +13,7 @@ use proto_events::model::{BudgetLimit, FinalState, LimitUse, Part, TaskState, fi
 use proto_events::task::{Run, Task, TaskEvent};
 
 use crate::agent::card::Agent;
-use crate::live::Live;
+use crate::live::event::Live;
 use crate::protolink::stream::event::{TaskStreamEvent, TaskStreamPayload, event_id, object};
 
 /// A task, as far as its log was read, and the events already sent to its subscriber.
@@ -305,7 +305,11 @@ impl Fold {
                 (call_id, *attempt)
             }
             // The log reports a new attempt; lost pieces show by the offset of the next one.
-            Live::Began { .. } | Live::Answer { .. } | Live::Waiting { .. } | Live::Lost { .. } => {
+            Live::Began { .. }
+            | Live::Answer { .. }
+            | Live::ContextReduced { .. }
+            | Live::Waiting { .. }
+            | Live::Lost { .. } => {
                 return LiveOutcome::Done;
             }
         };
@@ -335,7 +339,11 @@ impl Fold {
                     TaskStreamPayload::Progress { progress: 0, message },
                 );
             }
-            Live::Began { .. } | Live::Answer { .. } | Live::Waiting { .. } | Live::Lost { .. } => {}
+            Live::Began { .. }
+            | Live::Answer { .. }
+            | Live::ContextReduced { .. }
+            | Live::Waiting { .. }
+            | Live::Lost { .. } => {}
         }
         out.append(&mut self.out);
         LiveOutcome::Done

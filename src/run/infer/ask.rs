@@ -5,17 +5,21 @@ use proto_events::json::{JsonObject, JsonText};
 use proto_events::model::Part;
 
 use crate::models::backend::KnownBackend;
-use crate::run::deadline;
-use crate::run::model_input::{output_schema, prompt_ref};
+use crate::run::model_input::{output_schema, prompt_ref, select};
 use crate::run::question::{At, Progress, Question, Step};
 use crate::run::spent::{About, over_budget, shown_tokens};
 use crate::run::steps::{idempotency_key, millis, start};
+use crate::run::{deadline, notes};
 
 /// Returns the next inference: the budget check first, then intent and dispatch in one append. None that would
 /// wait for a permit is intended once the run has come to its deadline: it would be given up in the append of its
 /// intent, behind the end of the turn that it was shown.
 pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[&Call]) -> Progress {
-    let tokens = shown_tokens(question, at, part);
+    let selection = match select(question, at, part) {
+        Ok(selection) => selection,
+        Err(error) => return Progress::Fatal(notes::fatal_context(&error)),
+    };
+    let tokens = shown_tokens(question, at, part, selection.as_ref());
     if let Some(end) = over_budget(question, at, About::Inference(tokens.unwrap_or_default())) {
         return end;
     }
@@ -26,7 +30,7 @@ pub(crate) fn model(question: &mut Question<'_>, at: At, part: &Part, before: &[
     let args = parameters(backend, part);
     let call_id = question.mint.id("call_");
     let request = CallRequested {
-        prompt: Some(prompt_ref(question, at, &args, tokens)),
+        prompt: Some(prompt_ref(question, at, &args, tokens, selection)),
         price: question.agent.price_of(backend).cloned(),
         deadline: question.run_until,
         origin: CallOrigin {

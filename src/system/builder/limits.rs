@@ -7,6 +7,7 @@ use std::time::Duration;
 use proto_events::call::Price;
 use proto_events::json::JsonText;
 use proto_events::model::{BudgetScope, Message, RunBudget};
+use taskreel_log::context::ContextStrategy;
 
 use crate::agent::budget_stop::BudgetStop;
 use crate::agent::changed::ChangedAgent;
@@ -203,6 +204,37 @@ impl Builder {
     #[must_use]
     pub fn budget_scope(mut self, scope: BudgetScope) -> Self {
         self.agent.budget_scope = scope;
+        self
+    }
+
+    /// Sets the context strategy: what the model is shown of a history, such as
+    /// [`TrimRounds`](crate::context::TrimRounds) or a [`Chain`](crate::context::Chain) of several. It is applied before
+    /// each inference; the history in the log is never changed. What was kept and cut stands in the intent as data, so that
+    /// the log alone renders what was sent. By default all messages are shown, whole.
+    ///
+    /// ```
+    /// use taskreel::System;
+    /// use taskreel::context::{Chain, TrimRounds, TruncateToolOutputs};
+    ///
+    /// let strategy = Chain::of(TruncateToolOutputs::new(4_000)?).then(TrimRounds::new(50)?);
+    /// let builder = System::builder("./log").context(strategy).context_window(128_000);
+    /// # Ok::<_, taskreel::context::SettingError>(())
+    /// ```
+    #[must_use]
+    pub fn context(mut self, strategy: impl ContextStrategy) -> Self {
+        self.agent.context.choose(Arc::new(strategy));
+        self
+    }
+
+    /// Sets the tokens of the model's window, counted by four characters for each: after the [context
+    /// strategy](Builder::context), if there is one, the oldest rounds are left out until the messages fit, as
+    /// [`FitContextWindow`](crate::context::FitContextWindow) does by its default rules. A task whose instructions, newest
+    /// question and newest round do not fit fails, and says so. Choose less than the model's own window: the answer and the
+    /// tools' schemas need room too. Without it nothing is left out.
+    #[must_use]
+    pub fn context_window(mut self, tokens: u32) -> Self {
+        let set = self.agent.context.set_window(tokens.into());
+        self.faults.extend(set.err().map(|error| format!("the context window: {error}")));
         self
     }
 

@@ -1,9 +1,9 @@
 //! The reference to a prompt as JSON.
 
-use proto_events::call::{PromptRef, Selection};
+use proto_events::call::{PromptRef, Selection, Sizes};
 use proto_events::json::JsonText;
 
-use crate::audit::json::values::{list, number, object, text, text_or_null};
+use crate::audit::json::values::{list, number, object, object_of_some, text, text_or_null};
 
 /// Returns the reference of an intent to what the model was shown.
 pub(crate) fn prompt(prompt: &PromptRef) -> JsonText {
@@ -19,14 +19,38 @@ pub(crate) fn prompt(prompt: &PromptRef) -> JsonText {
     ])
 }
 
+/// Writes what the first schema version of an intent does not have only where the second one was written.
 fn selection(selection: &Selection) -> JsonText {
+    let has_more = selection.sizes.is_some() || !selection.markers.is_empty();
+    let or_null = |value: Option<JsonText>| has_more.then(|| value.unwrap_or_default());
     let kept = selection
         .kept
         .iter()
         .map(|range| object([("first", number(range.first)), ("count", number(range.count))]));
     let cuts = selection.cuts.iter().map(|cut| {
-        let rule = text(cut.rule.as_str());
-        object([("message", number(cut.message)), ("rule", rule), ("characters", number(cut.characters))])
+        object_of_some([
+            ("message", Some(number(cut.message))),
+            ("rule", Some(text(cut.rule.as_str()))),
+            ("characters", Some(number(cut.characters))),
+            ("marker", or_null(cut.marker.map(number))),
+        ])
     });
-    object([("strategy", text(&selection.strategy)), ("kept", list(kept)), ("cuts", list(cuts))])
+    let markers = selection.markers.iter().map(|marker| text(marker));
+    object_of_some([
+        ("strategy", Some(text(&selection.strategy))),
+        ("kept", Some(list(kept))),
+        ("cuts", Some(list(cuts))),
+        ("markers", or_null(Some(list(markers)))),
+        ("sizes", or_null(selection.sizes.as_ref().map(sizes))),
+    ])
+}
+
+fn sizes(sizes: &Sizes) -> JsonText {
+    object([
+        ("counter", text(&sizes.counter)),
+        ("messages_before", number(sizes.messages_before)),
+        ("tokens_before", number(sizes.tokens_before)),
+        ("tokens_after", number(sizes.tokens_after)),
+        ("limit", sizes.limit.map_or_else(JsonText::null, number)),
+    ])
 }

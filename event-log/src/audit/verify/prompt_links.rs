@@ -44,7 +44,7 @@ pub(crate) fn prompt_fault(
     if prompt.renderer == 0 {
         return fault("names renderer 0, but the first one has the number 1".to_owned());
     }
-    let digest = PromptRef::digest_of(prompt.renderer, definition, read);
+    let digest = prompt.sent_digest(definition, read);
     if digest != prompt.digest {
         return fault(format!(
             "names a prompt of digest {}, but what it was shown has {digest}",

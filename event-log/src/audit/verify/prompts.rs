@@ -40,6 +40,12 @@ pub(crate) fn count_fault(prompt: &PromptRef, there: u32) -> Option<String> {
             Err(error) => return Some(format!("names a selection of messages that does not fit: {error}")),
         },
     };
+    let before = prompt.selection.as_ref().and_then(|selection| selection.sizes.as_ref());
+    let whole = there.saturating_add(1);
+    if let Some(sizes) = before.filter(|sizes| sizes.messages_before != whole) {
+        let named = sizes.messages_before;
+        return Some(format!("names a selection of {named} messages, but there were {whole}"));
+    }
     let shown = kept.saturating_add(1);
     (prompt.messages != shown)
         .then(|| format!("names {} messages, but what it was shown has {shown}", prompt.messages))

@@ -1,0 +1,280 @@
+//! A context strategy: what it reads and what it returns.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use proto_events::call::{Selection, Sizes};
+use proto_events::model::LlmRole;
+
+use crate::context::counter::Counting;
+use crate::context::error::ContextError;
+use crate::context::facts::{Asker, Facts};
+use crate::context::transcript::{Content, MessageView, Transcript};
+use crate::context::view::View;
+
+/// A rule that decides which messages of a history a model is shown, and how they are cut. It changes nothing: what it
+/// returns stands in the inference's intent as data.
+///
+/// Tool calls and their answers are kept or dropped together: a view that parts them is refused.
+pub trait ContextStrategy: Send + Sync + 'static {
+    /// Returns the name with its settings, as the intent records it.
+    fn name(&self) -> String;
+
+    /// Returns the view of a history, or that it stays as it is.
+    ///
+    /// # Errors
+    /// [`ContextError`] if what must be sent does not fit.
+    fn reduce(&self, history: &mut History<'_>) -> Result<Reduction, ContextError>;
+
+    /// Returns the way in which the intent's token figures are counted, by default four characters for each token.
+    fn counting(&self) -> Option<&Counting> {
+        None
+    }
+
+    /// Returns the tokens that the strategy never exceeds, if it has such a bound.
+    fn limit(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl ContextStrategy for Arc<dyn ContextStrategy> {
+    fn name(&self) -> String {
+        (**self).name()
+    }
+
+    fn reduce(&self, history: &mut History<'_>) -> Result<Reduction, ContextError> {
+        (**self).reduce(history)
+    }
+
+    fn counting(&self) -> Option<&Counting> {
+        (**self).counting()
+    }
+
+    fn limit(&self) -> Option<u64> {
+        (**self).limit()
+    }
+}
+
+impl std::fmt::Debug for dyn ContextStrategy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("ContextStrategy").field(&self.name()).finish()
+    }
+}
+
+/// The answer of a strategy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reduction {
+    /// All is sent as the strategy found it.
+    Unchanged,
+    /// This is sent.
+    View(View),
+}
+
+/// The rules by which a strategy divides a history and cuts texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Rules {
+    /// Each later question of a user begins a round, the newest question is never dropped, answers without their call are
+    /// dropped, a cut text has the length that was set, and a limit holds.
+    #[default]
+    Taskreel,
+    /// Those of agentix 0.5.0, exactly, for histories that another program has to divide alike.
+    Agentix,
+}
+
+/// A history as a strategy reads it: the messages, what is known of them, and the view of the strategies before it.
+pub struct History<'a> {
+    transcript: &'a dyn Transcript,
+    facts: &'a mut Facts,
+    view: View,
+}
+
+impl std::fmt::Debug for History<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("History").field("view", &self.view).finish_non_exhaustive()
+    }
+}
+
+impl<'a> History<'a> {
+    /// Returns the history of these messages, all whole. What the cache does not know yet is read.
+    pub fn new(transcript: &'a dyn Transcript, facts: &'a mut Facts) -> Self {
+        facts.read(transcript);
+        let view = View::whole(transcript.count());
+        Self { transcript, facts, view }
+    }
+
+    /// Returns the view so far.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// Replaces the view so far, for the next strategy of a chain.
+    pub fn set_view(&mut self, view: View) {
+        self.view = view;
+    }
+
+    /// Returns a message, whole.
+    pub fn message(&self, number: u32) -> Option<MessageView<'a>> {
+        self.transcript.message(number)
+    }
+
+    /// Returns the role of a message.
+    pub fn role(&self, number: u32) -> Option<LlmRole> {
+        self.message(number).map(|message| message.role)
+    }
+
+    /// Returns the characters that the view shows of a message's text.
+    pub fn characters(&self, number: u32) -> u64 {
+        let whole = self.facts.chars(number);
+        match self.view.cut_of(number) {
+            Some(cut) if cut.characters < whole => {
+                cut.characters.saturating_add(self.view.marker_of(cut).chars().count() as u64)
+            }
+            _ => whole,
+        }
+    }
+
+    /// Returns the text that the view shows of a message; `None` for one of parts.
+    pub fn text(&self, number: u32) -> Option<String> {
+        Some(shown_text(self.message(number)?.text()?, number, &self.view))
+    }
+
+    /// Whether a message is the answer to a call: a tool's, or the system's right after a message of the model.
+    pub fn is_answer(&self, number: u32) -> bool {
+        match self.role(number) {
+            Some(LlmRole::Tool) => true,
+            Some(LlmRole::System) => {
+                let before = self.view.before(number);
+                before.and_then(|before| self.role(before)) == Some(LlmRole::Assistant)
+            }
+            _ => false,
+        }
+    }
+
+    /// Counts the messages that this way of counting has not counted yet, and returns their tokens.
+    pub fn measure(&mut self, counting: &Counting) -> Measured {
+        let counter = self.facts.count_with(counting, self.transcript);
+        let system = self.transcript.system().map_or(0, |text| self.facts.system_tokens(counting, text));
+        Measured { counting: counting.clone(), counter, system }
+    }
+
+    pub(crate) fn asker(&self, number: u32) -> Asker {
+        self.facts.asker(number)
+    }
+
+    /// Returns the answer of a strategy that is given the history without answers whose call nobody asked for.
+    pub(crate) fn without_orphans(
+        &mut self,
+        reduce: impl FnOnce(&mut Self) -> Result<Reduction, ContextError>,
+    ) -> Result<Reduction, ContextError> {
+        if !self.facts.has_orphans() {
+            return reduce(self);
+        }
+        let before = self.view.clone();
+        let mut whole_pairs = before.clone();
+        whole_pairs.retain(|number| self.asker(number) != Asker::Missing);
+        self.view = whole_pairs;
+        let reduced = reduce(self);
+        let kept = std::mem::replace(&mut self.view, before);
+        let after = match reduced? {
+            Reduction::Unchanged => kept,
+            Reduction::View(view) => view,
+        };
+        Ok(if after == self.view { Reduction::Unchanged } else { Reduction::View(after) })
+    }
+
+    /// Returns the reason why a view of this history cannot be sent.
+    fn fault(&self, view: &View) -> Option<String> {
+        if let Some(fault) = view.fault(self.transcript.count()) {
+            return Some(fault);
+        }
+        let parted = (0..self.transcript.count()).find(|number| match self.asker(*number) {
+            Asker::At(asker) => view.keeps(asker) != view.keeps(*number),
+            Asker::None | Asker::Missing => false,
+        });
+        parted.map(|number| format!("message {number} answers a call, and only one of the two is kept"))
+    }
+}
+
+/// The tokens of a history's messages, by one way of counting.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    counting: Counting,
+    counter: usize,
+    system: i64,
+}
+
+impl Measured {
+    /// Returns the tokens of the leading system message that has no number.
+    pub fn system(&self) -> i64 {
+        self.system
+    }
+
+    /// Returns the tokens of a message as the history's view shows it.
+    pub fn tokens(&self, history: &History<'_>, number: u32) -> i64 {
+        self.tokens_in(history, number, &history.view)
+    }
+
+    /// Returns the tokens of a message as a view shows it.
+    pub fn tokens_in(&self, history: &History<'_>, number: u32, view: &View) -> i64 {
+        let whole = || history.facts.tokens(self.counter, number);
+        if view.cut_of(number).is_none() {
+            return whole();
+        }
+        let Some(message) = history.message(number) else { return whole() };
+        let Some(text) = message.text() else { return whole() };
+        let text = shown_text(text, number, view);
+        self.counting.message(&MessageView { content: Content::Text(&text), ..message })
+    }
+
+    /// Returns the tokens of all that a view shows, the leading system message included.
+    pub fn total_of(&self, history: &History<'_>, view: &View) -> i64 {
+        if view.is_whole(history.transcript.count()) {
+            return self.system.saturating_add(history.facts.total(self.counter));
+        }
+        let numbers = view.numbers();
+        numbers.fold(self.system, |sum, number| sum.saturating_add(self.tokens_in(history, number, view)))
+    }
+}
+
+/// Returns the text that a view shows of a message.
+fn shown_text(text: &str, number: u32, view: &View) -> String {
+    let Some(cut) = view.cut_of(number) else { return text.to_owned() };
+    cut.text_of(text, view.marker_of(cut)).into_owned()
+}
+
+/// Returns what an inference is shown of these messages by a strategy; `None` if all of them, whole.
+///
+/// # Errors
+/// [`ContextError`] if what must be sent does not fit, or a strategy of the host returns what cannot be sent or panics.
+pub fn select(
+    strategy: &dyn ContextStrategy,
+    transcript: &dyn Transcript,
+    facts: &mut Facts,
+) -> Result<Option<Selection>, ContextError> {
+    let mut history = History::new(transcript, facts);
+    let caught =
+        catch_unwind(AssertUnwindSafe(|| (strategy.name(), strategy.limit(), strategy.reduce(&mut history))));
+    let (name, limit, reduced) = caught.map_err(|_| ContextError::Panicked)?;
+    let reduced = reduced?;
+    let Reduction::View(view) = reduced else { return Ok(None) };
+    history.set_view(View::whole(transcript.count()));
+    if let Some(why) = history.fault(&view) {
+        return Err(ContextError::View { strategy: name, why });
+    }
+    if view.is_whole(transcript.count()) {
+        return Ok(None);
+    }
+    let standard = Counting::default();
+    let counting = strategy.counting().unwrap_or(&standard);
+    let measured = history.measure(counting);
+    let figure = |tokens: i64| u64::try_from(tokens).unwrap_or_default();
+    let sizes = Sizes {
+        counter: counting.name(),
+        messages_before: transcript.count().saturating_add(1),
+        tokens_before: figure(measured.total_of(&history, history.view())),
+        tokens_after: figure(measured.total_of(&history, &view)),
+        limit,
+    };
+    Ok(Some(view.into_selection(name, sizes)))
+}

@@ -1,0 +1,95 @@
+//! A strategy that cuts long answers of tools.
+
+use proto_events::model::LlmRole;
+
+use crate::context::error::{ContextError, SettingError};
+use crate::context::strategy::{ContextStrategy, History, Reduction, Rules};
+use crate::context::trim_rounds::prefix;
+use crate::context::view::View;
+
+/// The text that follows a cut text by default, so that the model sees that it is cut.
+pub(crate) const MARKER: &str = "...[truncated]";
+
+/// Cuts the answers of tools that are longer than a number of characters; nothing is dropped.
+///
+/// By the default rules the text with its marker has at most that length, the system's answers in a conversation without
+/// native calls are cut as well, and the intent says which messages are cut: a text that ends like the marker is cut as any
+/// other. By agentix's rules the marker stands behind the full length, and tells what was cut.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TruncateToolOutputs {
+    max_chars: u64,
+    marker: String,
+    rules: Rules,
+}
+
+impl TruncateToolOutputs {
+    /// Returns a strategy that keeps at most this number of characters of each answer.
+    ///
+    /// # Errors
+    /// [`SettingError::MaxChars`] if the number is below 1.
+    pub fn new(max_chars: i64) -> Result<Self, SettingError> {
+        let max_chars =
+            u64::try_from(max_chars).ok().filter(|max| *max >= 1).ok_or(SettingError::MaxChars)?;
+        Ok(Self { max_chars, marker: MARKER.to_owned(), rules: Rules::default() })
+    }
+
+    /// Sets the text that follows a cut text.
+    #[must_use]
+    pub fn marker(self, marker: impl Into<String>) -> Self {
+        Self { marker: marker.into(), ..self }
+    }
+
+    /// Sets the rules by which texts are cut.
+    #[must_use]
+    pub fn rules(self, rules: Rules) -> Self {
+        Self { rules, ..self }
+    }
+
+    /// Returns the view after a cut of each message that is to be cut.
+    fn each(history: &History<'_>, mut cut: impl FnMut(&mut View, u32)) -> Reduction {
+        let mut view = history.view().clone();
+        history.view().numbers().for_each(|number| cut(&mut view, number));
+        if view == *history.view() { Reduction::Unchanged } else { Reduction::View(view) }
+    }
+
+    /// Cuts an answer, by agentix's rules, if it is a tool's text that is too long and does not end with the marker.
+    fn cut_as_agentix(&self, history: &History<'_>, number: u32, view: &mut View) {
+        if history.role(number) != Some(LlmRole::Tool) || history.characters(number) <= self.max_chars {
+            return;
+        }
+        if history.text(number).is_some_and(|text| !text.ends_with(&self.marker)) {
+            view.cut(number, self.max_chars, &self.marker);
+        }
+    }
+}
+
+impl ContextStrategy for TruncateToolOutputs {
+    fn name(&self) -> String {
+        format!("{}truncate-tool-outputs({})", prefix(self.rules), self.max_chars)
+    }
+
+    fn reduce(&self, history: &mut History<'_>) -> Result<Reduction, ContextError> {
+        match self.rules {
+            Rules::Agentix => {
+                Ok(Self::each(history, |view, number| self.cut_as_agentix(history, number, view)))
+            }
+            Rules::Taskreel => history.without_orphans(|history| {
+                Ok(Self::each(history, |view, number| {
+                    if history.characters(number) > self.max_chars && history.is_answer(number) {
+                        cut_to(view, number, self.max_chars, &self.marker);
+                    }
+                }))
+            }),
+        }
+    }
+}
+
+/// Cuts a message so that its text, with the marker, has at most this number of characters. A marker that leaves no room
+/// for the text is left out.
+pub(crate) fn cut_to(view: &mut View, number: u32, characters: u64, marker: &str) {
+    let of_marker = marker.chars().count() as u64;
+    match characters.checked_sub(of_marker).filter(|kept| *kept > 0) {
+        Some(kept) => view.cut(number, kept, marker),
+        None => view.cut(number, characters, ""),
+    }
+}

@@ -1,0 +1,154 @@
+//! The view of a history that a strategy returns: the messages that it keeps and how they are cut, as data.
+
+use proto_events::call::{Cut, CutRule, KeptRange, Selection, Sizes};
+
+/// The messages that a strategy keeps, numbered as in the [`Transcript`](crate::context::Transcript), and how they are
+/// cut.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct View {
+    kept: Vec<KeptRange>,
+    cuts: Vec<Cut>,
+    markers: Vec<String>,
+}
+
+impl View {
+    /// Returns the view of as many messages, all whole.
+    pub fn whole(messages: u32) -> Self {
+        let kept = (messages > 0).then_some(KeptRange { first: 0, count: messages });
+        Self { kept: kept.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Returns the numbers of the kept messages, in ascending order.
+    pub fn numbers(&self) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        self.kept.iter().flat_map(|range| range.first..range.first.saturating_add(range.count))
+    }
+
+    /// Returns the number of kept messages.
+    pub fn count(&self) -> u32 {
+        self.kept.iter().map(|range| range.count).fold(0, u32::saturating_add)
+    }
+
+    /// Whether the view is that of as many messages, all whole.
+    pub fn is_whole(&self, messages: u32) -> bool {
+        self.cuts.is_empty() && self.count() == messages
+    }
+
+    /// Whether a message is kept.
+    pub fn keeps(&self, number: u32) -> bool {
+        self.range_at(number).is_some_and(|range| number - range.first < range.count)
+    }
+
+    fn range_at(&self, number: u32) -> Option<&KeptRange> {
+        let at = self.kept.partition_point(|range| range.first <= number);
+        self.kept.get(at.checked_sub(1)?)
+    }
+
+    /// Returns the kept message before this one.
+    pub fn before(&self, number: u32) -> Option<u32> {
+        let number = number.checked_sub(1)?;
+        let range = self.range_at(number)?;
+        Some(number.min(range.first.saturating_add(range.count.saturating_sub(1))))
+    }
+
+    /// Keeps of the kept messages only those for which this holds.
+    pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
+        let mut kept: Vec<KeptRange> = Vec::new();
+        for number in self.numbers().filter(|number| keep(*number)) {
+            match kept.last_mut().filter(|last| last.first.saturating_add(last.count) == number) {
+                Some(last) => last.count += 1,
+                None => kept.push(KeptRange { first: number, count: 1 }),
+            }
+        }
+        self.kept = kept;
+        let cuts = std::mem::take(&mut self.cuts);
+        self.cuts = cuts.into_iter().filter(|cut| self.keeps(cut.message)).collect();
+    }
+
+    /// Returns how a message is cut.
+    pub fn cut_of(&self, number: u32) -> Option<Cut> {
+        let at = self.cuts.binary_search_by_key(&number, |cut| cut.message).ok()?;
+        self.cuts.get(at).copied()
+    }
+
+    /// Returns the text that follows a cut text.
+    pub fn marker_of(&self, cut: Cut) -> &str {
+        let at = cut.marker.and_then(|marker| usize::try_from(marker).ok());
+        at.and_then(|at| self.markers.get(at)).map_or("", String::as_str)
+    }
+
+    /// Cuts a message to the first characters of the text that the view shows of it, followed by a marker, which may be
+    /// empty. The text shown may already be a cut one with a marker of its own.
+    pub fn cut(&mut self, number: u32, characters: u64, marker: &str) {
+        let (mut kept, mut behind) = (characters, marker.to_owned());
+        if let Some(cut) = self.cut_of(number)
+            && characters > cut.characters
+        {
+            let of_marker = usize::try_from(characters - cut.characters).unwrap_or(usize::MAX);
+            behind = self.marker_of(cut).chars().take(of_marker).chain(marker.chars()).collect();
+            kept = cut.characters;
+        }
+        let marker = self.marker(behind);
+        let cut = Cut { message: number, rule: CutRule::Head, characters: kept, marker };
+        match self.cuts.binary_search_by_key(&number, |cut| cut.message) {
+            Ok(at) => {
+                if let Some(old) = self.cuts.get_mut(at) {
+                    *old = cut;
+                }
+            }
+            Err(at) => self.cuts.insert(at, cut),
+        }
+    }
+
+    fn marker(&mut self, text: String) -> Option<u32> {
+        if text.is_empty() {
+            return None;
+        }
+        let at = self.markers.iter().position(|marker| *marker == text).unwrap_or_else(|| {
+            self.markers.push(text);
+            self.markers.len() - 1
+        });
+        u32::try_from(at).ok()
+    }
+
+    /// Returns the selection for the intent of an inference.
+    pub fn into_selection(self, strategy: String, sizes: Sizes) -> Selection {
+        let Self { kept, cuts, markers } = self;
+        Selection { strategy, kept, cuts, markers, sizes: Some(sizes) }
+    }
+
+    /// Returns the reason why this is no view of as many messages.
+    pub(crate) fn fault(&self, messages: u32) -> Option<String> {
+        let Self { kept, cuts, markers } = self.clone();
+        let selection = Selection { kept, cuts, markers, ..Selection::default() };
+        selection.count_of(messages).err().map(|fault| fault.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_view_knows_its_numbers_and_what_stands_before_each() {
+        let mut view = View::whole(9);
+        view.retain(|number| number != 3 && number != 7);
+        assert_eq!(view.numbers().collect::<Vec<_>>(), [0, 1, 2, 4, 5, 6, 8]);
+        assert_eq!((view.count(), view.keeps(3), view.keeps(8), view.keeps(9)), (7, false, true, false));
+        let before: Vec<_> = [0, 1, 4, 8].map(|number| view.before(number)).into();
+        assert_eq!(before, [None, Some(0), Some(2), Some(6)]);
+    }
+
+    #[test]
+    fn a_second_cut_is_of_the_text_that_the_first_one_shows() {
+        let mut view = View::whole(2);
+        view.cut(1, 10, "<cut>");
+        view.cut(1, 12, "!");
+        let cut = view.cut_of(1).unwrap();
+        assert_eq!((cut.characters, view.marker_of(cut)), (10, "<c!"));
+        view.cut(1, 4, "");
+        let cut = view.cut_of(1).unwrap();
+        assert_eq!((cut.characters, view.marker_of(cut)), (4, ""));
+        view.retain(|number| number == 0);
+        assert!(view.is_whole(1));
+    }
+}

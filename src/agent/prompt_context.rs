@@ -1,0 +1,126 @@
+//! What the agent's model is shown of a long history: the context strategy, and what is known of the messages of each
+//! conversation so that none is counted twice.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use proto_events::call::Selection;
+use taskreel_log::context::{
+    Chain, ContextError, ContextStrategy, Facts, FitContextWindow, SettingError, select,
+};
+use taskreel_log::shown::Shown;
+
+use crate::limits::COUNTED_MESSAGES;
+
+/// The context strategy of an agent. Without one, all messages are shown.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct PromptContext {
+    chosen: Option<Arc<dyn ContextStrategy>>,
+    window: Option<FitContextWindow>,
+    /// The strategy, and then the window.
+    effective: Option<Arc<dyn ContextStrategy>>,
+    counted: Arc<Mutex<Counted>>,
+}
+
+/// What is known of the messages of conversations, by the streams that hold them.
+#[derive(Debug, Default)]
+struct Counted {
+    facts: HashMap<String, (u64, Facts)>,
+    uses: u64,
+    messages: usize,
+}
+
+impl PromptContext {
+    /// Sets the strategy.
+    pub(crate) fn choose(&mut self, strategy: Arc<dyn ContextStrategy>) {
+        self.chosen = Some(strategy);
+        self.combine();
+    }
+
+    /// Sets the tokens of the model's window.
+    ///
+    /// # Errors
+    /// [`SettingError`] if there are none.
+    pub(crate) fn set_window(&mut self, tokens: i64) -> Result<(), SettingError> {
+        self.window = Some(FitContextWindow::new(tokens)?);
+        self.combine();
+        Ok(())
+    }
+
+    fn combine(&mut self) {
+        let window = self.window.clone();
+        self.effective = match (self.chosen.clone(), window) {
+            (Some(chosen), Some(window)) => Some(Arc::new(Chain::of(chosen).then(window))),
+            (Some(chosen), None) => Some(chosen),
+            (None, window) => window.map(|window| Arc::new(window) as Arc<dyn ContextStrategy>),
+        };
+    }
+
+    /// Returns what the model is shown of these messages, which this stream holds; `None` if all of them, whole. It reads
+    /// only the messages that it has not read before.
+    ///
+    /// # Errors
+    /// [`ContextError`] if they cannot be shown.
+    pub(crate) fn select(&self, held_by: &str, shown: &Shown<'_>) -> Result<Option<Selection>, ContextError> {
+        let Some(strategy) = &self.effective else { return Ok(None) };
+        // Not held while the messages are counted: other tasks need it meanwhile.
+        let mut facts = self.lock().take(held_by);
+        let selected = select(&**strategy, shown, &mut facts);
+        facts.settle(shown.history.len());
+        self.lock().put(held_by, facts);
+        selected
+    }
+
+    /// Ignores poisoning: what is known is whole between any two steps.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Counted> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Counted {
+    fn take(&mut self, held_by: &str) -> Facts {
+        let (_, facts) = self.facts.remove(held_by).unwrap_or_default();
+        self.messages -= facts.len();
+        facts
+    }
+
+    /// Keeps what is known of a conversation, and forgets those that were not used for longest when it is too much.
+    fn put(&mut self, held_by: &str, facts: Facts) {
+        self.uses += 1;
+        self.messages += facts.len();
+        if let Some((_, replaced)) = self.facts.insert(held_by.to_owned(), (self.uses, facts)) {
+            self.messages -= replaced.len();
+        }
+        while self.messages > COUNTED_MESSAGES && self.facts.len() > 1 {
+            let oldest = self.facts.iter().min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone());
+            let Some(oldest) = oldest else { break };
+            self.take(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto_events::model::{LlmMessage, LlmRole};
+    use taskreel_log::ports::Ports;
+
+    use super::*;
+
+    #[test]
+    fn what_is_known_is_bounded_and_the_newest_stays() {
+        let mut counted = Counted::default();
+        let said: Vec<LlmMessage> =
+            (0..3).map(|_| LlmMessage::new(LlmRole::User, "a", &mut Ports::default())).collect();
+        let known = || {
+            let mut facts = Facts::new();
+            facts.read(said.as_slice());
+            facts
+        };
+        let fitting = COUNTED_MESSAGES / 3;
+        for session in 0..fitting + 2 {
+            counted.put(&session.to_string(), known());
+        }
+        assert_eq!((counted.facts.len(), counted.messages), (fitting, fitting * 3));
+        assert_eq!((counted.take("0").len(), counted.take(&(fitting + 1).to_string()).len()), (0, 3));
+    }
+}
