@@ -1,4 +1,4 @@
-//! What a model is shown of a long conversation: each strategy through the system, the intent that says what was sent, and
+//! Long conversations under context strategies: each strategy through the system, the intent that says what was sent, and
 //! the readers that render it again without any strategy.
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! What a model is shown of a long history, and its size: pure functions over messages. A strategy returns which messages
+//! Context strategies: the part of a long history that a model is shown, and its size, as pure functions over messages. A strategy returns which messages
 //! are kept and how they are cut, as data for the inference's intent; it changes no history, and nothing that reads the log
 //! needs it again.
 //!

@@ -14,7 +14,7 @@
 //! | [`views`], [`doctor`] | rows and statistics made from the log; the examination of a log's directory |
 //! | `door` (Unix) | reading and following a log while a program holds it; a person's decisions |
 //! | [`artifacts`] | views of artifacts and tool results, and minimized forms that fit a prompt |
-//! | [`context`], [`shown`] | token estimates; what a model is shown |
+//! | [`context`], [`shown`] | context strategies and counters of tokens; what a model is shown |
 //! | [`ports`], [`limits`] | the only sources of time and randomness; every bound with its reason |
 //!
 //! # Features
@@ -24,6 +24,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `testing` | `testing`: the conformance suite for stores, and a store that fails on demand |
+//! | `tokens` | [`context`]`::ExactTokens`: token counts by the vocabularies of `OpenAI` |
 
 #![cfg_attr(
     shuttle,

@@ -46,7 +46,7 @@ pub(crate) struct Agent {
     pub infer_policy: InferPolicy,
     /// The most model calls for one infer part.
     pub infer_steps: u32,
-    /// What the model is shown of a long history.
+    /// The rule for the part of a long history that the model is shown.
     pub context: PromptContext,
     /// The prices of models, by the model's name or by backend and model.
     pub prices: BTreeMap<String, Price>,

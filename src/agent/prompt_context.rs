@@ -1,4 +1,4 @@
-//! What the agent's model is shown of a long history: the context strategy, and what is known of the messages of each
+//! The agent's context strategy: the part of a long history that its model is shown, and what is known of the messages of each
 //! conversation so that none is counted twice.
 
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub(crate) struct PromptContext {
     counted: Arc<Mutex<Counted>>,
 }
 
-/// What is known of the messages of conversations, by the streams that hold them.
+/// The cached facts about the messages of conversations, by the streams that hold them.
 #[derive(Debug, Default)]
 struct Counted {
     facts: HashMap<String, (u64, Facts)>,

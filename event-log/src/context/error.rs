@@ -28,7 +28,7 @@ pub enum SettingError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContextError {
-    /// What must be sent does not fit.
+    /// The messages that must be sent do not fit.
     #[error(
         "the instructions, the newest question and the newest round need {needed} tokens of a limit of {limit}; \
 shorten them, or raise the limit"

@@ -1,4 +1,4 @@
-//! What is known of the messages of a conversation, kept from one inference to the next, so that each message is read and
+//! A cache of facts about the messages of a conversation, kept from one inference to the next, so that each message is read and
 //! counted once.
 
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub struct Facts {
     settled: usize,
 }
 
-/// What is known of one message.
+/// The facts about one message.
 #[derive(Debug)]
 struct Entry {
     id: u64,

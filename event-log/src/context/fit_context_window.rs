@@ -182,7 +182,7 @@ struct Fitting<'h, 'a> {
     from: Option<u32>,
 }
 
-/// What taking a round would add.
+/// The effect of taking a round.
 #[derive(Clone, Copy)]
 struct Next {
     cost: i64,

@@ -66,7 +66,7 @@ impl std::fmt::Debug for dyn ContextStrategy {
 pub enum Reduction {
     /// All is sent as the strategy found it.
     Unchanged,
-    /// This is sent.
+    /// The view is sent.
     View(View),
 }
 
@@ -78,7 +78,7 @@ pub enum Rules {
     /// dropped, a cut text has the length that was set, and a limit holds.
     #[default]
     Taskreel,
-    /// Those of agentix 0.5.0, exactly, for histories that another program has to divide alike.
+    /// The rules of agentix 0.5.0, exactly, for histories that another program has to divide alike.
     Agentix,
 }
 
