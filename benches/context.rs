@@ -61,12 +61,12 @@ fn measure(strategy: &dyn ContextStrategy, history: &[LlmMessage], runs: usize) 
     for _ in 0..runs {
         let mut facts = Facts::new();
         let begin = Instant::now();
-        select(strategy, history, &mut facts)?;
+        select(strategy, &history, &mut facts)?;
         first.push(begin.elapsed().as_secs_f64() * 1_000.0);
         facts.settle(history.len());
         let region = Region::new(ALLOCATOR);
         let begin = Instant::now();
-        let selection = select(strategy, history, &mut facts)?;
+        let selection = select(strategy, &history, &mut facts)?;
         next.push(begin.elapsed().as_secs_f64() * 1_000.0);
         next_bytes = region.change().bytes_allocated;
         if let Some(selection) = &selection {

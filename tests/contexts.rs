@@ -382,7 +382,7 @@ async fn what_does_not_fit_the_window_fails_its_task_and_no_model_is_asked() {
     let system = builder(store.clone()).context_window(60).infer(model.clone()).start().await.unwrap();
     let end = system.session("s").send(Part::infer("coat?")).await.unwrap().finished().await.unwrap();
     assert_eq!(end.state(), TaskState::Failed);
-    let error = end.task().error().unwrap_or_default().to_owned();
+    let error = end.task().error().unwrap_or_default();
     assert!(error.contains("the model was not asked") && error.contains("of a limit of 60"), "{error}");
     system.shutdown().await.unwrap();
     assert!(model.requests().is_empty() && inferences(&*store.reopen().unwrap()).is_empty());
@@ -419,7 +419,7 @@ async fn a_strategy_that_parts_a_call_from_its_answer_or_panics_fails_the_task_b
         let system =
             builder(store.clone()).context(Wrong { panics }).infer(model.clone()).start().await.unwrap();
         let end = system.session("s").send(Part::infer("coat?")).await.unwrap().finished().await.unwrap();
-        let error = end.task().error().unwrap_or_default().to_owned();
+        let error = end.task().error().unwrap_or_default();
         assert!(end.state() == TaskState::Failed && error.contains(told), "{error}");
         system.shutdown().await.unwrap();
         assert!(model.requests().len() <= 1 && verify(&*store.reopen().unwrap()).is_sound());

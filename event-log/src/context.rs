@@ -12,7 +12,7 @@
 //! let said: Vec<LlmMessage> = [(LlmRole::User, "first question"), (LlmRole::Assistant, &long), (LlmRole::User, "second question")]
 //!     .map(|(role, text)| LlmMessage::new(role, text, &mut ports))
 //!     .into();
-//! let selection = select(&FitContextWindow::new(100)?, said.as_slice(), &mut Facts::new())?.unwrap();
+//! let selection = select(&FitContextWindow::new(100)?, &said.as_slice(), &mut Facts::new())?.unwrap();
 //! assert_eq!((selection.keeps(0), selection.keeps(1), selection.keeps(2)), (false, false, true));
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```

@@ -113,7 +113,7 @@ mod tests {
             (0..3).map(|_| LlmMessage::new(LlmRole::User, "a", &mut Ports::default())).collect();
         let known = || {
             let mut facts = Facts::new();
-            facts.read(said.as_slice());
+            facts.read(&said.as_slice());
             facts
         };
         let fitting = COUNTED_MESSAGES / 3;

@@ -78,7 +78,7 @@ impl<'a> MessageView<'a> {
     }
 }
 
-impl Transcript for [LlmMessage] {
+impl Transcript for &[LlmMessage] {
     fn system(&self) -> Option<&str> {
         None
     }
