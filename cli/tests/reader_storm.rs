@@ -20,7 +20,7 @@ use proto_events::json;
 use proto_events::json::JsonText;
 use proto_events::model::Message;
 use proto_events::task::TaskCommand;
-use taskreel::{PostedTask, System};
+use taskreel::{Error, PostedTask, System};
 use taskreel_log::api::ReadError;
 use taskreel_log::audit::verify;
 use taskreel_log::ports::Ports;
@@ -67,6 +67,8 @@ struct Acknowledged {
     count: AtomicU64,
     versions: Mutex<HashMap<String, u64>>,
     number: AtomicU64,
+    /// The commands that were refused because too much was queued, and sent again.
+    refused: AtomicU64,
 }
 
 /// The time for each append of all writers, in milliseconds.
@@ -126,7 +128,17 @@ async fn one_task(system: &System, known: &Acknowledged, laps: &mut Vec<f64>) {
             TaskCommand::AppendMessage(Message::from_json(&message, &mut Ports::default()).unwrap())
         };
         let lap = Instant::now();
-        let committed = task.command(command).await.unwrap();
+        let committed = loop {
+            match task.command(command.clone()).await {
+                Ok(committed) => break committed,
+                // Nothing was done, and the caller is told to try again.
+                Err(Error::Overloaded { .. }) => {
+                    known.refused.fetch_add(1, Ordering::Relaxed);
+                    tokio::task::yield_now().await;
+                }
+                Err(error) => panic!("{id}: {error}"),
+            }
+        };
         laps.push(lap.elapsed().as_secs_f64() * 1_000.0);
         assert_eq!(committed.version.0, version);
         known.count.fetch_add(1, Ordering::AcqRel);
@@ -185,12 +197,13 @@ impl<'a> Reader<'a> {
         line.ends_with(b"\n")
     }
 
-    /// Waits for the end, which must be a good one, unless the storm is over. Returns whether it is one.
-    fn has_ended(&mut self) -> bool {
+    /// Waits for the end, which must be a good one, unless the storm is over. Returns whether it is one. `printed` is what
+    /// it printed.
+    fn has_ended(&mut self, printed: &str) -> bool {
         let mut said = String::new();
         self.err.read_to_string(&mut said).unwrap();
         let status = self.child.lock().unwrap().wait().unwrap();
-        assert!(status.success() || self.readers.is_over(), "{status}: {said}");
+        assert!(status.success() || self.readers.is_over(), "{status}: {said}\n{printed}");
         status.success()
     }
 }
@@ -208,7 +221,7 @@ impl Drop for Reader<'_> {
 /// Reads the log in one way until the storm is over: a whole reading each time.
 fn read(place: &Place, way: usize, known: &Acknowledged, readers: &Readers, tally: &Tally) {
     // A copy cannot be made: a file stands in the place of its folder.
-    let (mut line, mut newest) = (Vec::new(), 0);
+    let (mut line, mut newest, mut printed) = (Vec::new(), 0, String::new());
     while !readers.is_over() {
         let before = known.count.load(Ordering::Acquire);
         let command = ["verify --scratch no-folder", "export --scratch no-folder", "tail --json"][way];
@@ -216,15 +229,19 @@ fn read(place: &Place, way: usize, known: &Acknowledged, readers: &Readers, tall
         let (mut lines, mut bytes) = (0_usize, 0_usize);
         while (way != 2 || lines < TAIL_LINES) && reader.line(&mut line) {
             (lines, bytes) = (lines + 1, bytes + line.len());
+            if way == 0 {
+                printed.push_str(&String::from_utf8_lossy(&line));
+            }
             if way == 2 {
                 newest = follows(&line, if lines == 1 { None } else { Some(newest) });
             }
         }
-        let is_whole = if way == 2 { lines == TAIL_LINES } else { reader.has_ended() };
+        let is_whole = if way == 2 { lines == TAIL_LINES } else { reader.has_ended(&printed) };
         if !is_whole {
             assert!(readers.is_over(), "`tail` ended by itself after {lines} lines");
             return;
         }
+        printed.clear();
         if way == 1 {
             // One line for each record, a first and a last one: all that was acknowledged before it began.
             assert!(lines as u64 >= before + 2, "{lines} lines after {before} acknowledged appends");
@@ -276,7 +293,7 @@ async fn processes_that_read_beside_many_writers_lose_nothing_and_are_never_refu
     check(&system, &known);
     system.shutdown().await.unwrap();
     place.run("verify").ended(0);
-    print(&alone, &beside, &tally, writers, readers);
+    print(&alone, &beside, &tally, known.refused.load(Ordering::Relaxed), (writers, readers));
 }
 
 /// Checks that all that was acknowledged is there, and nothing else of these tasks, in unbroken chains.
@@ -296,7 +313,8 @@ fn check(system: &System, known: &Acknowledged) {
     assert_eq!(verify(log.as_ref()).findings, []);
 }
 
-fn print(alone: &Written, beside: &Written, tally: &Tally, writers: u64, readers: u64) {
+fn print(alone: &Written, beside: &Written, tally: &Tally, refused: u64, size: (u64, u64)) {
+    let (writers, readers) = size;
     let told = |count: &AtomicU64| count.load(Ordering::Acquire);
     let rate = |written: &Written| {
         let (per_second, p50, p99) = (written.per_second(), written.percentile(50), written.percentile(99));
@@ -308,6 +326,7 @@ fn print(alone: &Written, beside: &Written, tally: &Tally, writers: u64, readers
     };
     say(&format!("reader storm: {writers} writers alone: {}", rate(alone)));
     say(&format!("reader storm: beside {readers} readers: {}", rate(beside)));
+    say(&format!("reader storm: {refused} commands were refused as overloaded and sent again"));
     say(&format!(
         "reader storm: lost 0, refused 0; whole readings: {} verify, {} export; {} tail of {TAIL_LINES} events; {} lines, {} MB",
         told(&tally.verified),
