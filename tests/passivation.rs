@@ -138,6 +138,36 @@ async fn open_work_is_never_put_to_sleep_and_goes_beyond_the_bound() {
     system.shutdown().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_are_not_refused_while_thousands_of_actors_are_put_to_sleep_at_once() {
+    const MANY: usize = 6_000;
+    // Longer than it takes to make them all, so that one pass over them finds all of them idle.
+    let system = builder().passivate_after(Duration::from_secs(4)).start().await.unwrap();
+    let notes = stream::iter(0..MANY).for_each_concurrent(64, |n| {
+        let system = &system;
+        async move {
+            system.submit(Part::text(format!("note {n}"))).await.unwrap();
+        }
+    });
+    notes.await;
+    assert!(system.live_tasks().await.unwrap() > MANY / 2, "they fell asleep one by one");
+    let callers = (0..64).map(|_| {
+        let system = system.clone();
+        tokio::spawn(async move {
+            let mine = system.submit(Part::text("asked again and again")).await.unwrap();
+            let since = Instant::now();
+            while system.live_tasks().await.unwrap() > 64 {
+                mine.snapshot().await.unwrap();
+                assert!(since.elapsed() < Duration::from_secs(60), "they do not fall asleep");
+            }
+        })
+    });
+    for caller in join_all(callers).await {
+        caller.unwrap();
+    }
+    system.shutdown().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_session_that_slept_between_two_turns_goes_on_with_its_history() {
     let system =

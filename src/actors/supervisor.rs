@@ -241,7 +241,7 @@ impl Handler<Stopped> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, message: Stopped, ctx: &mut Self::Context) {
-        if message.orderly || self.shared.is_stopping() {
+        if self.shared.is_stopping() {
             return;
         }
         tracing::error!(stream = %message.stream, "an actor failed; it is restarted from the log");

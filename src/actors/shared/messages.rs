@@ -315,14 +315,13 @@ pub(crate) struct Forget {
     pub(crate) kept: Vec<KeptOnce>,
 }
 
-/// Notice that a task's actor has stopped.
+/// Notice that a task's actor has stopped without having been asked to.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Stopped {
     pub(crate) stream: StreamId,
     /// The number of the actor, since another may have taken its place.
     pub(crate) number: u64,
-    pub(crate) orderly: bool,
 }
 
 /// A span that travels with a message; by default none.
