@@ -17,8 +17,8 @@ use taskreel_log::sled::SledStore;
 
 use crate::support::bare::{Bare, BareCommand};
 use crate::support::lives::{BODY_BYTES, EVENTS, check_sizes, in_five, message, posted};
-use crate::support::raw::RawStore;
-use crate::support::{Asked, Failure, Report, Row, Target, median, setting};
+use crate::support::raw::{GROUP_HEAD_BYTES, RawStore};
+use crate::support::{Asked, Failure, Report, Row, Target, median, number, setting};
 
 /// The allocator of all three: memory is freed on other threads than it was allocated on, for which glibc's takes a lock.
 #[global_allocator]
@@ -56,10 +56,15 @@ fn main() -> Result<(), Failure> {
 async fn all_rows(asked: Asked, report: &mut Report) -> Result<Vec<String>, Failure> {
     let time = Duration::from_secs_f64(setting("TASKREEL_BENCH_SECONDS", asked.size(1.0, 0.05))?);
     let rounds = setting("TASKREEL_BENCH_ROUNDS", asked.size(9_usize, 1))?;
+    let bytes = record_bytes().await?;
+    let written = one_bare_record(bytes).await?;
+    let row =
+        Row::new("bytes of one record in the file: raw beside bare", number(u64::try_from(bytes)?), "B");
+    report.row(&row.beside(number(written)).target(Target::RatioAtMost(1.0)))?;
     let mut measured: [Vec<f64>; 3] = Default::default();
     for _ in 0..rounds.max(1) {
         for (engine, rates) in ["bare", "raw", "sled"].into_iter().zip(&mut measured) {
-            rates.push(cell(engine, time).await?);
+            rates.push(cell(engine, time, bytes).await?);
         }
     }
     let [bare, raw, sled] = measured;
@@ -86,11 +91,35 @@ async fn all_rows(asked: Asked, report: &mut Report) -> Result<Vec<String>, Fail
     Ok(below)
 }
 
-async fn cell(engine: &str, time: Duration) -> Result<f64, Failure> {
+/// Returns the bytes that a command of a lifecycle adds to the raw file on average, without the head of its group.
+async fn record_bytes() -> Result<usize, Failure> {
+    let folder = tempfile::tempdir_in(support::scratch())?;
+    let path = folder.path().join("log");
+    let system = System::builder(&path).store(open("raw", path.clone())?).start().await?;
+    let before = std::fs::metadata(&path)?.len();
+    in_five(&system, "run_000000000000").await?;
+    // One command at a time, so that each is a group of its own.
+    let written = std::fs::metadata(&path)?.len() - before;
+    system.shutdown().await?;
+    Ok(usize::try_from(written / EVENTS)? - GROUP_HEAD_BYTES)
+}
+
+/// Returns the bytes that one command of the bare actors writes.
+async fn one_bare_record(record_bytes: usize) -> Result<u64, Failure> {
+    let folder = tempfile::tempdir_in(support::scratch())?;
+    let path = folder.path().join("log");
+    let bare = Bare::start(&path, record_bytes)?;
+    bare.task()?.send(BareCommand(vec![b'x'; BODY_BYTES])).await?;
+    let written = std::fs::metadata(&path)?.len();
+    bare.stop();
+    Ok(written)
+}
+
+async fn cell(engine: &str, time: Duration, record_bytes: usize) -> Result<f64, Failure> {
     let folder = tempfile::tempdir_in(support::scratch())?;
     let path = folder.path().join("log");
     if engine == "bare" {
-        return bare(&path, time).await;
+        return bare(&path, time, record_bytes).await;
     }
     let system = System::builder(&path).store(open(engine, path)?).start().await?;
     lives(&system, time / 5, "warm").await?;
@@ -131,8 +160,8 @@ async fn total(
     Ok(f64::from(done) / begin.elapsed().as_secs_f64())
 }
 
-async fn bare(path: &Path, time: Duration) -> Result<f64, Failure> {
-    let bare = Arc::new(Bare::start(path)?);
+async fn bare(path: &Path, time: Duration, record_bytes: usize) -> Result<f64, Failure> {
+    let bare = Arc::new(Bare::start(path, record_bytes)?);
     let begin = Instant::now();
     let workers = (0..AT_ONCE).map(|_| {
         let bare = Arc::clone(&bare);

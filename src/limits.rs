@@ -12,6 +12,9 @@ pub use taskreel_log::limits::*;
 /// Commands that wait at one actor. More are refused as `Overloaded`: a caller must feel back-pressure.
 pub const MAILBOX_COMMANDS: usize = 256;
 
+/// Replies to callers that an actors' thread sends together at most: the callers go on while it works.
+pub(crate) const REPLIES_TOGETHER: usize = 8;
+
 /// Commands that wait in the supervisor's mailbox, through which all callers come: as many as for sixteen
 /// actors.
 pub const SUPERVISOR_MAILBOX: usize = 16 * MAILBOX_COMMANDS;

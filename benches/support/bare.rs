@@ -14,9 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Failure;
 
-/// The length of the hashed head of a record and of an event's body, in bytes, as those of a measured command.
-const HEAD_BYTES: usize = 250;
-const BODY_BYTES: usize = 600;
+/// The bytes of a digest, of which a record has three: that of the record before, that of its body, its own.
+const DIGEST_BYTES: usize = 32;
 /// The most records of one group.
 const GROUP: usize = 1_024;
 
@@ -31,10 +30,13 @@ pub(crate) struct Bare {
     writer: Option<JoinHandle<()>>,
     arbiter: ArbiterHandle,
     queue: Option<mpsc::Sender<Job>>,
+    /// The length of a record with its body, in bytes.
+    record_bytes: usize,
 }
 
 /// The actor of one task.
 pub(crate) struct BareTask {
+    record_bytes: usize,
     queue: mpsc::Sender<Job>,
     version: u64,
     previous: Digest,
@@ -46,7 +48,8 @@ pub(crate) struct BareTask {
 pub(crate) struct BareCommand(pub(crate) Vec<u8>);
 
 impl Bare {
-    pub(crate) fn start(path: &Path) -> Result<Self, Failure> {
+    /// Starts the threads. `record_bytes` is the length of what each command writes.
+    pub(crate) fn start(path: &Path, record_bytes: usize) -> Result<Self, Failure> {
         let mut file = File::create_new(path)?;
         let (queue, mut jobs) = mpsc::channel::<Job>(8_192);
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -76,14 +79,19 @@ impl Bare {
             let _at_the_end = runner.run();
         });
         let arbiter = told.recv()?;
-        Ok(Self { thread: Some(thread), writer: Some(writer), arbiter, queue: Some(queue) })
+        Ok(Self { thread: Some(thread), writer: Some(writer), arbiter, queue: Some(queue), record_bytes })
     }
 
     /// Starts a task's actor.
     pub(crate) fn task(&self) -> Result<Addr<BareTask>, Failure> {
         let queue = self.queue.clone().ok_or("the writer has ended")?;
-        let task =
-            move |_: &mut Context<BareTask>| BareTask { queue, version: 0, previous: Digest::default() };
+        let record_bytes = self.record_bytes;
+        let task = move |_: &mut Context<BareTask>| BareTask {
+            record_bytes,
+            queue,
+            version: 0,
+            previous: Digest::default(),
+        };
         Ok(BareTask::start_in_arbiter(&self.arbiter, task))
     }
 
@@ -104,10 +112,10 @@ impl Handler<BareCommand> for BareTask {
     type Result = AtomicResponse<Self, u64>;
 
     fn handle(&mut self, BareCommand(body): BareCommand, _: &mut Self::Context) -> Self::Result {
-        let mut record = Vec::with_capacity(HEAD_BYTES + BODY_BYTES + 52);
+        let mut record = Vec::with_capacity(self.record_bytes);
         record.extend_from_slice(&self.previous.0);
         record.extend_from_slice(&self.version.to_be_bytes());
-        record.resize(HEAD_BYTES, 0x5a);
+        record.resize(self.record_bytes.saturating_sub(body.len() + 2 * DIGEST_BYTES), 0x5a);
         record.extend_from_slice(&Digest::of_parts(&[&[7; 16], &body]).0);
         self.previous = Digest::of_parts(&[&[0], &record]);
         record.extend_from_slice(&self.previous.0);

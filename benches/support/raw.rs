@@ -36,6 +36,9 @@ enum Reply {
     Desk(Ticket),
 }
 
+/// The bytes before the records of a group: checksum, position, count.
+pub(crate) const GROUP_HEAD_BYTES: usize = 16;
+
 /// The yardstick's store.
 pub(crate) struct RawStore {
     queue: Mutex<Option<mpsc::Sender<Job>>>,

@@ -147,9 +147,16 @@ pub const OWN_COMMAND: char = '~';
 pub const MADE_COMMAND: &str = "cmd-";
 
 /// Whether an id was made for a command whose caller named none: [`MADE_COMMAND`] and 32 hexadecimal digits.
+#[allow(
+    clippy::needless_bitwise_bool,
+    reason = "no branch: all digits are compared, several at a time, also after one that is none"
+)]
 pub fn is_made_command(id: &str) -> bool {
-    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    id.strip_prefix(MADE_COMMAND).is_some_and(|digits| digits.len() == 32 && digits.bytes().all(is_digit))
+    let is_digit = |byte: u8| byte.is_ascii_digit() | (b'a'..=b'f').contains(&byte);
+    let digits = id.strip_prefix(MADE_COMMAND).map(str::as_bytes);
+    digits
+        .and_then(|digits| <&[u8; 32]>::try_from(digits).ok())
+        .is_some_and(|digits| digits.iter().fold(true, |all, byte| all & is_digit(*byte)))
 }
 
 /// The first characters of the ids of the system's own commands that may come twice: each submits a task that another agent

@@ -79,7 +79,7 @@ pub(crate) struct Router {
     ports: Ports,
     calls: tokio::runtime::Handle,
     live: Arc<LiveHub>,
-    to_task: Route<ToTask>,
+    to_task: Route<Box<ToTask>>,
     in_flight: HashMap<Key, InFlight>,
     breakers: Breakers,
     draining: Vec<tokio::sync::oneshot::Sender<()>>,
@@ -96,7 +96,7 @@ pub(crate) struct Router {
 }
 
 impl Router {
-    pub(crate) fn new(parts: &Parts, to_task: Route<ToTask>) -> Self {
+    pub(crate) fn new(parts: &Parts, to_task: Route<Box<ToTask>>) -> Self {
         Self {
             agent: Arc::clone(&parts.agent),
             tool_stores: Arc::clone(&parts.tool_stores),
@@ -213,7 +213,7 @@ impl Router {
         let word = if late { "late" } else { "outcome" };
         let cause = Cause { within, ..Cause::own(format_args!("{word}:{call_id}:{attempt}"), &call_id) };
         let op = TaskOp::Outcome { call_id, attempt, end };
-        self.to_task.do_send(ToTask { stream, op, cause, reply: None });
+        self.to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
         self.reply_drained();
     }
 

@@ -14,6 +14,7 @@ pub(crate) mod parts;
 pub(crate) mod permits;
 pub(crate) mod ramp;
 pub(crate) mod rates;
+pub(crate) mod replies;
 pub(crate) mod resolution;
 pub(crate) mod route;
 pub(crate) mod secrets;

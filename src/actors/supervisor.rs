@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::actors::router::Router;
 use crate::actors::session::actor::SessionActor;
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, LiveActors};
-use crate::actors::shared::messages::{Cause, Stopped, TaskOp, ToTask};
+use crate::actors::shared::messages::{Cause, NotDone, Stopped, TaskOp, ToTask};
 use crate::actors::shared::parts::{Parts, Shared};
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::ramp::Ramp;
@@ -63,7 +63,7 @@ pub(crate) struct CountLive;
 pub(crate) struct Common {
     pub(crate) router: Addr<Router>,
     permits: Arc<CallPermits>,
-    pub(crate) to_task: Route<ToTask>,
+    pub(crate) to_task: Route<Box<ToTask>>,
     pub(crate) acquire: Route<AcquireTurn>,
 }
 
@@ -87,6 +87,7 @@ impl Supervisor {
         let live_actors = (parts.live_actors / parts.arbiters.max(1)).max(1);
         let shared = shared(parts, common, &ctx.address());
         actix_rt::spawn(Arc::clone(&shared.desk).give_on());
+        actix_rt::spawn(Arc::clone(&shared.replies).send_all());
         let (tasks, sessions) = (LiveActors::new(), LiveActors::new());
         Self { shared, tasks, sessions, started: 0, passivate_after, live_actors, resumed_at_once }
     }
@@ -104,7 +105,7 @@ impl Supervisor {
     }
 
     /// Sends a message to the actor of its task, started if needed.
-    fn tell_task(&mut self, message: ToTask) {
+    fn tell_task(&mut self, message: Box<ToTask>) {
         match self.tasks.reach(&message.stream) {
             Some(known) => known.do_send(message),
             None => self.start_task(&message.stream).do_send(message),
@@ -182,10 +183,10 @@ impl Actor for Supervisor {
     }
 }
 
-impl Handler<ToTask> for Supervisor {
+impl Handler<Box<ToTask>> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, message: ToTask, _: &mut Self::Context) {
+    fn handle(&mut self, message: Box<ToTask>, _: &mut Self::Context) {
         // The system's own messages are bounded by the calls in flight and must not get lost.
         if message.reply.is_none() {
             return self.tell_task(message);
@@ -196,11 +197,13 @@ impl Handler<ToTask> for Supervisor {
         };
         match sent {
             Ok(()) => {}
-            Err(SendError::Full(message)) => {
+            Err(SendError::Full(mut message)) => {
                 self.tasks.not_sent(&message.stream);
-                let waiting = MAILBOX_COMMANDS;
-                let (reply, command_id) = (message.reply, message.cause.command_id);
-                let _ = reply.map(|reply| reply.send(Err(Error::Overloaded { waiting, command_id })));
+                let (waiting, command_id) = (MAILBOX_COMMANDS, message.cause.command_id.clone());
+                let reply = message.reply.take();
+                let refused =
+                    NotDone { error: Error::Overloaded { waiting, command_id }, unsent: Some(message) };
+                let _ = reply.map(|reply| reply.send(Err(refused)));
             }
             Err(SendError::Closed(message)) => {
                 // The actor has just broken, so another is started.
@@ -250,7 +253,7 @@ impl Handler<Stopped> for Supervisor {
         // A host's store may panic here too.
         let epoch = caught(|| self.shared.store.fence().epoch).unwrap_or_default();
         let cause = Cause::own(format_args!("resume:{epoch}"), "restart");
-        ctx.notify(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None });
+        ctx.notify(Box::new(ToTask { stream: message.stream, op: TaskOp::Resume, cause, reply: None }));
     }
 }
 
@@ -270,11 +273,12 @@ impl Handler<DrainMailboxes> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, message: DrainMailboxes, _: &mut Self::Context) {
-        let streams: Vec<_> = self.tasks.streams().cloned().collect();
+        // An actor that has carried out all that it was sent has an empty mailbox.
+        let streams: Vec<_> = self.tasks.at_work().cloned().collect();
         let asked = streams.into_iter().map(|stream| {
             let (reply, answer) = oneshot::channel();
             let (op, cause) = (TaskOp::Look, Cause::default());
-            self.tell_task(ToTask { stream, op, cause, reply: Some(reply) });
+            self.tell_task(Box::new(ToTask { stream, op, cause, reply: Some(reply) }));
             answer
         });
         let asked: Vec<_> = asked.collect();
@@ -322,6 +326,7 @@ fn shared(parts: Parts, common: &Common, supervisor: &Addr<Supervisor>) -> Arc<S
         secrets: parts.secrets,
         live: parts.live,
         desk: Arc::default(),
+        replies: Arc::default(),
         crowded: AtomicBool::new(false),
         stopping: parts.stopping,
     })

@@ -9,11 +9,10 @@ use proto_events::envelope::{MADE_COMMAND, Principal};
 use proto_events::id::{Position, StreamId, Version};
 use proto_events::session::Session;
 use taskreel_log::api::{AppendError, EventStore, ReadError};
-use taskreel_log::ports::Ports;
 use taskreel_log::read::Subscription;
 use tokio::sync::oneshot;
 
-use crate::actors::shared::messages::{Cause, TaskOp, TaskView, ToTask, Within};
+use crate::actors::shared::messages::{NotDone, TaskOp, TaskReply, TaskView, ToTask, Within};
 use crate::actors::shared::turns::LookAtSession;
 use crate::actors::supervisor::CountLive;
 use crate::error::Error;
@@ -60,7 +59,7 @@ pub(crate) struct Caller {
     pub(crate) principal: Principal,
     /// The caller's own id for its next command.
     pub(crate) command_id: Option<String>,
-    /// Whether a command is refused where the supervisor's mailbox is full; otherwise it waits for room.
+    /// Whether a submission is refused where a mailbox is full; otherwise it waits for room.
     pub(crate) is_impatient: bool,
 }
 
@@ -166,65 +165,81 @@ impl System {
         Ok(live)
     }
 
-    /// Sends an operation to a task's actor and waits for its reply. A caller that goes away cancels nothing.
-    pub(crate) async fn ask(&self, stream: StreamId, op: TaskOp, cause: Cause) -> Result<TaskView, Error> {
-        self.ask_or_keep(stream, op, cause).await.0
+    /// Sends a command to a task's actor and waits for its reply. A caller that goes away cancels nothing.
+    pub(crate) async fn ask(&self, command: Box<ToTask>) -> Result<TaskView, Error> {
+        self.ask_once(command).await.map_err(|not_done| not_done.error)
     }
 
-    /// Sends an operation as [`System::ask`] does, and returns what was not sent since a mailbox is full.
-    async fn ask_or_keep(
-        &self,
-        stream: StreamId,
-        op: TaskOp,
-        mut cause: Cause,
-    ) -> (Result<TaskView, Error>, Option<(TaskOp, Cause)>) {
-        let is_query = op.is_query();
-        if cause.command_id.is_empty() && !is_query {
-            cause.command_id = made_command_id(&self.inner.ports);
-        }
-        let command_id = cause.command_id.clone();
+    /// Sends a command as [`System::ask`] does, and returns it if a mailbox is full: nothing was done then.
+    async fn ask_once(&self, mut command: Box<ToTask>) -> TaskReply {
+        let cause = &mut command.cause;
+        let id = if cause.command_id.is_empty() {
+            let id = SentId::Made(self.inner.ports.ids.random());
+            cause.command_id = id.text();
+            id
+        } else {
+            SentId::Callers(cause.command_id.clone())
+        };
         if cause.correlation_id.is_empty() {
-            cause.correlation_id = command_id.clone();
+            cause.correlation_id.clone_from(&cause.command_id);
         }
         cause.caller = Within(tracing::Span::current());
-        let mut kept = Some((op, cause));
+        let stream = command.stream.clone();
+        let mut kept = Some(command);
         let send = |actors: &Actors, reply| {
-            let said = if is_query { kept.clone() } else { kept.take() };
-            let (op, cause) = said.ok_or_else(|| {
+            let mut message = kept.take().ok_or_else(|| {
                 Error::Internal("the command was already taken from its message".to_owned())
             })?;
-            let message = ToTask { stream: stream.clone(), op, cause, reply: Some(reply) };
+            message.reply = Some(reply);
             actors.to_task.try_send(message).map_err(|refused| match refused {
                 SendError::Full(unsent) => {
-                    kept = Some((unsent.op, unsent.cause));
-                    Error::Overloaded { waiting: SUPERVISOR_MAILBOX, command_id: command_id.clone() }
+                    kept = Some(unsent);
+                    Error::Overloaded { waiting: SUPERVISOR_MAILBOX, command_id: id.text() }
                 }
                 SendError::Closed(_) => Error::Stopped,
             })
         };
-        let answer = self.exchange(&stream, (!is_query).then_some(command_id.as_str()), send).await;
-        (answer, kept)
+        match self.exchange(&stream, Some(&id), send).await {
+            Ok(reply) => reply.map_err(|NotDone { error, unsent }| {
+                let error = self.of_sent(error, Some(&id));
+                NotDone { error, unsent }
+            }),
+            Err(error) => Err(NotDone { error, unsent: kept }),
+        }
     }
 
-    /// Sends an operation as [`System::ask`] does, and waits for room where the mailbox is full: nothing was done then.
-    pub(crate) async fn ask_patiently(
-        &self,
-        stream: StreamId,
-        mut op: TaskOp,
-        mut cause: Cause,
-    ) -> Result<TaskView, Error> {
+    /// Sends a command as [`System::ask`] does, and waits for room where a mailbox is full: nothing was done then.
+    pub(crate) async fn ask_patiently(&self, mut command: Box<ToTask>) -> Result<TaskView, Error> {
         let mut wait = ROOM_FIRST;
         loop {
-            match self.ask_or_keep(stream.clone(), op, cause).await {
-                (Err(Error::Overloaded { .. }), Some(unsent)) if !self.caller.is_impatient => {
-                    (op, cause) = unsent;
+            match self.ask_once(command).await {
+                Err(NotDone { error: Error::Overloaded { .. }, unsent: Some(unsent) })
+                    if !self.caller.is_impatient =>
+                {
+                    command = unsent;
                 }
-                (answer, _) => return answer,
+                reply => return reply.map_err(|not_done| not_done.error),
             }
             let (calls, clock) = (self.inner.running().parts.calls.clone(), &self.inner.ports.clock);
             entered(calls, clock.sleep(wait)).await;
             wait = wait.saturating_mul(2).min(ROOM_LONGEST);
         }
+    }
+
+    /// Sends a query to a task's actor and waits for its reply.
+    pub(crate) async fn query(&self, stream: &StreamId, op: TaskOp) -> Result<TaskView, Error> {
+        let send = |actors: &Actors, reply| {
+            let mut message = ToTask::of_caller(stream.clone(), op.clone());
+            message.reply = Some(reply);
+            actors.to_task.try_send(message).map_err(|refused| match refused {
+                SendError::Full(_) => {
+                    Error::Overloaded { waiting: SUPERVISOR_MAILBOX, command_id: String::new() }
+                }
+                SendError::Closed(_) => Error::Stopped,
+            })
+        };
+        let reply = self.exchange(stream, None, send).await?;
+        reply.map_err(|not_done| self.of_sent(not_done.error, None))
     }
 
     pub(crate) async fn look_at_session(&self, id: &str) -> Result<Session, Error> {
@@ -234,23 +249,19 @@ impl System {
             supervisor.do_send(LookAtSession { stream: stream.clone(), reply });
             Ok(())
         };
-        let (session, _) = self.exchange(&stream, None, send).await?;
+        let session = self.exchange(&stream, None, send).await?;
+        let (session, _) = session.map_err(|error| self.of_sent(error, None))?;
         Ok(session)
     }
 
     /// Sends a message to the current actors and waits for the reply: a command of this id, or a query, which is sent
     /// again if the log was reopened before the reply.
-    async fn exchange<T>(
+    async fn exchange<R>(
         &self,
         stream: &StreamId,
-        command_id: Option<&str>,
-        mut send: impl FnMut(&Actors, oneshot::Sender<Result<T, Error>>) -> Result<(), Error>,
-    ) -> Result<T, Error> {
-        let of_sent = |error: Error| match command_id {
-            Some(command_id) => error.of_sent(command_id),
-            None => error,
-        };
-        let of_sent = |error: Error| self.of_ending(of_sent(error));
+        command: Option<&SentId>,
+        mut send: impl FnMut(&Actors, oneshot::Sender<R>) -> Result<(), Error>,
+    ) -> Result<R, Error> {
         loop {
             let (reply, answer) = oneshot::channel();
             let asked = {
@@ -262,13 +273,21 @@ impl System {
                 running
             };
             if let Ok(answer) = answer.await {
-                return answer.map_err(of_sent);
+                return Ok(answer);
             }
             let _gate = self.inner.gate.read().await;
-            if command_id.is_some() || Arc::ptr_eq(&asked, &self.inner.running()) {
-                return Err(of_sent(Error::Interrupted { stream: stream.to_string() }));
+            if command.is_some() || Arc::ptr_eq(&asked, &self.inner.running()) {
+                return Err(self.of_sent(Error::Interrupted { stream: stream.to_string() }, command));
             }
         }
+    }
+
+    /// Returns the error of what was sent: it names the command, if it was one.
+    fn of_sent(&self, error: Error, command: Option<&SentId>) -> Error {
+        self.of_ending(match command {
+            Some(id) => error.of_sent(&id.text()),
+            None => error,
+        })
     }
 
     /// Ends the actors' thread at once, as a crash would: work in progress is dropped, and no reply is sent.
@@ -329,14 +348,33 @@ impl Drop for Inner {
     }
 }
 
-/// Returns an id for a command whose caller names none.
-fn made_command_id(ports: &Ports) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |of: u8| char::from(DIGITS.get(usize::from(of & 0xf)).copied().unwrap_or(b'0'));
-    let mut id = String::with_capacity(MADE_COMMAND.len() + 32);
-    id.push_str(MADE_COMMAND);
-    id.extend(ports.ids.random().into_iter().flat_map(|byte| [digit(byte >> 4), digit(byte)]));
-    id
+/// The id of a command that was sent, for the errors that name it.
+enum SentId {
+    /// The caller's own.
+    Callers(String),
+    /// Made from these random bytes, since the caller named none.
+    Made([u8; 16]),
+}
+
+impl SentId {
+    fn text(&self) -> String {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |of: u8| DIGITS.get(usize::from(of & 0xf)).copied().unwrap_or(b'0');
+        match self {
+            Self::Callers(id) => id.clone(),
+            Self::Made(random) => {
+                let mut digits = [0; 32];
+                for (pair, byte) in digits.chunks_exact_mut(2).zip(random) {
+                    pair.copy_from_slice(&[digit(byte >> 4), digit(*byte)]);
+                }
+                let mut id = String::with_capacity(MADE_COMMAND.len() + digits.len());
+                id.push_str(MADE_COMMAND);
+                // They are all digits.
+                id.push_str(std::str::from_utf8(&digits).unwrap_or_default());
+                id
+            }
+        }
+    }
 }
 
 /// Runs blocking work on the blocking pool.

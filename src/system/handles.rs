@@ -9,7 +9,7 @@ use proto_events::json::JsonText;
 use proto_events::model::TaskState;
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 
-use crate::actors::shared::messages::{Cause, TaskOp};
+use crate::actors::shared::messages::{TaskOp, ToTask};
 use crate::actors::shared::resolution::CallResolution;
 use crate::error::Error;
 use crate::live::LiveFeed;
@@ -247,7 +247,9 @@ impl TaskHandle {
         if cause.principal.name.is_empty() {
             cause.principal = by;
         }
-        Ok(system.ask(self.stream.clone(), op, cause).await?.committed)
+        let mut message = ToTask::of_caller(self.stream.clone(), op);
+        message.cause = cause;
+        Ok(system.ask(message).await?.committed)
     }
 
     async fn resolve_call(
@@ -279,8 +281,12 @@ impl TaskHandle {
             _ => false,
         };
         // In a box from here on: it passes through many hands.
-        let op = (!ours).then(|| TaskOp::Command(Box::new(command)));
-        async move { self.tell(op.ok_or(Error::NotForCallers)?).await }
+        let message = if ours {
+            None
+        } else {
+            Some(ToTask::of_caller(self.stream.clone(), TaskOp::Command(Box::new(command))))
+        };
+        async move { self.send(message.ok_or(Error::NotForCallers)?).await }
     }
 
     /// Returns a feed of this task's live events from now on, which are not in its log: a model's answer as
@@ -315,14 +321,18 @@ impl TaskHandle {
 
     /// Sends a command.
     async fn tell(&self, op: TaskOp) -> Result<Committed, Error> {
+        self.send(ToTask::of_caller(self.stream.clone(), op)).await
+    }
+
+    async fn send(&self, mut message: Box<ToTask>) -> Result<Committed, Error> {
         let system = self.system.get()?;
-        let cause = system.cause()?;
-        Ok(system.ask(self.stream.clone(), op, cause).await?.committed)
+        system.put_cause(&mut message.cause)?;
+        Ok(system.ask(message).await?.committed)
     }
 
     /// Sends a query.
     async fn ask(&self, op: TaskOp) -> Result<TaskSnapshot, Error> {
-        let view = self.system.get()?.ask(self.stream.clone(), op, Cause::default()).await?;
+        let view = self.system.get()?.query(&self.stream, op).await?;
         let task = view.task.ok_or_else(|| Error::TaskNotFound(self.id.clone()))?;
         Ok(TaskSnapshot::new(task, view.committed.version))
     }

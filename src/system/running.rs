@@ -26,7 +26,7 @@ pub(crate) struct Actors {
     pub(crate) supervisors: Box<[Addr<Supervisor>]>,
     pub(crate) router: Addr<Router>,
     /// The way to the supervisor of a task.
-    pub(crate) to_task: Route<ToTask>,
+    pub(crate) to_task: Route<Box<ToTask>>,
     pub(crate) thread: ActorThread,
 }
 

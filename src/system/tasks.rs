@@ -10,7 +10,7 @@ use proto_events::model::{Part, PostedTask};
 use proto_events::task::{Approval, Task, TaskRejection};
 use taskreel_log::read::fold_stream;
 
-use crate::actors::shared::messages::{Cause, TaskOp};
+use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
 use crate::error::Error;
 use crate::system::handle::{Caller, System};
 use crate::system::handles::{TaskHandle, TaskSnapshot};
@@ -82,19 +82,24 @@ impl System {
     /// # Errors
     /// [`Error::Id`] or [`Error::ReservedCommandId`] for a command id that no caller may use.
     pub(crate) fn cause(&self) -> Result<Cause, Error> {
+        let mut cause = Cause::default();
+        self.put_cause(&mut cause)?;
+        Ok(cause)
+    }
+
+    /// Puts in place what [`System::cause`] returns.
+    pub(crate) fn put_cause(&self, cause: &mut Cause) -> Result<(), Error> {
         let Caller { principal, command_id, .. } = &*self.caller;
         if let Some(command_id) = command_id {
             check_id(command_id)?;
             if command_id.starts_with(OWN_COMMAND) {
                 return Err(Error::ReservedCommandId { command_id: command_id.clone() });
             }
+            cause.command_id.clone_from(command_id);
+            cause.may_repeat = true;
         }
-        Ok(Cause {
-            command_id: command_id.clone().unwrap_or_default(),
-            may_repeat: command_id.is_some(),
-            principal: principal.clone(),
-            ..Cause::default()
-        })
+        cause.principal.clone_from(principal);
+        Ok(())
     }
 
     /// Submits under an id of our own. Such ids are short enough to collide by chance, so a collision gets
@@ -139,7 +144,9 @@ impl System {
         let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };
         let system = Self { inner: Arc::clone(&self.inner), caller: Arc::new(caller) };
         let handle = system.task(&posted.id)?;
-        self.ask_patiently(handle.stream().clone(), TaskOp::Submit(Box::new(posted)), cause).await?;
+        let mut command = ToTask::of_caller(handle.stream().clone(), TaskOp::Submit(Box::new(posted)));
+        command.cause = cause;
+        self.ask_patiently(command).await?;
         Ok(handle)
     }
 

@@ -42,7 +42,7 @@ impl ActorThread {
 pub(crate) struct Known {
     pub(crate) supervisors: Box<[Addr<Supervisor>]>,
     pub(crate) router: Addr<Router>,
-    pub(crate) to_task: Route<ToTask>,
+    pub(crate) to_task: Route<Box<ToTask>>,
 }
 
 /// Runtimes that are not used yet. Dropping one in async code would block, which is not allowed there.

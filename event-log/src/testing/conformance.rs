@@ -20,6 +20,7 @@ pub(crate) mod reading;
 pub(crate) mod reopening;
 pub(crate) mod rule;
 pub(crate) mod sketch;
+pub(crate) mod ticketed;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub use crate::testing::conformance::sketch::{Author, draft, id, ok, stream};
 /// Runs the suite on a store. `make` returns an empty one each time; its directory must outlive it.
 pub async fn run(make: impl Fn() -> Arc<dyn EventStore>) {
     appending::run(&make).await;
+    ticketed::run(&make).await;
     large::run(&make).await;
     reading::run(&make, &|store| store).await;
     following::run(&make).await;

@@ -26,7 +26,7 @@ const TRIES: u32 = 3;
 
 /// The way of one attempt to other agents.
 pub(crate) struct Agents {
-    to_task: Route<ToTask>,
+    to_task: Route<Box<ToTask>>,
     stream: StreamId,
     call_id: String,
     attempt: u32,
@@ -48,7 +48,7 @@ struct Request {
 
 impl Agents {
     /// Returns the way of an attempt that is carried out on the runtime for calls.
-    pub(crate) fn of(order: &Order, to_task: Route<ToTask>) -> Arc<Self> {
+    pub(crate) fn of(order: &Order, to_task: Route<Box<ToTask>>) -> Arc<Self> {
         Arc::new(Self {
             to_task,
             stream: order.stream.clone(),
@@ -77,7 +77,7 @@ impl Agents {
             refused: None,
         });
         let op = TaskOp::Delegate { wanted, tell };
-        self.to_task.do_send(ToTask { stream: self.stream.clone(), op, cause, reply: None });
+        self.to_task.do_send(Box::new(ToTask { stream: self.stream.clone(), op, cause, reply: None }));
         told
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct AttemptContext {
     /// Notified of each report of progress.
     pub(crate) beats: Arc<Notify>,
     /// The way to the task's actor.
-    pub(crate) to_task: Route<ToTask>,
+    pub(crate) to_task: Route<Box<ToTask>>,
     /// A random number from 0 to 1, for the attempt's back-off.
     pub(crate) jitter: f64,
 }

@@ -99,7 +99,7 @@ fn ended(class: FailureClass, error_type: &str, why: &str) -> AttemptEnd {
 
 /// The way of one attempt to its task's actor.
 struct Door {
-    to_task: Route<ToTask>,
+    to_task: Route<Box<ToTask>>,
     stream: StreamId,
     call_id: String,
     attempt: u32,
@@ -114,11 +114,13 @@ impl HandlerDoor for Door {
         let (call_id, attempt) = (self.call_id.clone(), self.attempt);
         let cause = Cause::own(format_args!("handler:{call_id}:{attempt}:{number}"), &call_id);
         let op = TaskOp::OfHandler { call_id, attempt, says: Box::new(says) };
-        self.to_task.do_send(ToTask { stream: self.stream.clone(), op, cause, reply: Some(reply) });
+        self.to_task.do_send(Box::new(ToTask { stream: self.stream.clone(), op, cause, reply: Some(reply) }));
         Box::pin(async move {
             match answer.await {
                 Ok(Ok(_)) => Ok(()),
-                Ok(Err(error)) => Err(ToolError::failed(error.to_string()).with_type("NotAppended")),
+                Ok(Err(not_done)) => {
+                    Err(ToolError::failed(not_done.error.to_string()).with_type("NotAppended"))
+                }
                 Err(_) => Err(ToolError::failed("the system has stopped").with_type("NotAppended")),
             }
         })

@@ -54,7 +54,7 @@ impl Handler<ProbeOrder> for Router {
                 .unwrap_or_else(|error| Verdict::Inconclusive(format!("the probe was cut off: {error}")));
             let cause = Cause::own(format_args!("probe:{call_id}:{attempt}"), &call_id);
             let op = TaskOp::Probed { call_id, attempt, verdict };
-            router.to_task.do_send(ToTask { stream, op, cause, reply: None });
+            router.to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
         });
         ctx.spawn(tell);
     }

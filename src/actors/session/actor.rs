@@ -16,7 +16,7 @@ use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
 use crate::actors::session::core::{OrphanEnd, SessionCore, TurnOffer, TurnRequest, Wish};
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
-use crate::actors::shared::messages::{Cause, TaskOp, ToTask};
+use crate::actors::shared::messages::{Cause, NotDone, TaskOp, ToTask};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::sleep::sleep_on;
 use crate::actors::shared::turns::{
@@ -96,12 +96,12 @@ impl SessionActor {
     fn ask_owner(&self, stream: StreamId, turn_id: String, ctx: &Context<Self>) {
         let (reply, answer) = oneshot::channel();
         let cause = Cause::default();
-        self.shared.to_task.do_send(ToTask { stream, op: TaskOp::Look, cause, reply: Some(reply) });
+        self.shared.to_task.do_send(Box::new(ToTask { stream, op: TaskOp::Look, cause, reply: Some(reply) }));
         let own = ctx.address();
         actix_rt::spawn(async move {
             let is_running = match answer.await {
                 Ok(Ok(view)) => view.task.is_some_and(|task| task.run().is_some()),
-                Ok(Err(Error::TaskNotFound(_))) => false,
+                Ok(Err(NotDone { error: Error::TaskNotFound(_), .. })) => false,
                 // Not known: the next request for the turn asks again.
                 Ok(Err(_)) | Err(_) => true,
             };

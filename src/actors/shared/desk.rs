@@ -24,9 +24,17 @@ pub(crate) struct Desk {
 /// The places of the appends under way, by the numbers of their tickets.
 #[derive(Default)]
 struct Places {
-    all: Vec<Place>,
-    /// The numbers of the places that are not used.
-    free: Vec<usize>,
+    all: Vec<Slot>,
+    /// The indices of the places that are not used.
+    free: Vec<u32>,
+}
+
+/// A place that is used again and again, each time under another number: a store that answers a ticket after its place was
+/// given to another append must not answer that one.
+struct Slot {
+    /// The number of uses that have ended.
+    generation: u32,
+    place: Place,
 }
 
 /// The place of one append.
@@ -38,10 +46,28 @@ enum Place {
     Left,
 }
 
+/// The number of a ticket: a place, and which use of it this is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Number {
+    index: u32,
+    generation: u32,
+}
+
+impl Number {
+    fn of_ticket(number: u64) -> Self {
+        let [a, b, c, d, e, f, g, h] = number.to_be_bytes();
+        Self { generation: u32::from_be_bytes([a, b, c, d]), index: u32::from_be_bytes([e, f, g, h]) }
+    }
+
+    fn ticket(self) -> u64 {
+        (u64::from(self.generation) << 32) | u64::from(self.index)
+    }
+}
+
 /// An append whose answer arrives at the desk.
 pub(crate) struct AtDesk {
     desk: Arc<Desk>,
-    number: usize,
+    number: Number,
     is_over: bool,
 }
 
@@ -53,15 +79,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Desk {
     /// Returns a ticket, and the place at which its answer is awaited.
     pub(crate) fn ticket(self: &Arc<Self>) -> (Ticket, AtDesk) {
-        let mut places = lock(&self.places);
-        let number = places.free.pop().unwrap_or(places.all.len());
-        match places.all.get_mut(number) {
-            Some(place) => *place = Place::Waiting(None),
-            None => places.all.push(Place::Waiting(None)),
-        }
-        drop(places);
+        let number = lock(&self.places).take();
         let desk: Arc<dyn TicketDesk> = Arc::<Self>::clone(self);
-        let ticket = Ticket::new(desk, u64::try_from(number).unwrap_or(u64::MAX));
+        let ticket = Ticket::new(desk, number.ticket());
         (ticket, AtDesk { desk: Arc::clone(self), number, is_over: false })
     }
 
@@ -77,7 +97,7 @@ impl Desk {
             .await;
             let mut places = lock(&self.places);
             for (number, answer) in answers.drain(..) {
-                if let Some(waker) = places.answer(number, answer) {
+                if let Some(waker) = places.answer(Number::of_ticket(number), answer) {
                     waker.wake();
                 }
             }
@@ -86,10 +106,29 @@ impl Desk {
 }
 
 impl Places {
+    /// Takes a place for an append.
+    fn take(&mut self) -> Number {
+        let place = Place::Waiting(None);
+        let free = self.free.pop().and_then(|index| Some((index, self.all.get_mut(usize_of(index))?)));
+        if let Some((index, slot)) = free {
+            slot.place = place;
+            return Number { index, generation: slot.generation };
+        }
+        // There are as many places as appends were ever under way at once.
+        let index = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
+        self.all.push(Slot { generation: 0, place });
+        Number { index, generation: 0 }
+    }
+
+    /// Returns the place of a ticket, unless another has it by now.
+    fn of(&mut self, number: Number) -> Option<&mut Place> {
+        let slot = self.all.get_mut(usize_of(number.index))?;
+        (slot.generation == number.generation).then_some(&mut slot.place)
+    }
+
     /// Puts an answer in its place, and returns who is to be woken.
-    fn answer(&mut self, number: u64, answer: Answer) -> Option<Waker> {
-        let number = usize::try_from(number).ok()?;
-        let place = self.all.get_mut(number)?;
+    fn answer(&mut self, number: Number, answer: Answer) -> Option<Waker> {
+        let place = self.of(number)?;
         match place {
             Place::Waiting(waker) => {
                 let waker = waker.take();
@@ -105,12 +144,17 @@ impl Places {
         }
     }
 
-    fn free(&mut self, number: usize) {
-        if let Some(place) = self.all.get_mut(number) {
-            *place = Place::Free;
-            self.free.push(number);
+    fn free(&mut self, number: Number) {
+        if let Some(slot) = self.all.get_mut(usize_of(number.index)) {
+            slot.place = Place::Free;
+            slot.generation = slot.generation.wrapping_add(1);
+            self.free.push(number.index);
         }
     }
+}
+
+fn usize_of(index: u32) -> usize {
+    usize::try_from(index).unwrap_or(usize::MAX)
 }
 
 impl TicketDesk for Desk {
@@ -138,25 +182,25 @@ impl Future for AtDesk {
     type Output = Answer;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Answer> {
-        let desk = Arc::clone(&self.desk);
-        let mut places = lock(&desk.places);
-        let Some(place) = places.all.get_mut(self.number) else { return Poll::Pending };
-        match place {
-            Place::Waiting(waker) => {
-                *waker = Some(cx.waker().clone());
+        let this = &mut *self;
+        let mut places = lock(&this.desk.places);
+        match places.of(this.number) {
+            Some(Place::Waiting(waker)) => {
+                match waker {
+                    Some(known) if known.will_wake(cx.waker()) => {}
+                    _ => *waker = Some(cx.waker().clone()),
+                }
                 Poll::Pending
             }
-            _ => match std::mem::replace(place, Place::Free) {
-                Place::Answered(answer) => {
-                    places.free.push(self.number);
-                    self.is_over = true;
-                    Poll::Ready(answer)
-                }
-                other => {
-                    *place = other;
-                    Poll::Pending
-                }
-            },
+            Some(place @ Place::Answered(_)) => {
+                let Place::Answered(answer) = std::mem::replace(place, Place::Free) else {
+                    return Poll::Pending;
+                };
+                places.free(this.number);
+                this.is_over = true;
+                Poll::Ready(answer)
+            }
+            _ => Poll::Pending,
         }
     }
 }
@@ -167,7 +211,7 @@ impl Drop for AtDesk {
             return;
         }
         let mut places = lock(&self.desk.places);
-        match places.all.get_mut(self.number) {
+        match places.of(self.number) {
             Some(place @ Place::Waiting(_)) => *place = Place::Left,
             Some(Place::Answered(_)) => places.free(self.number),
             _ => {}
@@ -195,7 +239,7 @@ mod tests {
             let (third, at_third) = desk.ticket();
             third.withdraw();
             at_third.withdrawn();
-            let number = |at: &AtDesk| u64::try_from(at.number).unwrap();
+            let number = |at: &AtDesk| at.number.ticket();
             let done = Ok(Appended { parts: Vec::new() });
             desk.answer(vec![(number(&at_second), answer()), (number(&at_first), done.clone())]);
             assert_eq!(at_first.await, done);
@@ -226,10 +270,47 @@ mod tests {
         let (kept, at_kept) = desk.ticket();
         drop(at_left);
         drop(left);
-        desk.answer(vec![(u64::try_from(at_kept.number).unwrap(), answer())]);
+        desk.answer(vec![(at_kept.number.ticket(), answer())]);
         assert_eq!(at_kept.await, answer());
         kept.withdraw();
         assert_eq!(lock(&desk.places).free.len(), 2);
+        giving.abort();
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_comes_twice_or_late_reaches_no_other_append() {
+        let desk = Arc::new(Desk::default());
+        let giving = tokio::spawn(Arc::clone(&desk).give_on());
+        let done = Ok(Appended { parts: Vec::new() });
+
+        // The store withdrew by its return value, and kept the ticket.
+        let (kept, at_kept) = desk.ticket();
+        at_kept.withdrawn();
+        let (own, mut at_next) = desk.ticket();
+        assert_eq!(at_next.number.index, 0, "the place is used again");
+        let mut late = taskreel_log::api::AnswersByDesk::default();
+        late.add(kept, answer());
+        late.hand_over();
+
+        // An append that was answered is answered again.
+        let (first, at_first) = desk.ticket();
+        let number = at_first.number.ticket();
+        desk.answer(vec![(number, done.clone()), (number, answer())]);
+        assert_eq!(at_first.await, done);
+        let (second, mut at_second) = desk.ticket();
+        assert_eq!(at_second.number.index, 1, "the place is used again");
+        desk.answer(vec![(number, answer())]);
+        for at in [&mut at_next, &mut at_second] {
+            // The answers above are given on first: they arrived before.
+            assert!(futures_util::poll!(&mut *at).is_pending());
+            tokio::task::yield_now().await;
+            assert!(futures_util::poll!(&mut *at).is_pending());
+        }
+        desk.answer(vec![(at_second.number.ticket(), done.clone()), (at_next.number.ticket(), done.clone())]);
+        assert_eq!((at_next.await, at_second.await), (done.clone(), done));
+        first.withdraw();
+        own.withdraw();
+        second.withdraw();
         giving.abort();
     }
 }

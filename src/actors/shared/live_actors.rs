@@ -57,7 +57,11 @@ impl<A: Actor> Entry<A> {
     /// Returns the time since which the actor can be passivated; `None` while it works or has a message in
     /// its mailbox.
     fn idle_since(&self) -> Option<Instant> {
-        self.idle.since.get().filter(|_| self.idle.carried_out.get() == self.sent)
+        self.idle.since.get().filter(|_| self.has_carried_out_all())
+    }
+
+    fn has_carried_out_all(&self) -> bool {
+        self.idle.carried_out.get() == self.sent
     }
 }
 
@@ -115,8 +119,9 @@ impl<A: Actor> LiveActors<A> {
         self.idle().filter(move |(since, _)| since.elapsed() >= idle).map(|(_, stream)| stream)
     }
 
-    pub(crate) fn streams(&self) -> impl Iterator<Item = &StreamId> {
-        self.0.keys()
+    /// Returns the streams whose actors have messages that they have not carried out.
+    pub(crate) fn at_work(&self) -> impl Iterator<Item = &StreamId> {
+        self.0.iter().filter(|(_, entry)| !entry.has_carried_out_all()).map(|(stream, _)| stream)
     }
 }
 
@@ -160,7 +165,9 @@ mod tests {
             let (stream, idle) = (StreamId::task("agent", "t").unwrap(), Rc::new(IdleState::default()));
             let mut live_actors = LiveActors::new();
             live_actors.enter(stream.clone(), 1, Sleeper.start(), Rc::clone(&idle));
+            assert_eq!(live_actors.at_work().collect::<Vec<_>>(), [&stream]);
             idle.carried_out();
+            assert_eq!(live_actors.at_work().count(), 0, "all was carried out");
             live_actors.passivate(&stream);
             assert_eq!(live_actors.len(), 1, "it has not reported that it is idle");
             idle.note(true);

@@ -237,14 +237,37 @@ pub(crate) struct TaskView {
     pub(crate) committed: Committed,
 }
 
-/// An operation sent to a task's actor.
+/// The reply to an operation.
+pub(crate) type TaskReply = Result<TaskView, NotDone>;
+
+/// The reason why an operation was not carried out.
+pub(crate) struct NotDone {
+    pub(crate) error: Error,
+    /// The operation, where a mailbox had no room for it: nothing was done.
+    pub(crate) unsent: Option<Box<ToTask>>,
+}
+
+impl From<Error> for NotDone {
+    fn from(error: Error) -> Self {
+        Self { error, unsent: None }
+    }
+}
+
+/// An operation sent to a task's actor. It is put into a box where it is made, since it passes through several mailboxes.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct ToTask {
     pub(crate) stream: StreamId,
     pub(crate) op: TaskOp,
     pub(crate) cause: Cause,
-    pub(crate) reply: Option<oneshot::Sender<Result<TaskView, Error>>>,
+    pub(crate) reply: Option<oneshot::Sender<TaskReply>>,
+}
+
+impl ToTask {
+    /// Returns a caller's operation, without its cause.
+    pub(crate) fn of_caller(stream: StreamId, op: TaskOp) -> Box<Self> {
+        Box::new(Self { stream, op, cause: Cause::default(), reply: None })
+    }
 }
 
 /// An attempt to be sent.

@@ -14,6 +14,7 @@ use crate::actors::shared::live_actors::BecameIdle;
 use crate::actors::shared::messages::{Abort, FindLost, Forget, Order, ProbeOrder, Recall, Stopped, ToTask};
 use crate::actors::shared::owner::Owner;
 use crate::actors::shared::permits::CallPermits;
+use crate::actors::shared::replies::Replies;
 use crate::actors::shared::route::Route;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::tool_stores::ToolStores;
@@ -72,7 +73,7 @@ pub(crate) struct Shared {
     pub(crate) forget: Recipient<Forget>,
     pub(crate) permits: Arc<CallPermits>,
     /// The ways to the supervisors, which find the actor concerned.
-    pub(crate) to_task: Route<ToTask>,
+    pub(crate) to_task: Route<Box<ToTask>>,
     pub(crate) acquire: Route<AcquireTurn>,
     /// The addresses of this arbiter's supervisor.
     pub(crate) became_idle: Recipient<BecameIdle>,
@@ -85,6 +86,8 @@ pub(crate) struct Shared {
     pub(crate) live: Arc<LiveHub>,
     /// The answers to the actors' appends.
     pub(crate) desk: Arc<Desk>,
+    /// The actors' replies to callers.
+    pub(crate) replies: Arc<Replies>,
     /// Set while too many actors are live, so that an actor that becomes idle reports it.
     pub(crate) crowded: AtomicBool,
     pub(crate) stopping: Arc<AtomicBool>,

@@ -20,7 +20,7 @@ pub(crate) struct Ramp {
     /// The number of tasks that are resumed at once.
     pub(crate) at_once: usize,
     pub(crate) epoch: u64,
-    pub(crate) to_task: Route<ToTask>,
+    pub(crate) to_task: Route<Box<ToTask>>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Set once the system takes no new work: what is left is resumed at the next start.
     pub(crate) stopping: Arc<AtomicBool>,
@@ -40,7 +40,12 @@ impl Ramp {
                 return;
             }
             let cause = Cause::own(format_args!("resume:{}", ramp.epoch), "start");
-            ramp.to_task.do_send(ToTask { stream: stream.clone(), op: TaskOp::Resume, cause, reply: None });
+            ramp.to_task.do_send(Box::new(ToTask {
+                stream: stream.clone(),
+                op: TaskOp::Resume,
+                cause,
+                reply: None,
+            }));
             if are_bounded {
                 let ramp = Arc::clone(&ramp);
                 actix_rt::spawn(async move {
@@ -65,7 +70,7 @@ impl Ramp {
 
     async fn asked(&self, stream: StreamId, op: TaskOp) -> Result<(), Error> {
         let (reply, answer) = oneshot::channel();
-        self.to_task.do_send(ToTask { stream, op, cause: Cause::default(), reply: Some(reply) });
-        answer.await.map_err(|_| Error::Stopped)?.map(drop)
+        self.to_task.do_send(Box::new(ToTask { stream, op, cause: Cause::default(), reply: Some(reply) }));
+        answer.await.map_err(|_| Error::Stopped)?.map(drop).map_err(|not_done| not_done.error)
     }
 }

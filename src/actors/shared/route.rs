@@ -17,7 +17,7 @@ pub(crate) trait OfStream: Message<Result = ()> + Send {
     fn stream(&self) -> &StreamId;
 }
 
-impl OfStream for ToTask {
+impl OfStream for Box<ToTask> {
     fn stream(&self) -> &StreamId {
         &self.stream
     }

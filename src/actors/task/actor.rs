@@ -14,7 +14,9 @@ use tokio::task::AbortHandle;
 use tracing::Instrument;
 
 use crate::actors::shared::live_actors::{BecameIdle, IdleState, Passivate};
-use crate::actors::shared::messages::{Abort, FindLost, Forget, Stopped, TaskOp, TaskView, ToTask, Within};
+use crate::actors::shared::messages::{
+    Abort, FindLost, Forget, Stopped, TaskOp, TaskReply, TaskView, ToTask, Within,
+};
 use crate::actors::shared::parts::Shared;
 use crate::actors::shared::spans::RunSpan;
 use crate::actors::task::approver::RunningApprover;
@@ -26,8 +28,6 @@ use crate::actors::task::waiters::Waiters;
 use crate::error::Error;
 use crate::limits::PANICS_IN_A_ROW;
 use crate::tools::panics::{caught, caught_in};
-
-type Answer = Result<TaskView, Error>;
 
 /// The end of a stream that has no event.
 const NOWHERE: Committed = Committed { version: Version(0), position: Position(0) };
@@ -64,7 +64,7 @@ enum ReplyWhen {
 /// The reply owed once the operation is carried out.
 struct PendingReply {
     when: ReplyWhen,
-    reply: Option<oneshot::Sender<Answer>>,
+    reply: Option<oneshot::Sender<TaskReply>>,
 }
 
 impl TaskActor {
@@ -86,8 +86,9 @@ impl TaskActor {
         }
     }
 
-    /// Completes an operation: its reply, and the replies to those who wait for the end.
-    fn after(&mut self, asked: PendingReply, done: Result<(), Error>) {
+    /// Completes an operation: its reply, and the replies to those who wait for the end. `at_once`: before anything else is
+    /// begun on this thread.
+    fn after(&mut self, asked: PendingReply, done: Result<(), Error>, at_once: bool) {
         if let Some(core) = &self.core {
             self.span.note(core.task(), core.is_idle());
         }
@@ -96,10 +97,10 @@ impl TaskActor {
                 if matches!(asked.when, ReplyWhen::Decided) {
                     self.stalled = None;
                 }
-                self.answer(PendingReply { when: asked.when, reply });
+                self.answer(PendingReply { when: asked.when, reply }, at_once);
             }
             (Err(error), Some(reply)) => {
-                let _ = reply.send(Err(error));
+                let _ = reply.send(Err(error.into()));
             }
             (Err(error), None) => self.stall_for(&error),
         }
@@ -134,22 +135,23 @@ impl TaskActor {
         core_is_idle && self.waiters.is_empty()
     }
 
-    fn answer(&mut self, asked: PendingReply) {
+    fn answer(&mut self, asked: PendingReply, at_once: bool) {
         let Some(reply) = asked.reply else { return };
         let core = self.core.as_ref();
         let exists = core.is_some_and(|core| core.task().exists());
         let _ = match asked.when {
             ReplyWhen::Queried | ReplyWhen::RunEnded if !exists => {
-                reply.send(Err(Error::TaskNotFound(self.stream.id())))
+                reply.send(Err(Error::TaskNotFound(self.stream.id()).into()))
             }
             ReplyWhen::RunEnded if !core.is_some_and(|core| core.is_at_rest()) => {
                 if self.stalled.is_some() {
-                    let _ = reply.send(Err(self.stall()));
+                    let _ = reply.send(Err(self.stall().into()));
                     return;
                 }
                 self.waiters.push(reply);
                 return;
             }
+            ReplyWhen::Decided if !at_once => return self.shared.replies.add(reply, Ok(self.committed())),
             ReplyWhen::Decided => reply.send(Ok(self.committed())),
             ReplyWhen::Queried | ReplyWhen::RunEnded => reply.send(Ok(self.view())),
         };
@@ -161,7 +163,7 @@ impl TaskActor {
         tracing::error!(stream = %self.stream, %error, "an internal command failed");
         self.stalled = Some(error.to_string());
         let mut waiters = std::mem::take(&mut self.waiters);
-        waiters.answer(|| Err(self.stall()));
+        waiters.answer(|| Err(self.stall().into()));
     }
 
     fn stall(&self) -> Error {
@@ -259,7 +261,8 @@ impl TaskActor {
             self.panics = 0;
         }
         self.core = core;
-        self.after(asked, answer);
+        // Effects follow the answer.
+        self.after(asked, answer, !effects.is_empty());
         for effect in effects {
             if let Err(panic) = caught(|| self.perform(effect)) {
                 self.stall_for(&Error::Internal(format!("an effect could not be started: {panic}")));
@@ -297,12 +300,12 @@ impl TaskActor {
     }
 }
 
-impl Handler<ToTask> for TaskActor {
+impl Handler<Box<ToTask>> for TaskActor {
     type Result = ();
 
-    fn handle(&mut self, message: ToTask, ctx: &mut Self::Context) {
+    fn handle(&mut self, message: Box<ToTask>, ctx: &mut Self::Context) {
         let shared = Arc::clone(&self.shared);
-        let ToTask { stream, op, cause, reply } = message;
+        let ToTask { stream, op, cause, reply } = *message;
         let when = match op {
             TaskOp::Look => ReplyWhen::Queried,
             TaskOp::AwaitEnd => ReplyWhen::RunEnded,

@@ -50,7 +50,7 @@ impl RunningApprover {
             };
             let cause = Cause::own(format_args!("approval:{id}"), &id);
             let op = TaskOp::Answered { approval_id: id, verdict };
-            to_task.do_send(ToTask { stream, op, cause, reply: None });
+            to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
         });
         Self { approval_id, handler, waiting }
     }

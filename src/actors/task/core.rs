@@ -42,7 +42,7 @@ pub(crate) struct TaskCore {
     /// Whether the operation only reads.
     pub(super) is_query: bool,
     /// The operation under way.
-    pub(super) work: Option<Work>,
+    pub(super) work: Option<Box<Work>>,
     /// The first answer to the command carried out last, if it had come before.
     pub(super) answered: Option<Committed>,
     /// The run that was open when the task was read, and the agent's definition as it found it.
@@ -111,8 +111,9 @@ impl TaskCore {
 
     /// Returns the id of the command whose append is under way.
     pub(crate) fn command_id(&self) -> &str {
-        self.work.as_ref().map_or("", |Work { metadata, writing, .. }| {
-            &writing.other.as_ref().unwrap_or(metadata).command_id
+        self.work.as_ref().map_or("", |work| {
+            let Work { metadata, writing, .. } = &**work;
+            &writing.other.as_deref().unwrap_or(metadata).command_id
         })
     }
 

@@ -127,7 +127,7 @@ impl TaskCore {
             writing.own = Some(part.record.hash());
             parts.push(part);
         }
-        writing.other = other;
+        writing.other = other.map(Box::new);
         work.writing = writing;
         Ok(Some(Append { fence, set_id, parts }))
     }
@@ -135,7 +135,7 @@ impl TaskCore {
     /// Notes that the append is durable; its effects go to the outbox.
     pub(super) fn note_appended(&mut self, work: &mut Work, appended: Appended) -> Result<(), Error> {
         let Writing { effects, session, tool, own, other } = std::mem::take(&mut work.writing);
-        let metadata = other.as_ref().unwrap_or(&work.metadata);
+        let metadata = other.as_deref().unwrap_or(&work.metadata);
         let mut ends = appended.parts.into_iter();
         if let Some(hash) = session
             && let Some(committed) = ends.next()

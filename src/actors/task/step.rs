@@ -154,5 +154,5 @@ pub(crate) struct Writing {
     pub(super) tool: Option<Digest>,
     pub(super) own: Option<Digest>,
     /// The metadata of the append, if it is not the command's.
-    pub(super) other: Option<Metadata>,
+    pub(super) other: Option<Box<Metadata>>,
 }

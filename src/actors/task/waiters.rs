@@ -2,13 +2,12 @@
 
 use tokio::sync::oneshot::Sender;
 
-use crate::actors::shared::messages::TaskView;
-use crate::error::Error;
+use crate::actors::shared::messages::TaskReply;
 
 /// The callers that wait for the end of a run. Callers that gave up are removed before the list grows, so that it
 /// is at most twice as long as those that still wait.
 #[derive(Default)]
-pub(crate) struct Waiters(Vec<Sender<Result<TaskView, Error>>>);
+pub(crate) struct Waiters(Vec<Sender<TaskReply>>);
 
 impl Waiters {
     /// Whether no caller waits.
@@ -17,7 +16,7 @@ impl Waiters {
     }
 
     /// Adds a caller.
-    pub(crate) fn push(&mut self, caller: Sender<Result<TaskView, Error>>) {
+    pub(crate) fn push(&mut self, caller: Sender<TaskReply>) {
         if self.0.len() == self.0.capacity() {
             self.0.retain(|caller| !caller.is_closed());
         }
@@ -25,7 +24,7 @@ impl Waiters {
     }
 
     /// Answers all callers.
-    pub(crate) fn answer(&mut self, answer: impl Fn() -> Result<TaskView, Error>) {
+    pub(crate) fn answer(&mut self, answer: impl Fn() -> TaskReply) {
         for caller in std::mem::take(&mut self.0) {
             // A caller that has given up needs no answer.
             let _ = caller.send(answer());
@@ -38,6 +37,8 @@ mod tests {
     use tokio::sync::oneshot::channel;
 
     use super::*;
+    use crate::actors::shared::messages::NotDone;
+    use crate::error::Error;
 
     #[test]
     fn a_million_callers_that_gave_up_leave_nothing_behind() {
@@ -48,8 +49,8 @@ mod tests {
             waiters.push(channel().0);
         }
         assert!(waiters.0.capacity() <= 8, "{}", waiters.0.capacity());
-        waiters.answer(|| Err(Error::Stopped));
-        assert!(matches!(answered.try_recv(), Ok(Err(Error::Stopped))));
+        waiters.answer(|| Err(Error::Stopped.into()));
+        assert!(matches!(answered.try_recv(), Ok(Err(NotDone { error: Error::Stopped, .. }))));
         assert!(waiters.is_empty());
     }
 }

@@ -44,7 +44,7 @@ impl TaskActor {
                     (TaskOp::PermitLate { call_id }, cause)
                 }
             };
-            to_task.do_send(ToTask { stream, op, cause, reply: None });
+            to_task.do_send(Box::new(ToTask { stream, op, cause, reply: None }));
         });
         self.waits.retain(|_, wait| !wait.is_finished());
         self.waits.insert(waiting, work.abort_handle());
@@ -57,7 +57,12 @@ impl TaskActor {
         actix_rt::spawn(async move {
             sleep_on(&clock, wait).await;
             let cause = Cause::own(format_args!("retry:{call_id}:{attempt}:{epoch}"), &call_id);
-            to_task.do_send(ToTask { stream, op: TaskOp::RetryDue { call_id, attempt }, cause, reply: None });
+            to_task.do_send(Box::new(ToTask {
+                stream,
+                op: TaskOp::RetryDue { call_id, attempt },
+                cause,
+                reply: None,
+            }));
         });
     }
 
@@ -77,7 +82,7 @@ impl TaskActor {
         actix_rt::spawn(async move {
             sleep_on(&clock, wait).await;
             let cause = Cause::own(format_args!("run-until:{run}"), "deadline");
-            to_task.do_send(ToTask { stream, op: TaskOp::TimeUp { run }, cause, reply: None });
+            to_task.do_send(Box::new(ToTask { stream, op: TaskOp::TimeUp { run }, cause, reply: None }));
         })
         .abort_handle()
     }
@@ -96,7 +101,7 @@ impl TaskActor {
                 Err(_) => TaskOp::TurnRefused { asked, why: None },
             };
             let cause = Cause::own(format_args!("turn:{causation_id}"), &causation_id);
-            to_task.do_send(ToTask { stream: task, op, cause, reply: None });
+            to_task.do_send(Box::new(ToTask { stream: task, op, cause, reply: None }));
         });
     }
 }

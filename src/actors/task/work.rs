@@ -42,7 +42,7 @@ impl TaskCore {
             self.entity.correlation_id().clone_into(&mut metadata.correlation_id);
         }
         let (op, replaced) = self.replace_secrets(shared, op);
-        let work = Work {
+        let work = Box::new(Work {
             op: Some(op),
             again: Again::Message,
             metadata,
@@ -55,7 +55,7 @@ impl TaskCore {
             acquire: None,
             writing: Writing::default(),
             then: Then::Nothing,
-        };
+        });
         self.step(shared, work, |core, work| {
             if replaced.is_empty() {
                 return core.try_again(shared, work);
@@ -133,7 +133,7 @@ impl TaskCore {
     fn step(
         &mut self,
         shared: &Shared,
-        mut work: Work,
+        mut work: Box<Work>,
         step: impl FnOnce(&mut Self, &mut Work) -> Stepped,
     ) -> Output {
         match step(self, &mut work) {
@@ -147,7 +147,11 @@ impl TaskCore {
     }
 
     /// Carries out a step of giving up, whose error is the end of the operation.
-    fn last_step(&mut self, mut work: Work, step: impl FnOnce(&mut Self, &mut Work) -> Stepped) -> Output {
+    fn last_step(
+        &mut self,
+        mut work: Box<Work>,
+        step: impl FnOnce(&mut Self, &mut Work) -> Stepped,
+    ) -> Output {
         match step(self, &mut work) {
             Ok(done @ Output::Done(_)) => done,
             Ok(output) => {
@@ -286,7 +290,7 @@ impl TaskCore {
     }
 
     /// Drops what was decided and not written, and has the streams read again. Goes on at once where that is not needed.
-    fn failed(&mut self, shared: &Shared, mut work: Work, error: Error) -> Output {
+    fn failed(&mut self, shared: &Shared, mut work: Box<Work>, error: Error) -> Output {
         if work.acquire.take().is_some() {
             // The request for the turn is not sent.
             self.requested_turn = None;
@@ -313,7 +317,7 @@ impl TaskCore {
     }
 
     /// Goes on after an error, with the state as it is on disk.
-    fn retry(&mut self, shared: &Shared, mut work: Work, error: Error) -> Output {
+    fn retry(&mut self, shared: &Shared, mut work: Box<Work>, error: Error) -> Output {
         self.broken = false;
         let written = work.written;
         let planning = std::mem::take(&mut work.planning);

@@ -32,12 +32,12 @@ fn reference_bytes(body: usize) -> usize {
 }
 
 /// Chooses the bodies to be stored outside so that a record of `size` bytes fits `limit`: the largest first,
-/// and none whose reference is not smaller. Returns true for those.
+/// and none whose reference is not smaller. Returns true for those; nothing if all stay inside.
 pub(super) fn choose(events: &[EventBody], mut size: usize, limit: usize) -> Vec<bool> {
-    let mut outside = vec![false; events.len()];
     if size <= limit {
-        return outside;
+        return Vec::new();
     }
+    let mut outside = vec![false; events.len()];
     let mut largest: Vec<(usize, &EventBody, &mut bool)> =
         events.iter().zip(&mut outside).map(|(event, outside)| (event.body.len(), event, outside)).collect();
     largest.sort_by_key(|(length, ..)| std::cmp::Reverse(*length));

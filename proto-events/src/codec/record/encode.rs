@@ -60,6 +60,7 @@ impl<M: Borrow<Metadata>> RecordDraft<M> {
         let hash = Digest::of_parts(&[LEAF, out]);
         let mut detached = Vec::new();
         let outside = choose(&self.events, size, limit);
+        let outside = outside.into_iter().chain(std::iter::repeat(false));
         for ((number, event), outside) in (0..event_count).zip(&self.events).zip(outside) {
             out.push(if outside { CHUNKED } else { INLINE });
             out.extend_from_slice(&event.salt);
@@ -192,10 +193,9 @@ fn write_field(out: &mut Vec<u8>, tag: u16, content: &[u8]) -> Result<(), Record
 
 fn write_entry(out: &mut Vec<u8>, event: &EventBody) {
     // `check` has verified that the body has at most 16 MiB, so its length fits four bytes.
-    let length = u32::try_from(event.body.len()).unwrap_or(u32::MAX);
-    out.extend_from_slice(&event.kind.to_be_bytes());
-    out.push(event.schema);
-    out.extend_from_slice(&length.to_be_bytes());
+    let [a, b, c, d] = u32::try_from(event.body.len()).unwrap_or(u32::MAX).to_be_bytes();
+    let [high, low] = event.kind.to_be_bytes();
+    out.extend_from_slice(&[high, low, event.schema, a, b, c, d]);
     out.extend_from_slice(&Digest::of_parts(&[&event.salt, &event.body]).0);
 }
 
