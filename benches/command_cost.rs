@@ -41,7 +41,7 @@ const BYTES_MAX: f64 = 8_192.0;
 const BLOCKS_MAX: f64 = 17.0;
 /// The target of the instructions of a command, SHA-256 apart.
 const INSTRUCTIONS_TARGET: f64 = 28_000.0;
-const INSTRUCTIONS_MAX: f64 = 40_000.0;
+const INSTRUCTIONS_MAX: f64 = 34_000.0;
 /// The most by which the allocations of a command may differ between a short task and a long one.
 const LONG_TASK_MORE: f64 = 5.0;
 
