@@ -55,8 +55,8 @@ struct Number {
 
 impl Number {
     fn of_ticket(number: u64) -> Self {
-        let [a, b, c, d, e, f, g, h] = number.to_be_bytes();
-        Self { generation: u32::from_be_bytes([a, b, c, d]), index: u32::from_be_bytes([e, f, g, h]) }
+        let half = |half: u64| u32::try_from(half & u64::from(u32::MAX)).unwrap_or(u32::MAX);
+        Self { generation: half(number >> 32), index: half(number) }
     }
 
     fn ticket(self) -> u64 {
