@@ -153,7 +153,8 @@ fn a_tool_that_is_gone_or_takes_less_while_a_task_needs_it_is_named_with_its_tas
     async fn pays_euros(_: Euros) -> Result<u32, Infallible> {
         Ok(7)
     }
-    let changes: [(&str, Option<&str>, fn(Builder) -> Builder); 3] = [
+    type Change = fn(Builder) -> Builder;
+    let changes: [(&str, Option<&str>, Change); 3] = [
         ("gone", Some("it is gone"), |builder| builder.tool("other", "Does else", pays)),
         ("takes less", Some("euros"), |builder| builder.tool("pay", "Pays", pays_euros)),
         ("as it was", None, |builder| builder.tool("pay", "Pays in another way", pays)),
