@@ -8,7 +8,7 @@
 use proto_events::call::recovery::{Failed, Moment, Next, RetryWish, after_failure, resume};
 use proto_events::call::{
     Answer, CallBook, CallCommand, CallEvent, CallFailure, CallKind, CallRejection, CallRequested,
-    CallStatus, CancelStage, FailureClass, NewCall, Recovery, TimeLimit,
+    CancelStage, FailureClass, NewCall, Recovery, TimeLimit,
 };
 use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};

@@ -10,7 +10,7 @@ fn items(case: &Value) -> Option<&Vec<Value>> {
     segments.into_iter().try_fold(&case["input"]["data"], |at, key| at.get(key))?.as_array()
 }
 
-fn refuse(case: &mut Value, message: String) {
+fn refuse(case: &mut Value, message: &str) {
     if let Some(whole) = case.as_object_mut() {
         whole.remove("expected");
     }
@@ -36,7 +36,7 @@ pub(super) fn refuse_leading_dash(case: &mut Value) {
         "Invalid row selection: -{count}. A leading dash is ambiguous: write '{from}-' for the last {count} of {total} \
          row(s), or '0-{count}' for the first {count}."
     );
-    refuse(case, message);
+    refuse(case, &message);
 }
 
 pub(super) fn leading_dash_example() -> (Value, Value) {
@@ -77,7 +77,7 @@ pub(super) fn has_wrong_type(case: &Value) -> bool {
 
 pub(super) fn refuse_wrong_type(case: &mut Value) {
     if let Some(kind) = wrong_type(case) {
-        refuse(case, format!("Invalid row selection type: <class '{kind}'>"));
+        refuse(case, &format!("Invalid row selection type: <class '{kind}'>"));
     }
 }
 

@@ -97,7 +97,7 @@ fn taken(case: &Value) -> Vec<(usize, String, Vec<String>)> {
             };
             match names.iter_mut().find(|(known, _)| known == name) {
                 Some((_, contents)) if !contents.iter().any(|content| content == bytes) => {
-                    contents.push(bytes.to_owned())
+                    contents.push(bytes.to_owned());
                 }
                 Some(_) => {}
                 None => names.push((name.to_owned(), vec![bytes.to_owned()])),
@@ -175,9 +175,9 @@ fn public(case: &Value) -> Vec<(usize, String)> {
         let Some(address) = host.and_then(|host| host.parse::<IpAddr>().ok()) else { continue };
         let owner = &case["input"]["ops"][at];
         let owner = if owner[0] == "save_message" { &owner[1] } else { &owner[2] };
-        let uris =
+        let mut uris =
             owner["parts"].as_array().into_iter().flatten().filter_map(|part| part["file"]["uri"].as_str());
-        let uri = uris.filter(|uri| host.is_some_and(|host| uri.contains(host))).next_back();
+        let uri = uris.rfind(|uri| host.is_some_and(|host| uri.contains(host)));
         if let (IpAddr::V4(_), true, Some(uri)) = (address, taskreel::files::is_public(address), uri) {
             found.push((at, uri.to_owned()));
         }
