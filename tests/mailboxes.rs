@@ -1,14 +1,16 @@
 //! Each mailbox has its own bound from its first message on, not actix's 16 until its actor has started.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Condvar, Mutex};
 
 use futures_util::future::join_all;
+use proto_events::envelope::Timestamp;
 use proto_events::task::TaskCommand;
 use taskreel::limits::MAILBOX_COMMANDS;
 use taskreel::{Error, Message, Part, PostedTask, System};
 use taskreel_log::memory::MemoryStore;
-use taskreel_log::ports::Ports;
+use taskreel_log::ports::{Clock, Ports, SystemClock};
 
 async fn started() -> System {
     let store = Arc::new(MemoryStore::new());
@@ -42,17 +44,54 @@ async fn a_new_tasks_mailbox_takes_as_many_commands_as_it_says() {
     system.shutdown().await.unwrap();
 }
 
+/// A clock that stops the actors' thread while it is held: what is sent meanwhile waits.
+#[derive(Default)]
+struct HeldClock {
+    is_held: Mutex<bool>,
+    released: Condvar,
+}
+
+impl HeldClock {
+    fn hold(&self, is_held: bool) {
+        *self.is_held.lock().unwrap() = is_held;
+        self.released.notify_all();
+    }
+}
+
+impl Clock for HeldClock {
+    fn now(&self) -> Timestamp {
+        if std::thread::current().name() == Some("taskreel-actors") {
+            drop(self.released.wait_while(self.is_held.lock().unwrap(), |is_held| *is_held));
+        }
+        SystemClock.now()
+    }
+}
+
+/// Sends all while the actors' thread stands still, so that they arrive together, and returns the answers.
+async fn sent_together<T>(clock: &HeldClock, sent: impl Iterator<Item: Future<Output = T>>) -> Vec<T> {
+    clock.hold(true);
+    // Without a bound on what a task does before it yields: all are sent at the first poll.
+    let mut all = pin!(tokio::task::unconstrained(join_all(sent)));
+    assert!(futures_util::poll!(&mut all).is_pending());
+    clock.hold(false);
+    all.await
+}
+
 #[tokio::test]
 async fn a_submission_waits_for_room_in_its_tasks_own_mailbox_and_a_try_does_not() {
-    let system = started().await;
+    let clock = Arc::new(HeldClock::default());
+    let ports = Ports { clock: Arc::<HeldClock>::clone(&clock), ..Ports::default() };
+    // All tasks are on the thread that stands still.
+    let builder = System::builder("unused").store(Arc::new(MemoryStore::new())).ports(ports).arbiters(1);
+    let system = builder.start().await.unwrap();
     let mut mint = Ports::default();
     let posted = PostedTask::new(Message::user("hello", &mut mint), &mut mint);
     let many = 4 * MAILBOX_COMMANDS;
-    let tried = join_all((0..many).map(|_| system.try_submit(posted.clone()))).await;
+    let tried = sent_together(&clock, (0..many).map(|_| system.try_submit(posted.clone()))).await;
     let is_refused = |tried: &Result<_, Error>| matches!(tried, Err(Error::Overloaded { waiting, .. }) if *waiting == MAILBOX_COMMANDS);
     assert!(tried.iter().any(is_refused), "so many fill the mailbox of one task");
     assert!(tried.iter().all(|tried| tried.is_ok() || is_refused(tried)));
-    for submitted in join_all((0..many).map(|_| system.submit(posted.clone()))).await {
+    for submitted in sent_together(&clock, (0..many).map(|_| system.submit(posted.clone()))).await {
         submitted.unwrap();
     }
     system.shutdown().await.unwrap();
