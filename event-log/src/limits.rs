@@ -104,3 +104,6 @@ pub const DOOR_SILENT: Duration = Duration::from_secs(15);
 
 /// Time for which a client waits for a decision: the program may be waiting for its disk.
 pub const DOOR_DECISION_WITHIN: Duration = Duration::from_secs(60);
+
+/// Time for what is said at the end of a door: a client that does not read it holds up its program no longer.
+pub const DOOR_END_WITHIN: Duration = Duration::from_millis(500);

@@ -4,14 +4,14 @@ use std::collections::HashMap;
 use std::io;
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 
 use tokio::sync::watch;
 
 use crate::api::store::EventStore;
 use crate::door::operator::OperatorDesk;
 use crate::door::wire::Welcome;
-use crate::limits::DOOR_CONNECTIONS;
+use crate::limits::{DOOR_CONNECTIONS, DOOR_END_WITHIN};
 
 /// The state that the threads of a door share.
 pub(crate) struct State {
@@ -21,6 +21,8 @@ pub(crate) struct State {
     pub(crate) welcome: Welcome,
     /// The connections, to end them.
     connections: Mutex<Connections>,
+    /// Notified when a connection has ended.
+    left: Condvar,
     pub(crate) phase: watch::Sender<Phase>,
 }
 
@@ -41,6 +43,15 @@ struct Connections {
     open: HashMap<u64, UnixStream>,
 }
 
+impl Connections {
+    fn shutdown(&self, how: Shutdown) {
+        for stream in self.open.values() {
+            // Its client may have ended it.
+            let _ = stream.shutdown(how);
+        }
+    }
+}
+
 impl std::fmt::Debug for State {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("State").field("welcome", &self.welcome).finish_non_exhaustive()
@@ -55,17 +66,20 @@ impl State {
         welcome: Welcome,
     ) -> Self {
         let (store, phase) = (RwLock::new(Some(store)), watch::Sender::new(Phase::Open));
-        Self { store, desk, welcome, connections: Mutex::default(), phase }
+        Self { store, desk, welcome, connections: Mutex::default(), left: Condvar::new(), phase }
     }
 
-    /// Ends all connections, and lets go of the store.
+    /// Ends all connections, and lets go of the store. Followers are told of the end, and answers under way are sent, as far as
+    /// their clients read them soon.
     pub(crate) fn end(&self) {
         self.phase.send_replace(Phase::Gone);
         self.store.write().unwrap_or_else(PoisonError::into_inner).take();
-        for stream in self.connections().open.values() {
-            // A connection that its client has ended.
-            let _ = stream.shutdown(Shutdown::Both);
-        }
+        let connections = self.connections();
+        connections.shutdown(Shutdown::Read);
+        let is_served = |connections: &mut Connections| !connections.open.is_empty();
+        let left = self.left.wait_timeout_while(connections, DOOR_END_WITHIN, is_served);
+        let (connections, _) = left.unwrap_or_else(PoisonError::into_inner);
+        connections.shutdown(Shutdown::Both);
     }
 
     /// Returns the number of connections.
@@ -104,5 +118,6 @@ pub(crate) struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         self.state.connections().open.remove(&self.number);
+        self.state.left.notify_all();
     }
 }
