@@ -254,8 +254,11 @@ async fn the_door_is_open_while_the_system_has_its_log_and_a_follower_sees_its_e
     assert_eq!(system.door_fault(), None);
     let reader = DoorReader::connect(dir.path()).unwrap();
     let mut follower = reader.follow(Position(1)).unwrap();
+    let (follows, begun) = tokio::sync::oneshot::channel();
     let watching = tokio::task::spawn_blocking(move || {
-        let mut last = Position(0);
+        let Ok(Followed::Record(first)) = follower.next() else { panic!("the log has a first record") };
+        let mut last = first.last_position();
+        follows.send(()).unwrap();
         loop {
             match follower.next() {
                 Ok(Followed::Record(record)) => last = record.last_position(),
@@ -265,6 +268,7 @@ async fn the_door_is_open_while_the_system_has_its_log_and_a_follower_sees_its_e
             }
         }
     });
+    begun.await.unwrap();
     system.reopen().await.unwrap();
     assert!(socket.exists(), "it is open after a reopening");
     let ended = tokio::time::timeout(Duration::from_secs(20), watching).await.unwrap();
