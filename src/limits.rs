@@ -23,6 +23,9 @@ pub const SUPERVISOR_MAILBOX: usize = 16 * MAILBOX_COMMANDS;
 /// each. What is forgotten is counted again when its conversation goes on.
 pub const COUNTED_MESSAGES: usize = 500_000;
 
+/// Conversations of which that is kept: each has the text of its system prompt with it.
+pub const COUNTED_CONVERSATIONS: usize = 1_024;
+
 /// Tasks that are resumed at once after a start, unless the builder says otherwise: enough to keep a disk and a model
 /// busy, few enough that a new command waits for tens of them and not for thousands.
 pub const RESUMED_AT_ONCE: usize = 64;

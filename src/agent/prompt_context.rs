@@ -10,7 +10,7 @@ use taskreel_log::context::{
 };
 use taskreel_log::shown::Shown;
 
-use crate::limits::COUNTED_MESSAGES;
+use crate::limits::{COUNTED_CONVERSATIONS, COUNTED_MESSAGES};
 
 /// The context strategy of an agent. Without one, all messages are shown.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +67,10 @@ impl PromptContext {
         let mut facts = self.lock().take(held_by);
         let selected = select(&**strategy, shown, &mut facts);
         facts.settle(shown.history.len());
-        self.lock().put(held_by, facts);
+        // A task without a conversation has nothing that a later one could use.
+        if !shown.history.is_empty() {
+            self.lock().put(held_by, facts);
+        }
         selected
     }
 
@@ -91,7 +94,10 @@ impl Counted {
         if let Some((_, replaced)) = self.facts.insert(held_by.to_owned(), (self.uses, facts)) {
             self.messages -= replaced.len();
         }
-        while self.messages > COUNTED_MESSAGES && self.facts.len() > 1 {
+        let is_too_much = |counted: &Self| {
+            counted.messages > COUNTED_MESSAGES || counted.facts.len() > COUNTED_CONVERSATIONS
+        };
+        while is_too_much(self) && self.facts.len() > 1 {
             let oldest = self.facts.iter().min_by_key(|(_, (used, _))| *used).map(|(name, _)| name.clone());
             let Some(oldest) = oldest else { break };
             self.take(&oldest);
@@ -108,19 +114,29 @@ mod tests {
 
     #[test]
     fn what_is_known_is_bounded_and_the_newest_stays() {
-        let mut counted = Counted::default();
-        let said: Vec<LlmMessage> =
-            (0..3).map(|_| LlmMessage::new(LlmRole::User, "a", &mut Ports::default())).collect();
-        let known = || {
+        let known = |messages: usize| {
+            let said = LlmMessage::new(LlmRole::User, "a", &mut Ports::default());
             let mut facts = Facts::new();
-            facts.read(&said.as_slice());
+            facts.read(&vec![said; messages].as_slice());
             facts
         };
-        let fitting = COUNTED_MESSAGES / 3;
-        for session in 0..fitting + 2 {
-            counted.put(&session.to_string(), known());
+        let mut counted = Counted::default();
+        for session in 0..COUNTED_CONVERSATIONS + 2 {
+            counted.put(&session.to_string(), known(3));
         }
-        assert_eq!((counted.facts.len(), counted.messages), (fitting, fitting * 3));
-        assert_eq!((counted.take("0").len(), counted.take(&(fitting + 1).to_string()).len()), (0, 3));
+        assert_eq!(
+            (counted.facts.len(), counted.messages),
+            (COUNTED_CONVERSATIONS, COUNTED_CONVERSATIONS * 3)
+        );
+        let newest = (COUNTED_CONVERSATIONS + 1).to_string();
+        assert_eq!((counted.take("0").len(), counted.take(&newest).len()), (0, 3));
+
+        let mut counted = Counted::default();
+        for session in ["a", "b", "c"] {
+            counted.put(session, known(COUNTED_MESSAGES / 2));
+        }
+        assert_eq!((counted.facts.len(), counted.messages), (2, COUNTED_MESSAGES));
+        counted.put("large", known(COUNTED_MESSAGES + 1));
+        assert_eq!(counted.facts.len(), 1, "one conversation is kept whatever its length");
     }
 }

@@ -6,9 +6,11 @@ pub(super) fn cleaned(given: Option<&str>, index: usize) -> String {
     let given = given.unwrap_or_default();
     // Python's paths drop trailing slashes, and components that are a single dot.
     let last = given.split('/').rfind(|part| !matches!(*part, "" | "."));
-    let name = last.unwrap_or_default().replace("..", "");
-    let name: String = name.trim_start_matches('.').chars().filter(|char| !char.is_control()).collect();
-    if name.is_empty() { format!("file_{index}") } else { name }
+    // Control characters go first: what stands behind one may be a dot.
+    let name: String = last.unwrap_or_default().chars().filter(|char| !char.is_control()).collect();
+    let name = name.replace("..", "");
+    let name = name.trim_start_matches('.');
+    if name.is_empty() { format!("file_{index}") } else { name.to_owned() }
 }
 
 /// Returns the name of the copy number `copy` of a file whose name is taken: the number stands before the ending.
@@ -35,6 +37,9 @@ mod tests {
             ("..\\..\\win.ini", "\\\\win.ini"),
             ("a\u{0}b", "ab"),
             ("\u{0}", "file_3"),
+            ("\u{1}.bashrc", "bashrc"),
+            ("\u{1}.\u{1}.", "file_3"),
+            (".\u{1}.", "file_3"),
         ] {
             assert_eq!(cleaned(Some(given), 3), name, "{given}");
         }

@@ -41,11 +41,17 @@ impl CallIndex {
         }
         .push(at);
         self.approvals.extend(request.approval.clone());
-        self.note(at, call);
+        if call.status.is_open() {
+            self.open.insert(at);
+        }
     }
 
-    /// Notes the new status of the call that stands at `at`.
+    /// Notes that an event met the call that stands at `at`.
     pub(super) fn note(&mut self, at: usize, call: &Call) {
+        if !self.open.contains(&at) {
+            // It was over before, so that the sum may have it as it was: an answer came too late.
+            self.sum = KeptSum::default();
+        }
         if call.status.is_open() {
             self.open.insert(at);
         } else {

@@ -131,6 +131,32 @@ mod tests {
     }
 
     #[test]
+    fn a_kept_sum_has_the_tokens_of_an_answer_that_came_after_its_call_was_over() {
+        let mut book = CallBook::default();
+        for number in 0..100 {
+            let kind = if number == 3 { CallKind::Delegate } else { CallKind::Tool };
+            take(&mut book, [intent(number, kind, 1), sent(number)]);
+            let canceled =
+                CallEvent::Canceled { call_id: format!("call_{number}"), stage: CancelStage::InFlight };
+            take(&mut book, [if number == 3 { canceled } else { succeeded(number, 1) }]);
+        }
+        for of in [SumOf::Stream, SumOf::Part { run: 1, part: 1 }] {
+            assert_eq!(book.sum(of, add).input_tokens, 99);
+        }
+        let said = r#"{"state":"canceled","result":null,"used":{"input_tokens":70,"output_tokens":9}}"#;
+        let late = CallEvent::LateResultIgnored {
+            call_id: "call_3".to_owned(),
+            attempt: 1,
+            succeeded: true,
+            said: said.to_owned(),
+        };
+        take(&mut book, [late]);
+        for of in [SumOf::Part { run: 1, part: 1 }, SumOf::Stream] {
+            assert_eq!(book.sum(of, add).input_tokens, 99 + 70, "{of:?}");
+        }
+    }
+
+    #[test]
     fn a_step_counts_as_few_calls_at_5_000_as_at_50() {
         let counted = |calls: usize, of: SumOf| {
             let mut book = CallBook::default();
