@@ -122,6 +122,12 @@ impl System {
         running.parts.secrets.settle().await;
         let store = running.store();
         let owner = &running.parts.owner;
+        // Before another system can be the last one and close the log, so that no door is open over a closed log.
+        #[cfg(unix)]
+        let door = {
+            let inner = Arc::clone(&self.inner);
+            blocking(move || inner.door.leave()).await?
+        };
         let is_last = owner.leave();
         if is_last && let Err(error) = record_stop(&store, &self.inner.ports, None).await {
             // A log that takes no more appends ends as after a crash; its own error follows.
@@ -129,17 +135,16 @@ impl System {
         }
         // A poisoned log can be read; one that a failed reopening has closed has neither.
         report.head = store.head().unwrap_or_default();
-        report.closed = is_last && owner.release();
-        let ends_log = report.closed;
-        #[cfg(unix)]
-        let inner = Arc::clone(&self.inner);
         let closed = blocking(move || {
-            // Followers are given all until the log is closed; after that the directory may be another program's.
+            let closed = if is_last { store.close() } else { Ok(()) };
+            // Followers are given all until the log is closed.
             #[cfg(unix)]
-            let _door = inner.door.leave();
-            if ends_log { store.close() } else { Ok(()) }
+            drop(door);
+            closed
         })
         .await?;
+        // Nobody could join a log that was about to be closed.
+        report.closed = is_last && owner.release();
         if let Ok(actors) = running.actors() {
             actors.thread.stop();
         }

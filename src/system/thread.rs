@@ -85,10 +85,11 @@ pub(crate) fn start(mut parts: Parts) -> Result<(ActorThread, Known), Error> {
             }
         }
         // A system that is dropped without a shutdown still releases the log.
-        if owner.release()
-            && let Err(error) = store.close()
-        {
-            tracing::warn!(%error, "the log could not be closed");
+        if owner.leave() {
+            if let Err(error) = store.close() {
+                tracing::warn!(%error, "the log could not be closed");
+            }
+            owner.release();
         }
     };
     let thread = std::thread::Builder::new()

@@ -58,9 +58,13 @@ impl Owner {
     }
 
     /// Leaves the store, which others use, or returns true: this system is the last one, no other may join it from now on,
-    /// and the caller closes the store once its place is given up. Of several that leave at once exactly one is the last.
+    /// and the caller closes the store and then gives its place up. Of several that leave at once exactly one is the last;
+    /// false for one that has left.
     pub(crate) fn leave(&self) -> bool {
         let mut owners = owners();
+        if self.released.load(Ordering::Acquire) {
+            return false;
+        }
         let is_last = self.is_last(&mut owners);
         if !is_last {
             self.released.store(true, Ordering::Release);
@@ -145,7 +149,10 @@ mod tests {
         assert!(!back.leave() && one.leave());
         let refused = Owner::of(&store, "b").unwrap_err().to_string();
         assert!(refused.contains("agent `a` is closing"), "{refused}");
-        assert!(one.release() && !one.release());
+        assert!(
+            one.release() && !one.release() && !one.leave(),
+            "the end of its thread closes nothing again"
+        );
         assert!(Owner::of(&store, "b").is_ok());
     }
 }
