@@ -7,18 +7,52 @@
 mod address;
 mod base64;
 pub(crate) mod error;
+mod folder;
+#[cfg(feature = "files-http")]
+mod http;
 mod identifier;
 pub(crate) mod local;
 mod name;
+mod python_numbers;
 pub(crate) mod remote;
 pub(crate) mod store;
 mod task_shape;
 pub(crate) mod tasks;
 mod write;
 
+use std::fs;
+use std::path::{Path, PathBuf};
+
 pub use address::is_public;
 pub use error::FileError;
+#[cfg(feature = "files-http")]
+pub use http::HttpFetcher;
 pub use local::LocalFileStore;
 pub use remote::{FetchRemote, RemoteUri, UriSchemes};
 pub use store::FileStore;
 pub use tasks::JsonTaskStore;
+
+/// Saves bytes as a file in a folder, which is made if it is missing, and returns its path. The name is made harmless as
+/// [`LocalFileStore`] does it: its last component, without `..`, leading dots and control characters, or `file_INDEX` if
+/// nothing is left. No file is replaced: if another content has the name, a number is added.
+///
+/// # Errors
+/// [`FileError`] if the folder or the file cannot be written.
+pub fn save_as(folder: &Path, name: Option<&str>, index: usize, bytes: &[u8]) -> Result<PathBuf, FileError> {
+    fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
+    let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
+    let adding = write::Adding::to(&root, &root)?;
+    let saved = adding.add(&name::cleaned(name, index), bytes)?;
+    adding.end()?;
+    // The folder is a person's, so nothing else stays in it; another program that is writing there makes it anew.
+    let _ = fs::remove_dir(root.join(write::UNFINISHED));
+    Ok(saved.file_name().map_or_else(|| saved.clone(), |name| folder.join(name)))
+}
+
+/// Returns the bytes of a text in base64, read as Python reads it: other characters are skipped, the padding is checked.
+///
+/// # Errors
+/// [`FileError::Base64`] if it is none.
+pub fn decode_base64(text: &str) -> Result<Vec<u8>, FileError> {
+    base64::decoded(text)
+}

@@ -1,4 +1,4 @@
-//! HTTP clients with TLS by rustls and `ring`, for models, MCP servers and OpenTelemetry. Each client is
+//! HTTP clients with TLS by rustls and `ring`, for models, MCP servers, OpenTelemetry and remote files. Each client is
 //! given its TLS settings; the process's default cryptography provider is neither needed nor changed.
 
 use std::sync::{Arc, OnceLock};
@@ -16,7 +16,7 @@ pub(crate) fn client() -> ClientBuilder {
 }
 
 /// Formats an error with its causes.
-#[cfg(any(feature = "genai", feature = "openai", feature = "otel"))]
+#[cfg(any(feature = "files-http", feature = "genai", feature = "openai", feature = "otel"))]
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |error| error.source());
     causes.fold(error.to_string(), |text, cause| {

@@ -89,13 +89,24 @@ pub mod infer {
 pub mod context {
     pub use taskreel_log::context::{
         Chain, ContextError, ContextStrategy, Counting, Facts, FitContextWindow, HeuristicTokens, History,
-        MessageView, ProtolinkTokens, Reduction, Rules, SettingError, TokenCounter, Transcript, TrimRounds,
-        TruncateToolOutputs, View,
+        MessageView, MinimizeOutputs, ProtolinkTokens, Reduction, Rules, SettingError, TokenCounter,
+        Transcript, TrimRounds, TruncateToolOutputs, View,
     };
     #[cfg(feature = "tokens")]
     pub use taskreel_log::context::{ExactTokens, UnknownVocabulary};
 
     pub use crate::live::event::ContextSize;
+}
+
+/// Artifacts and results of calls as a model sees them: the tools that show them, and the limits of what is shown.
+pub mod artifact {
+    pub use taskreel_log::artifacts::{
+        ArtifactError, ArtifactErrorKind, CharacterLimit, VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT,
+    };
+    pub use taskreel_log::views::TaskOwner;
+
+    pub use crate::tools::artifact_reach::ArtifactReach;
+    pub use crate::tools::artifact_tools::ArtifactTools;
 }
 
 /// Other agents that an agent may ask.
@@ -151,6 +162,7 @@ pub mod tool {
 /// The features of this library, each with whether this build has it.
 pub const FEATURES: &[(&str, bool)] = &[
     ("openai", cfg!(feature = "openai")),
+    ("files-http", cfg!(feature = "files-http")),
     ("genai", cfg!(feature = "genai")),
     ("mcp", cfg!(feature = "mcp")),
     ("otel", cfg!(feature = "otel")),

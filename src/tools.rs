@@ -10,9 +10,12 @@
 //! | [`panics`] | panics of a host's code, as errors |
 //! | [`asking`], [`delegating`] | questions of a call to a person, and its requests to other agents |
 //! | [`schema`] | JSON Schema of arguments and the check against it |
+//! | [`artifact_tools`], [`artifact_reach`], [`view_artifact`], [`log_of_call`] | the tools that show artifacts, and what they reach |
 //! | [`state`] | values that a tool keeps between its calls |
 //! | `mcp` | tools of servers that speak the Model Context Protocol (feature `mcp`) |
 
+pub(crate) mod artifact_reach;
+pub(crate) mod artifact_tools;
 pub(crate) mod asking;
 pub(crate) mod blocking;
 pub(crate) mod breaker;
@@ -21,6 +24,7 @@ pub(crate) mod delegating;
 pub(crate) mod error;
 pub(crate) mod future;
 pub(crate) mod into_tool;
+pub(crate) mod log_of_call;
 #[cfg(feature = "mcp")]
 pub(crate) mod mcp;
 pub(crate) mod panics;
@@ -34,4 +38,5 @@ pub(crate) mod secret;
 pub(crate) mod state;
 pub(crate) mod texts;
 pub(crate) mod tool;
+pub(crate) mod view_artifact;
 pub mod why_not;

@@ -13,7 +13,7 @@ use taskreel::infer::Scripted;
 use taskreel::testing::{TestSystem, system};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
 use taskreel::{Builder, JsonSchema, Part, PostedTask, TaskState};
-use taskreel_log::ports::Ports;
+use taskreel_log::ports::{Clock, Ports};
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -115,4 +115,27 @@ async fn a_tool_is_told_the_time_that_it_has_left_whatever_the_clock_shows() {
         assert_eq!(system.finish(&task).await.unwrap().state(), TaskState::Completed);
     }
     assert_eq!(*told.lock().unwrap(), [Duration::from_secs(6); 2]);
+}
+
+#[tokio::test]
+async fn a_deadline_is_not_late_when_the_clock_was_set_back_before_the_log_was_opened_again() {
+    for budget in [json!({}), json!({"max_runtime_seconds": 10})] {
+        let attempts = Arc::default();
+        let system = retrying(0, &attempts).await;
+        let call = Part::tool_call("tries", json!({})).unwrap();
+        let posted = json!({
+            "id": "t",
+            "messages": [{"id": "m", "role": "user", "parts": [call.to_json().tree()]}],
+            "metadata": {"budget": budget},
+        });
+        let posted = PostedTask::from_json(&JsonText::from(posted), &mut Ports::default()).unwrap();
+        let began = system.clock().monotonic();
+        let task = system.submit(posted).await.unwrap();
+        system.advance(Duration::from_secs(3)).await;
+        system.step_clock(-HOUR_MS).unwrap();
+        system.run(system.reopen()).await.unwrap().unwrap();
+        assert_eq!(system.finish(&task).await.unwrap().state(), TaskState::Failed);
+        let took = system.clock().monotonic().saturating_sub(began);
+        assert!(took <= Duration::from_secs(13), "{took:?} of at most 10 s and the tries of one back-off");
+    }
 }

@@ -78,7 +78,13 @@ fn a_reader_sees_the_old_task_or_the_new_one() {
             assert!([200_000, 100_000].contains(&text), "{text}");
         }
     });
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left in the folder");
+    let unfinished = fs::read_dir(folder.path().join(".taskreel-tmp")).unwrap().count();
+    assert_eq!(unfinished, 0, "nothing else is left in the folder");
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        2,
+        "the task, and the folder of unfinished files"
+    );
 }
 
 /// A client that keeps what it was asked for.
@@ -107,6 +113,9 @@ fn a_client_is_asked_for_checked_addresses_only_and_its_answer_is_measured() {
         "https://u@example.com/x",
         "https://169.254.169.254/latest",
         "https://[::ffff:10.0.0.1]/x",
+        "https://[::1]80/x",
+        "https://[2606:4700::1111]80/x",
+        "https://[2606:4700::1111]:x/x",
         "https://2130706433/x",
         "https://example.com\\@10.0.0.1/x",
         "https://exa mple.com/x",

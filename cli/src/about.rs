@@ -3,6 +3,7 @@
 pub(crate) mod complete;
 pub(crate) mod ids;
 pub(crate) mod lines;
+pub(crate) mod lines_of_commands;
 pub(crate) mod man;
 pub(crate) mod schema;
 

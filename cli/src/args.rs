@@ -1,6 +1,7 @@
 //! The command line's arguments.
 
 pub(crate) mod about;
+pub(crate) mod artifact;
 pub(crate) mod deciding;
 pub(crate) mod filters;
 pub(crate) mod inspecting;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use proto_events::id::Digest;
 
 use crate::args::about::{CompletionsArgs, ManArgs, SchemaArgs};
+use crate::args::artifact::ArtifactArgs;
 pub(crate) use crate::args::deciding::{
     AbandonArgs, AnswerArgs, ApproveArgs, CancelArgs, DenyArgs, ReconcileArgs,
 };
@@ -143,6 +145,16 @@ pub(crate) enum Command {
     /// covers.
     #[command(after_help = "Example: taskreel prompt 0a1b2c3d")]
     Prompt(PromptArgs),
+    /// List the artifacts and long results of a task, print a part of one, or save one
+    ///
+    /// An artifact is named by its id, the result of a call of a tool or an agent by the call's id. Lines and characters are
+    /// those of its text, path, rows and columns those of its data.
+    #[command(
+        after_help = "Examples:\n  taskreel artifact order-17\n  taskreel artifact order-17 0a1b2c3d --lines 1-40\n  \
+                            taskreel artifact order-17 0a1b2c3d --path results.items --rows 0-10 --columns name,age\n  \
+                            taskreel artifact order-17 0a1b2c3d --save ./out"
+    )]
+    Artifact(ArtifactArgs),
     /// List everything that waits for somebody or is wrong, each with the command that ends it; exit 1 if there is
     /// any
     ///

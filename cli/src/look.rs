@@ -1,5 +1,6 @@
 //! The commands that only read: they open the log without a trace, find the stream and print it.
 
+pub(crate) mod artifact;
 pub(crate) mod attention;
 #[cfg(unix)]
 pub(crate) mod follow;

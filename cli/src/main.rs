@@ -136,6 +136,7 @@ fn carry_out(cli: &Cli) -> Result<Answer, Problem> {
         Command::Tail(args) => look::follow::tail(args, global, &mut screen(args.full)),
         Command::Event(args) => look::inspect::event(args, global, &mut answering(true)),
         Command::Prompt(args) => look::inspect::prompt(args, global, &mut answering(true)),
+        Command::Artifact(args) => look::artifact::artifact(args, global, &mut screen(true)),
         Command::Attention(args) => look::attention::attention(args, global, &mut answering(true)),
         Command::State(args) => look::state(args, global, &mut screen(true)),
         Command::Replay(args) => look::replay(args, global, &mut answering(true)),

@@ -5,6 +5,7 @@
 //! are shared.
 
 pub(crate) mod answer;
+pub(crate) mod artifact;
 pub(crate) mod attention;
 pub(crate) mod audit;
 pub(crate) mod calls;

@@ -47,6 +47,10 @@ fn completions_know_commands_and_the_ids_of_the_log() {
     let shown = place.run("show sum-0001 --json").ended(0).json();
     let call = shown[0]["calls"][0]["call_id"].as_str().unwrap();
     assert!(completed(&place, &["taskreel", "prompt", "call_"]).iter().any(|found| found == call));
+    let listed = place.run("artifact sum-0001 --json").ended(0).json();
+    let output = listed[0]["artifact"].as_str().unwrap();
+    let artifacts = completed(&place, &["taskreel", "artifact", "sum-0001", "art_"]);
+    assert!(artifacts.iter().any(|found| found == output), "{output} is not in {artifacts:?}");
     std::fs::rename(place.path().join("taskreel-log"), place.path().join("other")).unwrap();
     assert!(completed(&place, &["taskreel", "show", "su"]).is_empty(), "no log, no ids, no error");
     assert_eq!(completed(&place, &["taskreel", "show", "--data-dir", "other", "su"]), ["sum-0001"]);

@@ -68,13 +68,14 @@ async fn waiting(builder: Builder) -> System {
 }
 
 /// The commands that read, each with its exit code.
-const READING: [(&str, i32); 14] = [
+const READING: [(&str, i32); 15] = [
     ("ls", 0),
     ("ls --sessions", 0),
     ("show part-0001", 0),
     ("events model-0001", 0),
     ("events --all", 0),
     ("state part-0001", 0),
+    ("artifact part-0001", 0),
     ("replay --all", 0),
     ("verify", 0),
     ("diff part-0001 1 2", 1),

@@ -62,8 +62,14 @@ fn what_reading_commands_print_is_what_their_schemas_say() {
     let place = log();
     let shown = parsed(&place.run("show ask-0001 --json").ended(0).out());
     let infer = shown[0]["calls"][0]["call_id"].as_str().unwrap();
+    let outputs = parsed(&place.run("artifact sum-0001 --json").ended(0).out());
+    let output = outputs[0]["artifact"].as_str().unwrap();
     let mut used = BTreeSet::new();
     for line in [
+        "artifact sum-0001",
+        &format!("artifact sum-0001 {output}"),
+        &format!("artifact sum-0001 {output} --summary"),
+        &format!("artifact sum-0001 {output} --save out"),
         "ls",
         "ls --sessions",
         "ls --tools",
@@ -90,6 +96,9 @@ fn what_reading_commands_print_is_what_their_schemas_say() {
         used.extend(check(&place, line));
     }
     for name in [
+        "taskreel.artifact/1",
+        "taskreel.artifact-view/1",
+        "taskreel.artifact-file/1",
         "taskreel.show/1",
         "taskreel.extract-end/1",
         "taskreel.step/1",

@@ -25,10 +25,12 @@ mod column;
 pub(crate) mod data;
 mod double;
 pub(crate) mod error;
+mod error_kind;
 pub(crate) mod for_llm;
 mod key;
 pub(crate) mod limit;
 mod minimize;
+pub(crate) mod names;
 mod object;
 mod path;
 mod rows;
@@ -40,13 +42,15 @@ mod unique;
 
 pub use a2a::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart, A2aStatus, A2aTask};
 pub use data::{DataArtifacts, DataSelection};
-pub use error::{ArtifactError, ArtifactErrorKind};
+pub use error::ArtifactError;
+pub use error_kind::ArtifactErrorKind;
 pub use for_llm::{
     ArtifactForLlm, DataPartForLlm, FilePartForLlm, KeyCase, MessageForLlm, PartForLlm, SavedFiles,
     TaskForLlm, TaskStatusForLlm, TextPartForLlm, Tips, minimize_artifacts,
 };
 pub use limit::{ArtifactSettings, CharacterLimit};
 pub use minimize::{Minimized, Minimizing};
+pub use names::{VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
 pub use rows::RowSelection;
 pub use selection::ColumnSelection;
 pub use text::{MinimizedText, TextArtifacts, TextCut, TextSelection};

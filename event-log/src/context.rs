@@ -19,11 +19,15 @@
 
 mod chain;
 mod counter;
+mod cut_text;
 mod error;
 #[cfg(feature = "tokens")]
 mod exact;
 mod facts;
 mod fit_context_window;
+mod minimize_outputs;
+mod minimized_sizes;
+mod result_place;
 mod rounds;
 mod strategy;
 pub(crate) mod tokens;
@@ -34,11 +38,15 @@ mod view;
 
 pub use crate::context::chain::Chain;
 pub use crate::context::counter::{Counting, HeuristicTokens, ProtolinkTokens, TokenCounter};
+pub use crate::context::cut_text::cut_text;
 pub use crate::context::error::{ContextError, SettingError};
 #[cfg(feature = "tokens")]
 pub use crate::context::exact::{ExactTokens, UnknownVocabulary};
 pub use crate::context::facts::Facts;
 pub use crate::context::fit_context_window::FitContextWindow;
+pub use crate::context::minimize_outputs::MinimizeOutputs;
+pub(crate) use crate::context::result_place::RESULT;
+pub use crate::context::result_place::ResultPlace;
 pub use crate::context::rounds::{Division, Round, divide};
 pub use crate::context::strategy::{ContextStrategy, History, Measured, Reduction, Rules, select};
 pub use crate::context::tokens::{MessagesEstimate, estimate_tokens};

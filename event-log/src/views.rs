@@ -2,6 +2,8 @@
 //! takes an [`EventReader`](crate::api::EventReader) and knows no actor.
 
 pub(crate) mod agent_change;
+pub(crate) mod artifact_content;
+pub(crate) mod artifact_rows;
 pub(crate) mod attention;
 pub(crate) mod calls;
 pub(crate) mod changed_tools;
@@ -9,6 +11,7 @@ pub(crate) mod durations;
 pub(crate) mod extract;
 pub(crate) mod filter;
 pub(crate) mod find;
+pub(crate) mod find_artifact;
 pub(crate) mod find_call;
 pub(crate) mod history;
 pub(crate) mod narrowed;
@@ -25,6 +28,8 @@ pub(crate) mod whole_event;
 pub use crate::audit::call_json::call_json;
 pub use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA};
 pub use crate::views::agent_change::agent_change;
+pub use crate::views::artifact_content::ArtifactContent;
+pub use crate::views::artifact_rows::{ArtifactRow, artifact_rows};
 pub use crate::views::attention::{Attention, AttentionRow, LogUse, attention};
 #[doc(hidden)]
 pub use crate::views::calls::shell_word;
@@ -34,6 +39,9 @@ pub use crate::views::durations::Durations;
 pub use crate::views::extract::extract;
 pub use crate::views::filter::{CALL_KINDS, Field, Filter, Term, TermError, family, kind_names};
 pub use crate::views::find::{FindError, find, streams};
+pub use crate::views::find_artifact::{
+    ArtifactLookup, ArtifactSource, FoundArtifact, TaskOwner, child_task, find_artifact,
+};
 pub use crate::views::find_call::{find_approval, find_call, find_question, resolve_call};
 pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
 pub use crate::views::narrowed::narrowed;

@@ -8,10 +8,11 @@ mod properties {
     use proptest::prelude::*;
     use proto_events::json::JsonText;
     use proto_events::model::LlmRole;
+    use taskreel_log::artifacts::CharacterLimit;
     use taskreel_log::context::{
         Chain, Content, ContentPart, ContextError, ContextStrategy, Counting, Facts, FitContextWindow,
-        History, MessageView, Reduction, Rules, TokenCounter, Transcript, TrimRounds, TruncateToolOutputs,
-        View, select,
+        History, MessageView, MinimizeOutputs, Reduction, Rules, TokenCounter, Transcript, TrimRounds,
+        TruncateToolOutputs, View, select,
     };
 
     #[derive(Debug, Clone)]
@@ -21,6 +22,7 @@ mod properties {
         calls: Option<JsonText>,
         ids: Vec<String>,
         answers: Option<JsonText>,
+        source: Option<JsonText>,
     }
 
     #[derive(Debug, Clone)]
@@ -47,6 +49,15 @@ mod properties {
             let (calls, answers) = (message.calls.as_ref(), message.answers.as_ref());
             Some(MessageView { role: message.role, content, calls, answers })
         }
+
+        fn source(&self, number: u32) -> Option<&JsonText> {
+            self.all.get(number as usize)?.source.as_ref()
+        }
+    }
+
+    /// Returns the note of where a result stands in the log.
+    fn source() -> JsonText {
+        JsonText::parse(r#"{"task_id":"t","artifact_id":"c","kind":"text"}"#).unwrap()
     }
 
     /// A counter of one token for each byte, and one for each text: no count can be made from another.
@@ -67,6 +78,7 @@ mod properties {
             "[a-zé😀]{0,40}",
             "[a-z]{0,30}".prop_map(|text| text + "...[truncated]"),
             Just(String::new()),
+            "[a-z\"é]{1,9}".prop_map(|text| text.repeat(120)),
         ]
     }
 
@@ -96,6 +108,7 @@ mod properties {
                 ids: if asks { ids } else { Vec::new() },
                 answers: (role == LlmRole::Tool && kind != 1)
                     .then(|| JsonText::string(&format!("c{answers}"))),
+                source: (matches!(role, LlmRole::Tool | LlmRole::System) && kind != 2).then(source),
             }
         })
     }
@@ -115,10 +128,21 @@ mod properties {
             (1_i64..20, 1_i64..900).prop_map(move |(chars, max)| {
                 (arc(Chain::of(TruncateToolOutputs::new(chars).unwrap()).then(fit(max))), Some(max))
             }),
+            (2_usize..300).prop_map(|limit| (arc(minimizing(limit)), None)),
+            (2_usize..300, 1_i64..9_000).prop_map(move |(limit, max)| {
+                (arc(Chain::of(minimizing(limit)).then(fit(max))), Some(max))
+            }),
+            (2_usize..300, 1_i64..600).prop_map(move |(limit, chars)| {
+                (arc(Chain::of(minimizing(limit)).then(TruncateToolOutputs::new(chars).unwrap())), None)
+            }),
             (1_i64..8, 1_i64..900).prop_map(move |(rounds, max)| {
                 (arc(Chain::of(fit(max)).then(TrimRounds::new(rounds).unwrap())), Some(max))
             }),
         ]
+    }
+
+    fn minimizing(limit: usize) -> MinimizeOutputs {
+        MinimizeOutputs::new(CharacterLimit::new(limit).unwrap())
     }
 
     fn arc(strategy: impl ContextStrategy) -> std::sync::Arc<dyn ContextStrategy> {
@@ -142,7 +166,9 @@ mod properties {
         let sent = view.numbers().map(|number| {
             let message = messages.all[number as usize].clone();
             let content = history.text(number).map_or_else(|| message.content.clone(), Ok);
-            Message { content, ..message }
+            // What is sent in place of a result is no result any more.
+            let source = message.source.clone().filter(|_| view.cut_of(number).is_none());
+            Message { content, source, ..message }
         });
         Messages { system: messages.system.clone(), all: sent.collect() }
     }

@@ -40,8 +40,12 @@ const BYTES_MAX: u64 = 400_000;
 type Golden = (&'static str, fn() -> Log);
 
 /// The logs: name and generator, which is used only to write a file that is missing.
-const LOGS: [Golden; 3] =
-    [("every_event", sound::sound), ("varied", varied::varied), ("codes", codes::codes)];
+const LOGS: [Golden; 4] = [
+    ("every_event", sound::sound),
+    ("varied", varied::varied),
+    ("codes", codes::codes),
+    ("minimized", codes::minimized),
+];
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v2")

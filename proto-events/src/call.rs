@@ -9,6 +9,7 @@ pub(crate) mod command;
 pub(crate) mod event;
 pub(crate) mod fold;
 pub(crate) mod index;
+pub(crate) mod late;
 pub(crate) mod outcome;
 pub(crate) mod price;
 pub(crate) mod prompt;

@@ -149,6 +149,17 @@ fn requested_with_sizes() -> CallRequested {
     requested
 }
 
+/// An intent whose prompt holds a minimized result. The rule is a code of the second version's bytes, with a golden file of
+/// its own.
+fn requested_with_minimized() -> CallRequested {
+    let mut requested = requested_with_sizes();
+    let selection = requested.prompt.as_mut().and_then(|prompt| prompt.selection.as_mut()).unwrap();
+    selection.strategy = "minimize-outputs(50000)".into();
+    selection.cuts[0] = Cut { message: 3, rule: CutRule::Minimized, characters: 50_000, marker: Some(0) };
+    selection.markers = vec!["Shortened: task_id: t, artifact_id: call_1".into()];
+    requested
+}
+
 fn call_events() -> Vec<CallEvent> {
     let call_id = || "call_1".to_owned();
     let failure = CallFailure {
@@ -303,16 +314,21 @@ fn agent_event() -> AgentEvent {
     AgentEvent::Revised(Box::new(Revised { number: 2, texts }))
 }
 
-fn path(payload: &Payload) -> PathBuf {
+fn path(payload: &Payload, variant: &str) -> PathBuf {
     let Payload { kind, schema, .. } = payload;
-    let file = format!("tests/golden/v2/{kind:03}_{}_v{schema}.bin", kind::name(*kind));
+    let file = format!("tests/golden/v2/{kind:03}_{}{variant}_v{schema}.bin", kind::name(*kind));
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
 /// Compares an event with its golden bytes, in both directions.
 fn check<E: Storable + PartialEq + std::fmt::Debug>(event: &E) -> u16 {
+    check_variant(event, "")
+}
+
+/// Compares an event of a kind that has several golden files with the one of this name.
+fn check_variant<E: Storable + PartialEq + std::fmt::Debug>(event: &E, variant: &str) -> u16 {
     let payload = event.encode().unwrap();
-    let path = path(&payload);
+    let path = path(&payload, variant);
     if !path.exists() && std::env::var_os("TASKREEL_WRITE_GOLDEN").is_some() {
         std::fs::write(&path, &payload.body).unwrap();
     }
@@ -330,6 +346,8 @@ fn every_event_has_the_bytes_of_its_golden_file_and_is_read_back_from_them() {
     seen.extend(tool_events().iter().map(check));
     seen.extend(system_events().iter().map(check));
     seen.insert(check(&agent_event()));
+    let minimized = TaskEvent::Call(CallEvent::Requested(Box::new(requested_with_minimized())));
+    seen.insert(check_variant(&minimized, "Minimized"));
     let all: BTreeSet<u16> = kind::ALL.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(seen, all, "an event kind has no golden file");
 }

@@ -17,6 +17,7 @@ pub(crate) mod rates;
 pub(crate) mod replies;
 pub(crate) mod resolution;
 pub(crate) mod route;
+pub(crate) mod run_starts;
 pub(crate) mod secrets;
 pub(crate) mod sleep;
 pub(crate) mod spans;

@@ -322,6 +322,7 @@ fn shared(parts: Parts, common: &Common, supervisor: &Addr<Supervisor>) -> Arc<S
         stopped: supervisor.clone().recipient(),
         unresolved: parts.unresolved,
         condition: parts.condition,
+        run_starts: parts.run_starts,
         tool_stores: parts.tool_stores,
         secrets: parts.secrets,
         live: parts.live,

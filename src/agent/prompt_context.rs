@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use proto_events::call::Selection;
+use taskreel_log::artifacts::CharacterLimit;
 use taskreel_log::context::{
-    Chain, ContextError, ContextStrategy, Facts, FitContextWindow, SettingError, select,
+    Chain, ContextError, ContextStrategy, Facts, FitContextWindow, MinimizeOutputs, SettingError, select,
 };
 use taskreel_log::shown::Shown;
 
@@ -17,7 +18,9 @@ use crate::limits::{COUNTED_CONVERSATIONS, COUNTED_MESSAGES};
 pub(crate) struct PromptContext {
     chosen: Option<Arc<dyn ContextStrategy>>,
     window: Option<FitContextWindow>,
-    /// The strategy, and then the window.
+    /// The minimizing of long results, where the agent has the tools that show the rest.
+    minimizes: Option<MinimizeOutputs>,
+    /// The minimizing, then the strategy, and then the window.
     effective: Option<Arc<dyn ContextStrategy>>,
     counted: Arc<Mutex<Counted>>,
 }
@@ -47,13 +50,22 @@ impl PromptContext {
         Ok(())
     }
 
+    /// Sets the characters above which the results of calls are minimized; all are sent whole without any.
+    pub(crate) fn minimize_outputs(&mut self, over: Option<CharacterLimit>) {
+        self.minimizes = over.map(MinimizeOutputs::new);
+        self.combine();
+    }
+
+    /// Whether the messages that tell results are to say where these stand in the log.
+    pub(crate) fn minimizes(&self) -> bool {
+        self.minimizes.is_some()
+    }
+
     fn combine(&mut self) {
-        let window = self.window.clone();
-        self.effective = match (self.chosen.clone(), window) {
-            (Some(chosen), Some(window)) => Some(Arc::new(Chain::of(chosen).then(window))),
-            (Some(chosen), None) => Some(chosen),
-            (None, window) => window.map(|window| Arc::new(window) as Arc<dyn ContextStrategy>),
-        };
+        let minimizes = self.minimizes.map(|minimizes| Arc::new(minimizes) as Arc<dyn ContextStrategy>);
+        let window = self.window.clone().map(|window| Arc::new(window) as Arc<dyn ContextStrategy>);
+        let all = [minimizes, self.chosen.clone(), window].into_iter().flatten();
+        self.effective = all.reduce(|first, next| Arc::new(Chain::of(first).then(next)));
     }
 
     /// Returns what the model is shown of these messages, which this stream holds; `None` if all of them, whole. It reads

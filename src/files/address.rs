@@ -30,7 +30,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         100 => (64..128).contains(&b),
         169 => b == 254,
         172 => (16..32).contains(&b),
-        192 => b == 168 || (b == 0 && (c == 0 || c == 2)),
+        // The last one was for tunnels from version 6 to version 4.
+        192 => b == 168 || (b == 0 && (c == 0 || c == 2)) || (b == 88 && c == 99),
         198 => (18..20).contains(&b) || (b == 51 && c == 100),
         203 => b == 0 && c == 113,
         _ => false,
@@ -39,13 +40,14 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let [first, second, third, ..] = address.segments();
-    // 2000::/3 is what is routed; within it stand documentation, and tunnels that embed an address of version 4.
+    let [first, second, ..] = address.segments();
+    // 2000::/3 is what is routed; within it stand documentation, tunnels that embed an address of version 4, and
+    // 2001::/23, which is for protocols: another tunnel, benchmarks, identifiers that look like addresses.
     let routed = (first & 0xe000) == 0x2000;
     let documentation = (first == 0x2001 && second == 0x0db8) || (first == 0x3fff && second < 0x1000);
-    let tunnel = first == 0x2002 || (first == 0x2001 && second == 0);
-    let benchmark = first == 0x2001 && second == 2 && third == 0;
-    routed && !documentation && !tunnel && !benchmark
+    let tunnel = first == 0x2002;
+    let protocols = first == 0x2001 && second < 0x0200;
+    routed && !documentation && !tunnel && !protocols
 }
 
 /// Whether a host, in lower case and without brackets or a final dot, may be asked for at all.
@@ -69,9 +71,16 @@ mod tests {
 
     #[test]
     fn only_the_public_internet_may_be_asked() {
-        for host in
-            ["example.com", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "0x.example", "172.32.0.1"]
-        {
+        for host in [
+            "example.com",
+            "8.8.8.8",
+            "2606:4700::1111",
+            "2001:200::1",
+            "192.88.98.1",
+            "::ffff:8.8.8.8",
+            "0x.example",
+            "172.32.0.1",
+        ] {
             assert!(is_allowed_host(host), "{host}");
         }
         for host in [
@@ -91,6 +100,12 @@ mod tests {
             "fc00::1",
             "fe80::1",
             "::ffff:127.0.0.1",
+            "192.88.99.1",
+            "2001::7f00:1",
+            "2001:2::1",
+            "2001:20::1",
+            "2001:2f::1",
+            "2001:db8::1",
             "2002:7f00:1::",
             "64:ff9b::7f00:1",
             "2130706433",

@@ -17,6 +17,24 @@ pub enum FileError {
         /// The id.
         value: String,
     },
+    /// An id is longer than the names that file systems take.
+    #[error("{what} of {bytes} bytes; a name of a file or folder has at most {limit}")]
+    LongIdentifier {
+        /// The kind of id.
+        what: &'static str,
+        /// The bytes of the id.
+        bytes: usize,
+        /// The bytes of an id at most.
+        limit: usize,
+    },
+    /// An id is the name of a folder of the store's own.
+    #[error("{what} '{value}' is the name of a folder of the store itself; choose another id")]
+    Reserved {
+        /// The kind of id.
+        what: &'static str,
+        /// The id.
+        value: String,
+    },
     /// A path leads out of the store's folder, through a link.
     #[error("Path escapes storage root: '{}'", path.display())]
     Escapes {

@@ -1,15 +1,10 @@
 //! The rule for ids that become names of files and folders.
 
 use crate::files::error::FileError;
+use crate::files::name::is_whole_on_windows;
 
-/// Checks that an id has the characters of a2a-utils only, so that it names nothing but itself.
-fn check(what: &'static str, value: &str) -> Result<(), FileError> {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    if value.is_empty() || matches!(value, "." | "..") || !value.bytes().all(plain) {
-        return Err(FileError::Identifier { what, value: value.to_owned() });
-    }
-    Ok(())
-}
+/// The bytes of an id at most: file systems take names of 255, an ending included.
+const ID_BYTES_MAX: usize = 250;
 
 /// The ids that a store takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,10 +17,41 @@ pub(super) enum Ids {
 }
 
 impl Ids {
-    /// Checks an id.
+    /// Checks an id, so that it names nothing but itself.
     pub(super) fn check(self, what: &'static str, value: &str) -> Result<(), FileError> {
-        // A file system takes names of up to 255 bytes, an ending included.
-        let is_name = !matches!(value, "" | "." | "..") && !value.contains(['/', '\0']) && value.len() <= 200;
-        if self == Self::Names && is_name { Ok(()) } else { check(what, value) }
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+        let has_characters = match self {
+            Self::Plain => value.bytes().all(plain),
+            Self::Names => !value.contains(['/', '\0']),
+        };
+        let is_name = !matches!(value, "" | "." | "..") && (cfg!(not(windows)) || is_whole_on_windows(value));
+        if !has_characters || !is_name {
+            return Err(FileError::Identifier { what, value: value.to_owned() });
+        }
+        let bytes = value.len();
+        if bytes > ID_BYTES_MAX {
+            return Err(FileError::LongIdentifier { what, bytes, limit: ID_BYTES_MAX });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_names_one_file() {
+        let (longest, long) = ("a".repeat(250), "a".repeat(251));
+        for ids in [Ids::Plain, Ids::Names] {
+            for id in ["a", "..a", ".hidden", "A-1_b.c", &longest] {
+                assert!(ids.check("task id", id).is_ok(), "{id}");
+            }
+            for id in ["", ".", "..", "a/b", "../a", "a\0", &long] {
+                assert!(ids.check("task id", id).is_err(), "{id}");
+            }
+        }
+        assert!(Ids::Plain.check("task id", "a:b").is_err() && Ids::Plain.check("task id", "é").is_err());
+        assert!(Ids::Names.check("task id", "é b").is_ok());
     }
 }

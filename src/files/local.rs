@@ -1,6 +1,7 @@
 //! Files in a folder of this machine, in the layout of a2a-utils: `artifacts/TASK/ARTIFACT/FILE` and
 //! `messages/MESSAGE/FILE`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,19 @@ use taskreel_log::artifacts::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, 
 
 use crate::files::base64::decoded;
 use crate::files::error::FileError;
+use crate::files::folder::kind::{Kind, Missing};
+use crate::files::folder::{Folder, resolved};
 use crate::files::identifier::Ids;
 use crate::files::name::cleaned;
 use crate::files::remote::{FetchRemote, RemoteUri, UriSchemes};
 use crate::files::store::FileStore;
-use crate::files::write::{add, contained, folder_within};
+use crate::files::write::{Adding, UNFINISHED, remove_left};
 
 /// The bytes of a remote file that are fetched unless a host says otherwise (10 MiB), as in a2a-utils.
 const REMOTE_BYTES_MAX: u64 = 10 * 1024 * 1024;
+
+/// The folders in a store's own.
+const OWN: [&str; 3] = ["artifacts", "messages", UNFINISHED];
 
 /// A store of files in a folder. No file is ever replaced: another file of the same name gets a number.
 #[derive(Debug, Clone)]
@@ -33,7 +39,7 @@ pub struct LocalFileStore {
 
 impl LocalFileStore {
     /// Opens a store in a folder, which is made if it is missing. Files behind addresses are refused until the store is
-    /// given a [`client`](Self::client).
+    /// given a [`client`](Self::client). What a program left that was killed while it wrote is removed after an hour.
     ///
     /// # Errors
     /// [`FileError::Io`] if the folder cannot be made or found.
@@ -41,6 +47,7 @@ impl LocalFileStore {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
         let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
+        remove_left(&root)?;
         let schemes = UriSchemes::default();
         let ids = Ids::default();
         Ok(Self { root, ids, is_flat: false, schemes, remote_bytes_max: REMOTE_BYTES_MAX, client: None })
@@ -74,6 +81,10 @@ impl LocalFileStore {
     fn artifact_folder(&self, task_id: &str, artifact_id: &str) -> Result<PathBuf, FileError> {
         self.ids.check("task id", task_id)?;
         self.ids.check("artifact id", artifact_id)?;
+        // Messages stand beside tasks there.
+        if self.is_flat && OWN.contains(&task_id) {
+            return Err(FileError::Reserved { what: "task id", value: task_id.to_owned() });
+        }
         let artifacts = if self.is_flat { self.root.clone() } else { self.root.join("artifacts") };
         self.within(artifacts.join(task_id).join(artifact_id))
     }
@@ -84,7 +95,7 @@ impl LocalFileStore {
     }
 
     fn within(&self, folder: PathBuf) -> Result<PathBuf, FileError> {
-        contained(&self.root, &folder).map(|()| folder)
+        resolved(&self.root, &folder).map(|_| folder)
     }
 
     fn save(&self, folder: &Path, parts: &[A2aPart]) -> Result<Vec<PathBuf>, FileError> {
@@ -92,12 +103,18 @@ impl LocalFileStore {
             A2aPart::File(file) => Some((index, file)),
             _ => None,
         });
-        let save = |(index, file): (usize, &A2aFile)| {
+        let (mut paths, mut adding) = (Vec::new(), None);
+        for (index, file) in files {
             let bytes = self.content(file)?;
-            let folder = folder_within(&self.root, folder)?;
-            add(&folder, &cleaned(file.name.as_deref(), index), &bytes)
-        };
-        files.map(save).collect()
+            // No folder is made for an artifact without files.
+            let adding = match &mut adding {
+                Some(adding) => adding,
+                none => none.insert(Adding::to(&self.root, folder)?),
+            };
+            paths.push(adding.add(&cleaned(file.name.as_deref(), index), &bytes)?);
+        }
+        adding.map_or(Ok(()), Adding::end)?;
+        Ok(paths)
     }
 
     fn content(&self, file: &A2aFile) -> Result<Vec<u8>, FileError> {
@@ -110,32 +127,26 @@ impl LocalFileStore {
         let (bytes, limit) = (u64::try_from(content.len()).unwrap_or(u64::MAX), self.remote_bytes_max);
         if bytes > limit { Err(FileError::TooLarge { limit, bytes }) } else { Ok(content) }
     }
-}
 
-/// Returns the regular files of a folder, sorted.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(FileError::io("cannot read", folder))?,
-    };
-    let mut paths = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(FileError::io("cannot read", folder))?;
-        // A link is not followed, and a file that is being written is not one yet.
-        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if is_file && !is_hidden {
-            paths.push(entry.path());
-        }
+    /// Returns the regular files of a folder, sorted.
+    fn files_in(&self, path: &Path) -> Result<Vec<PathBuf>, FileError> {
+        let Some(folder) = Folder::within(&self.root, path, Missing::None)? else { return Ok(Vec::new()) };
+        let entries = folder.entries().map_err(FileError::io("cannot read", path))?;
+        // A link is not followed, and no file that was saved is hidden.
+        let is_saved = |name: &OsStr, kind| kind == Kind::File && !name.to_string_lossy().starts_with('.');
+        let saved = entries.into_iter().filter(|(name, kind)| is_saved(name, *kind));
+        let mut paths: Vec<_> = saved.map(|(name, _)| path.join(name)).collect();
+        paths.sort();
+        Ok(paths)
     }
-    paths.sort();
-    Ok(paths)
-}
 
-fn delete(folder: &Path) -> Result<(), FileError> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(FileError::io("cannot delete", folder)),
+    fn delete(&self, path: &Path) -> Result<(), FileError> {
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+        let Some(folder) = Folder::within(&self.root, above, Missing::None)? else { return Ok(()) };
+        match folder.remove_folder(name) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(FileError::io("cannot delete", path)),
+        }
     }
 }
 
@@ -145,11 +156,11 @@ impl FileStore for LocalFileStore {
     }
 
     fn get_artifact(&self, task_id: &str, artifact_id: &str) -> Result<Vec<PathBuf>, FileError> {
-        files_in(&self.artifact_folder(task_id, artifact_id)?)
+        self.files_in(&self.artifact_folder(task_id, artifact_id)?)
     }
 
     fn delete_artifact(&self, task_id: &str, artifact_id: &str) -> Result<(), FileError> {
-        delete(&self.artifact_folder(task_id, artifact_id)?)
+        self.delete(&self.artifact_folder(task_id, artifact_id)?)
     }
 
     fn save_message(&self, message: &A2aMessage) -> Result<Vec<PathBuf>, FileError> {
@@ -157,10 +168,10 @@ impl FileStore for LocalFileStore {
     }
 
     fn get_message(&self, message_id: &str) -> Result<Vec<PathBuf>, FileError> {
-        files_in(&self.message_folder(message_id)?)
+        self.files_in(&self.message_folder(message_id)?)
     }
 
     fn delete_message(&self, message_id: &str) -> Result<(), FileError> {
-        delete(&self.message_folder(message_id)?)
+        self.delete(&self.message_folder(message_id)?)
     }
 }

@@ -1,7 +1,16 @@
 //! Names of files that somebody else chose, made harmless.
 
+/// The bytes of a name at most: file systems take 255, and a number may be added.
+const NAME_BYTES_MAX: usize = 200;
+
+/// The bytes of an ending that a shortened name keeps.
+const ENDING_BYTES_MAX: usize = 20;
+
+/// Characters with a meaning of their own in names on Windows.
+const WINDOWS_CHARACTERS: [char; 8] = ['\\', ':', '*', '?', '"', '<', '>', '|'];
+
 /// Returns the name under which part number `index` is saved: the last component of the name that was given, without
-/// `..`, leading dots and control characters.
+/// `..`, leading dots and control characters, and not longer than file systems take.
 pub(super) fn cleaned(given: Option<&str>, index: usize) -> String {
     let given = given.unwrap_or_default();
     // Python's paths drop trailing slashes, and components that are a single dot.
@@ -9,8 +18,9 @@ pub(super) fn cleaned(given: Option<&str>, index: usize) -> String {
     // Control characters go first: what stands behind one may be a dot.
     let name: String = last.unwrap_or_default().chars().filter(|char| !char.is_control()).collect();
     let name = name.replace("..", "");
-    let name = name.trim_start_matches('.');
-    if name.is_empty() { format!("file_{index}") } else { name.to_owned() }
+    let name = shortened(name.trim_start_matches('.'));
+    let name = if cfg!(windows) { for_windows(&name) } else { name };
+    if name.is_empty() { format!("file_{index}") } else { name }
 }
 
 /// Returns the name of the copy number `copy` of a file whose name is taken: the number stands before the ending.
@@ -19,6 +29,41 @@ pub(super) fn numbered(name: &str, copy: usize) -> String {
         Some((stem, ending)) if !stem.is_empty() => format!("{stem}-{copy}.{ending}"),
         _ => format!("{name}-{copy}"),
     }
+}
+
+/// Cuts a name that is too long before its ending.
+fn shortened(name: &str) -> String {
+    if name.len() <= NAME_BYTES_MAX {
+        return name.to_owned();
+    }
+    let ending =
+        name.rfind('.').and_then(|at| name.get(at..)).filter(|ending| ending.len() <= ENDING_BYTES_MAX);
+    let ending = ending.unwrap_or_default();
+    let most = NAME_BYTES_MAX - ending.len();
+    let stem = (0..=most).rev().find_map(|end| name.get(..end)).unwrap_or_default();
+    format!("{stem}{ending}")
+}
+
+/// Returns a name that Windows takes as that of one file: no character with a meaning of its own, no dot or space at the end,
+/// not the name of a device.
+fn for_windows(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|char| if WINDOWS_CHARACTERS.contains(&char) { '_' } else { char }).collect();
+    let plain = plain.trim_end_matches(['.', ' ']);
+    if is_device(plain) { format!("_{plain}") } else { plain.to_owned() }
+}
+
+/// Whether Windows reads a name, which may have an ending, as that of a device.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
+    let numbered =
+        |port: &str| stem.strip_prefix(port).is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']));
+    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT")
+}
+
+/// Whether Windows takes a name as that of one file or folder, as it stands.
+pub(super) fn is_whole_on_windows(name: &str) -> bool {
+    for_windows(name) == name
 }
 
 #[cfg(test)]
@@ -34,7 +79,6 @@ mod tests {
             ("/", "file_3"),
             (".bashrc", "bashrc"),
             ("a..b.txt", "ab.txt"),
-            ("..\\..\\win.ini", "\\\\win.ini"),
             ("a\u{0}b", "ab"),
             ("\u{0}", "file_3"),
             ("\u{1}.bashrc", "bashrc"),
@@ -43,8 +87,44 @@ mod tests {
         ] {
             assert_eq!(cleaned(Some(given), 3), name, "{given}");
         }
+        #[cfg(unix)]
+        assert_eq!(cleaned(Some("..\\..\\win.ini"), 3), "\\\\win.ini");
         assert_eq!(cleaned(None, 0), "file_0");
         assert_eq!(numbered("a.tar.gz", 2), "a.tar-2.gz");
         assert_eq!(numbered("a", 2), "a-2");
+    }
+
+    #[test]
+    fn a_long_name_is_cut_before_its_ending() {
+        for (given, length, ending) in [
+            ("a".repeat(5_000), 200, "aaa"),
+            (format!("{}.txt", "é".repeat(3_000)), 200, "é.txt"),
+            (format!("x{}.txt", "é".repeat(3_000)), 199, "é.txt"),
+            (format!("a.{}", "b".repeat(3_000)), 200, "bbb"),
+            (format!("{}.pdf", "日".repeat(1_000)), 199, "日.pdf"),
+        ] {
+            let name = cleaned(Some(&given), 0);
+            assert!(name.len() == length && name.ends_with(ending), "{name}");
+            assert!(numbered(&name, 1_000).len() <= 255);
+        }
+    }
+
+    #[test]
+    fn a_name_means_one_file_on_windows_too() {
+        for (given, name) in [
+            ("..\\win.ini", ".._win.ini"),
+            ("c:x", "c_x"),
+            ("file.txt:stream", "file.txt_stream"),
+            ("a. .", "a"),
+            ("...", ""),
+            ("nul", "_nul"),
+            ("Com1.txt", "_Com1.txt"),
+            ("COM", "COM"),
+            ("console.txt", "console.txt"),
+            ("a*?\"<>|b", "a______b"),
+        ] {
+            assert_eq!(for_windows(given), name, "{given}");
+            assert_eq!(is_whole_on_windows(given), given == name, "{given}");
+        }
     }
 }

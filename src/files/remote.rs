@@ -106,7 +106,9 @@ impl RemoteUri {
 fn host(place: &str) -> Option<String> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
-            rest.split_once(']').map(|(host, port)| (host, port.strip_prefix(':').unwrap_or(port)))?
+            let (host, port) = rest.split_once(']')?;
+            // Behind the bracket stands a port or nothing: `[::1]80` means different things to different readers.
+            if port.is_empty() { (host, "") } else { (host, port.strip_prefix(':')?) }
         }
         None => place.split_once(':').unwrap_or((place, "")),
     };

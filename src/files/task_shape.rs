@@ -179,10 +179,16 @@ fn shaped(shape: &Shape, value: &Value, at: &str) -> Result<Value, FileError> {
     }
 }
 
+/// Returns the model of a part by its kind; where it has none, the model that most of its fields fit, as pydantic chooses.
 fn part_model(part: &Value) -> &'static Model {
-    match part.get("kind").and_then(Value::as_str) {
-        Some("file") => FILE_PART,
-        Some("data") => DATA_PART,
+    let is_file =
+        |file: &Value| [file.get("bytes"), file.get("uri")].into_iter().flatten().any(Value::is_string);
+    match part.get("kind").map(Value::as_str) {
+        Some(Some("file")) => FILE_PART,
+        Some(Some("data")) => DATA_PART,
+        None if part.get("file").is_some_and(is_file) => FILE_PART,
+        None if part.get("text").is_some_and(Value::is_string) => TEXT_PART,
+        None if part.get("data").is_some_and(Value::is_object) => DATA_PART,
         _ => TEXT_PART,
     }
 }

@@ -1,74 +1,128 @@
 //! Files written as a whole: to a name of its own, synced, then named, so that a crash leaves the old file or the new
 //! one, and never a part.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::files::error::FileError;
+use crate::files::folder::Folder;
+use crate::files::folder::kind::Missing;
 use crate::files::name::numbered;
 
 /// The names that are tried for one file.
 const COPIES_MAX: usize = 1_000;
 
-/// Replaces a file, or makes it.
-pub(super) fn replace(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, FileError> {
-    let (whole, path) = (temporary(folder, bytes)?, folder.join(name));
-    fs::rename(&whole, &path).map_err(|error| {
-        let _ = fs::remove_file(&whole);
-        FileError::io("cannot name", &path)(error)
-    })?;
-    sync_folder(folder)?;
-    Ok(path)
+/// The folder in a store's for files that are being written, where no reader looks.
+pub(super) const UNFINISHED: &str = ".taskreel-tmp";
+
+/// The number of times that the folder for unfinished files is opened anew for one file.
+const OPENS_MAX: u32 = 100;
+
+/// The age at which an unfinished file is one of a program that was killed.
+const LEFT_AFTER: Duration = Duration::from_secs(3_600);
+
+/// A file that is whole, and does not have its name yet.
+struct Unnamed {
+    folder: Folder,
+    name: String,
 }
 
-/// Makes a file that replaces none: under its own name, or under a numbered one if a file with other content has it.
-pub(super) fn add(folder: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, FileError> {
-    let whole = temporary(folder, bytes)?;
-    let named = first_free(folder, name, &whole, bytes);
-    let removed = fs::remove_file(&whole).map_err(FileError::io("cannot remove", &whole));
-    let path = named?;
-    removed?;
-    sync_folder(folder)?;
-    Ok(path)
+/// Replaces a file in a store's folder, or makes it.
+pub(super) fn replace(root: &Path, name: &str, bytes: &[u8]) -> Result<(), FileError> {
+    let path = root.join(name);
+    let (whole, folder) = (Unnamed::written(root, bytes)?, Folder::made(root, root)?);
+    if let Err(error) = whole.folder.rename(&whole.name, &folder, name) {
+        let _ = whole.folder.remove(&whole.name);
+        return Err(FileError::io("cannot name", &path)(error));
+    }
+    folder.sync().map_err(FileError::io("cannot sync", root))
 }
 
-fn first_free(folder: &Path, name: &str, whole: &Path, bytes: &[u8]) -> Result<PathBuf, FileError> {
+/// A folder below a store's to which files are added that replace none.
+pub(super) struct Adding<'a> {
+    root: &'a Path,
+    path: &'a Path,
+    folder: Folder,
+}
+
+impl<'a> Adding<'a> {
+    /// Opens the folder, which is made if it is missing.
+    pub(super) fn to(root: &'a Path, path: &'a Path) -> Result<Self, FileError> {
+        Ok(Self { root, path, folder: Folder::made(root, path)? })
+    }
+
+    /// Makes a file under its own name, or under a numbered one if a file with other content has it.
+    pub(super) fn add(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, FileError> {
+        let whole = Unnamed::written(self.root, bytes)?;
+        let named = first_free(&self.folder, self.path, name, &whole, bytes);
+        let removed = whole.folder.remove(&whole.name);
+        let path = named?;
+        removed.map_err(FileError::io("cannot remove a file in", &self.root.join(UNFINISHED)))?;
+        Ok(path)
+    }
+
+    /// Makes the names of the files durable.
+    pub(super) fn end(self) -> Result<(), FileError> {
+        self.folder.sync().map_err(FileError::io("cannot sync", self.path))
+    }
+}
+
+fn first_free(
+    opened: &Folder,
+    folder: &Path,
+    name: &str,
+    whole: &Unnamed,
+    bytes: &[u8],
+) -> Result<PathBuf, FileError> {
     for copy in 1..=COPIES_MAX {
-        let path = if copy == 1 { folder.join(name) } else { folder.join(numbered(name, copy)) };
-        match fs::hard_link(whole, &path) {
-            Ok(()) => return Ok(path),
+        let tried = if copy == 1 { name.to_owned() } else { numbered(name, copy) };
+        match whole.folder.link(&whole.name, opened, &tried) {
+            Ok(()) => return Ok(folder.join(tried)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 // The same content under the same name is the same file: an artifact that is saved again.
-                let is_file = fs::symlink_metadata(&path).is_ok_and(|entry| entry.is_file());
-                if is_file && fs::read(&path).is_ok_and(|found| found == bytes) {
-                    return Ok(path);
+                let found = opened.read(&tried, Some(bytes.len()));
+                if found.is_ok_and(|found| found.is_some_and(|found| found == bytes)) {
+                    return Ok(folder.join(tried));
                 }
             }
-            Err(error) => return Err(FileError::io("cannot name", &path)(error)),
+            Err(error) => return Err(FileError::io("cannot name", &folder.join(tried))(error)),
         }
     }
     Err(FileError::NameTaken { path: folder.join(name) })
 }
 
-/// Writes a synced file under a name that nobody looks for.
-fn temporary(folder: &Path, bytes: &[u8]) -> Result<PathBuf, FileError> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    loop {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = folder.join(format!(".taskreel-{}-{number}.tmp", std::process::id()));
-        let opened = OpenOptions::new().write(true).create_new(true).open(&path);
-        // A program that had this process id was killed here.
-        if opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists) {
-            continue;
+impl Unnamed {
+    /// Writes a synced file under a name that nobody looks for.
+    fn written(root: &Path, bytes: &[u8]) -> Result<Self, FileError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let path = root.join(UNFINISHED);
+        let mut opens = 0;
+        loop {
+            let folder = match Folder::within(root, &path, Missing::None)? {
+                Some(folder) => folder,
+                None => Folder::made(root, &path)?,
+            };
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}.tmp", std::process::id());
+            let file = match folder.create(&name) {
+                // A program that had this process id was killed here.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                // Another program removed the empty folder.
+                Err(error) if error.kind() == ErrorKind::NotFound && opens < OPENS_MAX => {
+                    opens += 1;
+                    continue;
+                }
+                file => file.map_err(FileError::io("cannot make", &path.join(&name)))?,
+            };
+            if let Err(error) = fill(file, bytes) {
+                let _ = folder.remove(&name);
+                return Err(FileError::io("cannot write", &path.join(&name))(error));
+            }
+            return Ok(Self { folder, name });
         }
-        let file = opened.map_err(FileError::io("cannot make", &path))?;
-        let written = fill(file, bytes).map_err(FileError::io("cannot write", &path));
-        if written.is_err() {
-            let _ = fs::remove_file(&path);
-        }
-        return written.map(|()| path);
     }
 }
 
@@ -77,39 +131,18 @@ fn fill(mut file: File, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Makes the names in a folder durable.
-fn sync_folder(folder: &Path) -> Result<(), FileError> {
-    if cfg!(unix) {
-        File::open(folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(FileError::io("cannot sync", folder))?;
+/// Removes the unfinished files that programs left when they were killed.
+pub(super) fn remove_left(root: &Path) -> Result<(), FileError> {
+    let path = root.join(UNFINISHED);
+    let Some(folder) = Folder::within(root, &path, Missing::None)? else { return Ok(()) };
+    for (name, _) in folder.entries().map_err(FileError::io("cannot read", &path))? {
+        // Another program may be writing one, or removing the same.
+        if folder.age(&name).is_ok_and(|age| age > LEFT_AFTER)
+            && let Err(error) = folder.remove_folder(&name)
+            && error.kind() != ErrorKind::NotFound
+        {
+            tracing::warn!(path = %path.join(&name).display(), %error, "an unfinished file cannot be removed");
+        }
     }
     Ok(())
-}
-
-/// Returns a folder below the store's, made if it is missing, if it is still below it after its links are followed.
-pub(super) fn folder_within(root: &Path, folder: &Path) -> Result<PathBuf, FileError> {
-    contained(root, folder)?;
-    fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
-    contained(root, folder)?;
-    Ok(folder.to_owned())
-}
-
-/// Checks that a path stays below the store's folder after the links of the part of it that exists are followed.
-pub(super) fn contained(root: &Path, path: &Path) -> Result<(), FileError> {
-    let mut existing = path;
-    let resolved = loop {
-        match existing.canonicalize() {
-            Ok(resolved) => break resolved,
-            // A link to nothing exists and leads somewhere that cannot be checked.
-            Err(error) if error.kind() == ErrorKind::NotFound && fs::symlink_metadata(existing).is_err() => {
-                existing = existing.parent().ok_or_else(|| FileError::Escapes { path: path.to_owned() })?;
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                return Err(FileError::Escapes { path: path.to_owned() });
-            }
-            Err(error) => return Err(FileError::io("cannot look at", existing)(error)),
-        }
-    };
-    if resolved.starts_with(root) { Ok(()) } else { Err(FileError::Escapes { path: path.to_owned() }) }
 }

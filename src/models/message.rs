@@ -1,10 +1,11 @@
 //! A message in the form in which a model receives it.
 
-use proto_events::call::Selection;
+use proto_events::call::{CutRule, Selection};
 use proto_events::id::Mint;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{LlmMessage, LlmRole};
+use taskreel_log::context::cut_text;
 
 /// A message as the provider sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +55,14 @@ impl ChatMessage {
             return None;
         }
         let Some(cut) = selection.cut_of(number) else { return Some(Self::of(message)) };
-        let text = cut.text_of(&message.content, selection.marker_of(cut).unwrap_or_default());
+        let marker = selection.marker_of(cut).unwrap_or_default();
+        let text = cut_text(cut, message.role, &message.content, marker);
         let whole = message.content.chars().count() as u64;
-        let omitted = whole.saturating_sub(cut.characters);
+        let shown = match cut.rule {
+            CutRule::Head => cut.characters,
+            CutRule::Minimized => text.chars().count() as u64,
+        };
+        let omitted = whole.saturating_sub(shown);
         Some(Self { omitted, ..Self::with_text(message, text.into_owned()) })
     }
 

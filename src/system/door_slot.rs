@@ -133,6 +133,14 @@ impl SystemDoor {
         is_last.then(|| doors.swap_remove(number).door.shut())
     }
 
+    /// Notes why the system has no share in a door since it left the last one.
+    pub(crate) fn note_shut(&self, why: &dyn std::fmt::Display) {
+        let mut share = self.share();
+        if self.place.is_some() && share.desk.is_none() {
+            share.fault = Some(format!("the log could not be opened again: {why}"));
+        }
+    }
+
     /// Returns the reason why the door is shut although it was asked for.
     pub(crate) fn fault(&self) -> Option<String> {
         self.share().fault.clone()

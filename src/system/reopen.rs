@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::actors::router::Halt;
 use crate::actors::shared::owner::Owner;
+use crate::actors::shared::parts::Parts;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::unresolved::UnresolvedAppend;
 use crate::error::Error;
@@ -62,14 +63,27 @@ impl System {
         let _alone = self.inner.changing.lock().await;
         self.refuse_if_stopping()?;
         let _gate = self.inner.gate.write().await;
-        let mut parts = self.inner.running().parts.clone();
+        let parts = self.inner.running().parts.clone();
         if !parts.owner.keeps_others_out() {
             return Err(Error::Builder(
                 "another system of this process uses the same store, which reopening would close; shut that one down first"
                     .to_owned(),
             ));
         }
-        self.end_actors().await?;
+        if let Err(error) = self.end_actors().await {
+            // The store stays open.
+            parts.owner.lets_others_in();
+            return Err(error);
+        }
+        let reopened = self.open_anew(parts).await;
+        #[cfg(unix)]
+        if let Err(error) = &reopened {
+            self.inner.door.note_shut(error);
+        }
+        reopened
+    }
+
+    async fn open_anew(&self, mut parts: Parts) -> Result<Reopened, Error> {
         let closed = Arc::clone(&parts.store);
         #[cfg(unix)]
         let inner = Arc::clone(&self.inner);

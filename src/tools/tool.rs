@@ -14,6 +14,7 @@ use crate::tools::asking::Asking;
 use crate::tools::delegating::{AgentAnswer, AgentDoor, AgentSink, AgentWork, Closed};
 use crate::tools::error::ToolError;
 use crate::tools::future::BoxFuture;
+use crate::tools::log_of_call::LogOfCall;
 use crate::tools::secret::Mask;
 use crate::tools::state::ToolState;
 
@@ -128,7 +129,13 @@ impl fmt::Debug for ToolContextParts {
 
 /// The information that a tool gets about its call.
 #[derive(Debug, Clone)]
-pub struct ToolContext(Arc<ToolContextParts>, Arc<Asking>, Arc<dyn AgentDoor>, Option<Duration>);
+pub struct ToolContext(
+    Arc<ToolContextParts>,
+    Arc<Asking>,
+    Arc<dyn AgentDoor>,
+    Option<Duration>,
+    Option<Arc<LogOfCall>>,
+);
 
 impl ToolContext {
     /// Creates a context from its parts.
@@ -144,7 +151,18 @@ impl ToolContext {
         let clock = &parts.clock;
         let until =
             parts.deadline.map(|deadline| clock.monotonic().saturating_add(deadline.since(clock.now())));
-        Self(Arc::new(parts), Arc::new(Asking::masked(mask)), door, until)
+        Self(Arc::new(parts), Arc::new(Asking::masked(mask)), door, until, None)
+    }
+
+    /// Adds the log, for the library's own tools.
+    pub(crate) fn with_log(mut self, log: LogOfCall) -> Self {
+        self.4 = Some(Arc::new(log));
+        self
+    }
+
+    /// Returns the log of the system that runs the call; `None` in a test of a tool.
+    pub(crate) fn log(&self) -> Option<&LogOfCall> {
+        self.4.as_deref()
     }
 
     /// Returns the task on whose behalf the call is made.

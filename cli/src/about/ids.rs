@@ -12,7 +12,7 @@ use taskreel_log::api::{EventReader, ReadError};
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::read::{for_each_record, for_each_stream};
 use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions};
-use taskreel_log::views::event_rows;
+use taskreel_log::views::{artifact_rows, event_rows};
 
 use crate::dirs::{DEMO_DIR, LOG_DIR};
 
@@ -30,10 +30,11 @@ enum Ids {
     Sessions,
     Calls,
     Approvals,
+    Artifacts,
 }
 
 /// The arguments that take ids, by command.
-const ARGUMENTS: [(&str, &str, Ids); 25] = [
+const ARGUMENTS: [(&str, &str, Ids); 27] = [
     ("show", "id", Ids::Streams),
     ("events", "id", Ids::Streams),
     ("events", "session", Ids::Sessions),
@@ -52,6 +53,8 @@ const ARGUMENTS: [(&str, &str, Ids); 25] = [
     ("export", "session", Ids::Sessions),
     ("prompt", "call", Ids::Calls),
     ("prompt", "task", Ids::Tasks),
+    ("artifact", "id", Ids::Tasks),
+    ("artifact", "artifact", Ids::Artifacts),
     ("approve", "task", Ids::Tasks),
     ("approve", "approval", Ids::Approvals),
     ("deny", "task", Ids::Tasks),
@@ -144,6 +147,13 @@ fn found(reader: &dyn EventReader, ids: Ids) -> Result<BTreeSet<String>, ReadErr
             shortened(Category::Session, "s:")?;
             shortened(Category::Tool, "t:")?;
             all.insert("@last".to_owned());
+        }
+        Ids::Artifacts => {
+            let mut tasks = Vec::new();
+            for_each_stream(reader, Category::Task.prefix(), |info| tasks.push(info.stream))?;
+            for task in tasks {
+                all.extend(artifact_rows(reader, &task)?.into_iter().filter_map(|row| row.id));
+            }
         }
         Ids::Calls | Ids::Approvals => for_each_record(reader, Position(1), |stored| {
             for row in event_rows(stored) {

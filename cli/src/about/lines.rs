@@ -1,4 +1,4 @@
-//! The lines that commands print with `--json`: the fields of each kind, and the kinds of each command.
+//! The lines that commands print with `--json`: the fields of each kind.
 
 /// The fields of a line, each with its type.
 pub(super) type Fields = &'static [(&'static str, &'static str)];
@@ -70,6 +70,41 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("recomputed", "text"),
             ("equal", "bool"),
         ],
+    ),
+    (
+        "taskreel.artifact/1",
+        "An artifact of a task, or a long result of one of its calls, in a list.",
+        &[
+            ("task", "text"),
+            ("stream", "text"),
+            ("artifact", "text?"),
+            ("source", "text"),
+            ("name", "text?"),
+            ("kinds", "[text]"),
+            ("parts", "number"),
+            ("characters", "number"),
+            ("complete", "bool"),
+            ("at", "text"),
+        ],
+    ),
+    (
+        "taskreel.artifact-view/1",
+        "A part of an artifact or of a call's result.",
+        &[
+            ("task", "text"),
+            ("stream", "text"),
+            ("artifact", "text"),
+            ("source", "text"),
+            ("name", "text?"),
+            ("complete", "bool"),
+            ("kind", "text"),
+            ("content", "any"),
+        ],
+    ),
+    (
+        "taskreel.artifact-file/1",
+        "A file in which a part of an artifact was saved.",
+        &[("task", "text"), ("stream", "text"), ("artifact", "text"), ("path", "text"), ("bytes", "number")],
     ),
     (
         "taskreel.attention/1",
@@ -348,34 +383,4 @@ const STATS: Fields = &[
     ("input_tokens", "number"),
     ("output_tokens", "number"),
     ("costs", "object"),
-];
-
-/// The kinds of lines of each command. `state` prints the state itself, of a task in Protolink's form.
-pub(super) const COMMANDS: &[(&str, &[&str])] = &[
-    ("demo", &["taskreel.event/1", "taskreel.task/1"]),
-    ("run", &["task"]),
-    ("ls", &["taskreel.task/1", "taskreel.session/1", "taskreel.tool/1"]),
-    ("show", &["taskreel.show/1"]),
-    ("events", &["taskreel.event/1"]),
-    ("tail", &["taskreel.event/1"]),
-    ("event", &["taskreel.whole-event/1"]),
-    ("prompt", &["taskreel.prompt/1"]),
-    ("attention", &["taskreel.attention/1"]),
-    ("state", &["task"]),
-    ("replay", &["taskreel.replay/1"]),
-    ("doctor", &["taskreel.doctor/1"]),
-    ("verify", &["taskreel.finding/1", "taskreel.verify/1"]),
-    ("diff", &["taskreel.change/1", "taskreel.diff/1", "taskreel.step/1", "taskreel.diff-runs/1"]),
-    ("explain", &["taskreel.explain/1"]),
-    ("calls", &["taskreel.call/1"]),
-    ("approve", &["taskreel.decision/1"]),
-    ("deny", &["taskreel.decision/1"]),
-    ("reconcile", &["taskreel.decision/1"]),
-    ("abandon", &["taskreel.decision/1"]),
-    ("answer", &["taskreel.decision/1"]),
-    ("cancel", &["taskreel.decision/1"]),
-    ("stats", &["taskreel.stats/1"]),
-    ("export", &["taskreel.export/2", "taskreel.extract/1", "taskreel.extract-end/1"]),
-    ("import", &["taskreel.import/1"]),
-    ("salvage", &["taskreel.gap/1", "taskreel.salvage/1"]),
 ];

@@ -3,7 +3,8 @@
 use proto_events::json;
 use proto_events::json::{JsonMap, JsonText, JsonValue};
 
-use crate::about::lines::{COMMANDS, LINES};
+use crate::about::lines::LINES;
+use crate::about::lines_of_commands::COMMANDS;
 use crate::args::about::SchemaArgs;
 use crate::print::answer::Answer;
 use crate::print::problem::{EXIT_USAGE, Problem};

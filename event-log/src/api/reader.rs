@@ -311,21 +311,7 @@ pub trait EventReader: Send + Sync {
     /// Verification reads damaged logs in this way: all other reads end at the first error, and so does this
     /// one in a store that cannot continue after an error.
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
-        self.survey_while(&|| true, show);
-    }
-
-    /// Surveys as [`EventReader::survey`] does, and ends soon after `goes_on` returns false, which is asked before each page
-    /// or value of the log: whoever surveys for somebody else stops when that one is gone. The last that is shown may then be
-    /// [`ReadError::Closed`].
-    fn survey_while(
-        &self,
-        goes_on: &dyn Fn() -> bool,
-        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
-    ) {
         let surveyed = for_each_page(self, Position(1), |page| {
-            if !goes_on() {
-                return Ok(ControlFlow::Break(()));
-            }
             for stored in page {
                 show(Ok(stored));
             }
@@ -334,6 +320,27 @@ pub trait EventReader: Send + Sync {
         if let Err(error) = surveyed {
             show(Err(error));
         }
+    }
+
+    /// Surveys as [`EventReader::survey`] does, and shows nothing soon after `goes_on` returns false, which is asked before
+    /// each page or value of the log: whoever surveys for somebody else stops when that one is gone. The last that is shown
+    /// may then be [`ReadError::Closed`]. A store that can end its reading then overrides this too.
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
+        let (mut shown, mut is_over) = (0_usize, false);
+        self.survey(&mut |read| {
+            // To ask may cost a call of the operating system.
+            if shown.is_multiple_of(READ_PAGE_RECORDS) {
+                is_over = is_over || !goes_on();
+            }
+            shown += 1;
+            if !is_over {
+                show(read);
+            }
+        });
     }
 
     /// Shows an error for each entry of the store's index that the log contradicts. A store without an index shows

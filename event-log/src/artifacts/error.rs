@@ -3,7 +3,9 @@
 
 use thiserror::Error;
 
+use crate::artifacts::error_kind::ArtifactErrorKind;
 use crate::artifacts::key::escaped;
+use crate::artifacts::names::{FILE_PART, VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
 
 /// The reason why an artifact cannot be read, viewed or minimized as asked.
 ///
@@ -213,6 +215,32 @@ pub enum ArtifactError {
         /// Python's name for the type of the value.
         kind: &'static str,
     },
+    /// The task has no such artifact and no such call, or whoever asks may not see it.
+    #[error("Artifact '{artifact}' not found in task '{task}'.")]
+    NoSuchArtifact {
+        /// The id that was asked for.
+        artifact: String,
+        /// The id of the task.
+        task: String,
+    },
+    /// A call without a result.
+    #[error("The call '{call}' has no result: {why}.")]
+    NoResult {
+        /// The id of the call.
+        call: String,
+        /// The state of the call, and why it has no result.
+        why: String,
+    },
+    /// An artifact that has no content of the kind that was asked for.
+    #[error("Artifact '{artifact}' does not contain {wanted} content. Found part types: {}", found.join(", "))]
+    WrongContent {
+        /// The id of the artifact.
+        artifact: String,
+        /// The kind of content that was asked for: `text` or `data`.
+        wanted: &'static str,
+        /// The kinds of its parts, sorted, by the names of A2A's types.
+        found: Vec<&'static str>,
+    },
     /// A value that does not have the form of A2A.
     #[error("{what} does not have the form of A2A: {why}")]
     NotA2a {
@@ -221,26 +249,6 @@ pub enum ArtifactError {
         /// The first fault.
         why: String,
     },
-}
-
-/// The kind of an [`ArtifactError`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ArtifactErrorKind {
-    /// A setting has a value that it must not have.
-    Setting,
-    /// The selection cannot be read.
-    Selection,
-    /// The selection lies outside of the artifact.
-    Range,
-    /// A field or column does not exist.
-    NotFound,
-    /// The value at the path has the wrong type for the selection.
-    WrongType,
-    /// The selection is larger than may be shown.
-    TooLarge,
-    /// The artifact cannot be read.
-    Malformed,
 }
 
 impl ArtifactError {
@@ -262,10 +270,15 @@ impl ArtifactError {
             | Self::StartOutOfRange { .. }
             | Self::EndOutOfRange { .. }
             | Self::RangeReversed { .. } => Kind::Range,
-            Self::FieldMissing { .. } | Self::ColumnMissing { .. } => Kind::NotFound,
-            Self::NoFields { .. } | Self::NotAList { .. } | Self::EmptyList | Self::ColumnsOfBasicList => {
-                Kind::WrongType
+            Self::FieldMissing { .. } | Self::ColumnMissing { .. } | Self::NoSuchArtifact { .. } => {
+                Kind::NotFound
             }
+            Self::NoFields { .. }
+            | Self::NotAList { .. }
+            | Self::EmptyList
+            | Self::ColumnsOfBasicList
+            | Self::WrongContent { .. } => Kind::WrongType,
+            Self::NoResult { .. } => Kind::NoResult,
             Self::TextTooLong { .. }
             | Self::DataTooLong { .. }
             | Self::TableTooLong { .. }
@@ -296,6 +309,8 @@ impl ArtifactError {
             Self::NotAList { .. } | Self::EmptyList => "rows/columns",
             Self::ColumnsOfBasicList | Self::InvalidColumnsType { .. } => "columns",
             Self::ColumnMissing { column, .. } => column,
+            Self::NoSuchArtifact { artifact, .. } | Self::WrongContent { artifact, .. } => artifact,
+            Self::NoResult { call, .. } => call,
             Self::NotA2a { what, .. } => what,
         }
     }
@@ -311,6 +326,13 @@ impl ArtifactError {
             }
             Self::LineStartTooLow { .. } | Self::LineEndPastTotal { .. } | Self::LinesReversed { .. } => {
                 "Lines are counted from 1; -1 is the last line.".to_owned()
+            }
+            Self::NoSuchArtifact { .. } => {
+                "Check the task's artifacts list for valid artifact IDs.".to_owned()
+            }
+            Self::WrongContent { wanted, found, .. } if found.iter().any(|found| *found != FILE_PART) => {
+                let other = if *wanted == "text" { VIEW_DATA_ARTIFACT } else { VIEW_TEXT_ARTIFACT };
+                format!("Use {other}.")
             }
             Self::FieldMissing { field, available } => dotted(field, available),
             Self::RowOutOfRange { total, .. }

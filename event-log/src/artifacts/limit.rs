@@ -9,7 +9,7 @@ pub(super) const LIMIT_MIN: usize = 2;
 const LIMIT_DEFAULT: usize = 50_000;
 
 /// The characters that a string inside a minimized object keeps unless a host says otherwise.
-const STRING_LENGTH_DEFAULT: usize = 5_000;
+pub(super) const STRING_LENGTH_DEFAULT: usize = 5_000;
 
 /// The room for a marker, the ranges and a tip beside the text that is shown, in characters.
 pub(super) const CAP_ROOM: usize = 1_024;
@@ -40,6 +40,16 @@ impl CharacterLimit {
     #[must_use]
     pub fn cap(self) -> usize {
         self.0.saturating_mul(2).max(CAP_MIN)
+    }
+
+    /// Returns the smallest limit.
+    pub(crate) const fn least() -> Self {
+        Self(LIMIT_MIN)
+    }
+
+    /// Returns half the limit, or the smallest one.
+    pub(crate) fn half(self) -> Self {
+        Self((self.0 / 2).max(LIMIT_MIN))
     }
 
     /// Returns the limit under which a text with its marker, ranges and tip fits `cap`.

@@ -5,7 +5,7 @@ use proto_events::model::python_json::{Style, indented_at, indented_characters, 
 
 use crate::artifacts::characters::{characters, shown_tip};
 use crate::artifacts::column::Samples;
-use crate::artifacts::limit::{ArtifactSettings, CharacterLimit};
+use crate::artifacts::limit::{ArtifactSettings, CAP_ROOM, CharacterLimit, STRING_LENGTH_DEFAULT};
 use crate::artifacts::object::{described, minimized_object};
 use crate::artifacts::summary::{table_with, values_with};
 use crate::artifacts::text::{MinimizedText, TextArtifacts};
@@ -31,6 +31,14 @@ impl<'a> Minimizing<'a> {
             cap: settings.cap(),
             tip: None,
         }
+    }
+
+    /// Returns the limits of a result that a prompt shows: they follow from the one limit that the inference's intent
+    /// holds, and the form exceeds it by no more than a tip and ranges need.
+    pub(crate) fn of_output(limit: CharacterLimit, tip: &'a str) -> Self {
+        let string_length = limit.get().min(STRING_LENGTH_DEFAULT);
+        let cap = limit.get().saturating_add(CAP_ROOM);
+        Self { limit, string_length, cap, tip: Some(shown_tip(tip)).filter(|tip| !tip.is_empty()) }
     }
 
     /// Sets the characters above which a value is minimized, and the cap that belongs to them.

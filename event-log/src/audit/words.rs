@@ -1,7 +1,7 @@
 //! Parts, results and calls as one line of plain words.
 
 use proto_events::call::{
-    Call, CallEvent, CallFailure, CallRequested, CallStatus, ParentCall, TimeLimit, Verdict,
+    Call, CallEvent, CallFailure, CallRequested, CallStatus, CutRule, ParentCall, TimeLimit, Verdict,
 };
 use proto_events::envelope::Timestamp;
 use proto_events::json::{JsonObject, JsonText};
@@ -179,10 +179,11 @@ pub fn reduction(request: &CallRequested) -> Option<String> {
         let (messages, tokens) = (sizes.messages_before, sizes.tokens_before);
         format!(" of {messages}, {} tokens of {tokens}", sizes.tokens_after)
     });
-    let cut = match selection.cuts.len() {
+    let by = |rule: CutRule, word: &str| match selection.cuts.iter().filter(|cut| cut.rule == rule).count() {
         0 => String::new(),
-        cut => format!(", {cut} cut"),
+        cut => format!(", {cut} {word}"),
     };
+    let cut = by(CutRule::Head, "cut") + &by(CutRule::Minimized, "minimized");
     Some(format!("{}: {} messages{sizes}{cut}", selection.strategy, prompt.messages))
 }
 
@@ -196,6 +197,9 @@ pub fn probe_step(why: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proto_events::call::{CallKind, Cut, NewCall, PromptRef, Recovery, Selection};
+    use proto_events::id::{Digest, Version};
+
     use super::*;
 
     #[test]
@@ -211,5 +215,39 @@ mod tests {
         ] {
             assert_eq!(parts(&[part]), told);
         }
+    }
+
+    #[test]
+    fn a_reduction_tells_texts_that_were_cut_from_results_that_were_minimized() {
+        let cut = |message, rule| Cut { message, rule, characters: 9, marker: None };
+        let selection = Selection {
+            strategy: "s".to_owned(),
+            cuts: vec![cut(0, CutRule::Minimized), cut(1, CutRule::Head), cut(2, CutRule::Minimized)],
+            ..Selection::default()
+        };
+        let prompt = PromptRef {
+            session: None,
+            read_through: Version(1),
+            revision: 1,
+            messages: 4,
+            tokens: None,
+            selection: Some(selection),
+            digest: Digest::default(),
+            renderer: 1,
+        };
+        let text = String::new;
+        let request = CallRequested::of(NewCall {
+            call_id: text(),
+            kind: CallKind::Infer,
+            target: text(),
+            args: JsonText::null(),
+            idempotency_key: text(),
+            recovery: Recovery::Reissue,
+            recovery_source: text(),
+            timeout_ms: 0,
+            max_attempts: 1,
+        });
+        let request = CallRequested { prompt: Some(prompt), ..request };
+        assert_eq!(reduction(&request).as_deref(), Some("s: 4 messages, 1 cut, 2 minimized"));
     }
 }

@@ -8,6 +8,7 @@ use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 
 use crate::context::counter::Counting;
+use crate::context::minimized_sizes::MinimizedSizes;
 use crate::context::transcript::{MessageView, Transcript};
 
 /// A cache of the messages of one conversation: their lengths, the calls that they answer, and their tokens for each
@@ -24,6 +25,7 @@ pub struct Facts {
     counts: Vec<Counts>,
     system: Option<(String, Vec<(String, i64)>)>,
     settled: usize,
+    minimized: MinimizedSizes,
 }
 
 /// The facts about one message.
@@ -107,6 +109,7 @@ impl Facts {
             counts.total = counts.tokens.iter().copied().fold(0, i64::saturating_add);
         }
         self.entries.clear();
+        self.minimized.clear();
         self.asks.clear();
         (self.orphans, self.settled) = (0, 0);
     }
@@ -172,6 +175,11 @@ impl Facts {
     /// Returns the characters of a message's text; 0 for one of parts.
     pub(crate) fn chars(&self, number: u32) -> u64 {
         self.entries.get(place(number)).map_or(0, |entry| entry.chars)
+    }
+
+    /// Returns the sizes of minimized messages.
+    pub(crate) fn minimized(&self) -> &MinimizedSizes {
+        &self.minimized
     }
 
     /// Returns the message that asks for what a message answers.

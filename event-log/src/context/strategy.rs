@@ -3,10 +3,12 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use proto_events::call::{Selection, Sizes};
+use proto_events::call::{Cut, CutRule, Selection, Sizes};
+use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
 
 use crate::context::counter::Counting;
+use crate::context::cut_text::cut_text;
 use crate::context::error::ContextError;
 use crate::context::facts::{Asker, Facts};
 use crate::context::transcript::{Content, MessageView, Transcript};
@@ -127,6 +129,7 @@ impl<'a> History<'a> {
     pub fn characters(&self, number: u32) -> u64 {
         let whole = self.facts.chars(number);
         match self.view.cut_of(number) {
+            Some(cut) if cut.rule == CutRule::Minimized => self.minimized(number, cut, &self.view),
             Some(cut) if cut.characters < whole => {
                 cut.characters.saturating_add(self.view.marker_of(cut).chars().count() as u64)
             }
@@ -136,7 +139,25 @@ impl<'a> History<'a> {
 
     /// Returns the text that the view shows of a message; `None` for one of parts.
     pub fn text(&self, number: u32) -> Option<String> {
-        Some(shown_text(self.message(number)?.text()?, number, &self.view))
+        let message = self.message(number)?;
+        Some(shown_text(&message, message.text()?, number, &self.view))
+    }
+
+    /// Returns where the result that a message tells stands in the log.
+    pub(crate) fn source(&self, number: u32) -> Option<&'a JsonText> {
+        self.transcript.source(number)
+    }
+
+    /// Whether the form in which a view shows a minimized message is shorter than the whole one.
+    pub(crate) fn is_shorter_in(&self, number: u32, view: &View) -> bool {
+        let whole = self.facts.chars(number);
+        view.cut_of(number).is_some_and(|cut| self.minimized(number, cut, view) < whole)
+    }
+
+    /// Returns the characters of a minimized message.
+    fn minimized(&self, number: u32, cut: Cut, view: &View) -> u64 {
+        let Some(message) = self.message(number) else { return 0 };
+        self.facts.minimized().characters(cut, &message, view.marker_of(cut))
     }
 
     /// Whether a message is the answer to a call: a tool's, or the system's right after a message of the model.
@@ -218,12 +239,13 @@ impl Measured {
     /// Returns the tokens of a message as a view shows it.
     pub fn tokens_in(&self, history: &History<'_>, number: u32, view: &View) -> i64 {
         let whole = || history.facts.tokens(self.counter, number);
-        if view.cut_of(number).is_none() {
-            return whole();
-        }
+        let Some(cut) = view.cut_of(number) else { return whole() };
         let Some(message) = history.message(number) else { return whole() };
         let Some(text) = message.text() else { return whole() };
-        let text = shown_text(text, number, view);
+        if cut.rule == CutRule::Minimized {
+            return history.facts.minimized().tokens(cut, &message, view.marker_of(cut), &self.counting);
+        }
+        let text = shown_text(&message, text, number, view);
         self.counting.message(&MessageView { content: Content::Text(&text), ..message })
     }
 
@@ -238,9 +260,9 @@ impl Measured {
 }
 
 /// Returns the text that a view shows of a message.
-fn shown_text(text: &str, number: u32, view: &View) -> String {
+fn shown_text(message: &MessageView<'_>, text: &str, number: u32, view: &View) -> String {
     let Some(cut) = view.cut_of(number) else { return text.to_owned() };
-    cut.text_of(text, view.marker_of(cut)).into_owned()
+    cut_text(cut, message.role, text, view.marker_of(cut)).into_owned()
 }
 
 /// Returns what an inference is shown of these messages by a strategy; `None` if all of them, whole.

@@ -3,6 +3,8 @@
 use proto_events::json::JsonText;
 use proto_events::model::{LlmMessage, LlmRole};
 
+use crate::context::result_place::RESULT;
+
 /// The messages of one inference, numbered from 0, oldest first. A leading system message that is rendered for the
 /// inference has no number: [`Transcript::system`] returns it.
 pub trait Transcript {
@@ -14,6 +16,12 @@ pub trait Transcript {
 
     /// Returns a message.
     fn message(&self, number: u32) -> Option<MessageView<'_>>;
+
+    /// Returns where the result that a message tells stands in the log, as the message's metadata has it.
+    fn source(&self, number: u32) -> Option<&JsonText> {
+        let _ = number;
+        None
+    }
 
     /// Returns the id of a message, by which cached counts are known to be of the same message.
     fn id(&self, number: u32) -> Option<&str> {
@@ -89,6 +97,10 @@ impl Transcript for &[LlmMessage] {
 
     fn message(&self, number: u32) -> Option<MessageView<'_>> {
         self.get(usize::try_from(number).ok()?).map(MessageView::of)
+    }
+
+    fn source(&self, number: u32) -> Option<&JsonText> {
+        self.get(usize::try_from(number).ok()?)?.metadata.get(RESULT)
     }
 
     fn id(&self, number: u32) -> Option<&str> {

@@ -77,19 +77,48 @@ impl View {
     }
 
     /// Cuts a message to the first characters of the text that the view shows of it, followed by a marker, which may be
-    /// empty. The text shown may already be a cut one with a marker of its own.
+    /// empty. The text shown may already be a cut one with a marker of its own. A minimized result becomes the head of the
+    /// whole text; its tip follows where there is room for it.
     pub fn cut(&mut self, number: u32, characters: u64, marker: &str) {
         let (mut kept, mut behind) = (characters, marker.to_owned());
-        if let Some(cut) = self.cut_of(number)
-            && characters > cut.characters
-        {
-            let of_marker = usize::try_from(characters - cut.characters).unwrap_or(usize::MAX);
-            behind = self.marker_of(cut).chars().take(of_marker).chain(marker.chars()).collect();
-            kept = cut.characters;
+        match self.cut_of(number) {
+            Some(cut) if cut.rule == CutRule::Minimized => {
+                let tip = format!(" {}", self.marker_of(cut));
+                let room = characters.checked_sub(tip.chars().count() as u64).filter(|kept| *kept > 0);
+                if let (Some(room), false) = (room, marker.is_empty()) {
+                    kept = room;
+                    behind.push_str(&tip);
+                }
+            }
+            Some(cut) if characters > cut.characters => {
+                let of_marker = usize::try_from(characters - cut.characters).unwrap_or(usize::MAX);
+                behind = self.marker_of(cut).chars().take(of_marker).chain(marker.chars()).collect();
+                kept = cut.characters;
+            }
+            _ => {}
         }
         let marker = self.marker(behind);
-        let cut = Cut { message: number, rule: CutRule::Head, characters: kept, marker };
-        match self.cuts.binary_search_by_key(&number, |cut| cut.message) {
+        self.put(Cut { message: number, rule: CutRule::Head, characters: kept, marker });
+    }
+
+    /// Minimizes the result that a message tells, for a limit of so many characters, with a tip about how to see the rest.
+    pub fn minimize(&mut self, number: u32, limit: u64, tip: &str) {
+        let marker = self.marker(tip.to_owned());
+        self.put(Cut { message: number, rule: CutRule::Minimized, characters: limit, marker });
+    }
+
+    /// Shows a message whole again, whose cut was the last one made.
+    pub(crate) fn restore(&mut self, number: u32) {
+        let Ok(at) = self.cuts.binary_search_by_key(&number, |cut| cut.message) else { return };
+        self.cuts.remove(at);
+        let last = u32::try_from(self.markers.len()).ok().and_then(|count| count.checked_sub(1));
+        if !self.cuts.iter().any(|cut| cut.marker == last) {
+            self.markers.pop();
+        }
+    }
+
+    fn put(&mut self, cut: Cut) {
+        match self.cuts.binary_search_by_key(&cut.message, |cut| cut.message) {
             Ok(at) => {
                 if let Some(old) = self.cuts.get_mut(at) {
                     *old = cut;
@@ -136,6 +165,23 @@ mod tests {
         assert_eq!((view.count(), view.keeps(3), view.keeps(8), view.keeps(9)), (7, false, true, false));
         let before: Vec<_> = [0, 1, 4, 8].map(|number| view.before(number)).into();
         assert_eq!(before, [None, Some(0), Some(2), Some(6)]);
+    }
+
+    #[test]
+    fn a_cut_of_a_minimized_result_keeps_its_tip_where_there_is_room() {
+        let mut view = View::whole(2);
+        view.minimize(1, 10, "tip");
+        assert_eq!(view.cut_of(1).map(|cut| (cut.rule, cut.characters)), Some((CutRule::Minimized, 10)));
+        let cut = |view: &mut View, characters| {
+            view.cut(1, characters, "!");
+            let cut = view.cut_of(1).unwrap();
+            (cut.rule, cut.characters, view.marker_of(cut).to_owned())
+        };
+        assert_eq!(cut(&mut view.clone(), 3), (CutRule::Head, 3, "!".to_owned()));
+        assert_eq!(cut(&mut view, 8), (CutRule::Head, 4, "! tip".to_owned()));
+        view.minimize(0, 10, "other");
+        view.restore(0);
+        assert_eq!(view.markers, ["tip", "! tip"]);
     }
 
     #[test]

@@ -217,6 +217,11 @@ impl Index {
         self.streams.number(stream)
     }
 
+    /// Returns the numbers of the streams with these names, of those that are known, sooner than one by one.
+    pub(crate) fn numbers_of<'a>(&self, streams: impl Iterator<Item = &'a str> + Clone) -> Vec<Option<u32>> {
+        self.streams.numbers(streams)
+    }
+
     /// Returns the end of the stream with this number.
     pub(crate) fn end_of_number(&self, number: u32) -> StreamEnd {
         self.streams.get(number).map_or_else(StreamEnd::default, |known| known.end)

@@ -7,7 +7,7 @@ use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::session::Session;
 use proto_events::task::Task;
 
-use crate::context::tokens::MessagesEstimate;
+use crate::context::{MessagesEstimate, cut_text};
 
 /// The messages of one inference: a system message, the committed history without its own, and the messages of
 /// the turn.
@@ -73,7 +73,8 @@ fn selected<'a>(
         return None;
     }
     let Some(cut) = selection.cut_of(number) else { return Some(Cow::Borrowed(message)) };
-    let content = cut.text_of(&message.content, selection.marker_of(cut).unwrap_or_default()).into_owned();
+    let marker = selection.marker_of(cut).unwrap_or_default();
+    let content = cut_text(cut, message.role, &message.content, marker).into_owned();
     // Not `clone`: the text that is left out may be large.
     Some(Cow::Owned(LlmMessage {
         role: message.role,

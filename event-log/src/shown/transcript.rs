@@ -1,8 +1,9 @@
 //! The messages of an inference as a context strategy reads them.
 
+use proto_events::json::JsonText;
 use proto_events::model::LlmMessage;
 
-use crate::context::{MessageView, Transcript};
+use crate::context::{MessageView, RESULT, Transcript};
 use crate::shown::messages::Shown;
 
 impl Shown<'_> {
@@ -27,6 +28,10 @@ impl Transcript for Shown<'_> {
 
     fn message(&self, number: u32) -> Option<MessageView<'_>> {
         self.numbered(number).map(MessageView::of)
+    }
+
+    fn source(&self, number: u32) -> Option<&JsonText> {
+        self.numbered(number)?.metadata.get(RESULT)
     }
 
     fn id(&self, number: u32) -> Option<&str> {

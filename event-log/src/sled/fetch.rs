@@ -67,7 +67,11 @@ pub(crate) fn for_each_entry<E>(
         return entries.try_for_each(visit);
     }
     // A small log is read sooner than a thread is started.
-    entries.by_ref().take(ALONE).try_for_each(&mut *visit)?;
+    let mut alone = 0;
+    entries.by_ref().take(ALONE).inspect(|_| alone += 1).try_for_each(&mut *visit)?;
+    if alone < ALONE {
+        return Ok(());
+    }
     let mut visited = None;
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(AHEAD);

@@ -137,8 +137,11 @@ impl Scan {
             )));
         }
         self.next_ordinal += 1;
-        for located in &mut records {
-            self.take_record(ordinal, &located?)?;
+        let located: Vec<_> = (&mut records).collect();
+        let names = located.iter().map(|located| located.as_ref().map_or("", |located| located.view.stream));
+        let numbers = self.index.numbers_of(names);
+        for (located, number) in located.into_iter().zip(numbers) {
+            self.take_record(ordinal, &located?, number)?;
         }
         self.next_position = records.next_position().0;
         if self.next_position == first.0 {
@@ -165,14 +168,20 @@ impl Scan {
         }
     }
 
-    fn take_record(&mut self, ordinal: u64, located: &Located<'_>) -> Result<(), ScanError> {
+    /// Takes the next record. `known` is the number of its stream, if a record before this value has it.
+    fn take_record(
+        &mut self,
+        ordinal: u64,
+        located: &Located<'_>,
+        known: Option<u32>,
+    ) -> Result<(), ScanError> {
         let view = &located.view;
         self.epoch = self.epoch.max(view.epoch);
         let wrong = |what: &str| {
             let at = (view.stream, view.first_version, located.position);
             ScanError::Damaged(format!("stream {} at version {} (position {}): {what}", at.0, at.1, at.2))
         };
-        let number = self.index.number_of(view.stream);
+        let number = known.or_else(|| self.index.number_of(view.stream));
         let end = number.map_or_else(StreamEnd::default, |number| self.index.end_of_number(number));
         // A known name was checked with the stream's first record.
         if end.version.0 == 0 && StreamId::parse(view.stream).is_err() {

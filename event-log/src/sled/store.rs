@@ -236,6 +236,10 @@ impl EventReader for SledStore {
         self.read(|_| Ok(self.index(Index::open_work)))
     }
 
+    fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        self.survey_while(&|| true, show);
+    }
+
     fn survey_while(
         &self,
         goes_on: &dyn Fn() -> bool,

@@ -1,7 +1,7 @@
 //! A log with every code of every table of docs/format.md that the other logs have not.
 
 use proto_events::call::{
-    Answer, CallEvent, Cut, CutRule, FailureClass, KeptRange, Recovery, Selection, TimeLimit, Verdict,
+    Answer, CallEvent, Cut, CutRule, FailureClass, KeptRange, Recovery, Selection, Sizes, TimeLimit, Verdict,
     VerdictBy,
 };
 use proto_events::codec::AnyEvent;
@@ -123,6 +123,42 @@ fn persons(log: &mut Log) {
     let answered = call(CallEvent::Answered { call_id, answer: declined });
     log.append(vec![("declined", &task, vec![answered, changed(InputRequired, Working)])]);
     log.append(vec![("done", &task, vec![changed(Working, Completed)])]);
+}
+
+/// Returns a log with an inference that is shown a minimized result: a code that came after the log of all others.
+pub(crate) fn minimized() -> Log {
+    let mut log = Log::default();
+    log.epoch(1);
+    let (programs, desk) = (StreamId::of_system(0), StreamId::of_agent("desk").unwrap());
+    let first = revised(1, [1; 5], [Some("m"), Some("be brief"), Some("[]"), Some("[]"), Some("{}")]);
+    log.append(vec![("first", &desk, vec![first]), ("started", &programs, vec![started(1, 1)])]);
+    let task = task("minimized");
+    let said = vec![
+        submitted("minimized", Submitted),
+        changed(Submitted, Working),
+        said_in_task(User, None),
+        said_in_task(Assistant, None),
+    ];
+    log.append(vec![("said", &task, said)]);
+    let mut shown = prompt(None);
+    shown.messages = 3;
+    shown.selection = Some(Selection {
+        strategy: "minimize-outputs(50000)".to_owned(),
+        kept: vec![KeptRange { first: 0, count: 2 }],
+        cuts: vec![Cut { message: 1, rule: CutRule::Minimized, characters: 50_000, marker: Some(0) }],
+        markers: vec!["Shortened: task_id: t, artifact_id: c".to_owned()],
+        sizes: Some(Sizes {
+            counter: "heuristic/4".to_owned(),
+            messages_before: 3,
+            tokens_before: 20_000,
+            tokens_after: 13_000,
+            limit: None,
+        }),
+    });
+    let mut asked = intent("i1", "m", Recovery::Reissue, 1);
+    (asked.kind, asked.prompt) = (proto_events::call::CallKind::Infer, Some(shown));
+    log.append(vec![("shown", &task, vec![requested(asked)])]);
+    log
 }
 
 /// An inference that is shown a part of what was said, and of that a part of one message.

@@ -4,12 +4,12 @@ use crate::call::command::{CallCommand, CallRejection};
 use crate::call::event::CallEvent;
 use crate::call::fold::{Call, QUESTION_SEPARATOR};
 use crate::call::index::{CallIndex, INDEXED_FROM};
+use crate::call::late::{late, late_answer};
 use crate::call::outcome::{Answer, CallQuestion, CancelStage, TimeLimit, Verdict, VerdictBy};
 use crate::call::request::{CallKind, CallRequested, Recovery};
 use crate::call::status::CallStatus;
 use crate::envelope::Timestamp;
 use crate::growing::GrowingList;
-use crate::limits::LATE_RESULT_BYTES_MAX;
 use crate::memo::Memo;
 use crate::secret::in_clear;
 
@@ -129,7 +129,8 @@ impl CallBook {
                 let succeeded = CallEvent::Succeeded { call_id, attempt, result, usage };
                 // An attempt whose time is up has been given up: only its probe's verdict lets it succeed.
                 let in_time = call.status != CallStatus::TimedOut;
-                Ok(vec![if in_time && call.takes(attempt, &succeeded) { succeeded } else { late(succeeded) }])
+                let is_its = in_time && call.takes(attempt, &succeeded);
+                Ok(vec![if is_its { succeeded } else { late_answer(call, succeeded) }])
             }
             CallCommand::Fail { call_id, attempt, failure } => {
                 let call = self.known(&call_id)?;
@@ -341,27 +342,6 @@ impl CallBook {
 
     fn known(&self, call_id: &str) -> Result<&Call, CallRejection> {
         self.get(call_id).ok_or_else(|| CallRejection::NotRequested(call_id.to_owned()))
-    }
-}
-
-/// An answer that is not the call's, kept as evidence.
-fn late(answer: CallEvent) -> CallEvent {
-    let ignored = |call_id, attempt, succeeded, said: &str| {
-        let end = said.char_indices().map(|(at, letter)| at + letter.len_utf8());
-        let end = end.take_while(|end| *end <= LATE_RESULT_BYTES_MAX).last().unwrap_or_default();
-        let said = said.get(..end).unwrap_or_default().to_owned();
-        CallEvent::LateResultIgnored { call_id, attempt, succeeded, said }
-    };
-    match answer {
-        CallEvent::Succeeded { call_id, attempt, result, .. } => {
-            ignored(call_id, attempt, true, result.as_str())
-        }
-        CallEvent::Failed { call_id, attempt, failure }
-        | CallEvent::RetryScheduled { call_id, attempt, failure, .. } => {
-            ignored(call_id, attempt, false, &failure.message)
-        }
-        CallEvent::Asked { call_id, attempt, question } => ignored(call_id, attempt, false, &question),
-        other => other,
     }
 }
 

@@ -125,7 +125,8 @@ pub enum CallEvent {
         attempt: u32,
         /// Whether the attempt succeeded.
         succeeded: bool,
-        /// The result as JSON text or the error's message, its first [`LATE_RESULT_BYTES_MAX`] bytes.
+        /// The result as JSON text or the error's message, its first [`LATE_RESULT_BYTES_MAX`] bytes. Of an
+        /// answer of another agent that is longer, all but its `result`.
         ///
         /// [`LATE_RESULT_BYTES_MAX`]: crate::limits::LATE_RESULT_BYTES_MAX
         said: String,

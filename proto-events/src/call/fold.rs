@@ -135,8 +135,7 @@ impl Call {
         self.waited = self.waited.saturating_add(waited);
     }
 
-    /// Takes the tokens that another agent names in an answer that came too late: they were paid all the same. Every attempt
-    /// asks for the same task, so that they replace what an earlier answer named.
+    /// Takes the tokens that another agent names in an answer that came too late: they were paid all the same.
     pub(super) fn note_late_answer(&mut self, said: &str) {
         if self.request.kind != CallKind::Delegate {
             return;
@@ -144,14 +143,20 @@ impl Call {
         let answer = JsonText::parse(said).ok().and_then(|said| said.read::<JsonObject>().ok());
         if let Some(used) = answer.as_ref().and_then(|answer| answer.get("used")) {
             let BudgetUsage { input_tokens, output_tokens, .. } = BudgetUsage::from_json(used);
-            self.usage = Some(TokenUsage { input_tokens, output_tokens });
+            self.add_usage(Some(TokenUsage { input_tokens, output_tokens }));
         }
     }
 
-    /// Adds the tokens of an attempt.
+    /// Adds the tokens of an attempt. Every attempt of a request to another agent asks for the same task, whose tokens so far
+    /// it names: of these the highest count.
     pub(super) fn add_usage(&mut self, more: Option<TokenUsage>) {
         let Some(more) = more else { return };
         let total = self.usage.get_or_insert_default();
+        if self.request.kind == CallKind::Delegate {
+            total.input_tokens = total.input_tokens.max(more.input_tokens);
+            total.output_tokens = total.output_tokens.max(more.output_tokens);
+            return;
+        }
         total.input_tokens = total.input_tokens.saturating_add(more.input_tokens);
         total.output_tokens = total.output_tokens.saturating_add(more.output_tokens);
     }

@@ -1,8 +1,6 @@
 //! The reference of an inference's intent to what the model is shown. The messages themselves are not copied:
 //! they are the fold of the stream that the reference names, up to the version that it names (R13).
 
-use std::borrow::Cow;
-
 use crate::id::{Digest, Version};
 
 /// A reference to the messages shown to a model.
@@ -72,31 +70,22 @@ pub struct KeptRange {
 pub struct Cut {
     /// The number of the message.
     pub message: u32,
-    /// The rule that says what was kept.
+    /// The rule that says what is sent.
     pub rule: CutRule,
-    /// The number of characters (Unicode scalar values) that were kept.
+    /// The number of characters (Unicode scalar values) that were kept, or the limit of a minimized form.
     pub characters: u64,
-    /// The number of the marker that follows what was kept; `None` if nothing does.
+    /// The number of the marker that follows what was kept, or of the tip of a minimized form; `None` if there is none.
     pub marker: Option<u32>,
 }
 
-impl Cut {
-    /// Returns the text that is sent in place of a whole one: the kept part and a marker. A text that is not longer than
-    /// the kept part is sent as it is.
-    pub fn text_of<'a>(self, whole: &'a str, marker: &str) -> Cow<'a, str> {
-        let kept = self.rule.apply(whole, self.characters);
-        if kept.len() == whole.len() || marker.is_empty() {
-            return Cow::Borrowed(kept);
-        }
-        Cow::Owned([kept, marker].concat())
-    }
-}
-
-/// The rule that says which part of a cut message was kept.
+/// The rule that says what is sent in place of a cut message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CutRule {
-    /// The beginning of the text.
+    /// The beginning of the text: as many characters as the cut says, then the marker.
     Head,
+    /// The minimized form of the result that the message tells, for a limit of as many characters as the cut says; the
+    /// marker is its tip.
+    Minimized,
 }
 
 impl CutRule {
@@ -104,16 +93,7 @@ impl CutRule {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Head => "head",
-        }
-    }
-
-    /// Returns the part of the text that the rule keeps.
-    pub fn apply(self, text: &str, characters: u64) -> &str {
-        let at = usize::try_from(characters).unwrap_or(usize::MAX);
-        match self {
-            Self::Head => {
-                text.char_indices().nth(at).map_or(text, |(end, _)| text.get(..end).unwrap_or(text))
-            }
+            Self::Minimized => "minimized",
         }
     }
 }
@@ -281,22 +261,13 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_cut_between_characters() {
-        assert_eq!(CutRule::Head.apply("zoë!", 3), "zoë");
-        assert_eq!(CutRule::Head.apply("zoë!", 9), "zoë!");
-        assert_eq!(CutRule::Head.apply("zoë!", 0), "");
-    }
-
-    #[test]
-    fn a_marker_follows_only_a_text_that_is_cut() {
-        let cut = |characters| Cut { message: 0, rule: CutRule::Head, characters, marker: Some(0) };
-        assert_eq!(cut(2).text_of("zoë", "..."), "zo...");
-        assert_eq!(cut(3).text_of("zoë", "..."), "zoë");
+    fn a_cut_names_a_marker_that_is_there() {
+        let cut = Cut { message: 0, rule: CutRule::Minimized, characters: 2, marker: Some(0) };
         let mut selection = selection(&[(0, 1)], &[]);
-        selection.cuts = vec![cut(2)];
+        selection.cuts = vec![cut];
         assert_eq!(selection.count_of(1), Err(SelectionFault::Cut { message: 0 }));
         selection.markers = vec!["...".to_owned()];
-        assert_eq!((selection.count_of(1), selection.marker_of(cut(2))), (Ok(1), Some("...")));
+        assert_eq!((selection.count_of(1), selection.marker_of(cut)), (Ok(1), Some("...")));
     }
 
     #[test]
@@ -324,6 +295,7 @@ mod tests {
             change(|selection, _| selection.kept[1].count = 1),
             change(|selection, _| selection.cuts[0].message = 3),
             change(|selection, _| selection.cuts[0].characters = 4),
+            change(|selection, _| selection.cuts[0].rule = CutRule::Minimized),
             change(|selection, _| selection.cuts[0].marker = Some(0)),
             change(|selection, _| selection.markers.push(String::new())),
             change(|_, sizes| sizes.counter.push('!')),

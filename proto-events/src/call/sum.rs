@@ -19,12 +19,14 @@ pub enum SumOf {
     },
 }
 
-/// The sum over the first calls of a list, all of which are over.
-#[derive(Debug, Clone, Copy, Default)]
+/// The sum over those of the first calls of a list that are over.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     pub(super) of: SumOf,
-    /// The number of calls in the sum.
+    /// The number of calls that were looked at.
     pub(super) calls: usize,
+    /// The numbers of those among them that were open, so that they are not in the sum.
+    pub(super) open: Vec<usize>,
     pub(super) used: BudgetUsage,
 }
 
@@ -45,7 +47,7 @@ impl KeptSum {
 
 impl Clone for KeptSum {
     fn clone(&self) -> Self {
-        Self(Mutex::new(*self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+        Self(Mutex::new(self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::call::book::CallBook;
 use crate::call::fold::Call;
-use crate::call::sum::SumOf;
+use crate::call::sum::{Counted, SumOf};
 use crate::model::run_budget::BudgetUsage;
 
 impl CallBook {
@@ -27,13 +27,20 @@ impl CallBook {
             Some(places) => self.calls.get(*places.get(number)?),
         };
         let mut kept = index.sum().of(of);
-        while let Some(call) = call_at(kept.calls).filter(|call| !call.status.is_open()) {
-            add(&mut kept.used, call);
-            kept.calls += 1;
+        let Counted { calls, open, used: sum, .. } = &mut *kept;
+        let is_over = |number: usize| call_at(number).filter(|call| !call.status.is_open());
+        // Those that were open may be over by now.
+        open.retain(|number| is_over(*number).map(|call| add(sum, call)).is_none());
+        while let Some(call) = call_at(*calls) {
+            if call.status.is_open() {
+                open.push(*calls);
+            } else {
+                add(sum, call);
+            }
+            *calls += 1;
         }
-        // An open call, and those behind it.
-        let mut used = kept.used;
-        (kept.calls..).map_while(call_at).for_each(|call| add(&mut used, call));
+        let mut used = *sum;
+        open.iter().copied().filter_map(call_at).for_each(|call| add(&mut used, call));
         used
     }
 }
@@ -41,7 +48,10 @@ impl CallBook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{CallEvent, CallKind, CallRequested, CancelStage, NewCall, Recovery, TokenUsage};
+    use crate::call::{
+        CallCommand, CallEvent, CallFailure, CallKind, CallRequested, CancelStage, FailureClass, NewCall,
+        Recovery, TokenUsage,
+    };
     use crate::envelope::Timestamp;
     use crate::json::JsonText;
 
@@ -185,6 +195,25 @@ mod tests {
     }
 
     #[test]
+    fn a_call_that_stays_open_does_not_have_those_behind_it_counted_at_each_step() {
+        let (mut book, mut count) = (CallBook::default(), 0);
+        for number in 0..2_000 {
+            take(&mut book, [intent(number, CallKind::Tool, 1), sent(number)]);
+            let mut at_once = 0;
+            let used = book.sum(SumOf::Stream, |used, call| {
+                at_once += 1;
+                add(used, call);
+            });
+            assert_eq!(used.tool_calls, number as u64 + 1);
+            count = at_once;
+            if number > 0 {
+                take(&mut book, [succeeded(number, 1)]);
+            }
+        }
+        assert_eq!(count, 3, "the one that is open from the start, the last one, and the new one");
+    }
+
+    #[test]
     fn the_tokens_of_an_answer_that_came_too_late_are_those_of_the_request_once() {
         let late = |call: usize, said: &str| CallEvent::LateResultIgnored {
             call_id: format!("call_{call}"),
@@ -202,5 +231,63 @@ mod tests {
         }
         let usage: Vec<_> = book.iter().map(|call| call.usage.map(|usage| usage.input_tokens)).collect();
         assert_eq!(usage, [Some(70), None, None], "a tool's text is no answer, and a cut one says nothing");
+    }
+
+    #[test]
+    fn the_tokens_of_one_task_of_another_agent_count_once_whichever_attempts_name_them() {
+        let failure = |tokens| CallFailure {
+            class: FailureClass::AfterEffect,
+            error_type: "PeerError".to_owned(),
+            message: "failed".to_owned(),
+            usage: Some(TokenUsage { input_tokens: tokens, output_tokens: 1 }),
+        };
+        let late = |tokens: u64| CallEvent::LateResultIgnored {
+            call_id: "call_0".to_owned(),
+            attempt: 1,
+            succeeded: true,
+            said: format!(
+                r#"{{"state":"failed","result":null,"used":{{"input_tokens":{tokens},"output_tokens":1}}}}"#
+            ),
+        };
+        let call_id = || "call_0".to_owned();
+        let retried = |tokens| CallEvent::RetryScheduled {
+            call_id: call_id(),
+            attempt: 1,
+            failure: failure(tokens),
+            due: Timestamp(2),
+        };
+        let failed = |tokens| CallEvent::Failed { call_id: call_id(), attempt: 2, failure: failure(tokens) };
+        for events in [
+            vec![retried(30), sent(0), failed(70)],
+            vec![retried(70), sent(0), failed(70)],
+            vec![retried(30), sent(0), failed(40), late(70)],
+            vec![late(70), late(30)],
+        ] {
+            let mut book = CallBook::default();
+            take(&mut book, [intent(0, CallKind::Delegate, 1), sent(0)]);
+            take(&mut book, events);
+            let usage = book.iter().next().and_then(|call| call.usage);
+            assert_eq!(usage, Some(TokenUsage { input_tokens: 70, output_tokens: 1 }));
+        }
+    }
+
+    #[test]
+    fn an_answer_that_came_too_late_names_its_tokens_however_long_its_result_is() {
+        let mut book = CallBook::default();
+        take(&mut book, [intent(0, CallKind::Delegate, 1), sent(0)]);
+        let canceled = CallEvent::Canceled { call_id: "call_0".to_owned(), stage: CancelStage::InFlight };
+        take(&mut book, [canceled]);
+        let used = r#"{"input_tokens":70,"output_tokens":9}"#;
+        let text = format!(r#"{{"state":"completed","result":"{}","used":{used}}}"#, "x".repeat(1 << 20));
+        let result = JsonText::parse(&text).unwrap();
+        let command = CallCommand::Succeed { call_id: "call_0".to_owned(), attempt: 1, result, usage: None };
+        let events = book.decide(command, true).unwrap();
+        assert!(
+            matches!(&events[..], [CallEvent::LateResultIgnored { said, .. }] if said.len() < 200),
+            "{events:?}"
+        );
+        take(&mut book, events);
+        let usage = book.iter().next().and_then(|call| call.usage);
+        assert_eq!(usage, Some(TokenUsage { input_tokens: 70, output_tokens: 9 }));
     }
 }

@@ -54,7 +54,7 @@ codes! {
     CallKind { Tool = 0, Infer = 1, Delegate = 2, Handler = 3 }
     Recovery { ReadOnly = 0, Idempotent = 1, Reconcile = 2, Manual = 3, Reissue = 4 }
     FailureClass { BeforeEffect = 0, AfterEffect = 1, Rejected = 2, Exhausted = 3, Superseded = 4 }
-    CutRule { Head = 0 }
+    CutRule { Head = 0, Minimized = 1 }
     CancelStage { Requested = 0, InFlight = 1 }
     TimeLimit { Attempt = 0, Heartbeat = 1 }
     Basis { Asserted = 0, Authenticated = 1 }

@@ -71,7 +71,7 @@ pub(crate) async fn tool(agent: &Agent, order: Order, context: AttemptContext) -
         questions: order.questions,
         agents: None,
     };
-    let context = ToolContext::attended(parts, mask.clone(), agents);
+    let context = ToolContext::attended(parts, mask.clone(), agents).with_log(stores.log_of_call());
     // The code runs only when the attempt is polled, within the catch.
     let (tool, given) = (registered.tool(), context.clone());
     let code = within(current, async { tool.call(given, args).await });

@@ -57,6 +57,11 @@ impl Owner {
         self.is_last(&mut owners())
     }
 
+    /// Notes that the store stays open after all, so that others may join it.
+    pub(crate) fn lets_others_in(&self) {
+        owners().iter_mut().filter(|entry| self.is(entry)).for_each(|entry| entry.closes = false);
+    }
+
     /// Leaves the store, which others use, or returns true: this system is the last one, no other may join it from now on,
     /// and the caller closes the store and then gives its place up. Of several that leave at once exactly one is the last;
     /// false for one that has left.
@@ -153,6 +158,15 @@ mod tests {
             one.release() && !one.release() && !one.leave(),
             "the end of its thread closes nothing again"
         );
+        assert!(Owner::of(&store, "b").is_ok());
+    }
+
+    #[test]
+    fn a_store_that_stays_open_after_all_may_be_joined_again() {
+        let store: Arc<dyn EventStore> = Arc::new(MemoryStore::new());
+        let one = Owner::of(&store, "a").unwrap();
+        assert!(one.keeps_others_out() && Owner::of(&store, "b").is_err());
+        one.lets_others_in();
         assert!(Owner::of(&store, "b").is_ok());
     }
 }

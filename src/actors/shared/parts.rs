@@ -16,6 +16,7 @@ use crate::actors::shared::owner::Owner;
 use crate::actors::shared::permits::CallPermits;
 use crate::actors::shared::replies::Replies;
 use crate::actors::shared::route::Route;
+use crate::actors::shared::run_starts::RunStarts;
 use crate::actors::shared::secrets::Secrets;
 use crate::actors::shared::tool_stores::ToolStores;
 use crate::actors::shared::turns::AcquireTurn;
@@ -44,6 +45,8 @@ pub(crate) struct Parts {
     pub(crate) unresolved: Arc<UnresolvedAppends>,
     /// The condition of the log.
     pub(crate) condition: Arc<LogCondition>,
+    /// The beginnings of the open runs, which no reopening of the log changes.
+    pub(crate) run_starts: Arc<RunStarts>,
     pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) secrets: Arc<Secrets>,
     /// The listeners of live events.
@@ -81,6 +84,7 @@ pub(crate) struct Shared {
     pub(crate) unresolved: Arc<UnresolvedAppends>,
     /// The condition of the log.
     pub(crate) condition: Arc<LogCondition>,
+    pub(crate) run_starts: Arc<RunStarts>,
     pub(crate) tool_stores: Arc<ToolStores>,
     pub(crate) secrets: Arc<Secrets>,
     pub(crate) live: Arc<LiveHub>,

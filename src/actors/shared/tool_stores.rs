@@ -17,6 +17,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::actors::entity::Entity;
 use crate::actors::seed::Seed;
 use crate::error::Error;
+use crate::tools::log_of_call::LogOfCall;
 use crate::tools::state::ToolState;
 
 /// The stores of all tools of one agent that were used.
@@ -47,6 +48,11 @@ pub(crate) struct HeldStore {
 impl ToolStores {
     pub(crate) fn new(log: Arc<dyn EventStore>, ports: &Ports, agent: &str) -> Self {
         Self { log, ports: ports.clone(), agent: agent.to_owned(), entries: Mutex::default() }
+    }
+
+    /// Returns the log as the library's own tools read it.
+    pub(crate) fn log_of_call(&self) -> LogOfCall {
+        LogOfCall { log: Arc::clone(&self.log), agent: self.agent.clone() }
     }
 
     /// Returns a tool's state for a call that begins now. Nothing is read for a tool that never kept

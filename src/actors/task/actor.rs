@@ -212,7 +212,8 @@ impl TaskActor {
             Effect::AwaitPermit(wait) => self.await_permit(wait),
             Effect::AwaitRetry { call_id, attempt, wait } => self.await_retry(call_id, attempt, wait),
             Effect::Wake { at, limit, run, now } => {
-                let now = self.now_or(now);
+                let read = self.now_or(now);
+                let now = self.core.as_ref().map_or(read, |core| core.steady(&self.shared, read));
                 let alarm = self.wake_in(at.since(now).min(limit), run);
                 if let Some(before) = self.alarm.replace(alarm) {
                     before.abort();

@@ -24,16 +24,48 @@ impl TaskCore {
     /// decides: the clock of the machine may step while the run goes on.
     pub(crate) fn note_run(&mut self, shared: &Shared, now: Timestamp) {
         let number = self.task().runs();
-        if self.is_idle() || self.outside.run.is_some_and(|(known, _)| known == number) {
+        if self.is_idle() {
+            if std::mem::take(&mut self.outside.is_start_kept) {
+                shared.run_starts.forget(self.entity.stream());
+            }
             return;
         }
-        self.outside.anchor = caught(|| shared.ports.clock.monotonic()).ok().map(|elapsed| (now, elapsed));
+        if self.outside.run.is_some_and(|(known, _)| known == number) {
+            return;
+        }
         let until = deadline::of_run(self.task(), shared.agent.budget_scope);
+        self.outside.anchor = caught(|| shared.ports.clock.monotonic()).ok().map(|elapsed| (now, elapsed));
+        // An actor before this one may have kept the start of this run, for its deadline or for that of a call.
+        let has_deadline =
+            until.is_some() || self.task().calls().open().any(|call| call.deadline().is_some());
+        if has_deadline {
+            self.keep_start(shared, number);
+        }
+        let now = self.steady(shared, now);
         self.outside.run = Some((number, until));
         self.outside.time_up = until.filter(|until| now > *until).map(|_| number);
         let began = self.task().run().map(|run| run.began).unwrap_or_default();
         let wake = |at: Timestamp| Effect::Wake { at, limit: at.since(began), run: number, now };
         self.outbox.extend(until.map(wake));
+    }
+
+    /// Keeps the start of the run for actors of the task that follow this one.
+    fn keep_start(&mut self, shared: &Shared, run: u32) {
+        if let Some(found) = self.outside.anchor {
+            self.outside.anchor = Some(shared.run_starts.keep(self.entity.stream(), run, found));
+            self.outside.is_start_kept = true;
+        }
+    }
+
+    /// Keeps the start of the run if these acts make a call with a deadline of its own.
+    pub(crate) fn keep_start_for(&mut self, shared: &Shared, acts: &[Act]) {
+        let has_deadline = |act: &Act| match act {
+            Act::Task(TaskCommand::Call(CallCommand::Request(request))) => request.deadline.is_some(),
+            _ => false,
+        };
+        if !self.outside.is_start_kept && acts.iter().any(has_deadline) {
+            self.keep_start(shared, self.task().runs());
+        }
     }
 
     /// Takes up a step that needs work outside the log, or word to an attempt.

@@ -2,7 +2,6 @@
 //! deadline. All of it is lost with the process, and restored by planning.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use proto_events::call::Call;
 use proto_events::envelope::Timestamp;
@@ -10,6 +9,7 @@ use proto_events::task::Task;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::actors::shared::permits::{AttemptPermit, CallPermit};
+use crate::actors::shared::run_starts::Anchor;
 use crate::actors::shared::told::Told;
 use crate::run::delegation::{asked_for, asker, child_of, is_same};
 use crate::run::question::OutsideWork;
@@ -24,7 +24,9 @@ pub(crate) struct Outside {
     pub(crate) run: Option<(u32, Option<Timestamp>)>,
     /// The time at which the run began, or was found open, in this process: as the clock showed it, and by its monotonic
     /// reading. No step of the clock moves a deadline from then on.
-    pub(crate) anchor: Option<(Timestamp, Duration)>,
+    pub(crate) anchor: Option<Anchor>,
+    /// Whether the anchor is kept for actors of the task that follow this one.
+    pub(crate) is_start_kept: bool,
     /// The attempts that wait for word on a request to another agent, by its id.
     listeners: HashMap<String, Listener>,
     /// The number of the run whose time is over.

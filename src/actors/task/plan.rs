@@ -55,6 +55,7 @@ impl TaskCore {
                     continue;
                 }
                 Step::Do(acts) => {
+                    self.keep_start_for(shared, &acts);
                     let is_long = acts.len() > EVENTS_TOGETHER;
                     if let Some(rest) = self.carry_out_acts(acts.into(), is_long, metadata)? {
                         return Ok(Planned::WriteThenActs(rest));

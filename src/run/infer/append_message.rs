@@ -1,12 +1,16 @@
 //! Messages that the loop adds to the turn.
 
-use proto_events::call::CallOrigin;
+use proto_events::call::{CallKind, CallOrigin, CallStatus, Verdict};
+use proto_events::json::JsonText;
 use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::session::SessionCommand;
 use proto_events::task::TaskCommand;
 use proto_events::turn::TurnMessage;
+use taskreel_log::context::ResultPlace;
 
+use crate::agent::peer::PeerAnswer;
 use crate::run::question::{Act, Progress, Question, Step};
+use crate::tools::artifact_tools::is_view;
 
 /// Adds a message to the turn, which the session or the task keeps.
 pub(crate) fn append_message(question: &Question<'_>, message: TurnMessage) -> Act {
@@ -34,13 +38,38 @@ pub(crate) fn answer(question: &mut Question<'_>, call_id: &str, origin: &CallOr
     append_answer(question, call_id, origin, message)
 }
 
+/// Returns where the result of a call stands in the log, if the message that tells it may be minimized. What the tools that
+/// view artifacts return is never shortened again.
+fn place_of(question: &Question<'_>, call_id: &str) -> Option<ResultPlace> {
+    if !question.agent.context.minimizes() {
+        return None;
+    }
+    let call = question.task.calls().get(call_id)?;
+    let (CallStatus::Succeeded(result) | CallStatus::Reconciled(Verdict::Landed(result))) = &call.status
+    else {
+        return None;
+    };
+    let (task_id, call_id) = (question.task.id().to_owned(), call_id.to_owned());
+    let is_text = |result: &JsonText| result.as_str().starts_with('"');
+    match (call.request.kind, &call.status) {
+        (CallKind::Tool, _) if is_view(&call.request.target) => None,
+        (CallKind::Delegate, CallStatus::Succeeded(answer)) => {
+            Some(ResultPlace { task_id, call_id, is_text: is_text(&PeerAnswer::result_in(answer)) })
+        }
+        _ => Some(ResultPlace { task_id, call_id, is_text: is_text(result) }),
+    }
+}
+
 /// Adds a message as the answer to a call.
 pub(crate) fn append_answer(
     question: &Question<'_>,
     call_id: &str,
     origin: &CallOrigin,
-    message: LlmMessage,
+    mut message: LlmMessage,
 ) -> Act {
+    if let Some(place) = place_of(question, call_id) {
+        place.note_in(&mut message.metadata);
+    }
     let infer_call = origin.infer_call.clone();
     append_message(
         question,

@@ -14,6 +14,7 @@ use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
 use crate::models::policy::InferPolicy;
 use crate::system::builder::Builder;
+use crate::tools::artifact_tools::ArtifactTools;
 use crate::tools::into_tool::IntoToolError;
 use crate::tools::policy::ToolPolicy;
 
@@ -235,6 +236,34 @@ impl Builder {
     pub fn context_window(mut self, tokens: u32) -> Self {
         let set = self.agent.context.set_window(tokens.into());
         self.faults.extend(set.err().map(|error| format!("the context window: {error}")));
+        self
+    }
+
+    /// Adds the tools `view_text_artifact` and `view_data_artifact`, with which the model looks at any artifact and any
+    /// result of a call that its task may see: its own, those of its session and those of its child tasks. With them, results
+    /// of more than 50,000 characters are minimized in prompts, each with a tip that names the tool and the ids which
+    /// show the rest. The log keeps them whole, and the intent of each inference says what was minimized. See
+    /// [`ArtifactTools`](crate::artifact::ArtifactTools) for the limits and for a wider reach. Results come first, then the
+    /// [context strategy](Builder::context).
+    ///
+    /// ```
+    /// use taskreel::System;
+    /// use taskreel::artifact::ArtifactTools;
+    ///
+    /// let builder = System::builder("./log").artifact_tools(ArtifactTools::new());
+    /// ```
+    #[must_use]
+    pub fn artifact_tools(mut self, tools: ArtifactTools) -> Self {
+        let outputs = tools.limit_of_outputs();
+        match tools.registered() {
+            Ok(both) => {
+                for tool in both {
+                    self.faults.extend(self.agent.tools.register(tool).err());
+                }
+                self.agent.context.minimize_outputs(outputs);
+            }
+            Err(fault) => self.faults.push(fault),
+        }
         self
     }
 

@@ -124,6 +124,7 @@ impl Builder {
             resumed_at_once: self.resumed_at_once,
             unresolved: Arc::default(),
             condition: Arc::default(),
+            run_starts: Arc::default(),
             live: Arc::default(),
             stuck: Arc::default(),
             stopping: Arc::new(AtomicBool::new(false)),

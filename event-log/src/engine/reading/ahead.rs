@@ -15,6 +15,12 @@ pub(crate) const FROM_DISK: Duration = Duration::from_micros(500);
 /// The number of values that are read at once: 16 of 60 KiB.
 const AT_ONCE: usize = 16;
 
+/// The number of threads that read ahead in this process at the same time: more requests than this keep no disk busier.
+const THREADS_MAX: usize = 64;
+
+/// The threads that read ahead now.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
 /// Reads the values of places in their order.
 pub(crate) struct ReadAhead<'a, V: Values> {
     values: &'a V,
@@ -79,9 +85,10 @@ where
         };
         std::thread::scope(|scope| {
             for _ in 1..wanted.len() {
+                let Some(place) = ReadingThread::enter() else { break };
                 let thread = std::thread::Builder::new().name("taskreel-read".to_owned());
                 // Without threads this one reads all of them.
-                if thread.spawn_scoped(scope, work).is_err() {
+                if thread.spawn_scoped(scope, move || place.hold_while(work)).is_err() {
                     break;
                 }
             }
@@ -91,5 +98,28 @@ where
         // The index of a damaged log may lead to values in any order.
         read.sort_by_key(|(ordinal, _)| wanted.iter().rev().position(|other| other == ordinal));
         read
+    }
+}
+
+/// A place among the threads that read ahead, given back at the end.
+struct ReadingThread;
+
+impl ReadingThread {
+    fn enter() -> Option<Self> {
+        let entered = THREADS.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |threads| {
+            (threads < THREADS_MAX).then_some(threads + 1)
+        });
+        entered.ok().map(|_| Self)
+    }
+
+    fn hold_while(self, work: impl FnOnce()) {
+        work();
+        drop(self);
+    }
+}
+
+impl Drop for ReadingThread {
+    fn drop(&mut self) {
+        THREADS.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,0 +1,186 @@
+//! The text that is sent in place of a cut one: its head, or the minimized form of the result that it tells.
+
+use std::borrow::Cow;
+
+use proto_events::call::{Cut, CutRule};
+use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
+use proto_events::model::LlmRole;
+use proto_events::model::python_json::python_json;
+
+use crate::artifacts::{CharacterLimit, DataArtifacts, Minimized, Minimizing};
+
+/// The characters that a message with a minimized result may have beyond the limit: room for the tip, the ranges, and the
+/// note around the result.
+pub(crate) const MINIMIZED_ROOM: usize = 4_096;
+
+/// The notes that tell a model a result, by their type.
+const NOTES: [&str; 2] = ["tool_result", "agent_result"];
+
+/// Returns the text that is sent in place of a whole one. A text that is not longer than what the cut keeps is sent as it
+/// is.
+pub fn cut_text<'a>(cut: Cut, role: LlmRole, whole: &'a str, marker: &str) -> Cow<'a, str> {
+    match cut.rule {
+        CutRule::Head => with_head(whole, cut.characters, marker),
+        CutRule::Minimized => minimized(role, whole, cut.characters, marker),
+    }
+}
+
+fn with_head<'a>(whole: &'a str, characters: u64, marker: &str) -> Cow<'a, str> {
+    let at = usize::try_from(characters).unwrap_or(usize::MAX);
+    let end = whole.char_indices().nth(at).map_or(whole.len(), |(end, _)| end);
+    let kept = whole.get(..end).unwrap_or(whole);
+    if kept.len() == whole.len() || marker.is_empty() {
+        return Cow::Borrowed(kept);
+    }
+    Cow::Owned([kept, marker].concat())
+}
+
+/// Returns the message with its result minimized. A result whose form is too long as JSON writes it, since it has many
+/// escapes, is minimized for half the limit, and so on.
+fn minimized<'a>(role: LlmRole, whole: &'a str, limit: u64, tip: &str) -> Cow<'a, str> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let most = limit.saturating_add(MINIMIZED_ROOM);
+    let told = Told::of(role, whole);
+    let mut within = CharacterLimit::new(limit).unwrap_or_else(|_| CharacterLimit::least());
+    loop {
+        let form = DataArtifacts::minimize(&told.result, &Minimizing::of_output(within, tip));
+        let text = match &form {
+            Minimized::Whole(_) => Cow::Borrowed(whole),
+            form => Cow::Owned(told.with(form.to_json())),
+        };
+        if text.chars().count() <= most || within == CharacterLimit::least() {
+            return text;
+        }
+        within = within.half();
+    }
+}
+
+/// A result, and the note of the system in which it stands, if it does.
+struct Told {
+    result: Value,
+    note: Option<JsonMap>,
+}
+
+impl Told {
+    fn of(role: LlmRole, whole: &str) -> Self {
+        match Value::parse(whole) {
+            Ok(Value::Object(mut note)) if role != LlmRole::Tool && is_note(&note) => {
+                let result = note.get_mut("result").map(Value::take).unwrap_or_default();
+                Self { result, note: Some(note) }
+            }
+            Ok(result) => Self { result, note: None },
+            Err(_) => Self { result: Value::from(whole), note: None },
+        }
+    }
+
+    fn with(&self, result: Value) -> String {
+        let Some(mut note) = self.note.clone() else {
+            return JsonText::from(result).as_str().to_owned();
+        };
+        note.insert("result", result);
+        python_json(&Value::from(note))
+    }
+}
+
+fn is_note(note: &JsonMap) -> bool {
+    let kind = note.get("type").and_then(Value::as_str);
+    kind.is_some_and(|kind| NOTES.contains(&kind)) && note.contains_key("result")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use proto_events::json;
+
+    use super::*;
+    use crate::artifacts::{TextArtifacts, TextSelection};
+
+    fn head(characters: u64) -> Cut {
+        Cut { message: 0, rule: CutRule::Head, characters, marker: Some(0) }
+    }
+
+    fn minimal(limit: u64) -> Cut {
+        Cut { rule: CutRule::Minimized, ..head(limit) }
+    }
+
+    #[test]
+    fn a_head_is_cut_between_characters_and_a_marker_follows_only_a_text_that_is_cut() {
+        let text = |characters, marker| cut_text(head(characters), LlmRole::User, "zoë!", marker);
+        assert_eq!(text(3, ""), "zoë");
+        assert_eq!(text(2, "..."), "zo...");
+        assert_eq!(text(4, "..."), "zoë!");
+        assert_eq!(text(9, "..."), "zoë!");
+        assert_eq!(text(0, ""), "");
+    }
+
+    #[test]
+    fn a_note_stays_a_note_with_its_result_minimized() {
+        let rows: Vec<Value> =
+            (0..400).map(|n| json!({"name": format!("person {n}"), "age": n % 90})).collect();
+        let note = python_json(&json!({"type": "tool_result", "tool": "list", "result": rows}));
+        let sent = cut_text(minimal(4_000), LlmRole::System, &note, "see: t, c");
+        let sent = Value::parse(&sent).unwrap();
+        assert_eq!(sent.get("tool").and_then(Value::as_str), Some("list"));
+        let data = sent.pointer("/result/data").unwrap();
+        assert_eq!(data.get("_total_rows").and_then(Value::as_u64), Some(400));
+        assert_eq!(data.get("_tip").and_then(Value::as_str), Some("see: t, c"));
+    }
+
+    #[test]
+    fn a_text_that_is_no_json_is_minimized_as_a_text() {
+        let whole = "word ".repeat(2_000);
+        let sent = cut_text(minimal(10), LlmRole::Tool, &whole, "tip");
+        let sent = Value::parse(&sent).unwrap();
+        assert_eq!(sent.get("_total_characters").and_then(Value::as_u64), Some(10_000));
+        assert_eq!(sent.get("_tip").and_then(Value::as_str), Some("tip"));
+    }
+
+    proptest! {
+        #[test]
+        fn a_minimized_message_never_exceeds_its_bound(
+            text in "[a-zé😀\"\n\u{1}]{0,60}",
+            times in 1_usize..400,
+            limit in 2_u64..3_000,
+            is_native in any::<bool>(),
+        ) {
+            let result = Value::from(text.repeat(times));
+            let (role, whole) = if is_native {
+                (LlmRole::Tool, JsonText::from(result).as_str().to_owned())
+            } else {
+                (LlmRole::System, python_json(&json!({"type": "tool_result", "tool": "t", "result": result})))
+            };
+            let sent = cut_text(minimal(limit), role, &whole, "tip");
+            prop_assert!(sent.chars().count() <= usize::try_from(limit).unwrap() + MINIMIZED_ROOM);
+            prop_assert_eq!(&sent, &cut_text(minimal(limit), role, &whole, "tip"));
+        }
+
+        #[test]
+        fn a_view_of_the_range_between_head_and_tail_gives_exactly_what_was_omitted(
+            text in "[a-zé😀\"\n]{20,60}",
+            times in 1_usize..200,
+            limit in 2_u64..900,
+        ) {
+            let text = text.repeat(times);
+            let sent = cut_text(minimal(limit), LlmRole::Tool, JsonText::string(&text).as_str(), "tip").into_owned();
+            let sent = Value::parse(&sent).unwrap();
+            if let Some(shown) = sent.get("text").and_then(Value::as_str) {
+                let range = |key: &str| sent.get(key).and_then(Value::as_str).unwrap().split_once('-').unwrap();
+                let (_, from) = range("_start_character_range");
+                let (to, _) = range("_end_character_range");
+                let number = |text: &str| text.parse().ok();
+                let omitted = TextSelection {
+                    character_start: number(from),
+                    character_end: number(to),
+                    ..TextSelection::default()
+                };
+                let all = CharacterLimit::new(1_000_000).unwrap();
+                let omitted = TextArtifacts::view(&text, &omitted, all).unwrap();
+                let begin = shown.split("\n\n[... ").next().unwrap();
+                let end = shown.rsplit(" characters omitted ...]\n\n").next().unwrap();
+                prop_assert_eq!([begin, omitted, end].concat(), text);
+            } else {
+                prop_assert_eq!(sent.as_str(), Some(text.as_str()));
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Folders by their paths, where they cannot be held open: a folder that is replaced by a link between two operations is
+//! not noticed.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::files::folder::kind::{Kind, Missing};
+
+/// The path of a folder.
+#[derive(Debug)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// Opens the folder of a store.
+    pub(super) fn root(path: &Path) -> io::Result<Self> {
+        fs::read_dir(path).map(|_| Self(path.to_owned()))
+    }
+
+    /// Opens a folder in this one.
+    pub(super) fn below(&self, name: &OsStr, missing: Missing) -> io::Result<Self> {
+        let path = self.0.join(name);
+        match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::Made => {
+                fs::create_dir_all(&path)?;
+            }
+            found => {
+                if !found?.is_dir() {
+                    return Err(ErrorKind::NotADirectory.into());
+                }
+            }
+        }
+        Ok(Self(path))
+    }
+
+    /// Whether an operation failed because of a link.
+    pub(super) fn is_link(error: &io::Error) -> bool {
+        error.kind() == ErrorKind::NotADirectory
+    }
+
+    /// Makes a file that was not there.
+    pub(crate) fn create(&self, name: &str) -> io::Result<File> {
+        OpenOptions::new().write(true).create_new(true).open(self.0.join(name))
+    }
+
+    /// Returns the content of a regular file, if it has this size where one is given; nothing of anything else.
+    pub(crate) fn read(&self, name: &str, size: Option<usize>) -> io::Result<Option<Vec<u8>>> {
+        let path = self.0.join(name);
+        let found = fs::symlink_metadata(&path)?;
+        let is_wanted = size.is_none_or(|size| u64::try_from(size).is_ok_and(|size| size == found.len()));
+        if found.is_file() && is_wanted { fs::read(&path).map(Some) } else { Ok(None) }
+    }
+
+    /// Gives a file another name in a folder, where none has that name.
+    pub(crate) fn link(&self, name: &str, to: &Self, new: &str) -> io::Result<()> {
+        fs::hard_link(self.0.join(name), to.0.join(new))
+    }
+
+    /// Moves a file to a folder and replaces what has the name there.
+    pub(crate) fn rename(&self, name: &str, to: &Self, new: &str) -> io::Result<()> {
+        fs::rename(self.0.join(name), to.0.join(new))
+    }
+
+    /// Removes a name, which may be a link.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.0.join(name))
+    }
+
+    /// Removes a folder with all that is in it.
+    pub(crate) fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        fs::remove_dir_all(self.0.join(name))
+    }
+
+    /// Returns the names in the folder, each with its kind.
+    pub(crate) fn entries(&self) -> io::Result<Vec<(OsString, Kind)>> {
+        let entry = |entry: fs::DirEntry| {
+            let found = entry.file_type()?;
+            let kind = if found.is_file() { Kind::File } else { Kind::Other };
+            Ok((entry.file_name(), if found.is_dir() { Kind::Folder } else { kind }))
+        };
+        fs::read_dir(&self.0)?.map(|found| entry(found?)).collect()
+    }
+
+    /// Returns the time since a file was changed.
+    pub(crate) fn age(&self, name: &OsStr) -> io::Result<Duration> {
+        let changed = fs::symlink_metadata(self.0.join(name))?.modified()?;
+        Ok(SystemTime::now().duration_since(changed).unwrap_or_default())
+    }
+
+    /// Names are as durable as the file system makes them: a folder cannot be synced here.
+    #[allow(clippy::unnecessary_wraps, reason = "on Unix it can fail")]
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        let _ = &self.0;
+        Ok(())
+    }
+}
