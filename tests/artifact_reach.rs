@@ -7,83 +7,32 @@
 )]
 
 mod artifact_tool_support {
+    pub(crate) mod calls;
     pub(crate) mod model;
 }
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use artifact_tool_support::calls::{call, desk, first_call, report, result, started, text, view};
 use artifact_tool_support::model::{Reads, Says, told};
 use proptest::prelude::*;
 use proto_events::call::CallKind;
 use proto_events::json;
-use proto_events::json::{JsonText, JsonValue};
+use proto_events::json::JsonText;
 use proto_events::model::PostedTask;
 use proto_events::task::Task;
 use taskreel::artifact::{ArtifactTools, CharacterLimit};
 use taskreel::handler::{HandlerContext, HandlerEnd};
 use taskreel::tool::{ToolContext, ToolError, ToolPolicy};
-use taskreel::{Builder, JsonSchema, Message, Part, Ports, Principal, System, TaskSnapshot, TaskState};
+use taskreel::{JsonSchema, Message, Part, Ports, Principal, System, TaskState};
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::read::{fold_stream, for_each_stream};
 use taskreel_log::views::artifact_rows;
 
 #[derive(serde::Deserialize, JsonSchema)]
-struct Nothing {}
-
-#[derive(serde::Deserialize, JsonSchema)]
 struct Login {
     password: String,
-}
-
-async fn report(_: Nothing) -> Result<String, Infallible> {
-    Ok("line\n".repeat(400))
-}
-
-async fn breaks(_: Nothing) -> Result<String, ToolError> {
-    Err(ToolError::failed("out of paper"))
-}
-
-fn desk(store: &Arc<MemoryStore>, tools: ArtifactTools) -> Builder {
-    System::builder("-")
-        .store(Arc::<MemoryStore>::clone(store))
-        .agent("desk")
-        .tool_with("report", "A report", report, ToolPolicy::read_only())
-        .tool_with("breaks", "Breaks", breaks, ToolPolicy::read_only())
-        .artifact_tools(tools)
-}
-
-async fn started() -> System {
-    desk(&Arc::new(MemoryStore::new()), ArtifactTools::new()).start().await.unwrap()
-}
-
-/// Runs one call of a tool in a session, as a principal.
-async fn call(system: &System, of: (&str, &str), tool: &str, args: JsonValue) -> TaskSnapshot {
-    let (session, principal) = of;
-    let system = system.acting_as(principal);
-    let part = Part::tool_call(tool, args).unwrap();
-    system.session(session).send(part).await.unwrap().finished().await.unwrap()
-}
-
-/// Returns the id of the first call of a task.
-fn first_call(end: &TaskSnapshot) -> String {
-    end.task().calls().iter().next().unwrap().request.call_id.clone()
-}
-
-/// Returns the answer of the last call of a task.
-fn result(end: &TaskSnapshot) -> JsonValue {
-    assert_eq!(end.state(), TaskState::Completed, "{}", end.to_json());
-    end.answer().unwrap().tree().get("result").cloned().unwrap()
-}
-
-/// Views a text as a session's task.
-async fn view(system: &System, of: (&str, &str), task: &str, artifact: &str) -> JsonValue {
-    let args = json!({"task_id": task, "artifact_id": artifact, "line_end": 1});
-    result(&call(system, of, "view_text_artifact", args).await)
-}
-
-fn text(shown: &JsonValue) -> Option<&str> {
-    shown.pointer("/parts/0/text")?.as_str()
 }
 
 #[tokio::test]

@@ -35,6 +35,7 @@ mod object;
 mod path;
 mod rows;
 mod selection;
+pub(crate) mod shortened;
 mod spread;
 mod summary;
 pub(crate) mod text;

@@ -21,6 +21,7 @@ pub(crate) mod selection;
 pub(crate) mod stats;
 pub(crate) mod steps;
 pub(crate) mod summary;
+pub(crate) mod task_owner;
 pub(crate) mod tool_servers;
 pub(crate) mod view;
 pub(crate) mod whole_event;
@@ -40,7 +41,7 @@ pub use crate::views::extract::extract;
 pub use crate::views::filter::{CALL_KINDS, Field, Filter, Term, TermError, family, kind_names};
 pub use crate::views::find::{FindError, find, streams};
 pub use crate::views::find_artifact::{
-    ArtifactLookup, ArtifactSource, FoundArtifact, TaskOwner, child_task, find_artifact,
+    ArtifactLookup, ArtifactSource, FoundArtifact, child_task, find_artifact,
 };
 pub use crate::views::find_call::{find_approval, find_call, find_question, resolve_call};
 pub use crate::views::history::{ApprovalTimes, CallTimes, StateTime, TaskHistory, task_history};
@@ -50,6 +51,7 @@ pub use crate::views::selection::Selection;
 pub use crate::views::stats::{Stats, StatsGroup, StatsRow, stats, stats_of};
 pub use crate::views::steps::{AlignedStep, RunStep, align_steps, run_steps};
 pub use crate::views::summary::Summaries;
+pub use crate::views::task_owner::{TaskOwner, task_owner};
 pub use crate::views::tool_servers::tool_servers;
 pub use crate::views::view::{
     EventRow, SessionRow, TaskRow, ToolRow, event_rows, session_row, session_rows, task_row, task_rows,

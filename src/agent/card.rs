@@ -148,6 +148,11 @@ impl Agent {
         self.handler_of(target)?.policy.get_concurrency()
     }
 
+    /// Returns the name under which the concurrent calls of a tool count together with those of others.
+    pub(crate) fn concurrency_counted_as(&self, target: &str) -> Option<&'static str> {
+        self.tools.get(target)?.spec().policy.counted_as()
+    }
+
     /// Returns the handler, if calls of this target are its.
     pub(crate) fn handler_of(&self, target: &str) -> Option<&KnownHandler> {
         self.handler.as_ref().filter(|_| target == self.name)

@@ -11,8 +11,11 @@ use crate::tools::registry::RegisteredTool;
 use crate::tools::tool::ToolContext;
 use crate::tools::view_artifact::{ViewData, ViewText, Viewer};
 
-/// The views that are made at once: each reads a whole artifact, which may have tens of megabytes.
+/// The views that are made at once, by both tools together: each reads a whole artifact, which may have tens of megabytes.
 const VIEWS_AT_ONCE: usize = 4;
+
+/// The name under which both tools count what is at work.
+const VIEWS: &str = "views of artifacts";
 
 /// The tools `view_text_artifact` and `view_data_artifact`, and the limits that belong to them, for
 /// [`Builder::artifact_tools`](crate::Builder::artifact_tools).
@@ -90,7 +93,7 @@ impl ArtifactTools {
     pub(crate) fn registered(self) -> Result<[RegisteredTool; 2], String> {
         let policy = || {
             let policy = ToolPolicy::read_only().parallel().repeatable();
-            policy.concurrency(VIEWS_AT_ONCE).declared_by("taskreel")
+            policy.concurrency_of(VIEWS, VIEWS_AT_ONCE).declared_by("taskreel")
         };
         let text = Viewer { limit: self.views, reach: self.reach.clone() };
         let data = Viewer { limit: self.views, reach: self.reach };

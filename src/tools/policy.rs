@@ -45,6 +45,8 @@ pub struct ToolPolicy {
     parallel: bool,
     repeatable: bool,
     concurrency: Option<usize>,
+    /// The name under which several tools count their concurrent calls together.
+    counted_as: Option<&'static str>,
     rate: Option<Rate>,
     breaker: Option<Breaker>,
     capabilities: Vec<String>,
@@ -104,6 +106,7 @@ impl ToolPolicy {
             parallel: false,
             repeatable: false,
             concurrency: None,
+            counted_as: None,
             rate: None,
             breaker: None,
             capabilities: Vec::new(),
@@ -184,6 +187,18 @@ impl ToolPolicy {
     pub fn concurrency(mut self, calls: usize) -> Self {
         self.concurrency = Some(calls.max(1));
         self
+    }
+
+    /// Sets a limit as [`ToolPolicy::concurrency`] does, for the calls of all tools together that count under this name.
+    #[must_use]
+    pub(crate) fn concurrency_of(mut self, name: &'static str, calls: usize) -> Self {
+        self.counted_as = Some(name);
+        self.concurrency(calls)
+    }
+
+    /// Returns the name under which the tool's concurrent calls count; none if they count alone.
+    pub(crate) fn counted_as(&self) -> Option<&'static str> {
+        self.counted_as
     }
 
     /// Limits how many attempts of the tool's calls begin within any span of this time; others wait, with their intent

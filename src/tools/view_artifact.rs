@@ -13,12 +13,15 @@ use taskreel_log::artifacts::{
     ArtifactError, CharacterLimit, ColumnSelection, DataArtifacts, DataSelection, RowSelection,
     TextArtifacts, TextSelection,
 };
-use taskreel_log::views::{ArtifactLookup, FoundArtifact, TaskOwner, child_task, find_artifact};
+use taskreel_log::views::{ArtifactLookup, FoundArtifact, TaskOwner, child_task, find_artifact, task_owner};
 
 use crate::tools::artifact_reach::ArtifactReach;
 use crate::tools::error::ToolError;
 use crate::tools::log_of_call::LogOfCall;
 use crate::tools::tool::ToolContext;
+
+/// The characters of an id or a name beside what is shown.
+const NAME_CHARACTERS_MAX: usize = 1_000;
 
 /// The arguments of `view_text_artifact`.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -105,23 +108,28 @@ impl Viewer {
     }
 
     /// Returns the artifact, if the call may see it: one of a task out of reach, one that a task does not have, and one of no
-    /// task answer alike.
+    /// task answer alike. Of a task out of reach no more is read than the record with which it begins.
     fn find(&self, cx: &ToolContext, task_id: &str, artifact_id: &str) -> Result<FoundArtifact, NotShown> {
         let (artifact, task) = (artifact_id.to_owned(), task_id.to_owned());
         let unknown = ArtifactError::NoSuchArtifact { artifact, task };
         let Some(LogOfCall { log, agent }) = cx.log() else { return Err(unknown.into()) };
         let log: &dyn EventReader = log.as_ref();
-        for place in Place::ALL {
+        // Only a host allows a task that is named by its stream.
+        for place in Place::ALL.into_iter().filter(|place| place.may_be_reached() || self.reach.is_some()) {
             let Some(task) = place.stream(log, cx, agent, task_id)? else { continue };
+            let is_seen = |owner: &TaskOwner| {
+                place.is_within_reach(cx, task_id, owner)
+                    || self.reach.as_ref().is_some_and(|rule| rule.may_see(cx, &task, owner))
+            };
+            let Some(first) = task_owner(log, &task)?.filter(&is_seen) else { continue };
             let ArtifactLookup { owner: Some(owner), found, .. } = find_artifact(log, &task, artifact_id)?
             else {
                 continue;
             };
-            let is_seen = place.is_within_reach(cx, task_id, &owner)
-                || self.reach.as_ref().is_some_and(|rule| rule.may_see(cx, &task, &owner));
             match found {
                 Err(ArtifactError::NoSuchArtifact { .. }) => {}
-                found if is_seen => return Ok(found?),
+                // Metadata that came later may have moved the task to another session.
+                found if owner == first || is_seen(&owner) => return Ok(found?),
                 _ => {}
             }
         }
@@ -163,6 +171,11 @@ impl Place {
         }
     }
 
+    /// Whether a call may see some task there without a rule of the host.
+    const fn may_be_reached(self) -> bool {
+        !matches!(self, Self::Named)
+    }
+
     /// Whether a call may see the task without a rule of the host. A session may have tasks of several principals.
     fn is_within_reach(self, cx: &ToolContext, task_id: &str, owner: &TaskOwner) -> bool {
         match self {
@@ -178,7 +191,13 @@ impl Place {
 
 /// Returns the object in which a2a-utils shows an artifact, with one part.
 fn shown_as(found: &FoundArtifact, part: &JsonValue) -> JsonValue {
-    json!({"artifact_id": found.id, "description": JsonValue::Null, "name": found.name, "parts": [part]})
+    let (id, name) = (beginning(&found.id), found.name.as_deref().map(beginning));
+    json!({"artifact_id": id, "description": JsonValue::Null, "name": name, "parts": [part]})
+}
+
+/// Returns an id or a name as it stands beside what is shown: whoever posted the artifact chose its length.
+fn beginning(name: &str) -> &str {
+    name.char_indices().nth(NAME_CHARACTERS_MAX).and_then(|(end, _)| name.get(..end)).unwrap_or(name)
 }
 
 /// Returns what the model is told. An error is a value, since a call that failed would end the run.

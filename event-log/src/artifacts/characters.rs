@@ -68,7 +68,7 @@ pub(super) fn at_newline(text: &str, wanted: usize) -> usize {
 }
 
 /// The characters that a tip may have; a longer one is cut, since it counts as part of what is shown.
-const TIP_CHARACTERS_MAX: usize = 500;
+pub(super) const TIP_CHARACTERS_MAX: usize = 500;
 
 /// Returns a tip at the length at which it is shown.
 pub(super) fn shown_tip(tip: &str) -> &str {

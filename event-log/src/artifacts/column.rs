@@ -3,8 +3,8 @@
 use proto_events::json::{JsonMap, JsonValue as Value};
 use proto_events::model::python_json::python_json;
 
-use crate::artifacts::characters::{characters, first_characters};
-use crate::artifacts::error::grouped;
+use crate::artifacts::characters::characters;
+use crate::artifacts::shortened::shortened;
 use crate::artifacts::spread::{Spread, rounded};
 use crate::artifacts::unique::Unique;
 
@@ -136,14 +136,4 @@ fn sample(value: &Value, samples: Samples) -> Value {
         Some(short) => short.into(),
         None => value.clone(),
     }
-}
-
-/// Returns the beginning of a text that has more than `keep` characters, with the number of the others.
-pub(super) fn shortened(text: &str, keep: usize) -> Option<String> {
-    if text.len() <= keep {
-        return None;
-    }
-    let total = characters(text);
-    let more = total.checked_sub(keep).filter(|more| *more > 0)?;
-    Some(format!("{}... [{} more chars]", first_characters(text, keep), grouped(more)))
 }

@@ -121,11 +121,9 @@ fn rows_and_columns(
     let available = column_names(items);
     let all = ColumnSelection::All;
     let columns = selection.columns.as_ref().unwrap_or(&all).of(&available)?;
-    // An object has a column once, however often it is named.
-    let mut named = HashSet::new();
-    let distinct: Vec<&str> = columns.iter().copied().filter(|name| named.insert(*name)).collect();
+    let distinct = Columns::of(&columns);
     let size = |row: usize| match items.get(row) {
-        Some(Value::Object(fields)) => indented_object(members(fields, &distinct), 1),
+        Some(Value::Object(fields)) => indented_object(distinct.of_row(fields).into_iter(), 1),
         Some(other) => indented_at(other, 1),
         None => 0,
     };
@@ -136,17 +134,44 @@ fn rows_and_columns(
     }
     let row = |item: &Value| match item {
         Value::Object(fields) => {
-            let kept = members(fields, &distinct).map(|(name, value)| (name.clone(), value.clone()));
-            Value::from(kept.collect::<JsonMap>())
+            let kept = distinct.of_row(fields).into_iter();
+            Value::from(kept.map(|(name, value)| (name.clone(), value.clone())).collect::<JsonMap>())
         }
         other => other.clone(),
     };
     Ok(rows.iter().filter_map(|at| items.get(*at)).map(row).collect())
 }
 
-/// Returns the members of an object that stand in `columns`, in the order of the columns.
-fn members<'a>(fields: &'a JsonMap, columns: &'a [&str]) -> impl Iterator<Item = (&'a String, &'a Value)> {
-    columns.iter().filter_map(|name| fields.get_key_value(name))
+/// The columns of a selection: each once, in the order in which they were named first.
+struct Columns<'a> {
+    in_order: Vec<&'a str>,
+    at: HashMap<&'a str, usize>,
+}
+
+impl<'a> Columns<'a> {
+    /// Returns the columns of these names: an object has a column once, however often it is named.
+    fn of(names: &[&'a str]) -> Self {
+        let mut columns = Self { in_order: Vec::new(), at: HashMap::new() };
+        for name in names {
+            let next = columns.in_order.len();
+            if *columns.at.entry(name).or_insert(next) == next {
+                columns.in_order.push(name);
+            }
+        }
+        columns
+    }
+
+    /// Returns the members of an object that stand in the columns, in the order of the columns. It looks at whichever has
+    /// fewer names: each of many rows may have a column of its own.
+    fn of_row<'r>(&self, fields: &'r JsonMap) -> Vec<(&'r String, &'r Value)> {
+        if self.in_order.len() <= fields.len() {
+            return self.in_order.iter().filter_map(|name| fields.get_key_value(name)).collect();
+        }
+        let place = |(name, value)| Some((*self.at.get(String::as_str(name))?, (name, value)));
+        let mut members: Vec<_> = fields.iter().filter_map(place).collect();
+        members.sort_unstable_by_key(|(at, _)| *at);
+        members.into_iter().map(|(_, member)| member).collect()
+    }
 }
 
 /// Returns the keys of all objects of a list, in the order in which they come first.

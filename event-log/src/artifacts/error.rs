@@ -3,13 +3,16 @@
 
 use thiserror::Error;
 
+use crate::artifacts::characters::first_characters;
 use crate::artifacts::error_kind::ArtifactErrorKind;
 use crate::artifacts::key::escaped;
 use crate::artifacts::names::{FILE_PART, VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
+use crate::artifacts::shortened::{QUOTED_CHARACTERS, grouped, listed, quoted, reason};
 
 /// The reason why an artifact cannot be read, viewed or minimized as asked.
 ///
-/// [`Display`](std::fmt::Display) gives a2a-utils' text; [`with_hint`](Self::with_hint) adds the advice.
+/// [`Display`](std::fmt::Display) gives a2a-utils' text; [`with_hint`](Self::with_hint) adds the advice. Neither has more than
+/// 2,000 characters, whatever was asked for and however many names there are: what is left out is counted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ArtifactError {
@@ -60,7 +63,10 @@ pub enum ArtifactError {
         limit: usize,
     },
     /// A path enters a value that has no fields.
-    #[error("Cannot access field '{field}' on {kind}. Use rows/columns parameters to filter list data.")]
+    #[error(
+        "Cannot access field '{}' on {kind}. Use rows/columns parameters to filter list data.",
+        quoted(field)
+    )]
     NoFields {
         /// The field of the path.
         field: String,
@@ -68,7 +74,7 @@ pub enum ArtifactError {
         kind: &'static str,
     },
     /// A field of a path does not exist.
-    #[error("Field '{field}' not found. Available fields: {}", or_empty(available))]
+    #[error("Field '{}' not found. Available fields: {}", quoted(field), or_empty(available))]
     FieldMissing {
         /// The field of the path.
         field: String,
@@ -135,7 +141,7 @@ pub enum ArtifactError {
     )]
     ColumnsOfBasicList,
     /// A row that the list does not have.
-    #[error("Row index {row} is out of range for dataset with {total} rows")]
+    #[error("Row index {} is out of range for dataset with {total} rows", quoted(row))]
     RowOutOfRange {
         /// The row, counted from the start of the list.
         row: String,
@@ -144,7 +150,8 @@ pub enum ArtifactError {
     },
     /// A text that selects no rows.
     #[error(
-        "Invalid row selection: {text}. Must be an integer, list of integers, 'all', or a range like '0-10'"
+        "Invalid row selection: {}. Must be an integer, list of integers, 'all', or a range like '0-10'",
+        quoted(text)
     )]
     InvalidRows {
         /// The text.
@@ -152,8 +159,9 @@ pub enum ArtifactError {
     },
     /// A number after a dash, which reads as the last rows and as the first ones.
     #[error(
-        "Invalid row selection: {text}. A leading dash is ambiguous: write '{from}-' for the last {count} of {total} \
-         row(s), or '0-{count}' for the first {count}."
+        "Invalid row selection: {}. A leading dash is ambiguous: write '{from}-' for the last {count} of {total} \
+         row(s), or '0-{count}' for the first {count}.",
+        quoted(text)
     )]
     LeadingDash {
         /// The text.
@@ -172,7 +180,7 @@ pub enum ArtifactError {
         kind: &'static str,
     },
     /// A range of rows whose ends are no integers.
-    #[error("Invalid range format: {text}. Expected integers in 'start-end' format.")]
+    #[error("Invalid range format: {}. Expected integers in 'start-end' format.", quoted(text))]
     InvalidRange {
         /// The text.
         text: String,
@@ -202,7 +210,7 @@ pub enum ArtifactError {
         end: i64,
     },
     /// A column that no row has.
-    #[error("Column '{column}' not found. Available columns: {}", available.join(", "))]
+    #[error("Column '{}' not found. Available columns: {}", quoted(column), listed(available))]
     ColumnMissing {
         /// The column that was asked for.
         column: String,
@@ -216,7 +224,7 @@ pub enum ArtifactError {
         kind: &'static str,
     },
     /// The task has no such artifact and no such call, or whoever asks may not see it.
-    #[error("Artifact '{artifact}' not found in task '{task}'.")]
+    #[error("Artifact '{}' not found in task '{}'.", quoted(artifact), quoted(task))]
     NoSuchArtifact {
         /// The id that was asked for.
         artifact: String,
@@ -224,7 +232,7 @@ pub enum ArtifactError {
         task: String,
     },
     /// A call without a result.
-    #[error("The call '{call}' has no result: {why}.")]
+    #[error("The call '{}' has no result: {}.", quoted(call), reason(why))]
     NoResult {
         /// The id of the call.
         call: String,
@@ -232,7 +240,7 @@ pub enum ArtifactError {
         why: String,
     },
     /// An artifact that has no content of the kind that was asked for.
-    #[error("Artifact '{artifact}' does not contain {wanted} content. Found part types: {}", found.join(", "))]
+    #[error("Artifact '{}' does not contain {wanted} content. Found part types: {}", quoted(artifact), found.join(", "))]
     WrongContent {
         /// The id of the artifact.
         artifact: String,
@@ -242,7 +250,7 @@ pub enum ArtifactError {
         found: Vec<&'static str>,
     },
     /// A value that does not have the form of A2A.
-    #[error("{what} does not have the form of A2A: {why}")]
+    #[error("{what} does not have the form of A2A: {}", reason(why))]
     NotA2a {
         /// The kind of value that was read.
         what: &'static str,
@@ -287,8 +295,12 @@ impl ArtifactError {
         }
     }
 
-    /// Returns the name of the argument, field or column that is wrong.
+    /// Returns the name of the argument, field or column that is wrong: its first 200 characters.
     pub fn subject(&self) -> &str {
+        first_characters(self.whole_subject(), QUOTED_CHARACTERS)
+    }
+
+    fn whole_subject(&self) -> &str {
         match self {
             Self::LimitTooSmall { name, .. } => name,
             Self::LinesAndCharacters | Self::TextTooLong { .. } => "text selection",
@@ -357,25 +369,16 @@ impl ArtifactError {
 /// Returns how to reach a key that holds dots, if the field that is missing begins one.
 fn dotted(field: &str, available: &[String]) -> String {
     let begins = |key: &&String| key.strip_prefix(field).is_some_and(|rest| rest.starts_with('.'));
-    available
-        .iter()
-        .find(begins)
-        .map_or_else(String::new, |key| format!("The dots of a key are escaped: write {}.", escaped(key)))
+    let Some(key) = available.iter().find(begins) else { return String::new() };
+    let written = escaped(key);
+    // A path that is cut leads nowhere.
+    if first_characters(&written, QUOTED_CHARACTERS) == written {
+        format!("The dots of a key are escaped: write {written}.")
+    } else {
+        "The dots of a key are escaped: write a backslash before each.".to_owned()
+    }
 }
 
 fn or_empty(available: &[String]) -> String {
-    if available.is_empty() { "(empty)".to_owned() } else { available.join(", ") }
-}
-
-/// Writes a count with commas between groups of three digits.
-pub(super) fn grouped(count: usize) -> String {
-    let digits = count.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    if available.is_empty() { "(empty)".to_owned() } else { listed(available) }
 }

@@ -8,7 +8,7 @@ use proto_events::json::{JsonMap, JsonValue as Value};
 use crate::artifacts::a2a::{A2aArtifact, A2aFile, A2aFileContent, A2aMessage, A2aPart, A2aTask};
 use crate::artifacts::data::DataArtifacts;
 use crate::artifacts::limit::ArtifactSettings;
-use crate::artifacts::minimize::Minimizing;
+use crate::artifacts::minimize::{Minimizing, fitting};
 use crate::artifacts::text::{MinimizedText, TextArtifacts, TextCut};
 
 /// The error that stands for the bytes of a file that nobody saved.
@@ -144,7 +144,8 @@ pub fn minimize_artifacts(
     let artifact = |artifact: &A2aArtifact| {
         let text = |text: &str| {
             let limit = settings.send_message_character_limit();
-            match TextArtifacts::minimize(text, limit.within(settings.cap()), tips.text) {
+            let (limit, tip) = fitting(limit, settings.cap(), tips.text);
+            match TextArtifacts::minimize(text, limit, tip) {
                 MinimizedText::Whole(text) => TextPartForLlm { text: text.into_owned(), cut: None },
                 MinimizedText::Cut(cut) => TextPartForLlm { text: cut.text().to_owned(), cut: Some(cut) },
             }

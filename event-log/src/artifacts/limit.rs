@@ -52,9 +52,9 @@ impl CharacterLimit {
         Self((self.0 / 2).max(LIMIT_MIN))
     }
 
-    /// Returns the limit under which a text with its marker, ranges and tip fits `cap`.
-    pub(super) fn within(self, cap: usize) -> Self {
-        Self(self.0.min(cap.saturating_sub(CAP_ROOM)).max(LIMIT_MIN))
+    /// Returns the limit under which a text fits `cap` with what is said about it, for which there is this much room.
+    pub(super) fn within(self, cap: usize, room: usize) -> Self {
+        Self(self.0.min(cap.saturating_sub(room)).max(LIMIT_MIN))
     }
 }
 

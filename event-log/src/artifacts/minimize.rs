@@ -1,17 +1,22 @@
 //! Minimized data: as it is, with its lists summarized and its strings cut, or as the head and the tail of its text.
 
 use proto_events::json::{JsonMap, JsonValue as Value};
-use proto_events::model::python_json::{Style, indented_at, indented_characters, indented_list, written};
+use proto_events::model::python_json::{
+    Style, indented_at, indented_characters, indented_list, text_characters, written,
+};
 
-use crate::artifacts::characters::{characters, shown_tip};
+use crate::artifacts::characters::{TIP_CHARACTERS_MAX, characters, shown_tip};
 use crate::artifacts::column::Samples;
-use crate::artifacts::limit::{ArtifactSettings, CAP_ROOM, CharacterLimit, STRING_LENGTH_DEFAULT};
+use crate::artifacts::limit::{ArtifactSettings, CAP_ROOM, CharacterLimit, LIMIT_MIN, STRING_LENGTH_DEFAULT};
 use crate::artifacts::object::{described, minimized_object};
 use crate::artifacts::summary::{table_with, values_with};
 use crate::artifacts::text::{MinimizedText, TextArtifacts};
 
 /// The characters that a string keeps where the first minimized form is too large.
 const SHORT_STRING_CHARACTERS: usize = 200;
+
+/// The characters that JSON writes around a text.
+const QUOTES: usize = 2;
 
 /// The limits of a minimized form, and the tip that it carries.
 #[derive(Debug, Clone, Copy)]
@@ -108,9 +113,12 @@ impl Minimized<'_> {
 
 /// Returns the form of a value that fits the options.
 pub(super) fn minimized<'a>(data: &'a Value, options: &Minimizing<'_>) -> Minimized<'a> {
-    let limit = options.limit.within(options.cap);
+    let (limit, tip) = fitting(options.limit, options.cap, options.tip);
     if let Value::String(text) = data {
-        return match TextArtifacts::minimize(text, limit, options.tip) {
+        if characters(text) <= options.limit.within(options.cap, CAP_ROOM).get() {
+            return Minimized::Whole(data);
+        }
+        return match TextArtifacts::minimize(text, limit, tip) {
             MinimizedText::Whole(_) => Minimized::Whole(data),
             cut @ MinimizedText::Cut(_) => Minimized::Text(cut),
         };
@@ -129,10 +137,35 @@ pub(super) fn minimized<'a>(data: &'a Value, options: &Minimizing<'_>) -> Minimi
         }
     }
     let text = shown_text(data);
-    match TextArtifacts::minimize(&text, limit, options.tip) {
+    match TextArtifacts::minimize(&text, limit, tip) {
         MinimizedText::Cut(cut) => Minimized::Text(MinimizedText::Cut(cut)),
         MinimizedText::Whole(_) => Minimized::Text(MinimizedText::Whole(text.into())),
     }
+}
+
+/// Returns the limit and the tip with which a text, its ranges and the tip fit the cap: a tip counts as JSON writes it, where a
+/// character may take twelve.
+pub(super) fn fitting(
+    limit: CharacterLimit,
+    cap: usize,
+    tip: Option<&str>,
+) -> (CharacterLimit, Option<&str>) {
+    let room = CAP_ROOM - TIP_CHARACTERS_MAX;
+    let tip = tip.map(|tip| written_within(shown_tip(tip), cap.saturating_sub(room + LIMIT_MIN)));
+    let said = room + tip.map_or(0, text_characters);
+    (limit.within(cap, said.max(CAP_ROOM)), tip)
+}
+
+/// Returns the beginning of a text that JSON writes in at most this many characters.
+fn written_within(text: &str, most: usize) -> &str {
+    let mut written = QUOTES;
+    for (at, letter) in text.char_indices() {
+        written += text_characters(letter.encode_utf8(&mut [0; 4])) - QUOTES;
+        if written > most {
+            return text.get(..at).unwrap_or_default();
+        }
+    }
+    text
 }
 
 /// Returns a value as text: JSON on indented lines, characters beyond ASCII as themselves.

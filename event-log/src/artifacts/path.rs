@@ -10,7 +10,7 @@ pub(super) fn value_at<'a>(data: &'a Value, path: &str) -> Result<&'a Value, Art
     if path.is_empty() {
         return Ok(data);
     }
-    segments(path).into_iter().try_fold(data, |at, field| {
+    segments(path).try_fold(data, |at, field| {
         let Value::Object(fields) = at else {
             return Err(ArtifactError::NoFields { field, kind: type_name(at) });
         };
@@ -21,21 +21,22 @@ pub(super) fn value_at<'a>(data: &'a Value, path: &str) -> Result<&'a Value, Art
     })
 }
 
-fn segments(path: &str) -> Vec<String> {
-    let mut segments = vec![String::new()];
-    let mut chars = path.chars().peekable();
-    while let Some(char) = chars.next() {
-        let literal = match char {
-            '.' => {
-                segments.push(String::new());
-                continue;
+/// Returns the keys of a path one by one: a path that leads nowhere is not read to its end.
+fn segments(path: &str) -> impl Iterator<Item = String> {
+    let mut rest = Some(path.chars().peekable());
+    std::iter::from_fn(move || {
+        let chars = rest.as_mut()?;
+        let mut segment = String::new();
+        while let Some(char) = chars.next() {
+            match char {
+                '.' => return Some(segment),
+                '\\' => segment.push(chars.next_if(|next| matches!(next, '.' | '\\')).unwrap_or('\\')),
+                other => segment.push(other),
             }
-            '\\' => chars.next_if(|next| matches!(next, '.' | '\\')).unwrap_or('\\'),
-            other => other,
-        };
-        segments.last_mut().expect("there is always a segment").push(literal);
-    }
-    segments
+        }
+        rest = None;
+        Some(segment)
+    })
 }
 
 #[cfg(test)]
@@ -47,6 +48,7 @@ mod tests {
 
     #[test]
     fn a_backslash_escapes_dots_and_backslashes_only() {
+        let segments = |path| segments(path).collect::<Vec<_>>();
         assert_eq!(segments("a.b"), ["a", "b"]);
         assert_eq!(segments("a..b."), ["a", "", "b", ""]);
         assert_eq!(segments(r"a\.b.c\d"), ["a.b", r"c\d"]);
@@ -57,7 +59,7 @@ mod tests {
         #[test]
         fn every_key_can_be_reached(keys in proptest::collection::vec("[a.\\\\é]{0,5}", 1..4)) {
             let path = keys.iter().map(|key| escaped(key)).collect::<Vec<_>>().join(".");
-            prop_assert_eq!(segments(&path), keys);
+            prop_assert_eq!(segments(&path).collect::<Vec<_>>(), keys);
         }
     }
 }

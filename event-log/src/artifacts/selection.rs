@@ -1,5 +1,7 @@
 //! The choice of columns: one name, several, or all.
 
+use std::collections::HashSet;
+
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::python;
 use proto_events::model::python_json::type_name;
@@ -60,8 +62,8 @@ impl ColumnSelection {
             available: available.iter().map(|&name| name.to_owned()).collect(),
         };
         let known = |names: &'a [String]| {
-            let name =
-                |name: &'a String| available.contains(&name.as_str()).then_some(name.as_str()).ok_or(name);
+            let set: HashSet<&str> = available.iter().copied().collect();
+            let name = |name: &'a String| set.get(name.as_str()).copied().ok_or(name);
             names.iter().map(name).collect::<Result<Vec<&str>, _>>().map_err(|name| missing(name))
         };
         match self {

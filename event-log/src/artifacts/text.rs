@@ -8,8 +8,9 @@ use proto_events::model::python_json::text_characters;
 use crate::artifacts::characters::{
     after_newline, at_newline, characters, first_characters, newlines, shown_tip, split_at_character,
 };
-use crate::artifacts::error::{ArtifactError, grouped};
+use crate::artifacts::error::ArtifactError;
 use crate::artifacts::limit::CharacterLimit;
+use crate::artifacts::shortened::grouped;
 
 /// The operations on text artifacts.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use proto_events::call::{CallEvent, CallKind, Verdict};
-use proto_events::envelope::{Metadata, Principal};
+use proto_events::envelope::Metadata;
 use proto_events::id::{StreamId, Version};
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 use proto_events::model::{Artifact, Part};
@@ -14,6 +14,7 @@ use crate::api::reader::{EventReader, for_each_page_of};
 use crate::artifacts::ArtifactError;
 use crate::read::fold::decode_record;
 use crate::views::artifact_content::{ArtifactContent, shown};
+use crate::views::task_owner::{TaskOwner, session_in};
 
 /// The source of an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,15 +44,6 @@ pub struct FoundArtifact {
     pub is_complete: bool,
     /// The content, in order.
     pub parts: Vec<ArtifactContent>,
-}
-
-/// The session and the principal of a task, by which others may or may not see its artifacts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskOwner {
-    /// The id of the session: the one that the task names, else the task's own.
-    pub session_id: String,
-    /// The principal that submitted the task.
-    pub principal: Principal,
 }
 
 /// The answer to a look for an artifact.
@@ -218,9 +210,8 @@ impl Search<'_> {
         match event {
             TaskEvent::Submitted(posted) => {
                 posted.artifacts.iter().for_each(|artifact| self.whole(artifact));
-                let session_id = session_in(&posted.metadata).unwrap_or_else(|| posted.id.clone());
+                self.owner = Some(TaskOwner::of(&posted, metadata));
                 self.own_id = posted.id;
-                self.owner = Some(TaskOwner { session_id, principal: metadata.principal.clone() });
             }
             TaskEvent::MetadataMerged(entries) => {
                 if let (Some(owner), Some(_)) = (&mut self.owner, entries.get("session_id")) {
@@ -333,8 +324,4 @@ impl InParts {
 
 fn contents(parts: &[Part]) -> impl Iterator<Item = ArtifactContent> {
     parts.iter().map(ArtifactContent::of)
-}
-
-fn session_in(metadata: &JsonObject) -> Option<String> {
-    metadata.get("session_id").and_then(JsonText::to_str).filter(|id| !id.is_empty())
 }

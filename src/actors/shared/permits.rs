@@ -18,9 +18,18 @@ pub(crate) struct CallPermits {
     agent: Arc<Agent>,
     of_agent: Option<Arc<Limit>>,
     /// The limits of the tools that were called.
-    of_tools: Mutex<HashMap<String, Arc<Limit>>>,
+    of_tools: Mutex<HashMap<Limited, Arc<Limit>>>,
     /// The rate limits of the agent's targets.
     pub(crate) rates: Rates,
+}
+
+/// The calls that a tool's limit counts.
+#[derive(PartialEq, Eq, Hash)]
+enum Limited {
+    /// Those of one target.
+    Target(String),
+    /// Those of several tools together.
+    Together(&'static str),
 }
 
 /// A limit of concurrent calls.
@@ -189,7 +198,9 @@ impl CallPermits {
         let of_tool = self.agent.concurrency_of(target);
         let of_tool = of_tool.map(|calls| {
             let mut all = self.of_tools.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(all.entry(target.to_owned()).or_insert_with(|| Limit::new(calls)))
+            let together = self.agent.concurrency_counted_as(target).map(Limited::Together);
+            let limited = together.unwrap_or_else(|| Limited::Target(target.to_owned()));
+            Arc::clone(all.entry(limited).or_insert_with(|| Limit::new(calls)))
         });
         of_tool.into_iter().chain(self.of_agent.clone())
     }
@@ -197,7 +208,10 @@ impl CallPermits {
 
 #[cfg(test)]
 mod tests {
+    use taskreel_log::artifacts::{VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};
+
     use super::*;
+    use crate::tools::artifact_tools::ArtifactTools;
 
     fn permits(calls: usize) -> CallPermits {
         let mut agent = Agent::new("agent");
@@ -238,5 +252,21 @@ mod tests {
         let next = permits.try_acquire("t").expect("all work has ended");
         assert!(permits.try_acquire("t").is_none(), "the limit is what it was");
         drop(next);
+    }
+
+    #[test]
+    fn tools_that_count_together_have_one_limit() {
+        let mut agent = Agent::new("agent");
+        for tool in ArtifactTools::new().registered().unwrap() {
+            agent.tools.register(tool).unwrap();
+        }
+        let permits = CallPermits::of(&Arc::new(agent), Arc::new(taskreel_log::ports::SystemClock));
+        let views = [VIEW_TEXT_ARTIFACT, VIEW_DATA_ARTIFACT];
+        let mut held: Vec<_> =
+            views.into_iter().cycle().take(4).map(|tool| permits.try_acquire(tool).unwrap()).collect();
+        assert!(views.iter().all(|tool| permits.try_acquire(tool).is_none()), "four of both");
+        held.pop();
+        let again = permits.try_acquire(VIEW_TEXT_ARTIFACT);
+        assert!(again.is_some() && permits.try_acquire(VIEW_DATA_ARTIFACT).is_none());
     }
 }
