@@ -147,8 +147,9 @@ pub(crate) enum Command {
     Prompt(PromptArgs),
     /// List the artifacts and long results of a task, print a part of one, or save one
     ///
-    /// An artifact is named by its id, the result of a call of a tool or an agent by the call's id. Lines and characters are
-    /// those of its text, path, rows and columns those of its data.
+    /// An artifact is named by its id, the result of a call of a tool or an agent by the call's id. It is printed whole unless a
+    /// flag selects a part: a text exactly as it is where stdout is no terminal, data as JSON, files by their names. Lines and
+    /// characters are those of its text, path, rows and columns those of its data.
     #[command(
         after_help = "Examples:\n  taskreel artifact order-17\n  taskreel artifact order-17 0a1b2c3d --lines 1-40\n  \
                             taskreel artifact order-17 0a1b2c3d --path results.items --rows 0-10 --columns name,age\n  \

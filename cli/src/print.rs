@@ -6,6 +6,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod artifact;
+pub(crate) mod artifact_files;
 pub(crate) mod attention;
 pub(crate) mod audit;
 pub(crate) mod calls;

@@ -51,6 +51,23 @@ fn completions_know_commands_and_the_ids_of_the_log() {
     let output = listed[0]["artifact"].as_str().unwrap();
     let artifacts = completed(&place, &["taskreel", "artifact", "sum-0001", "art_"]);
     assert!(artifacts.iter().any(|found| found == output), "{output} is not in {artifacts:?}");
+    let of = |words: &[&str]| completed(&place, words);
+    // Of the task that was typed, and of no other one.
+    let outputs = |task: &str| {
+        let rows = place.run(&format!("artifact {task} --json")).ended(0).json();
+        let mut ids: Vec<_> =
+            rows.iter().filter_map(|row| row["artifact"].as_str().map(str::to_owned)).collect();
+        ids.sort();
+        ids
+    };
+    assert_ne!(outputs("sum-0001"), outputs("bad-0001"));
+    for task in ["sum-0001", "bad-0001"] {
+        let begins: Vec<_> = outputs(task).into_iter().filter(|id| id.starts_with("art_")).collect();
+        assert_eq!(of(&["taskreel", "artifact", task, "art_"]), begins);
+        assert_eq!(of(&["taskreel", "artifact", "--color", "never", task, "art_"]), begins);
+    }
+    assert!(of(&["taskreel", "artifact", "none-0001", "art_"]).is_empty());
+    assert_eq!(of(&["taskreel", "prompt", "--task", "sum-0001", "call_"]), [call]);
     std::fs::rename(place.path().join("taskreel-log"), place.path().join("other")).unwrap();
     assert!(completed(&place, &["taskreel", "show", "su"]).is_empty(), "no log, no ids, no error");
     assert_eq!(completed(&place, &["taskreel", "show", "--data-dir", "other", "su"]), ["sum-0001"]);

@@ -1,18 +1,19 @@
 //! The ids that completions know: those of the log that the command line names.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use proto_events::call::CallEvent;
 use proto_events::codec::AnyEvent;
-use proto_events::id::{Category, Position};
+use proto_events::id::{Category, Position, StreamId, Version};
 use proto_events::task::TaskEvent;
-use taskreel_log::api::{EventReader, ReadError};
+use taskreel_log::api::{EventReader, ReadError, StoredRecord};
 use taskreel_log::jsonl::JsonLines;
-use taskreel_log::read::{for_each_record, for_each_stream};
+use taskreel_log::read::{for_each_page_of, for_each_record, for_each_stream};
 use taskreel_log::sled::{ReadOnlyLog, ReadOnlyOptions};
-use taskreel_log::views::{artifact_rows, event_rows};
+use taskreel_log::views::{artifact_rows, event_rows, find};
 
 use crate::dirs::{DEMO_DIR, LOG_DIR};
 
@@ -70,10 +71,12 @@ pub(crate) fn with_candidates(mut command: clap::Command) -> clap::Command {
         let takes = |sub: &clap::Command| sub.get_arguments().any(|arg| arg.get_id() == argument);
         if command.find_subcommand(name).is_some_and(takes) {
             command = command.mut_subcommand(name, |sub| {
+                let of = TaskArgument::of(&sub);
                 // In their places: `mut_arg` would move an argument behind the others.
                 sub.mut_args(|arg| {
                     if arg.get_id() == argument {
-                        arg.add(ArgValueCandidates::new(move || candidates(ids)))
+                        let of = of.clone();
+                        arg.add(ArgValueCandidates::new(move || candidates(ids, of.as_ref())))
                     } else {
                         arg
                     }
@@ -84,19 +87,71 @@ pub(crate) fn with_candidates(mut command: clap::Command) -> clap::Command {
     command
 }
 
-fn candidates(ids: Ids) -> Vec<CompletionCandidate> {
+/// The argument of a command by which a task is named beside another id, and how it is found among typed words.
+#[derive(Debug, Clone)]
+struct TaskArgument {
+    command: String,
+    /// The option, for example `--task`; none for the first argument that is no option.
+    option: Option<String>,
+    /// The options of the command that take a value.
+    valued: Vec<String>,
+}
+
+impl TaskArgument {
+    fn of(command: &clap::Command) -> Option<Self> {
+        let is_task = |argument: &str| {
+            ARGUMENTS.iter().any(|known| *known == (command.get_name(), argument, Ids::Tasks))
+        };
+        let task = command.get_arguments().find(|arg| is_task(arg.get_id().as_str()))?;
+        let long = |arg: &clap::Arg| arg.get_long().map(|name| format!("--{name}"));
+        let valued = command.get_arguments().filter(|arg| arg.get_action().takes_values()).filter_map(long);
+        let global = ["--data-dir", "--scratch", "--color", "--log-level", "--log-format"].map(str::to_owned);
+        Some(Self {
+            command: command.get_name().to_owned(),
+            option: long(task),
+            valued: valued.chain(global).collect(),
+        })
+    }
+
+    /// Returns the task's id among typed words, of which the last is being typed.
+    fn typed<'a>(&self, words: &'a [String]) -> Option<&'a str> {
+        if let Some(option) = &self.option {
+            return value_of(words, option);
+        }
+        let at = words.iter().rposition(|word| *word == self.command)?;
+        let (_, before) = words.get(at + 1..)?.split_last()?;
+        let mut is_value = false;
+        before.iter().map(String::as_str).find(|word| {
+            let skipped = is_value || word.starts_with('-');
+            is_value = !is_value && self.valued.iter().any(|option| option == word);
+            !skipped
+        })
+    }
+}
+
+fn candidates(ids: Ids, of: Option<&TaskArgument>) -> Vec<CompletionCandidate> {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     // A completion that finds no log offers nothing; an error would stand in the middle of the typed line.
-    let found = open().and_then(|log| found(log.as_ref(), ids).ok()).unwrap_or_default();
+    let offered = || {
+        let log = open(&words)?;
+        let asked = of.and_then(|argument| argument.typed(&words));
+        let inner = matches!(ids, Ids::Artifacts | Ids::Calls | Ids::Approvals);
+        match asked.filter(|_| inner) {
+            // A task that is not there has no artifacts and no calls.
+            Some(asked) => of_task(log.as_ref(), &find(log.as_ref(), asked).ok()?, ids).ok(),
+            None => found(log.as_ref(), ids).ok(),
+        }
+    };
+    let found = offered().unwrap_or_default();
     found.into_iter().take(OFFERED_MAX).map(CompletionCandidate::new).collect()
 }
 
 /// Opens the log that the typed line names, quietly.
-fn open() -> Option<Box<dyn EventReader>> {
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(file) = value_of(&words, "--file") {
+fn open(words: &[String]) -> Option<Box<dyn EventReader>> {
+    if let Some(file) = value_of(words, "--file") {
         return JsonLines::open(file).ok().map(|log| Box::new(log) as Box<dyn EventReader>);
     }
-    let named = value_of(&words, "--data-dir").map(PathBuf::from);
+    let named = value_of(words, "--data-dir").map(PathBuf::from);
     let named = named.or_else(|| std::env::var_os("TASKREEL_DATA_DIR").map(PathBuf::from));
     let by_default = || [LOG_DIR, DEMO_DIR].into_iter().map(PathBuf::from).find(|dir| dir.exists());
     let dir = named.or_else(by_default)?;
@@ -104,7 +159,7 @@ fn open() -> Option<Box<dyn EventReader>> {
     if let Ok(door) = taskreel_log::door::DoorReader::connect(&dir) {
         return Some(Box::new(door));
     }
-    let scratch = value_of(&words, "--scratch");
+    let scratch = value_of(words, "--scratch");
     let options = ReadOnlyOptions::default();
     let options = match scratch {
         Some(folder) => options.scratch(folder),
@@ -152,25 +207,41 @@ fn found(reader: &dyn EventReader, ids: Ids) -> Result<BTreeSet<String>, ReadErr
             let mut tasks = Vec::new();
             for_each_stream(reader, Category::Task.prefix(), |info| tasks.push(info.stream))?;
             for task in tasks {
-                all.extend(artifact_rows(reader, &task)?.into_iter().filter_map(|row| row.id));
+                all.extend(of_task(reader, &task, ids)?);
             }
         }
         Ids::Calls | Ids::Approvals => for_each_record(reader, Position(1), |stored| {
-            for row in event_rows(stored) {
-                match (ids, row.event) {
-                    (Ids::Calls, Ok(AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))))) => {
-                        all.insert(request.call_id);
-                    }
-                    (Ids::Approvals, Ok(AnyEvent::Task(TaskEvent::ApprovalRequested(asked)))) => {
-                        all.insert(asked.approval_id);
-                    }
-                    _ => {}
-                }
-            }
+            all.extend(ids_in(stored, ids));
             Ok::<_, ReadError>(())
         })?,
     }
     Ok(all)
+}
+
+/// Returns the ids of one task's artifacts, calls or approvals.
+fn of_task(reader: &dyn EventReader, task: &StreamId, ids: Ids) -> Result<BTreeSet<String>, ReadError> {
+    if ids == Ids::Artifacts {
+        return Ok(artifact_rows(reader, task)?.into_iter().filter_map(|row| row.id).collect());
+    }
+    let mut all = BTreeSet::new();
+    for_each_page_of(reader, task, Version(1), |page| {
+        for stored in &page {
+            all.extend(ids_in(stored, ids));
+        }
+        Ok::<_, ReadError>(ControlFlow::Continue(()))
+    })?;
+    Ok(all)
+}
+
+/// Returns the ids of the calls or the approvals that a record asks for.
+fn ids_in(stored: &StoredRecord, ids: Ids) -> impl Iterator<Item = String> + use<> {
+    event_rows(stored).into_iter().filter_map(move |row| match (ids, row.event) {
+        (Ids::Calls, Ok(AnyEvent::Task(TaskEvent::Call(CallEvent::Requested(request))))) => {
+            Some(request.call_id)
+        }
+        (Ids::Approvals, Ok(AnyEvent::Task(TaskEvent::ApprovalRequested(asked)))) => Some(asked.approval_id),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
@@ -183,6 +254,30 @@ mod tests {
         assert_eq!(value_of(&words("taskreel show --file a.x"), "--file"), Some("a.x"));
         assert_eq!(value_of(&words("taskreel --file=a.x show"), "--file"), Some("a.x"));
         assert_eq!(value_of(&words("taskreel show --file"), "--file"), None);
+    }
+
+    #[test]
+    fn the_task_that_was_typed_is_found_behind_options_and_their_values() {
+        let command = <crate::args::Cli as clap::CommandFactory>::command();
+        let typed = |name: &str, line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            let of = TaskArgument::of(command.find_subcommand(name).unwrap()).unwrap();
+            of.typed(&words).map(str::to_owned)
+        };
+        for (line, task) in [
+            ("taskreel artifact t-1 ", Some("t-1")),
+            ("taskreel artifact t-1 ar", Some("t-1")),
+            ("taskreel artifact --file log.ndjson t-1 ", Some("t-1")),
+            ("taskreel artifact --json --data-dir=d --lines 1-2 t-1 x --save ", Some("t-1")),
+            ("taskreel --data-dir artifact artifact --scratch s t-1 ", Some("t-1")),
+            ("taskreel artifact ", None),
+            ("taskreel artifact t-", None),
+            ("taskreel artifact --file ", None),
+        ] {
+            assert_eq!(typed("artifact", line).as_deref(), task, "{line}");
+        }
+        assert_eq!(typed("prompt", "taskreel prompt --task t-1 ").as_deref(), Some("t-1"));
+        assert_eq!(typed("approve", "taskreel approve t-1 ").as_deref(), Some("t-1"));
     }
 
     #[test]

@@ -89,7 +89,7 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
     ),
     (
         "taskreel.artifact-view/1",
-        "A part of an artifact or of a call's result.",
+        "A part of an artifact or of a call's result, or all parts of it.",
         &[
             ("task", "text"),
             ("stream", "text"),

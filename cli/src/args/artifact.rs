@@ -17,25 +17,31 @@ pub(crate) struct ArtifactArgs {
     pub(crate) artifact: Option<String>,
     /// Print these lines of the text, counted from 1: 1-40, 40- (to the end), or 40
     #[arg(long, value_name = "RANGE", value_parser = parse_lines, requires = "artifact")]
+    #[arg(allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["characters", "path", "rows", "columns", "summary", "save"])]
     pub(crate) lines: Option<Range>,
     /// Print these characters of the text, counted from 0, without the last: 0-100, or 100- (to the end)
     #[arg(long, value_name = "RANGE", value_parser = parse_characters, requires = "artifact")]
+    #[arg(allow_negative_numbers = true)]
     #[arg(conflicts_with_all = ["path", "rows", "columns", "summary", "save"])]
     pub(crate) characters: Option<Range>,
-    /// Print the field of the data at this path: keys separated by dots, a dot inside a key written as `\\.`
+    /// Print the field of the data at this path: keys separated by dots, a dot inside a key written as `\.`
     #[arg(long, value_name = "PATH", requires = "artifact", conflicts_with_all = ["summary", "save"])]
     pub(crate) path: Option<String>,
-    /// Print these rows of a list, counted from 0: 0-10 (without the last), 0,2,5, or all
+    /// Print these rows of a list, counted from 0: 0-10 (without the last), 5- (to the end), 0,2,5, or all
     #[arg(long, value_name = "ROWS", requires = "artifact", conflicts_with_all = ["summary", "save"])]
+    #[arg(allow_negative_numbers = true)]
     pub(crate) rows: Option<String>,
-    /// Print these columns of a list of objects: name,age, or all
+    /// Print these columns of a list of objects: name,age, or all; a name with a comma in double quotes
     #[arg(long, value_name = "COLUMNS", requires = "artifact", conflicts_with_all = ["summary", "save"])]
     pub(crate) columns: Option<String>,
-    /// Print the form in which a model is shown a long artifact
+    /// Print the form in which a model is shown a long artifact: its beginning and end, or figures about its data
     #[arg(long, requires = "artifact", conflicts_with = "save")]
     pub(crate) summary: bool,
-    /// Save the artifact in this folder: its text, its data and its files, each under a cleaned name; no file is replaced
+    /// Save the artifact in this folder: its text, its data and its files, each under a cleaned name
+    ///
+    /// No file is replaced: of the same name and content it is the same file, else the new one gets a number. What cannot be
+    /// saved, such as a file of which the artifact has the address only, is told at the end (exit 1), and all else is saved.
     #[arg(long, value_name = "DIR", requires = "artifact")]
     pub(crate) save: Option<PathBuf>,
     #[command(flatten)]

@@ -1,19 +1,18 @@
 //! `artifact`: the artifacts and long results of a task, and a part of one.
 
-use std::path::Path;
-
 use proto_events::id::{Category, StreamId};
-use taskreel_log::api::EventReader;
+use taskreel_log::api::{EventReader, StreamInfo};
 use taskreel_log::artifacts::{ArtifactError, ColumnSelection, DataSelection, RowSelection, TextSelection};
-use taskreel_log::views::{ArtifactRow, FoundArtifact, artifact_rows, find_artifact};
+use taskreel_log::views::{ArtifactRow, FoundArtifact, artifact_rows, find_artifact, task_row};
 
 use crate::args::Global;
 use crate::args::artifact::{ArtifactArgs, Range};
 use crate::look::OpenLog;
 use crate::print::answer::Answer;
-use crate::print::artifact::{Part, list, print_part, refused, save};
+use crate::print::artifact::{Part, list, print_part, refused};
+use crate::print::artifact_files::save;
 use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
-use crate::print::screen::Screen;
+use crate::print::screen::{Screen, note};
 
 /// The shortest beginning or end of an id that is looked up, in characters.
 const PART_OF_ID_CHARACTERS_MIN: usize = 4;
@@ -30,10 +29,26 @@ pub(crate) fn artifact(args: &ArtifactArgs, global: &Global, screen: &mut Screen
         return list(&artifact_rows(log.reader(), &task)?, screen);
     };
     let found = look_up(log.reader(), &task, asked)?;
-    match &args.save {
-        Some(dir) => save(&found, Path::new(dir), screen),
+    let missing = if found.is_complete { None } else { Some(incomplete(log.reader(), &found)?) };
+    let answer = match &args.save {
+        Some(dir) => save(&found, dir, screen),
         None => print_part(&found, &part(args), screen),
+    };
+    if let (Some(missing), false) = (missing, answer.as_ref().is_err_and(|problem| problem.quiet)) {
+        note(&missing);
     }
+    answer
+}
+
+/// Returns why an artifact has no end, in a note: more of it may come as long as its task goes on.
+fn incomplete(reader: &dyn EventReader, found: &FoundArtifact) -> Result<String, Problem> {
+    let version = reader.stream_version(&found.task)?;
+    let state = task_row(reader, &StreamInfo { stream: found.task.clone(), version })?.state;
+    Ok(if state.is_terminal() {
+        format!("the artifact is not complete: its task ended ({state}) before the last piece came")
+    } else {
+        format!("the artifact is not complete: its task is {state}, and further pieces are expected")
+    })
 }
 
 /// Returns the artifact that a person names: by its id, or by a unique beginning or end of a listed one.

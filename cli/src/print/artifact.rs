@@ -1,26 +1,24 @@
-//! `artifact`: prints the artifacts of a task, prints a part of one, and saves one as files.
-
-use std::path::Path;
+//! `artifact`: prints the artifacts of a task, and one of them whole or in part.
 
 use proto_events::json::{JsonText, JsonValue};
-use taskreel::files::{FileError, decode_base64, save_as};
+use taskreel::files::decode_base64;
 use taskreel_log::artifacts::{
     A2aFile, A2aFileContent, ArtifactError, ArtifactErrorKind, ArtifactSettings, CharacterLimit,
     DataArtifacts, DataSelection, Minimizing, TextArtifacts, TextSelection,
 };
-use taskreel_log::audit::json::{number, object, text, text_or_null};
+use taskreel_log::audit::json::{object, text, text_or_null};
 use taskreel_log::views::{ArtifactContent, ArtifactRow, FoundArtifact};
 
 use crate::print::answer::Answer;
 use crate::print::grid::{Cell, spare, whole};
-use crate::print::plain::without_control;
-use crate::print::problem::{EXIT_OUTPUT, EXIT_UNKNOWN, EXIT_USAGE, Problem};
+use crate::print::plain::indented;
+use crate::print::problem::{EXIT_UNKNOWN, EXIT_USAGE, Problem};
 use crate::print::screen::{Screen, note};
 use crate::print::time;
 
 /// The part of an artifact to print.
 pub(crate) enum Part {
-    /// The text, or the data of an artifact without one.
+    /// All of it.
     Whole,
     /// A range of the text.
     Text(TextSelection),
@@ -28,6 +26,16 @@ pub(crate) enum Part {
     Data(DataSelection),
     /// The form in which a model is shown a long one.
     Summary,
+}
+
+/// What is printed of an artifact.
+enum Printed {
+    /// One text, as it is.
+    Text(String),
+    /// A JSON value, of the kind that its line names.
+    Value(&'static str, JsonValue),
+    /// Parts of several kinds, or files, in their order.
+    Parts(Vec<ArtifactContent>),
 }
 
 /// Lists artifacts and long results.
@@ -69,116 +77,144 @@ pub(crate) fn list(rows: &[ArtifactRow], screen: &mut Screen) -> Result<Answer, 
     Ok(Answer::Yes)
 }
 
-/// Prints a part of an artifact.
+/// Prints an artifact or a part of it. One text alone is printed as it is, and nothing is added to it where stdout is no
+/// terminal. Of an artifact of several kinds texts and data are printed, and files are named.
 ///
 /// # Errors
 /// [`Problem`] if it has no such part, or the reader of the output is gone.
 pub(crate) fn print_part(found: &FoundArtifact, part: &Part, screen: &mut Screen) -> Result<Answer, Problem> {
-    let (kind, content) = selected(found, part).map_err(|error| refused(&error))?;
+    let printed = printed(found, part).map_err(|error| refused(&error))?;
     if screen.json {
-        screen.json_line(&object([
-            ("schema", text("taskreel.artifact-view/1")),
-            ("task", text(&found.task.id())),
-            ("stream", text(found.task.as_str())),
-            ("artifact", text(&found.id)),
-            ("source", text(found.source.as_str())),
-            ("name", text_or_null(found.name.as_deref())),
-            ("complete", JsonText::of_model(&found.is_complete)),
-            ("kind", text(kind)),
-            ("content", JsonText::from(content)),
-        ]))?;
-    } else if let JsonValue::String(shown) = &content {
-        // A terminal is not given what steers it; a file or a program gets the text as it is.
-        let is_terminal = screen.is_terminal();
-        let plain = |line: &str| if is_terminal { without_control(line) } else { line.to_owned() };
-        shown.split('\n').map(plain).try_for_each(|line| screen.line(&line))?;
+        screen.json_line(&as_json(found, &printed))?;
     } else {
-        screen.json_value(&JsonText::from(content))?;
+        match &printed {
+            Printed::Text(text) | Printed::Value(_, JsonValue::String(text)) => screen.text(text)?,
+            Printed::Value(_, value) => screen.json_value(&JsonText::from(value.clone()))?,
+            Printed::Parts(parts) => parts.iter().try_for_each(|part| print_one(part, screen))?,
+        }
     }
-    if !found.is_complete {
-        note("the artifact is not complete: further pieces are expected");
+    if let Printed::Parts(parts) = &printed {
+        note_files(parts);
     }
     screen.flush()?;
     Ok(Answer::Yes)
 }
 
-/// Returns the kind of a part, and the part.
-fn selected(found: &FoundArtifact, part: &Part) -> Result<(&'static str, JsonValue), ArtifactError> {
+/// Prints one of several parts, so that the next one begins on a line of its own.
+fn print_one(part: &ArtifactContent, screen: &mut Screen) -> Result<(), Problem> {
+    match part {
+        ArtifactContent::Text(text) => {
+            screen.text(text)?;
+            if screen.is_terminal() || text.ends_with('\n') { Ok(()) } else { screen.line("") }
+        }
+        ArtifactContent::Data(data) => screen.line(&indented(data)),
+        ArtifactContent::File(file) => {
+            let line = screen.plain(&named(file));
+            screen.line(&line)
+        }
+        other => screen.line(other.kind()),
+    }
+}
+
+/// Returns what a file is: its name, its media type, and its size or its address.
+fn named(file: &A2aFile) -> String {
+    let content = match &file.content {
+        A2aFileContent::Bytes(bytes) => match decode_base64(bytes) {
+            Ok(bytes) => format!("{} bytes", bytes.len()),
+            Err(error) => format!("cannot be read as base64: {error}"),
+        },
+        A2aFileContent::Uri(address) => format!("at {address}, not fetched"),
+    };
+    let name = file.name.as_deref().unwrap_or("without a name");
+    let media_type = file.mime_type.as_ref().map_or_else(String::new, |media_type| format!(", {media_type}"));
+    format!("[file {name}{media_type}, {content}]")
+}
+
+fn note_files(parts: &[ArtifactContent]) {
+    if parts.is_empty() {
+        note("the artifact has no parts");
+    }
+    if parts.iter().any(|part| matches!(part, ArtifactContent::File(_))) {
+        note("--save DIR saves the texts, the data and the files of the artifact");
+    }
+}
+
+fn as_json(found: &FoundArtifact, printed: &Printed) -> JsonText {
+    let (kind, content) = match printed {
+        Printed::Text(shown) => ("text", text(shown)),
+        Printed::Value(kind, value) => (*kind, JsonText::from(value.clone())),
+        Printed::Parts(parts) => {
+            let parts: Vec<JsonText> = parts.iter().map(part_json).collect();
+            ("parts", JsonText::of_model(&parts))
+        }
+    };
+    object([
+        ("schema", text("taskreel.artifact-view/1")),
+        ("task", text(&found.task.id())),
+        ("stream", text(found.task.as_str())),
+        ("artifact", text(&found.id)),
+        ("source", text(found.source.as_str())),
+        ("name", text_or_null(found.name.as_deref())),
+        ("complete", JsonText::of_model(&found.is_complete)),
+        ("kind", text(kind)),
+        ("content", content),
+    ])
+}
+
+fn part_json(part: &ArtifactContent) -> JsonText {
+    let kind = ("kind", text(part.kind()));
+    match part {
+        ArtifactContent::Text(shown) => object([kind, ("text", text(shown))]),
+        ArtifactContent::Data(data) => object([kind, ("data", data.clone())]),
+        ArtifactContent::File(A2aFile { name, mime_type, content }) => {
+            let content = match content {
+                A2aFileContent::Bytes(bytes) => ("bytes", text(bytes)),
+                A2aFileContent::Uri(address) => ("uri", text(address)),
+            };
+            let name = ("name", text_or_null(name.as_deref()));
+            object([kind, name, ("mime_type", text_or_null(mime_type.as_deref())), content])
+        }
+        _ => object([kind]),
+    }
+}
+
+fn printed(found: &FoundArtifact, part: &Part) -> Result<Printed, ArtifactError> {
     let unlimited = CharacterLimit::new(usize::MAX)?;
-    let has_text = found.parts.iter().any(|part| matches!(part, ArtifactContent::Text(_)));
+    let has = |kind: &str| found.parts.iter().any(|part| part.kind() == kind);
+    let is_all = |kind: &str| !found.parts.is_empty() && found.parts.iter().all(|part| part.kind() == kind);
     match part {
         Part::Text(selection) => {
             let whole = found.text()?;
-            Ok(("text", TextArtifacts::view(&whole, selection, unlimited)?.into()))
+            Ok(Printed::Text(TextArtifacts::view(&whole, selection, unlimited)?.to_owned()))
         }
-        Part::Whole if has_text => Ok(("text", found.text()?.into())),
-        Part::Whole => Ok(("data", found.data()?)),
+        Part::Whole if is_all("text") => Ok(Printed::Text(found.text()?)),
+        Part::Whole if is_all("data") => Ok(Printed::Value("data", found.data()?)),
+        Part::Whole => Ok(Printed::Parts(joined(&found.parts))),
         Part::Data(selection) => {
             let data = found.data()?;
-            Ok(("data", DataArtifacts::view(&data, selection, unlimited)?.into_owned()))
+            Ok(Printed::Value("data", DataArtifacts::view(&data, selection, unlimited)?.into_owned()))
         }
-        Part::Summary if has_text => {
+        Part::Summary if has("text") => {
             let form = TextArtifacts::minimize(&found.text()?, CharacterLimit::default(), None).to_json();
-            Ok(("summary", form))
+            Ok(Printed::Value("summary", form))
         }
         Part::Summary => {
             let limits = Minimizing::new(&ArtifactSettings::default());
-            Ok(("summary", DataArtifacts::minimize(&found.data()?, &limits).to_json()))
+            Ok(Printed::Value("summary", DataArtifacts::minimize(&found.data()?, &limits).to_json()))
         }
     }
 }
 
-/// Saves the text, the data and the files of an artifact. A file of the same content that is there already is the same file.
-///
-/// # Errors
-/// [`Problem`] if a file cannot be written, or the reader of the output is gone.
-pub(crate) fn save(found: &FoundArtifact, dir: &Path, screen: &mut Screen) -> Result<Answer, Problem> {
-    let mut files: Vec<(Option<String>, Vec<u8>)> = Vec::new();
-    let has = |kind: &str| found.parts.iter().any(|part| part.kind() == kind);
-    if has("text") {
-        let text = found.text().map_err(|error| refused(&error))?;
-        files.push((Some(format!("{}.txt", found.id)), text.into_bytes()));
-    }
-    if has("data") {
-        let data = found.data().map_err(|error| refused(&error))?;
-        files.push((Some(format!("{}.json", found.id)), DataArtifacts::text(&data).into_bytes()));
-    }
-    for file in &found.parts {
-        let ArtifactContent::File(A2aFile { name, content, .. }) = file else { continue };
-        match content {
-            A2aFileContent::Bytes(bytes) => {
-                let bytes = decode_base64(bytes).map_err(|error| not_saved(&error, dir))?;
-                files.push((name.clone(), bytes));
-            }
-            A2aFileContent::Uri(uri) => {
-                note(&format!("the file at {} is not fetched", without_control(uri)));
-            }
+/// Returns the parts with texts that follow one another as one, since a text that was streamed came in pieces.
+fn joined(parts: &[ArtifactContent]) -> Vec<ArtifactContent> {
+    let mut joined: Vec<ArtifactContent> = Vec::new();
+    for part in parts {
+        match (joined.last_mut(), part) {
+            (Some(ArtifactContent::Text(before)), ArtifactContent::Text(more)) => before.push_str(more),
+            _ => joined.push(part.clone()),
         }
     }
-    for (number_of_file, (name, bytes)) in files.iter().enumerate() {
-        let path =
-            save_as(dir, name.as_deref(), number_of_file, bytes).map_err(|error| not_saved(&error, dir))?;
-        if screen.json {
-            screen.json_line(&object([
-                ("schema", text("taskreel.artifact-file/1")),
-                ("task", text(&found.task.id())),
-                ("stream", text(found.task.as_str())),
-                ("artifact", text(&found.id)),
-                ("path", text(&path.to_string_lossy())),
-                ("bytes", number(bytes.len() as u64)),
-            ]))?;
-        } else {
-            let line = screen.plain(&path.to_string_lossy());
-            screen.line(&line)?;
-        }
-    }
-    screen.flush()?;
-    Ok(Answer::Yes)
-}
-
-fn not_saved(error: &FileError, dir: &Path) -> Problem {
-    let what = format!("cannot save the artifact in {}", dir.display());
-    Problem::new(EXIT_OUTPUT, what, error.to_string(), "give a folder that can be written")
+    joined
 }
 
 /// Returns the problem of a part that cannot be shown.
@@ -198,6 +234,9 @@ pub(crate) fn refused(error: &ArtifactError) -> Problem {
         }
         ArtifactError::WrongContent { .. } => {
             "--lines and --characters print a part of a text, --save DIR saves files".to_owned()
+        }
+        ArtifactError::NoFields { .. } | ArtifactError::NotAList { .. } => {
+            "--path enters the fields of an object, --rows and --columns select from a list".to_owned()
         }
         _ => Some(error.hint())
             .filter(|hint| !hint.is_empty())

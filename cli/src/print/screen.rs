@@ -117,6 +117,12 @@ impl Screen {
         }
     }
 
+    /// Returns a screen that writes as to a terminal.
+    #[cfg(test)]
+    pub(crate) fn onto_terminal(self) -> Self {
+        Self { support: TerminalSupport { terminal: true, ..self.support }, ..self }
+    }
+
     /// Returns a screen of this width that cuts texts, as a terminal does.
     #[cfg(test)]
     pub(crate) fn with_width(self, width: usize) -> Self {
@@ -137,6 +143,23 @@ impl Screen {
             return Ok(());
         }
         let written = writeln!(self.out, "{text}");
+        self.written(written)
+    }
+
+    /// Prints a text: as it is where stdout is no terminal; on a terminal line by line, without what the terminal would obey,
+    /// and with the end of its last line.
+    ///
+    /// # Errors
+    /// A quiet [`Problem`] if the reader is gone.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Problem> {
+        if self.support.terminal {
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            return text.split('\n').try_for_each(|line| self.line(&without_control(line)));
+        }
+        if self.is_unread() {
+            return Ok(());
+        }
+        let written = self.out.write_all(text.as_bytes());
         self.written(written)
     }
 
@@ -317,4 +340,44 @@ pub(crate) fn locale_is_utf8() -> bool {
         let locale = locale.to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_text_is_exact_in_a_file_and_steers_no_terminal() {
+        let printed = |text: &str, is_terminal: bool| {
+            let page = Page::default();
+            let screen = Screen::onto(page.clone(), false);
+            let mut screen = if is_terminal { screen.onto_terminal() } else { screen };
+            screen.text(text).unwrap();
+            screen.flush().unwrap();
+            let bytes = page.0.lock().unwrap().clone();
+            String::from_utf8(bytes).unwrap()
+        };
+        for text in ["", "a", "a\n", "\u{1b}[31mred\r\n\u{202e}turned", "\n\n"] {
+            assert_eq!(printed(text, false), text);
+        }
+        let shown = printed("\u{1b}]0;title\u{7}\tred\n\u{9b}2J\u{202e}turned\n", true);
+        assert_eq!(shown, "\\u001b]0;title\\u0007 red\n\\u009b2J\\u202eturned\n");
+        assert_eq!(printed("a", true), "a\n", "the prompt begins on a line of its own");
+    }
 }
