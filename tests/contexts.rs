@@ -360,10 +360,21 @@ async fn forged(log: &dyn EventStore, change: impl Fn(&mut Selection)) -> Memory
 #[tokio::test]
 async fn a_changed_selection_in_an_intent_is_a_finding() {
     type Change = fn(&mut Selection);
-    let changes: [(Change, &str); 5] = [
+    let changes: [(Change, &str); 7] = [
         (|selection| selection.kept[0].count += 200, "a selection of messages that does not fit"),
         (|selection| selection.kept[0].count -= 1, "but what it was shown has"),
-        (|selection| selection.cuts[0].characters += 1, "names a prompt of digest"),
+        (
+            |selection| selection.cuts.iter_mut().for_each(|cut| cut.characters += 1),
+            "names a prompt of digest",
+        ),
+        (
+            |selection| selection.rules.iter_mut().for_each(|rule| rule.characters += 1),
+            "names a prompt of digest",
+        ),
+        (
+            |selection| selection.rules.iter_mut().for_each(|rule| rule.except.push(1)),
+            "names a prompt of digest",
+        ),
         (|selection| selection.markers[0].push('!'), "names a prompt of digest"),
         (|selection| selection.sizes.as_mut().unwrap().messages_before += 1, "names a selection of"),
     ];

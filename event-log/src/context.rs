@@ -20,6 +20,7 @@
 mod chain;
 mod counter;
 mod cut_text;
+mod cuts_by_rule;
 mod error;
 #[cfg(feature = "tokens")]
 mod exact;
@@ -29,6 +30,7 @@ mod minimize_outputs;
 mod minimized_sizes;
 mod result_place;
 mod rounds;
+mod sent_text;
 mod strategy;
 pub(crate) mod tokens;
 mod transcript;
@@ -38,7 +40,6 @@ mod view;
 
 pub use crate::context::chain::Chain;
 pub use crate::context::counter::{Counting, HeuristicTokens, ProtolinkTokens, TokenCounter};
-pub use crate::context::cut_text::cut_text;
 pub use crate::context::error::{ContextError, SettingError};
 #[cfg(feature = "tokens")]
 pub use crate::context::exact::{ExactTokens, UnknownVocabulary};
@@ -48,6 +49,7 @@ pub use crate::context::minimize_outputs::MinimizeOutputs;
 pub(crate) use crate::context::result_place::RESULT;
 pub use crate::context::result_place::ResultPlace;
 pub use crate::context::rounds::{Division, Round, divide};
+pub use crate::context::sent_text::{SentText, sent_text};
 pub use crate::context::strategy::{ContextStrategy, History, Measured, Reduction, Rules, select};
 pub use crate::context::tokens::{MessagesEstimate, estimate_tokens};
 pub use crate::context::transcript::{Content, ContentPart, MessageView, Transcript};

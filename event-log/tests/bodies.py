@@ -20,7 +20,7 @@ VERDICT = "landed did-not-happen inconclusive".split()
 LIMIT = "max_steps max_llm_calls max_tool_calls max_input_tokens max_output_tokens max_runtime_seconds".split()
 ANSWER = "given declined".split()
 STAGE = "requested in-flight".split()
-CUT = ["head", "minimized"]
+CUT = ["head", "minimized", "head_with_tip"]
 TIME_LIMIT = "attempt heartbeat".split()
 BASIS = "asserted authenticated".split()
 TABLES = [STATE, ROLE, CALL, RECOVERY, CLASS, VERDICT, LIMIT, ANSWER, STAGE, CUT, TIME_LIMIT, BASIS]
@@ -144,11 +144,14 @@ class Body:
         kept = lambda: self.fields(first=self.uint, count=self.uint)
         sizes = lambda: self.fields(counter=self.text, messages_before=self.uint, tokens_before=self.uint,
                                     tokens_after=self.uint, limit=self.maybe_uint)
-        second = self.schema == 2
+        second = self.schema >= 2
         marker, more = ({"marker": self.maybe_uint}, {"markers": lambda: self.list(self.text),
                         "sizes": lambda: self.option(sizes)}) if second else ({}, {})
         cut = lambda: self.fields(message=self.uint, rule=lambda: self.word(CUT), characters=self.uint, **marker)
-        return self.fields(strategy=self.text, kept=lambda: self.list(kept), cuts=lambda: self.list(cut), **more)
+        rule = lambda: self.fields(rule=lambda: self.word(CUT), characters=self.uint, marker=self.maybe_uint,
+                                   **{"except": lambda: self.list(self.uint)})
+        third = {"rules": lambda: self.list(rule)} if self.schema >= 3 else {}
+        return self.fields(strategy=self.text, kept=lambda: self.list(kept), cuts=lambda: self.list(cut), **more, **third)
 
     def price(self):
         return self.fields(input_per_million=self.uint, output_per_million=self.uint, currency=self.text)

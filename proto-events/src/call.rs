@@ -15,6 +15,7 @@ pub(crate) mod price;
 pub(crate) mod prompt;
 pub mod recovery;
 pub(crate) mod request;
+pub(crate) mod selection;
 pub(crate) mod status;
 pub(crate) mod sum;
 pub(crate) mod summed;
@@ -27,7 +28,8 @@ pub use outcome::{
     Answer, CallFailure, CallQuestion, CancelStage, FailureClass, TimeLimit, TokenUsage, Verdict, VerdictBy,
 };
 pub use price::{CURRENCY_BYTES_MAX, Cost, Costs, Price};
-pub use prompt::{Cut, CutRule, KeptRange, PromptRef, Selection, SelectionFault, Sizes, read_digest};
+pub use prompt::{PromptRef, read_digest};
 pub use request::{CallKind, CallOrigin, CallRequested, NewCall, ParentCall, Recovery};
+pub use selection::{Cut, CutRule, KeptRange, MessageRule, Selection, SelectionFault, Sizes};
 pub use status::CallStatus;
 pub use sum::SumOf;

@@ -12,8 +12,8 @@ use std::path::PathBuf;
 
 use proto_events::call::{
     Answer, CallEvent, CallFailure, CallKind, CallOrigin, CallRequested, CancelStage, Cut, CutRule,
-    FailureClass, KeptRange, NewCall, ParentCall, Price, PromptRef, Recovery, Selection, Sizes, TimeLimit,
-    TokenUsage, Verdict, VerdictBy,
+    FailureClass, KeptRange, MessageRule, NewCall, ParentCall, Price, PromptRef, Recovery, Selection, Sizes,
+    TimeLimit, TokenUsage, Verdict, VerdictBy,
 };
 use proto_events::codec::{AnyEvent, Payload, Storable, kind};
 use proto_events::definition::{AgentEvent, Revised, RevisedText};
@@ -155,8 +155,20 @@ fn requested_with_minimized() -> CallRequested {
     let mut requested = requested_with_sizes();
     let selection = requested.prompt.as_mut().and_then(|prompt| prompt.selection.as_mut()).unwrap();
     selection.strategy = "minimize-outputs(50000)".into();
-    selection.cuts[0] = Cut { message: 3, rule: CutRule::Minimized, characters: 50_000, marker: Some(0) };
-    selection.markers = vec!["Shortened: task_id: t, artifact_id: call_1".into()];
+    selection.cuts[0] = Cut { message: 3, rule: CutRule::Minimized, characters: 50_000, marker: None };
+    requested
+}
+
+/// An intent that only the third schema version of its kind holds.
+fn requested_with_rules() -> CallRequested {
+    let mut requested = requested_with_sizes();
+    let selection = requested.prompt.as_mut().and_then(|prompt| prompt.selection.as_mut()).unwrap();
+    selection.strategy = "minimize-outputs(50000), truncate-tool-outputs(4000)".into();
+    selection.cuts[0].rule = CutRule::HeadWithTip;
+    let rule = MessageRule { rule: CutRule::Head, characters: 4_000, marker: Some(0), except: vec![2, 300] };
+    let minimized =
+        MessageRule { rule: CutRule::Minimized, characters: 50_000, marker: None, except: Vec::new() };
+    selection.rules = vec![minimized, rule];
     requested
 }
 
@@ -348,6 +360,7 @@ fn every_event_has_the_bytes_of_its_golden_file_and_is_read_back_from_them() {
     seen.insert(check(&agent_event()));
     let minimized = TaskEvent::Call(CallEvent::Requested(Box::new(requested_with_minimized())));
     seen.insert(check_variant(&minimized, "Minimized"));
+    seen.insert(check(&TaskEvent::Call(CallEvent::Requested(Box::new(requested_with_rules())))));
     let all: BTreeSet<u16> = kind::ALL.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(seen, all, "an event kind has no golden file");
 }
@@ -392,13 +405,14 @@ fn an_intent_of_the_first_version_has_no_sizes_and_no_markers() {
         }
     };
     let (first, second) = (golden(1), golden(2));
+    assert_eq!((golden(2).rules, golden(3).rules.len()), (Vec::new(), 2));
     assert_eq!((first.sizes, first.markers, first.cuts[0].marker), (None, Vec::new(), None));
     assert_eq!((first.kept, first.cuts[0].characters), (second.kept, second.cuts[0].characters));
     let encoded =
         |request: CallRequested| TaskEvent::Call(CallEvent::Requested(Box::new(request))).encode().unwrap();
     let plain = CallRequested { prompt: None, ..requested_with_sizes() };
     assert_eq!((encoded(plain).schema, encoded(requested()).schema), (1, 1), "earlier releases read them");
-    assert_eq!(encoded(requested_with_sizes()).schema, 2);
+    assert_eq!((encoded(requested_with_sizes()).schema, encoded(requested_with_rules()).schema), (2, 3));
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! A message in the form in which a model receives it.
 
-use proto_events::call::{CutRule, Selection};
+use proto_events::call::Selection;
 use proto_events::id::Mint;
 use proto_events::json;
 use proto_events::json::{JsonText, JsonValue as Value};
 use proto_events::model::{LlmMessage, LlmRole};
-use taskreel_log::context::cut_text;
+use taskreel_log::context::sent_text;
 
 /// A message as the provider sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,21 +49,21 @@ impl ChatMessage {
         Self::with_text(message, message.content.clone())
     }
 
-    /// Returns the provider's view of a numbered message as a selection sends it; `None` if it is not sent.
-    pub(crate) fn selected(message: &LlmMessage, number: u32, selection: &Selection) -> Option<Self> {
+    /// Returns the provider's view of a numbered message behind one of this role as a selection sends it; `None` if it is not
+    /// sent.
+    pub(crate) fn selected(
+        message: &LlmMessage,
+        number: u32,
+        before: Option<LlmRole>,
+        selection: &Selection,
+    ) -> Option<Self> {
         if !selection.keeps(number) {
             return None;
         }
-        let Some(cut) = selection.cut_of(number) else { return Some(Self::of(message)) };
-        let marker = selection.marker_of(cut).unwrap_or_default();
-        let text = cut_text(cut, message.role, &message.content, marker);
-        let whole = message.content.chars().count() as u64;
-        let shown = match cut.rule {
-            CutRule::Head => cut.characters,
-            CutRule::Minimized => text.chars().count() as u64,
+        let Some(sent) = sent_text(selection, number, message, before) else {
+            return Some(Self::of(message));
         };
-        let omitted = whole.saturating_sub(shown);
-        Some(Self { omitted, ..Self::with_text(message, text.into_owned()) })
+        Some(Self { omitted: sent.omitted, ..Self::with_text(message, sent.text.into_owned()) })
     }
 
     fn with_text(message: &LlmMessage, content: String) -> Self {

@@ -66,8 +66,9 @@ fn selected<'a>(
     let numbers =
         selection.kept.iter().flat_map(|range| range.first..range.first.saturating_add(range.count));
     numbers.map_while(|number| {
-        let message = history.get(usize::try_from(number).ok()?)?;
-        ChatMessage::selected(message, number, selection)
+        let at = usize::try_from(number).ok()?;
+        let before = at.checked_sub(1).and_then(|before| history.get(before)).map(|message| message.role);
+        ChatMessage::selected(history.get(at)?, number, before, selection)
     })
 }
 

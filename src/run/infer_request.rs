@@ -18,13 +18,15 @@ use crate::run::question::TurnView;
 /// Returns the messages of the turn that are sent.
 fn sent_turn(shown: &Shown<'_>, selection: Option<&Selection>) -> Vec<ChatMessage> {
     let first = u32::try_from(shown.history.len()).unwrap_or(u32::MAX);
+    let Some(selection) = selection else {
+        return shown.turn.iter().map(|message| ChatMessage::of(message)).collect();
+    };
+    let mut before = shown.history.last().map(|message| message.role);
     let numbered = (first..).zip(&shown.turn);
-    match selection {
-        None => numbered.map(|(_, message)| ChatMessage::of(message)).collect(),
-        Some(selection) => numbered
-            .filter_map(|(number, message)| ChatMessage::selected(message, number, selection))
-            .collect(),
-    }
+    let sent = numbered.filter_map(|(number, message)| {
+        ChatMessage::selected(message, number, before.replace(message.role), selection)
+    });
+    sent.collect()
 }
 
 /// Returns the request sent to the backend for an attempt of this inference.

@@ -179,12 +179,24 @@ pub fn reduction(request: &CallRequested) -> Option<String> {
         let (messages, tokens) = (sizes.messages_before, sizes.tokens_before);
         format!(" of {messages}, {} tokens of {tokens}", sizes.tokens_after)
     });
-    let by = |rule: CutRule, word: &str| match selection.cuts.iter().filter(|cut| cut.rule == rule).count() {
+    let by = |is: fn(CutRule) -> bool, word: &str| match selection
+        .cuts
+        .iter()
+        .filter(|cut| is(cut.rule))
+        .count()
+    {
         0 => String::new(),
         cut => format!(", {cut} {word}"),
     };
-    let cut = by(CutRule::Head, "cut") + &by(CutRule::Minimized, "minimized");
-    Some(format!("{}: {} messages{sizes}{cut}", selection.strategy, prompt.messages))
+    let cut =
+        by(|rule| rule != CutRule::Minimized, "cut") + &by(|rule| rule == CutRule::Minimized, "minimized");
+    let rules = selection.rules.iter().map(|rule| match rule.rule {
+        CutRule::Head => format!(", each longer answer cut to {} characters", rule.characters),
+        CutRule::HeadWithTip => format!(", each longer result cut to {} characters", rule.characters),
+        CutRule::Minimized => format!(", each result over {} characters minimized", rule.characters),
+    });
+    let rules: String = rules.collect();
+    Some(format!("{}: {} messages{sizes}{cut}{rules}", selection.strategy, prompt.messages))
 }
 
 /// Describes the recovery of a call whose tool has a probe.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use proto_events::call::{Cut, CutRule};
+use proto_events::call::CutRule;
 use proto_events::json::{JsonMap, JsonText, JsonValue as Value};
 use proto_events::model::LlmRole;
 use proto_events::model::python_json::python_json;
@@ -16,12 +16,27 @@ pub(crate) const MINIMIZED_ROOM: usize = 4_096;
 /// The notes that tell a model a result, by their type.
 const NOTES: [&str; 2] = ["tool_result", "agent_result"];
 
+/// A cut with its texts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cutting<'a> {
+    /// The rule that says what is sent.
+    pub(crate) rule: CutRule,
+    /// The number of characters that are kept, or the limit of a minimized form.
+    pub(crate) characters: u64,
+    /// The text that follows what is kept.
+    pub(crate) marker: &'a str,
+    /// The tip for the message that is cut.
+    pub(crate) tip: &'a str,
+}
+
 /// Returns the text that is sent in place of a whole one. A text that is not longer than what the cut keeps is sent as it
 /// is.
-pub fn cut_text<'a>(cut: Cut, role: LlmRole, whole: &'a str, marker: &str) -> Cow<'a, str> {
-    match cut.rule {
-        CutRule::Head => with_head(whole, cut.characters, marker),
-        CutRule::Minimized => minimized(role, whole, cut.characters, marker),
+pub(crate) fn cut_text<'a>(cutting: Cutting<'_>, role: LlmRole, whole: &'a str) -> Cow<'a, str> {
+    let Cutting { rule, characters, marker, tip } = cutting;
+    match rule {
+        CutRule::Head => with_head(whole, characters, marker),
+        CutRule::HeadWithTip => with_head(whole, characters, &format!("{marker} {tip}")),
+        CutRule::Minimized => minimized(role, whole, characters, tip),
     }
 }
 
@@ -95,17 +110,19 @@ mod tests {
     use super::*;
     use crate::artifacts::{TextArtifacts, TextSelection};
 
-    fn head(characters: u64) -> Cut {
-        Cut { message: 0, rule: CutRule::Head, characters, marker: Some(0) }
-    }
-
-    fn minimal(limit: u64) -> Cut {
-        Cut { rule: CutRule::Minimized, ..head(limit) }
+    fn minimal(limit: u64, role: LlmRole, whole: &str) -> Cow<'_, str> {
+        let cutting = Cutting { rule: CutRule::Minimized, characters: limit, marker: "", tip: "see: t, c" };
+        cut_text(cutting, role, whole)
     }
 
     #[test]
     fn a_head_is_cut_between_characters_and_a_marker_follows_only_a_text_that_is_cut() {
-        let text = |characters, marker| cut_text(head(characters), LlmRole::User, "zoë!", marker);
+        let of = |rule, characters, marker| {
+            cut_text(Cutting { rule, characters, marker, tip: "t" }, LlmRole::User, "zoë!")
+        };
+        let text = |characters, marker| of(CutRule::Head, characters, marker);
+        assert_eq!(of(CutRule::HeadWithTip, 2, "..."), "zo... t");
+        assert_eq!(of(CutRule::HeadWithTip, 4, "..."), "zoë!");
         assert_eq!(text(3, ""), "zoë");
         assert_eq!(text(2, "..."), "zo...");
         assert_eq!(text(4, "..."), "zoë!");
@@ -118,7 +135,7 @@ mod tests {
         let rows: Vec<Value> =
             (0..400).map(|n| json!({"name": format!("person {n}"), "age": n % 90})).collect();
         let note = python_json(&json!({"type": "tool_result", "tool": "list", "result": rows}));
-        let sent = cut_text(minimal(4_000), LlmRole::System, &note, "see: t, c");
+        let sent = minimal(4_000, LlmRole::System, &note);
         let sent = Value::parse(&sent).unwrap();
         assert_eq!(sent.get("tool").and_then(Value::as_str), Some("list"));
         let data = sent.pointer("/result/data").unwrap();
@@ -129,10 +146,10 @@ mod tests {
     #[test]
     fn a_text_that_is_no_json_is_minimized_as_a_text() {
         let whole = "word ".repeat(2_000);
-        let sent = cut_text(minimal(10), LlmRole::Tool, &whole, "tip");
+        let sent = minimal(10, LlmRole::Tool, &whole);
         let sent = Value::parse(&sent).unwrap();
         assert_eq!(sent.get("_total_characters").and_then(Value::as_u64), Some(10_000));
-        assert_eq!(sent.get("_tip").and_then(Value::as_str), Some("tip"));
+        assert_eq!(sent.get("_tip").and_then(Value::as_str), Some("see: t, c"));
     }
 
     proptest! {
@@ -149,9 +166,9 @@ mod tests {
             } else {
                 (LlmRole::System, python_json(&json!({"type": "tool_result", "tool": "t", "result": result})))
             };
-            let sent = cut_text(minimal(limit), role, &whole, "tip");
+            let sent = minimal(limit, role, &whole);
             prop_assert!(sent.chars().count() <= usize::try_from(limit).unwrap() + MINIMIZED_ROOM);
-            prop_assert_eq!(&sent, &cut_text(minimal(limit), role, &whole, "tip"));
+            prop_assert_eq!(&sent, &minimal(limit, role, &whole));
         }
 
         #[test]
@@ -161,7 +178,7 @@ mod tests {
             limit in 2_u64..900,
         ) {
             let text = text.repeat(times);
-            let sent = cut_text(minimal(limit), LlmRole::Tool, JsonText::string(&text).as_str(), "tip").into_owned();
+            let sent = minimal(limit, LlmRole::Tool, JsonText::string(&text).as_str()).into_owned();
             let sent = Value::parse(&sent).unwrap();
             if let Some(shown) = sent.get("text").and_then(Value::as_str) {
                 let range = |key: &str| sent.get(key).and_then(Value::as_str).unwrap().split_once('-').unwrap();

@@ -148,7 +148,7 @@ impl FitContextWindow {
         let at = |characters: u64| {
             let mut cut = history.view().clone();
             let longer = answers.iter().filter(|(_, chars)| *chars > characters);
-            longer.for_each(|(number, _)| cut_to(&mut cut, *number, characters, MARKER));
+            longer.for_each(|(number, _)| cut_to(history, &mut cut, *number, characters, MARKER));
             let tokens = answers.iter().map(|(number, _)| measured.tokens_in(history, *number, &cut));
             (others.saturating_add(tokens.fold(0, i64::saturating_add)), cut)
         };

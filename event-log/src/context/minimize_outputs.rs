@@ -29,8 +29,10 @@ impl MinimizeOutputs {
             if history.characters(number) <= limit || history.view().cut_of(number).is_some() {
                 continue;
             }
-            let Some(place) = history.source(number).and_then(ResultPlace::of) else { continue };
-            view.minimize(number, limit, &place.tip());
+            if history.source(number).and_then(ResultPlace::of).is_none() {
+                continue;
+            }
+            view.minimize(number, limit);
             if !history.is_shorter_in(number, &view) {
                 view.restore(number);
             }

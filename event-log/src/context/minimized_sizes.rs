@@ -4,10 +4,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use proto_events::call::Cut;
+use proto_events::call::{Cut, CutRule};
 
 use crate::context::counter::Counting;
-use crate::context::cut_text::cut_text;
+use crate::context::cut_text::{Cutting, cut_text};
 use crate::context::transcript::{Content, MessageView};
 
 /// A cache of the sizes of the messages that are minimized, by their numbers.
@@ -76,5 +76,6 @@ impl Sizes {
 }
 
 fn form(cut: Cut, message: &MessageView<'_>, tip: &str) -> String {
-    cut_text(cut, message.role, message.text().unwrap_or_default(), tip).into_owned()
+    let cutting = Cutting { rule: CutRule::Minimized, characters: cut.characters, marker: "", tip };
+    cut_text(cutting, message.role, message.text().unwrap_or_default()).into_owned()
 }

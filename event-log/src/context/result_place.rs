@@ -36,6 +36,11 @@ impl ResultPlace {
         Some(Self { task_id: text("task_id")?, call_id: text("artifact_id")?, is_text })
     }
 
+    /// Returns the tip for a message with this metadata; empty where its result has no place in the log.
+    pub(crate) fn tip_in(noted: Option<&JsonText>) -> String {
+        noted.and_then(Self::of).map_or_else(String::new, |place| place.tip())
+    }
+
     /// Returns the tip of the minimized form.
     pub(crate) fn tip(&self) -> String {
         let Self { task_id, call_id, is_text } = self;
@@ -68,7 +73,8 @@ mod tests {
             assert!(ResultPlace { task_id: "t".repeat(200), ..place }.tip().chars().count() <= 500);
         }
         for other in ["{}", "1", r#"{"task_id":"t","artifact_id":7,"kind":"text"}"#] {
-            assert_eq!(ResultPlace::of(&JsonText::parse(other).unwrap()), None);
+            let other = JsonText::parse(other).unwrap();
+            assert_eq!((ResultPlace::of(&other), ResultPlace::tip_in(Some(&other))), (None, String::new()));
         }
     }
 }

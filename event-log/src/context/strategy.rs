@@ -8,9 +8,11 @@ use proto_events::json::JsonText;
 use proto_events::model::LlmRole;
 
 use crate::context::counter::Counting;
-use crate::context::cut_text::cut_text;
+use crate::context::cut_text::{Cutting, cut_text};
+use crate::context::cuts_by_rule::CutsByRule;
 use crate::context::error::ContextError;
 use crate::context::facts::{Asker, Facts};
+use crate::context::result_place::ResultPlace;
 use crate::context::transcript::{Content, MessageView, Transcript};
 use crate::context::view::View;
 
@@ -127,20 +129,37 @@ impl<'a> History<'a> {
 
     /// Returns the characters that the view shows of a message's text.
     pub fn characters(&self, number: u32) -> u64 {
-        let whole = self.facts.chars(number);
-        match self.view.cut_of(number) {
-            Some(cut) if cut.rule == CutRule::Minimized => self.minimized(number, cut, &self.view),
-            Some(cut) if cut.characters < whole => {
-                cut.characters.saturating_add(self.view.marker_of(cut).chars().count() as u64)
+        let whole = self.whole_characters(number);
+        let Some(cut) = self.view.cut_of(number) else { return whole };
+        let count = |text: &str| text.chars().count() as u64;
+        match cut.rule {
+            CutRule::Minimized => self.minimized(number, cut),
+            _ if cut.characters >= whole => whole,
+            CutRule::Head => cut.characters.saturating_add(count(self.view.marker_of(cut))),
+            CutRule::HeadWithTip => {
+                let behind = count(self.view.marker_of(cut)) + 1 + count(&self.tip(number));
+                cut.characters.saturating_add(behind)
             }
-            _ => whole,
         }
+    }
+
+    /// Returns the characters of a message's whole text; 0 for one of parts.
+    pub(crate) fn whole_characters(&self, number: u32) -> u64 {
+        self.facts.chars(number)
     }
 
     /// Returns the text that the view shows of a message; `None` for one of parts.
     pub fn text(&self, number: u32) -> Option<String> {
         let message = self.message(number)?;
-        Some(shown_text(&message, message.text()?, number, &self.view))
+        Some(self.shown_text(&message, message.text()?, number, &self.view))
+    }
+
+    /// Returns the text that a view shows of a message.
+    fn shown_text(&self, message: &MessageView<'_>, text: &str, number: u32, view: &View) -> String {
+        let Some(cut) = view.cut_of(number) else { return text.to_owned() };
+        let (marker, tip) = (view.marker_of(cut), self.tip(number));
+        let cutting = Cutting { rule: cut.rule, characters: cut.characters, marker, tip: &tip };
+        cut_text(cutting, message.role, text).into_owned()
     }
 
     /// Returns where the result that a message tells stands in the log.
@@ -148,16 +167,22 @@ impl<'a> History<'a> {
         self.transcript.source(number)
     }
 
-    /// Whether the form in which a view shows a minimized message is shorter than the whole one.
-    pub(crate) fn is_shorter_in(&self, number: u32, view: &View) -> bool {
-        let whole = self.facts.chars(number);
-        view.cut_of(number).is_some_and(|cut| self.minimized(number, cut, view) < whole)
+    /// Returns the tip that says how to see the rest of a message's result; empty where the message does not say where it
+    /// stands in the log.
+    pub(crate) fn tip(&self, number: u32) -> String {
+        ResultPlace::tip_in(self.source(number))
     }
 
-    /// Returns the characters of a minimized message.
-    fn minimized(&self, number: u32, cut: Cut, view: &View) -> u64 {
+    /// Whether the form in which a view shows a minimized message is shorter than the whole one.
+    pub(crate) fn is_shorter_in(&self, number: u32, view: &View) -> bool {
+        let whole = self.whole_characters(number);
+        view.cut_of(number).is_some_and(|cut| self.minimized(number, cut) < whole)
+    }
+
+    /// Returns the characters of a message that this cut minimizes.
+    pub(crate) fn minimized(&self, number: u32, cut: Cut) -> u64 {
         let Some(message) = self.message(number) else { return 0 };
-        self.facts.minimized().characters(cut, &message, view.marker_of(cut))
+        self.facts.minimized().characters(cut, &message, &self.tip(number))
     }
 
     /// Whether a message is the answer to a call: a tool's, or the system's right after a message of the model.
@@ -243,9 +268,9 @@ impl Measured {
         let Some(message) = history.message(number) else { return whole() };
         let Some(text) = message.text() else { return whole() };
         if cut.rule == CutRule::Minimized {
-            return history.facts.minimized().tokens(cut, &message, view.marker_of(cut), &self.counting);
+            return history.facts.minimized().tokens(cut, &message, &history.tip(number), &self.counting);
         }
-        let text = shown_text(&message, text, number, view);
+        let text = history.shown_text(&message, text, number, view);
         self.counting.message(&MessageView { content: Content::Text(&text), ..message })
     }
 
@@ -257,12 +282,6 @@ impl Measured {
         let numbers = view.numbers();
         numbers.fold(self.system, |sum, number| sum.saturating_add(self.tokens_in(history, number, view)))
     }
-}
-
-/// Returns the text that a view shows of a message.
-fn shown_text(message: &MessageView<'_>, text: &str, number: u32, view: &View) -> String {
-    let Some(cut) = view.cut_of(number) else { return text.to_owned() };
-    cut_text(cut, message.role, text, view.marker_of(cut)).into_owned()
 }
 
 /// Returns what an inference is shown of these messages by a strategy; `None` if all of them, whole.
@@ -298,5 +317,6 @@ pub fn select(
         tokens_after: figure(measured.total_of(&history, &view)),
         limit,
     };
-    Ok(Some(view.into_selection(name, sizes)))
+    let by_rule = CutsByRule::of(&history, &view);
+    Ok(Some(view.into_selection(name, sizes, by_rule)))
 }

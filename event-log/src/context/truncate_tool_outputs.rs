@@ -1,5 +1,6 @@
 //! A strategy that cuts long answers of tools.
 
+use proto_events::call::CutRule;
 use proto_events::model::LlmRole;
 
 use crate::context::error::{ContextError, SettingError};
@@ -76,7 +77,7 @@ impl ContextStrategy for TruncateToolOutputs {
             Rules::Taskreel => history.without_orphans(|history| {
                 Ok(Self::each(history, |view, number| {
                     if history.characters(number) > self.max_chars && history.is_answer(number) {
-                        cut_to(view, number, self.max_chars, &self.marker);
+                        cut_to(history, view, number, self.max_chars, &self.marker);
                     }
                 }))
             }),
@@ -85,11 +86,16 @@ impl ContextStrategy for TruncateToolOutputs {
 }
 
 /// Cuts a message so that its text, with the marker, has at most this number of characters. A marker that leaves no room
-/// for the text is left out.
-pub(crate) fn cut_to(view: &mut View, number: u32, characters: u64, marker: &str) {
+/// for the text is left out, and so is the tip of a result that was minimized.
+pub(crate) fn cut_to(history: &History<'_>, view: &mut View, number: u32, characters: u64, marker: &str) {
+    let room_behind = |chars: u64| characters.checked_sub(chars).filter(|kept| *kept > 0);
     let of_marker = marker.chars().count() as u64;
-    match characters.checked_sub(of_marker).filter(|kept| *kept > 0) {
-        Some(kept) => view.cut(number, kept, marker),
-        None => view.cut(number, characters, ""),
+    let has_tip = view.cut_of(number).is_some_and(|cut| cut.rule != CutRule::Head);
+    let of_tip = if has_tip { history.tip(number).chars().count() as u64 } else { 0 };
+    let with_tip = if of_tip == 0 { None } else { room_behind(of_marker + 1 + of_tip) };
+    match (with_tip, room_behind(of_marker)) {
+        (Some(kept), _) => view.cut_with_tip(number, kept, marker),
+        (None, Some(kept)) => view.cut(number, kept, marker),
+        (None, None) => view.cut(number, characters, ""),
     }
 }

@@ -2,6 +2,8 @@
 
 use proto_events::call::{Cut, CutRule, KeptRange, Selection, Sizes};
 
+use crate::context::cuts_by_rule::CutsByRule;
+
 /// The messages that a strategy keeps, numbered as in the [`Transcript`](crate::context::Transcript), and how they are
 /// cut.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -78,19 +80,11 @@ impl View {
 
     /// Cuts a message to the first characters of the text that the view shows of it, followed by a marker, which may be
     /// empty. The text shown may already be a cut one with a marker of its own. A minimized result becomes the head of the
-    /// whole text; its tip follows where there is room for it.
+    /// whole text.
     pub fn cut(&mut self, number: u32, characters: u64, marker: &str) {
         let (mut kept, mut behind) = (characters, marker.to_owned());
         match self.cut_of(number) {
-            Some(cut) if cut.rule == CutRule::Minimized => {
-                let tip = format!(" {}", self.marker_of(cut));
-                let room = characters.checked_sub(tip.chars().count() as u64).filter(|kept| *kept > 0);
-                if let (Some(room), false) = (room, marker.is_empty()) {
-                    kept = room;
-                    behind.push_str(&tip);
-                }
-            }
-            Some(cut) if characters > cut.characters => {
+            Some(cut) if cut.rule != CutRule::Minimized && characters > cut.characters => {
                 let of_marker = usize::try_from(characters - cut.characters).unwrap_or(usize::MAX);
                 behind = self.marker_of(cut).chars().take(of_marker).chain(marker.chars()).collect();
                 kept = cut.characters;
@@ -101,20 +95,28 @@ impl View {
         self.put(Cut { message: number, rule: CutRule::Head, characters: kept, marker });
     }
 
-    /// Minimizes the result that a message tells, for a limit of so many characters, with a tip about how to see the rest.
-    pub fn minimize(&mut self, number: u32, limit: u64, tip: &str) {
-        let marker = self.marker(tip.to_owned());
-        self.put(Cut { message: number, rule: CutRule::Minimized, characters: limit, marker });
+    /// Cuts a message whose result is minimized to the first characters of its whole text, followed by a marker and the tip.
+    pub(crate) fn cut_with_tip(&mut self, number: u32, characters: u64, marker: &str) {
+        let marker = self.marker(marker.to_owned());
+        self.put(Cut { message: number, rule: CutRule::HeadWithTip, characters, marker });
     }
 
-    /// Shows a message whole again, whose cut was the last one made.
+    /// Minimizes the result that a message tells, for a limit of so many characters. The message says where its result
+    /// stands in the log.
+    pub(crate) fn minimize(&mut self, number: u32, limit: u64) {
+        self.put(Cut { message: number, rule: CutRule::Minimized, characters: limit, marker: None });
+    }
+
+    /// Shows a message whole again that was minimized.
     pub(crate) fn restore(&mut self, number: u32) {
-        let Ok(at) = self.cuts.binary_search_by_key(&number, |cut| cut.message) else { return };
-        self.cuts.remove(at);
-        let last = u32::try_from(self.markers.len()).ok().and_then(|count| count.checked_sub(1));
-        if !self.cuts.iter().any(|cut| cut.marker == last) {
-            self.markers.pop();
+        if let Ok(at) = self.cuts.binary_search_by_key(&number, |cut| cut.message) {
+            self.cuts.remove(at);
         }
+    }
+
+    /// Returns the cuts, in ascending order of the messages.
+    pub(crate) fn cuts(&self) -> &[Cut] {
+        &self.cuts
     }
 
     fn put(&mut self, cut: Cut) {
@@ -139,10 +141,11 @@ impl View {
         u32::try_from(at).ok()
     }
 
-    /// Returns the selection for the intent of an inference.
-    pub fn into_selection(self, strategy: String, sizes: Sizes) -> Selection {
-        let Self { kept, cuts, markers } = self;
-        Selection { strategy, kept, cuts, markers, sizes: Some(sizes) }
+    /// Returns the selection for the intent of an inference, in which rules stand for cuts.
+    pub(crate) fn into_selection(self, strategy: String, sizes: Sizes, by: CutsByRule) -> Selection {
+        let Self { kept, cuts: _, markers } = self;
+        let CutsByRule { rules, cuts } = by;
+        Selection { strategy, kept, cuts, markers, rules, sizes: Some(sizes) }
     }
 
     /// Returns the reason why this is no view of as many messages.
@@ -168,20 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_of_a_minimized_result_keeps_its_tip_where_there_is_room() {
+    fn a_cut_of_a_minimized_result_is_the_head_of_the_whole_text() {
         let mut view = View::whole(2);
-        view.minimize(1, 10, "tip");
+        view.minimize(1, 10);
         assert_eq!(view.cut_of(1).map(|cut| (cut.rule, cut.characters)), Some((CutRule::Minimized, 10)));
-        let cut = |view: &mut View, characters| {
-            view.cut(1, characters, "!");
-            let cut = view.cut_of(1).unwrap();
-            (cut.rule, cut.characters, view.marker_of(cut).to_owned())
-        };
-        assert_eq!(cut(&mut view.clone(), 3), (CutRule::Head, 3, "!".to_owned()));
-        assert_eq!(cut(&mut view, 8), (CutRule::Head, 4, "! tip".to_owned()));
-        view.minimize(0, 10, "other");
+        view.cut_with_tip(1, 4, "!");
+        let cut = view.cut_of(1).unwrap();
+        assert_eq!((cut.rule, cut.characters, view.marker_of(cut)), (CutRule::HeadWithTip, 4, "!"));
+        view.minimize(0, 10);
+        view.cut(0, 12, "!");
+        let cut = view.cut_of(0).unwrap();
+        assert_eq!((cut.rule, cut.characters, view.marker_of(cut)), (CutRule::Head, 12, "!"));
+        view.minimize(0, 10);
         view.restore(0);
-        assert_eq!(view.markers, ["tip", "! tip"]);
+        assert_eq!((view.cut_of(0), view.cuts().len()), (None, 1));
     }
 
     #[test]

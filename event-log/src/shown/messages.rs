@@ -7,7 +7,7 @@ use proto_events::model::{LlmMessage, LlmRole};
 use proto_events::session::Session;
 use proto_events::task::Task;
 
-use crate::context::{MessagesEstimate, cut_text};
+use crate::context::{MessagesEstimate, sent_text};
 
 /// The messages of one inference: a system message, the committed history without its own, and the messages of
 /// the turn.
@@ -46,8 +46,12 @@ impl<'a> Shown<'a> {
         &'b self,
         selection: Option<&'b Selection>,
     ) -> impl Iterator<Item = Cow<'a, LlmMessage>> + use<'a, 'b> {
-        let all = (0_u32..).zip(self.history.iter().chain(self.turn.iter().copied()));
-        all.filter_map(move |(number, message)| selected(selection, number, message))
+        let all = self.history.iter().chain(self.turn.iter().copied());
+        let mut before = None;
+        (0_u32..).zip(all).filter_map(move |(number, message)| {
+            let before = before.replace(message.role);
+            selected(selection, number, message, before)
+        })
     }
 
     /// Returns the estimated tokens of the messages that are sent, all of them or those of a selection, and of the calls
@@ -67,14 +71,16 @@ fn selected<'a>(
     selection: Option<&Selection>,
     number: u32,
     message: &'a LlmMessage,
+    before: Option<LlmRole>,
 ) -> Option<Cow<'a, LlmMessage>> {
     let Some(selection) = selection else { return Some(Cow::Borrowed(message)) };
     if !selection.keeps(number) {
         return None;
     }
-    let Some(cut) = selection.cut_of(number) else { return Some(Cow::Borrowed(message)) };
-    let marker = selection.marker_of(cut).unwrap_or_default();
-    let content = cut_text(cut, message.role, &message.content, marker).into_owned();
+    let Some(sent) = sent_text(selection, number, message, before) else {
+        return Some(Cow::Borrowed(message));
+    };
+    let content = sent.text.into_owned();
     // Not `clone`: the text that is left out may be large.
     Some(Cow::Owned(LlmMessage {
         role: message.role,

@@ -1,8 +1,8 @@
 //! A log with every code of every table of docs/format.md that the other logs have not.
 
 use proto_events::call::{
-    Answer, CallEvent, Cut, CutRule, FailureClass, KeptRange, Recovery, Selection, Sizes, TimeLimit, Verdict,
-    VerdictBy,
+    Answer, CallEvent, Cut, CutRule, FailureClass, KeptRange, MessageRule, Recovery, Selection, Sizes,
+    TimeLimit, Verdict, VerdictBy,
 };
 use proto_events::codec::AnyEvent;
 use proto_events::envelope::{Basis, Principal};
@@ -125,7 +125,8 @@ fn persons(log: &mut Log) {
     log.append(vec![("done", &task, vec![changed(Working, Completed)])]);
 }
 
-/// Returns a log with an inference that is shown a minimized result: a code that came after the log of all others.
+/// Returns a log with an inference that is shown minimized and cut results: codes and a version of the intent that came after the
+/// log of all others.
 pub(crate) fn minimized() -> Log {
     let mut log = Log::default();
     log.epoch(1);
@@ -143,10 +144,14 @@ pub(crate) fn minimized() -> Log {
     let mut shown = prompt(None);
     shown.messages = 3;
     shown.selection = Some(Selection {
-        strategy: "minimize-outputs(50000)".to_owned(),
+        strategy: "minimize-outputs(50000), truncate-tool-outputs(4000)".to_owned(),
         kept: vec![KeptRange { first: 0, count: 2 }],
-        cuts: vec![Cut { message: 1, rule: CutRule::Minimized, characters: 50_000, marker: Some(0) }],
-        markers: vec!["Shortened: task_id: t, artifact_id: c".to_owned()],
+        cuts: vec![Cut { message: 1, rule: CutRule::HeadWithTip, characters: 3_900, marker: Some(0) }],
+        markers: vec!["...[truncated]".to_owned()],
+        rules: vec![
+            MessageRule { rule: CutRule::Minimized, characters: 50_000, marker: None, except: vec![0] },
+            MessageRule { rule: CutRule::Head, characters: 3_986, marker: Some(0), except: Vec::new() },
+        ],
         sizes: Some(Sizes {
             counter: "heuristic/4".to_owned(),
             messages_before: 3,

@@ -1,8 +1,8 @@
 //! The byte codes of enums without data. A code is never reused for another value.
 
 use crate::call::outcome::{CancelStage, FailureClass, TimeLimit};
-use crate::call::prompt::CutRule;
 use crate::call::request::{CallKind, Recovery};
+use crate::call::selection::CutRule;
 use crate::codec::error::FieldError;
 use crate::envelope::Basis;
 use crate::model::llm_message::LlmRole;
@@ -54,7 +54,7 @@ codes! {
     CallKind { Tool = 0, Infer = 1, Delegate = 2, Handler = 3 }
     Recovery { ReadOnly = 0, Idempotent = 1, Reconcile = 2, Manual = 3, Reissue = 4 }
     FailureClass { BeforeEffect = 0, AfterEffect = 1, Rejected = 2, Exhausted = 3, Superseded = 4 }
-    CutRule { Head = 0, Minimized = 1 }
+    CutRule { Head = 0, Minimized = 1, HeadWithTip = 2 }
     CancelStage { Requested = 0, InFlight = 1 }
     TimeLimit { Attempt = 0, Heartbeat = 1 }
     Basis { Asserted = 0, Authenticated = 1 }

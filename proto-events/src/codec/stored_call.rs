@@ -8,7 +8,7 @@ use crate::codec::code::Coded;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::Payload;
-use crate::codec::stored_intent::{RequestedV2, write_requested};
+use crate::codec::stored_intent::{RequestedV3, write_requested};
 use crate::codec::stored_model::{PrincipalV1, json};
 use crate::codec::stored_verdict::{answer_of, read_answer, read_verdict, verdict_of};
 use crate::codec::upcast::{first_version, read, write};
@@ -188,7 +188,7 @@ pub(super) fn decode(kind: u16, schema: u8, body: &[u8]) -> Result<CallEvent, Co
     let damaged = |error: FieldError| CodecError::Damaged { kind, why: error.to_string() };
     Ok(match kind {
         kind::CALL_REQUESTED => {
-            let stored: RequestedV2 = read(kind, schema, body)?;
+            let stored: RequestedV3 = read(kind, schema, body)?;
             CallEvent::Requested(Box::new(stored.read().map_err(damaged)?))
         }
         kind::CALL_DISPATCHED => {

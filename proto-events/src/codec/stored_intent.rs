@@ -3,22 +3,25 @@
 use serde::{Deserialize, Serialize};
 
 use crate::call::price::Price;
-use crate::call::prompt::Selection;
 use crate::call::request::{CallKind, CallOrigin, CallRequested, ParentCall, Recovery};
+use crate::call::selection::Selection;
 use crate::codec::code::Coded;
 use crate::codec::error::{CodecError, FieldError};
 use crate::codec::kind;
 use crate::codec::storable::Payload;
 use crate::codec::stored_model::json;
-use crate::codec::stored_prompt::{SelectionV1, SelectionV2, StoredPrompt};
+use crate::codec::stored_prompt::{SelectionV1, SelectionV2, SelectionV3, StoredPrompt};
 use crate::codec::upcast::{Schema, first_version, write};
 use crate::envelope::Timestamp;
 
 /// The first version: what a context strategy kept of a prompt has no markers and no sizes.
 pub(super) type RequestedV1 = Requested<SelectionV1>;
 
-/// The second version.
+/// The second version: what a context strategy kept has no rules.
 pub(super) type RequestedV2 = Requested<SelectionV2>;
+
+/// The third version.
+pub(super) type RequestedV3 = Requested<SelectionV3>;
 
 /// An intent, with the selection of its schema version.
 #[derive(Serialize, Deserialize)]
@@ -64,36 +67,50 @@ impl Schema<'_> for RequestedV2 {
     type Previous = RequestedV1;
 
     fn upcast(previous: RequestedV1) -> Self {
-        Self {
-            prompt: previous.prompt.map(StoredPrompt::upcast),
-            call_id: previous.call_id,
-            kind: previous.kind,
-            target: previous.target,
-            args: previous.args,
-            idempotency_key: previous.idempotency_key,
-            recovery: previous.recovery,
-            recovery_source: previous.recovery_source,
-            timeout_ms: previous.timeout_ms,
-            heartbeat_ms: previous.heartbeat_ms,
-            max_attempts: previous.max_attempts,
-            retry_errors: previous.retry_errors,
-            window_ms: previous.window_ms,
-            deadline: previous.deadline,
-            secrets: previous.secrets,
-            capabilities: previous.capabilities,
-            approval: previous.approval,
-            run: previous.run,
-            part: previous.part,
-            step: previous.step,
-            infer_call: previous.infer_call,
-            part_call_id: previous.part_call_id,
-            parent: previous.parent,
-            price: previous.price,
-        }
+        previous.upcast(SelectionV1::upcast)
+    }
+}
+
+impl Schema<'_> for RequestedV3 {
+    const VERSION: u8 = 3;
+    type Previous = RequestedV2;
+
+    fn upcast(previous: RequestedV2) -> Self {
+        previous.upcast(SelectionV2::upcast)
     }
 }
 
 impl<S> Requested<S> {
+    /// Returns the intent with the selection of the next schema version.
+    fn upcast<N>(self, selection: impl FnOnce(S) -> N) -> Requested<N> {
+        Requested {
+            prompt: self.prompt.map(|prompt| prompt.upcast(selection)),
+            call_id: self.call_id,
+            kind: self.kind,
+            target: self.target,
+            args: self.args,
+            idempotency_key: self.idempotency_key,
+            recovery: self.recovery,
+            recovery_source: self.recovery_source,
+            timeout_ms: self.timeout_ms,
+            heartbeat_ms: self.heartbeat_ms,
+            max_attempts: self.max_attempts,
+            retry_errors: self.retry_errors,
+            window_ms: self.window_ms,
+            deadline: self.deadline,
+            secrets: self.secrets,
+            capabilities: self.capabilities,
+            approval: self.approval,
+            run: self.run,
+            part: self.part,
+            step: self.step,
+            infer_call: self.infer_call,
+            part_call_id: self.part_call_id,
+            parent: self.parent,
+            price: self.price,
+        }
+    }
+
     fn of(request: CallRequested, selection: impl FnOnce(Selection) -> S) -> Self {
         let CallOrigin { run, part, step, infer_call, part_call_id, parent } = request.origin;
         Self {
@@ -125,18 +142,19 @@ impl<S> Requested<S> {
     }
 }
 
-/// Encodes an intent: in the first version where that one holds all of it, so that earlier releases read it, else in the
-/// second.
+/// Encodes an intent in the first version that holds all of it, so that earlier releases read what they can.
 pub(super) fn write_requested(request: CallRequested) -> Result<Payload, CodecError> {
     let selection = request.prompt.as_ref().and_then(|prompt| prompt.selection.as_ref());
     if selection.is_none_or(SelectionV1::holds) {
         write(kind::CALL_REQUESTED, &RequestedV1::of(request, SelectionV1::of))
-    } else {
+    } else if selection.is_none_or(SelectionV2::holds) {
         write(kind::CALL_REQUESTED, &RequestedV2::of(request, SelectionV2::of))
+    } else {
+        write(kind::CALL_REQUESTED, &RequestedV3::of(request, SelectionV3::of))
     }
 }
 
-impl RequestedV2 {
+impl RequestedV3 {
     pub(super) fn read(self) -> Result<CallRequested, FieldError> {
         let Self { run, part, step, infer_call, part_call_id, .. } = self;
         let parent = self.parent.map(read_parent);

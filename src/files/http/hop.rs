@@ -60,6 +60,8 @@ pub(super) async fn ask(url: &Url, addresses: Vec<SocketAddr>, max_bytes: u64) -
     let checked = addresses.clone();
     let client =
         client().redirect(Policy::none()).no_proxy().referer(false).dns_resolver(Arc::new(Pinned(addresses)));
+    // The content is decompressed here, within bounds, also where another part of the program lets the client do it.
+    let client = client.no_gzip().no_deflate().no_brotli().no_zstd();
     let client = client.build().map_err(|error| failed(url, &error))?;
     let request = client.get(url.clone()).header(ACCEPT, "*/*").header(ACCEPT_ENCODING, "identity");
     let response = request.send().await.map_err(|error| failed(url, &error))?;

@@ -19,9 +19,9 @@ pub(crate) fn prompt(prompt: &PromptRef) -> JsonText {
     ])
 }
 
-/// Writes what the first schema version of an intent does not have only where the second one was written.
+/// Writes what earlier schema versions of an intent do not have only where a later one was written.
 fn selection(selection: &Selection) -> JsonText {
-    let has_more = selection.sizes.is_some() || !selection.markers.is_empty();
+    let has_more = selection.sizes.is_some() || !selection.markers.is_empty() || !selection.rules.is_empty();
     let or_null = |value: Option<JsonText>| has_more.then(|| value.unwrap_or_default());
     let kept = selection
         .kept
@@ -36,12 +36,21 @@ fn selection(selection: &Selection) -> JsonText {
         ])
     });
     let markers = selection.markers.iter().map(|marker| text(marker));
+    let rules = selection.rules.iter().map(|rule| {
+        object([
+            ("rule", text(rule.rule.as_str())),
+            ("characters", number(rule.characters)),
+            ("marker", rule.marker.map_or_else(JsonText::null, number)),
+            ("except", list(rule.except.iter().map(|message| number(*message)))),
+        ])
+    });
     object_of_some([
         ("strategy", Some(text(&selection.strategy))),
         ("kept", Some(list(kept))),
         ("cuts", Some(list(cuts))),
         ("markers", or_null(Some(list(markers)))),
         ("sizes", or_null(selection.sizes.as_ref().map(sizes))),
+        ("rules", (!selection.rules.is_empty()).then(|| list(rules))),
     ])
 }
 
