@@ -4,14 +4,15 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proto_events::id::LogId;
-use taskreel_log::api::{EventReader, EventStore, ReadError};
+use taskreel_log::api::{EventReader, EventStore, ReadError, StoredRecord};
 use taskreel_log::audit::export;
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::memory::MemoryStore;
 use taskreel_log::sled::{SledStore, blob_files};
-use taskreel_log::testing::{DelegatingStore, Faults, FaultyStore, conformance};
+use taskreel_log::testing::{DelegatingStore, Faults, FaultyStore, Overrides, conformance};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_memory_store_conforms() {
@@ -89,4 +90,43 @@ async fn the_sled_store_keeps_its_promises_when_its_disk_fails() {
         Arc::new(SledStore::open(base.path().join(made.get().to_string())).unwrap())
     })
     .await;
+}
+
+/// Counts the surveys that go to the end, and shows nothing.
+#[derive(Default)]
+struct WholeSurvey(AtomicUsize);
+
+impl Overrides for WholeSurvey {
+    fn survey(&self, _: &dyn EventStore, _: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// Counts the surveys that may be ended, and shows nothing.
+#[derive(Default)]
+struct EndedSurvey(AtomicUsize);
+
+impl Overrides for EndedSurvey {
+    fn survey_while(
+        &self,
+        _: &dyn EventStore,
+        _: &dyn Fn() -> bool,
+        _: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn an_override_of_survey_while_sees_every_survey_and_one_of_survey_sees_its_own_calls() {
+    let both = |store: &dyn EventReader| {
+        store.survey(&mut |_| {});
+        store.survey_while(&|| true, &mut |_| {});
+    };
+    let whole = DelegatingStore::new(Arc::new(MemoryStore::new()), WholeSurvey::default());
+    let ended = DelegatingStore::new(Arc::new(MemoryStore::new()), EndedSurvey::default());
+    both(&whole);
+    both(&ended);
+    let seen = |count: &AtomicUsize| count.load(Ordering::SeqCst);
+    assert_eq!((seen(&whole.overrides().0), seen(&ended.overrides().0)), (1, 2));
 }

@@ -128,12 +128,14 @@ pub trait Overrides: Send + Sync {
         log.open_work()
     }
 
-    /// Replaces [`EventReader::survey`].
+    /// Replaces [`EventReader::survey`], and that alone: [`EventReader::survey_while`] does not come here. By default it comes to
+    /// [`Overrides::survey_while`], so that an override of that one method sees both.
     fn survey(&self, log: &dyn EventStore, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
         self.survey_while(log, &|| true, show);
     }
 
-    /// Replaces [`EventReader::survey_while`], to which [`EventReader::survey`] comes unless it is overridden too.
+    /// Replaces [`EventReader::survey_while`], and [`EventReader::survey`] unless [`Overrides::survey`] is overridden too. By default
+    /// it is the `survey_while` of the store behind, never [`Overrides::survey`].
     fn survey_while(
         &self,
         log: &dyn EventStore,
@@ -143,7 +145,7 @@ pub trait Overrides: Send + Sync {
         log.survey_while(goes_on, show);
     }
 
-    /// Replaces [`EventReader::survey_index`].
+    /// Replaces [`EventReader::survey_index`], and that alone: [`EventReader::survey_index_while`] is replaced by itself.
     fn survey_index(&self, log: &dyn EventStore, show: &mut dyn FnMut(ReadError)) {
         log.survey_index(show);
     }

@@ -1,0 +1,64 @@
+//! The events of sessions, tools, systems and agents, each with a value in each of its fields.
+
+use proto_events::definition::{AgentEvent, Revised, RevisedText};
+use proto_events::json::JsonText;
+use proto_events::model::LlmRole;
+use proto_events::session::SessionEvent;
+use proto_events::system::{AgentRevision, Started, SystemEvent, ToolLeftOut, ToolServerSeen};
+use proto_events::tool_store::ToolStoreEvent;
+
+use super::messages::{llm_message, turn_message};
+
+pub(crate) fn session_events() -> Vec<SessionEvent> {
+    vec![
+        SessionEvent::Opened { session_id: "s".into() },
+        SessionEvent::SystemPromptSet(llm_message(LlmRole::System)),
+        SessionEvent::TurnStarted { turn_id: "turn_1".into(), task: "task-agent/t".into() },
+        SessionEvent::MessageAppended(turn_message()),
+        SessionEvent::TurnCommitted { turn_id: "turn_1".into() },
+        SessionEvent::TurnAborted { turn_id: "turn_1".into(), reason: "canceled".into() },
+    ]
+}
+
+pub(crate) fn tool_events() -> Vec<ToolStoreEvent> {
+    let call = || ("task-agent/t".to_owned(), "call_1".to_owned());
+    let ((task, call_id), (for_task, its_call)) = (call(), call());
+    let value = JsonText::parse(r#"{"n": 1.50}"#).unwrap();
+    vec![
+        ToolStoreEvent::KeyPut { task, call_id, key: "orders/ü".into(), value },
+        ToolStoreEvent::KeyDeleted { task: for_task, call_id: its_call, key: "orders/ü".into() },
+    ]
+}
+
+pub(crate) fn system_events() -> Vec<SystemEvent> {
+    let agents = vec![AgentRevision { name: "desk".into(), number: 3 }];
+    vec![
+        SystemEvent::Started(Started {
+            epoch: 300,
+            release: "0.1.0".into(),
+            build: Some("host 7".into()),
+            agents,
+        }),
+        SystemEvent::Stopped { epoch: 300, reason: Some("no model".into()) },
+        SystemEvent::ToolServerSeen(ToolServerSeen {
+            epoch: 300,
+            agent: "desk".into(),
+            server: "files".into(),
+            failure: Some("it does not answer".into()),
+            tools: vec!["read".into()],
+            left_out: vec![ToolLeftOut { tool: "read file".into(), why: "a bad name".into() }],
+        }),
+    ]
+}
+
+pub(crate) fn agent_event() -> AgentEvent {
+    let new = |text: &str| RevisedText { since: 2, text: Some(text.into()) };
+    let texts = [
+        RevisedText { since: 1, text: None },
+        new("Be brief."),
+        new("[]"),
+        RevisedText { since: 1, text: None },
+        new("{}"),
+    ];
+    AgentEvent::Revised(Box::new(Revised { number: 2, texts }))
+}
