@@ -239,6 +239,10 @@ fn a_whole_artifact_is_shown_with_its_data_and_its_files_are_named() {
     assert!(ran.out().ends_with("]\nend\n"), "{}", ran.out());
     assert!(ran.err().contains("--save DIR saves"), "{}", ran.err());
     assert_eq!(place.run("artifact odd-0001 odd --characters 0-").ended(0).out(), "one textend\n");
+    let ran = place.run("artifact odd-0001 odd --characters 900-").ended(0);
+    assert!(ran.out().is_empty() && ran.err().contains("no text in this range"), "{}", ran.err());
+    let ran = place.run("artifact odd-0001 odd --summary").ended(0);
+    assert!(ran.err().contains("the artifact has parts with data and file too"), "{}", ran.err());
     let view = place.run("artifact odd-0001 odd --json").ended(0).json().remove(0);
     assert_eq!((&view["kind"], view["content"].as_array().unwrap().len()), (&json!("parts"), 6));
     assert_eq!(view["content"][0], json!({"kind": "text", "text": "one text"}));
@@ -325,7 +329,7 @@ fn unknown_ids_wrong_ranges_and_flags_that_exclude_each_other_are_told() {
         ("artifact with-0001 x", 3, &["Artifact 'x' not found"]),
         ("artifact s:with-0001", 3, &[]),
         ("artifact with-0001 art_ --lines 1", 3, &["the beginning or the end of"]),
-        ("artifact with-0001 art_text --lines 900-901", 2, &["exceeds total lines", "counted from 1"]),
+        ("artifact with-0001 art_text --lines 900-901", 2, &["exceeds total lines", "`--lines 1-` prints"]),
         ("artifact with-0001 art_text --lines 0-3", 2, &["range of lines"]),
         ("artifact with-0001 art_text --lines 3-1", 2, &["range of lines"]),
         ("artifact with-0001 art_text --characters 5", 2, &["range of characters"]),

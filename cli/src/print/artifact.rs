@@ -28,9 +28,9 @@ pub(crate) enum Part {
     Summary,
 }
 
-/// What is printed of an artifact.
+/// The printed content of an artifact.
 enum Printed {
-    /// One text, as it is.
+    /// A single text, as it is.
     Text(String),
     /// A JSON value, of the kind that its line names.
     Value(&'static str, JsonValue),
@@ -93,9 +93,7 @@ pub(crate) fn print_part(found: &FoundArtifact, part: &Part, screen: &mut Screen
             Printed::Parts(parts) => parts.iter().try_for_each(|part| print_one(part, screen))?,
         }
     }
-    if let Printed::Parts(parts) = &printed {
-        note_files(parts);
-    }
+    note_rest(found, part, &printed);
     screen.flush()?;
     Ok(Answer::Yes)
 }
@@ -130,13 +128,35 @@ fn named(file: &A2aFile) -> String {
     format!("[file {name}{media_type}, {content}]")
 }
 
-fn note_files(parts: &[ArtifactContent]) {
-    if parts.is_empty() {
-        note("the artifact has no parts");
+/// Notes what is not printed: the content of files, kinds of parts that the selection leaves out, and a range without text.
+fn note_rest(found: &FoundArtifact, part: &Part, printed: &Printed) {
+    match printed {
+        Printed::Parts(parts) if parts.is_empty() => note("the artifact has no parts"),
+        Printed::Parts(_) if has(found, "file") => {
+            note("--save DIR saves the texts, the data and the files of the artifact");
+        }
+        Printed::Text(shown) if shown.is_empty() && matches!(part, Part::Text(_)) => {
+            note("there is no text in this range; `--characters 0-` prints all of it");
+        }
+        _ => {}
     }
-    if parts.iter().any(|part| matches!(part, ArtifactContent::File(_))) {
-        note("--save DIR saves the texts, the data and the files of the artifact");
+    if matches!(part, Part::Summary) {
+        // The summary is one of the texts, else of the data.
+        let shown = if has(found, "text") { "text" } else { "data" };
+        let others: Vec<&str> =
+            ["data", "file"].into_iter().filter(|kind| *kind != shown && has(found, kind)).collect();
+        if !others.is_empty() {
+            note(&format!(
+                "the summary is that of the {shown}; the artifact has parts with {} too",
+                others.join(" and ")
+            ));
+        }
     }
+}
+
+/// Whether an artifact has a part of this kind.
+fn has(found: &FoundArtifact, kind: &str) -> bool {
+    found.parts.iter().any(|part| part.kind() == kind)
 }
 
 fn as_json(found: &FoundArtifact, printed: &Printed) -> JsonText {
@@ -180,7 +200,6 @@ fn part_json(part: &ArtifactContent) -> JsonText {
 
 fn printed(found: &FoundArtifact, part: &Part) -> Result<Printed, ArtifactError> {
     let unlimited = CharacterLimit::new(usize::MAX)?;
-    let has = |kind: &str| found.parts.iter().any(|part| part.kind() == kind);
     let is_all = |kind: &str| !found.parts.is_empty() && found.parts.iter().all(|part| part.kind() == kind);
     match part {
         Part::Text(selection) => {
@@ -194,7 +213,7 @@ fn printed(found: &FoundArtifact, part: &Part) -> Result<Printed, ArtifactError>
             let data = found.data()?;
             Ok(Printed::Value("data", DataArtifacts::view(&data, selection, unlimited)?.into_owned()))
         }
-        Part::Summary if has("text") => {
+        Part::Summary if has(found, "text") => {
             let form = TextArtifacts::minimize(&found.text()?, CharacterLimit::default(), None).to_json();
             Ok(Printed::Value("summary", form))
         }
@@ -238,6 +257,10 @@ pub(crate) fn refused(error: &ArtifactError) -> Problem {
         ArtifactError::NoFields { .. } | ArtifactError::NotAList { .. } => {
             "--path enters the fields of an object, --rows and --columns select from a list".to_owned()
         }
+        ArtifactError::LineEndPastTotal { .. } => {
+            "lines are counted from 1; `--lines 1-` prints all of them".to_owned()
+        }
+        ArtifactError::LeadingDash { .. } => "`--rows 0-10` prints the first ten rows".to_owned(),
         _ => Some(error.hint())
             .filter(|hint| !hint.is_empty())
             .unwrap_or_else(|| "`taskreel artifact TASK ARTIFACT --summary` says what it holds".to_owned()),

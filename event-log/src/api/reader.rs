@@ -324,8 +324,7 @@ pub trait EventReader: Send + Sync {
 
     /// Surveys as [`EventReader::survey`] does, and shows nothing soon after `goes_on` returns false, which is asked before
     /// each page or value of the log: whoever surveys for somebody else stops when that one is gone. The last that is shown
-    /// may then be [`ReadError::Closed`]. By default it calls [`EventReader::survey`], so that a store that overrides that one is
-    /// surveyed here in the same way; a store that can end its reading then overrides this too.
+    /// may then be [`ReadError::Closed`]. By default it calls [`EventReader::survey`]; a store that can end its reading overrides both.
     fn survey_while(
         &self,
         goes_on: &dyn Fn() -> bool,

@@ -26,9 +26,9 @@ pub(crate) struct CallPermits {
 /// The calls that a tool's limit counts.
 #[derive(PartialEq, Eq, Hash)]
 enum Limited {
-    /// Those of one target.
+    /// The calls of one target.
     Target(String),
-    /// Those of several tools together.
+    /// The calls of several tools together.
     Together(&'static str),
 }
 
