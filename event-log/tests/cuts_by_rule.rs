@@ -67,7 +67,7 @@ mod tests {
         Arc::new(strategy)
     }
 
-    /// What each kept message is sent as, by the strategy's view.
+    /// Returns the text of each kept message in the view of the strategy.
     fn viewed(strategy: &dyn ContextStrategy, messages: &[LlmMessage]) -> Option<Vec<(u32, String)>> {
         let mut facts = Facts::new();
         let mut history = History::new(&messages, &mut facts);
@@ -79,7 +79,7 @@ mod tests {
         Some(view.numbers().map(|number| (number, history.text(number).unwrap())).collect())
     }
 
-    /// What each kept message is sent as, by the selection alone.
+    /// Returns the text of each kept message as the selection alone renders it.
     fn rendered(selection: Option<&Selection>, messages: &[LlmMessage]) -> Vec<(u32, String)> {
         let mut before = None;
         let mut sent = Vec::new();

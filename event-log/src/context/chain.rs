@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use crate::context::counter::Counting;
 use crate::context::error::ContextError;
-use crate::context::strategy::{ContextStrategy, History, Reduction};
+use crate::context::history::History;
+use crate::context::strategy::ContextStrategy;
+use crate::context::view::Reduction;
 
 /// Strategies that are applied one after another, each to the view of the one before it.
 ///

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use proto_events::call::{Cut, CutRule, MessageRule};
 use proto_events::model::LlmRole;
 
-use crate::context::strategy::History;
+use crate::context::history::History;
 use crate::context::view::View;
 
 /// The cuts of a view, some of them as rules. Each message is cut by its own cut, else by the first rule that applies to it and does
@@ -45,7 +45,7 @@ pub(crate) fn applies(rule: &MessageRule, marker: &str, told: Told<'_>) -> bool 
     }
 }
 
-/// What a rule cuts by.
+/// The rule, the characters and the marker by which cuts are alike.
 type Group = (CutRule, u64, Option<u32>);
 
 fn group_of(cut: &Cut) -> Group {

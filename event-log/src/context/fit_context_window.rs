@@ -4,11 +4,12 @@ use proto_events::model::LlmRole;
 
 use crate::context::counter::{Counting, TokenCounter};
 use crate::context::error::{ContextError, SettingError};
+use crate::context::history::{History, Measured};
 use crate::context::rounds::{Round, Rounds, head_end, question_of, rounds_begin};
-use crate::context::strategy::{ContextStrategy, History, Measured, Reduction, Rules};
+use crate::context::strategy::{ContextStrategy, Rules};
 use crate::context::trim_rounds::{kept_from, prefix};
 use crate::context::truncate_tool_outputs::{MARKER, cut_to};
-use crate::context::view::View;
+use crate::context::view::{Reduction, View};
 
 /// Drops the oldest rounds of a history until what is sent fits the window of the model.
 ///

@@ -2,8 +2,10 @@
 
 use crate::artifacts::CharacterLimit;
 use crate::context::error::ContextError;
+use crate::context::history::History;
 use crate::context::result_place::ResultPlace;
-use crate::context::strategy::{ContextStrategy, History, Reduction};
+use crate::context::strategy::ContextStrategy;
+use crate::context::view::Reduction;
 
 /// Minimizes the results of calls that are longer than a number of characters; nothing is dropped.
 ///

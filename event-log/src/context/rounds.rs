@@ -3,7 +3,8 @@
 use proto_events::model::LlmRole;
 
 use crate::context::facts::Asker;
-use crate::context::strategy::{History, Rules};
+use crate::context::history::History;
+use crate::context::strategy::Rules;
 
 /// The messages from the number `first` to the number `last` that are kept or dropped together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,10 @@
 //! A strategy that keeps the newest rounds.
 
 use crate::context::error::{ContextError, SettingError};
+use crate::context::history::History;
 use crate::context::rounds::{Rounds, head_end, question_of, rounds_begin};
-use crate::context::strategy::{ContextStrategy, History, Reduction, Rules};
+use crate::context::strategy::{ContextStrategy, Rules};
+use crate::context::view::Reduction;
 
 /// Keeps the newest rounds of a history and drops the others. By the default rules the question that the oldest kept round
 /// answers is kept too; by agentix's the first task is.

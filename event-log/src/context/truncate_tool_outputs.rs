@@ -4,9 +4,10 @@ use proto_events::call::CutRule;
 use proto_events::model::LlmRole;
 
 use crate::context::error::{ContextError, SettingError};
-use crate::context::strategy::{ContextStrategy, History, Reduction, Rules};
+use crate::context::history::History;
+use crate::context::strategy::{ContextStrategy, Rules};
 use crate::context::trim_rounds::prefix;
-use crate::context::view::View;
+use crate::context::view::{Reduction, View};
 
 /// The text that follows a cut text by default, so that the model sees that it is cut.
 pub(crate) const MARKER: &str = "...[truncated]";

@@ -1,8 +1,15 @@
 //! The view of a history that a strategy returns: the messages that it keeps and how they are cut, as data.
 
-use proto_events::call::{Cut, CutRule, KeptRange, Selection, Sizes};
+use proto_events::call::{Cut, CutRule, KeptRange, MessageRule, Selection, Sizes};
 
-use crate::context::cuts_by_rule::CutsByRule;
+/// The answer of a strategy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reduction {
+    /// All is sent as the strategy found it.
+    Unchanged,
+    /// The view is sent.
+    View(View),
+}
 
 /// The messages that a strategy keeps, numbered as in the [`Transcript`](crate::context::Transcript), and how they are
 /// cut.
@@ -141,10 +148,15 @@ impl View {
         u32::try_from(at).ok()
     }
 
-    /// Returns the selection for the intent of an inference, in which rules stand for cuts.
-    pub(crate) fn into_selection(self, strategy: String, sizes: Sizes, by: CutsByRule) -> Selection {
+    /// Returns the selection for the intent of an inference, in which rules stand for all cuts but these.
+    pub(crate) fn into_selection(
+        self,
+        strategy: String,
+        sizes: Sizes,
+        rules: Vec<MessageRule>,
+        cuts: Vec<Cut>,
+    ) -> Selection {
         let Self { kept, cuts: _, markers } = self;
-        let CutsByRule { rules, cuts } = by;
         Selection { strategy, kept, cuts, markers, rules, sizes: Some(sizes) }
     }
 
