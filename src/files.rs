@@ -13,6 +13,7 @@ mod http;
 mod identifier;
 pub(crate) mod local;
 mod name;
+mod opened;
 mod python_numbers;
 pub(crate) mod remote;
 pub(crate) mod store;
@@ -20,7 +21,6 @@ mod task_shape;
 pub(crate) mod tasks;
 mod write;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use address::is_public;
@@ -39,13 +39,12 @@ pub use tasks::JsonTaskStore;
 /// # Errors
 /// [`FileError`] if the folder or the file cannot be written.
 pub fn save_as(folder: &Path, name: Option<&str>, index: usize, bytes: &[u8]) -> Result<PathBuf, FileError> {
-    fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
-    let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
+    let root = opened::made_durably(folder)?;
     let adding = write::Adding::to(&root, &root)?;
-    let saved = adding.add(&name::cleaned(name, index), bytes)?;
-    adding.end()?;
+    let saved = adding.add(&name::cleaned(name, index), bytes).and_then(|saved| adding.end().map(|()| saved));
     // The folder is a person's, so nothing else stays in it; another program that is writing there makes it anew.
-    let _ = fs::remove_dir(root.join(write::UNFINISHED));
+    let _ = std::fs::remove_dir(root.join(write::UNFINISHED));
+    let saved = saved?;
     Ok(saved.file_name().map_or_else(|| saved.clone(), |name| folder.join(name)))
 }
 

@@ -126,8 +126,10 @@ fn swap(folder: &Path, outside: &Path, is_over: &AtomicBool) {
             if linked {
                 fs::remove_file(folder).unwrap();
             }
-            let _ = fs::remove_dir_all(folder);
-            fs::rename(&aside, folder).unwrap();
+            // The store makes the folder anew at any time.
+            while fs::rename(&aside, folder).is_err() {
+                let _ = fs::remove_dir_all(folder);
+            }
         }
     }
 }

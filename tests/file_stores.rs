@@ -130,3 +130,22 @@ fn a_client_is_asked_for_checked_addresses_only_and_its_answer_is_measured() {
     assert_eq!(refused.to_string(), "Remote file exceeds max_remote_bytes 4: 5 bytes");
     assert_eq!(*client.0.lock().unwrap(), ["example.com 10485760", "8.8.8.8 10485760", "example.com 4"]);
 }
+
+#[test]
+fn the_remote_files_of_one_artifact_are_bounded_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let client = Arc::new(Client::default());
+    let files = LocalFileStore::new(folder.path()).unwrap().client(client.clone());
+    let files = files.remote_bytes_max(6).remote_bytes_together_max(12);
+    let save = |count: usize| {
+        let part = json!({"kind": "file", "file": {"uri": "https://example.com/x", "name": "f"}});
+        let parts = vec![part; count];
+        files
+            .save_artifact("t", &A2aArtifact::from_json(&json!({"artifactId": "a", "parts": parts})).unwrap())
+    };
+    assert_eq!(save(2).unwrap().len(), 2);
+    let refused = save(3).unwrap_err();
+    assert!(matches!(refused, FileError::TooLargeTogether { limit: 12 }), "{refused}");
+    let asked = client.0.lock().unwrap().split_off(2);
+    assert_eq!(asked, ["example.com 6", "example.com 6", "example.com 2"]);
+}

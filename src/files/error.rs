@@ -73,6 +73,14 @@ pub enum FileError {
         /// The bytes of the file.
         bytes: u64,
     },
+    /// The remote files of one artifact or message are larger together than may be fetched.
+    #[error(
+        "the remote files of one artifact or message exceed {limit} bytes together; raise `remote_bytes_together_max`, or send fewer"
+    )]
+    TooLargeTogether {
+        /// The bytes that may be fetched.
+        limit: u64,
+    },
     /// The store was given nothing that fetches remote files.
     #[error("the file at '{0}' is not fetched: give the store a `FetchRemote`, or send the file's bytes")]
     NoClient(String),

@@ -4,6 +4,8 @@
 //! a link after it was checked moves nothing out of the store. Elsewhere the same operations go by paths.
 
 pub(super) mod kind;
+#[cfg(test)]
+pub(super) mod lacking;
 #[cfg(not(unix))]
 mod paths;
 #[cfg(unix)]

@@ -16,7 +16,7 @@ use reqwest::Url;
 use crate::files::address::is_public;
 use crate::files::error::FileError;
 use crate::files::http::content::decoded;
-use crate::files::http::hop::{Answer, ask, next_uri, url_of};
+use crate::files::http::hop::{Answer, ask, next_uri, shown, url_of};
 use crate::files::remote::{FetchRemote, RemoteUri, UriSchemes};
 
 /// The redirects that are followed, as in a2a-utils.
@@ -33,7 +33,8 @@ type LookUp = dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync;
 /// A host is looked up once for each request, every address that it has must be on the public internet, and the
 /// connection goes to one of those; a proxy of the environment is not used, since it would look the host up again. Each redirect is
 /// checked like the first address, and none leads from `https:` to another scheme. Time, size, and the size after decompression are bounded while
-/// the content is read.
+/// the content is read. A host whose only addresses are translated ones (NAT64, as DNS64 makes them) is refused, since what they lead to
+/// cannot be checked. Errors name addresses without their queries.
 #[derive(Clone)]
 pub struct HttpFetcher {
     schemes: UriSchemes,
@@ -82,7 +83,7 @@ impl HttpFetcher {
         let unknown = |why: &dyn fmt::Display| {
             FileError::Fetch(format!("Failed to resolve remote file host: '{host}': {why}"))
         };
-        let port = url.port_or_known_default().ok_or_else(|| FileError::Uri(url.to_string()))?;
+        let port = url.port_or_known_default().ok_or_else(|| FileError::Uri(shown(url)))?;
         let (look_up, name) = (Arc::clone(&self.look_up), host.clone());
         let found = tokio::task::spawn_blocking(move || look_up(&name, port)).await;
         let addresses = found.map_err(|error| unknown(&error))?.map_err(|error| unknown(&error))?;
@@ -94,7 +95,7 @@ impl HttpFetcher {
 
     async fn follow(&self, uri: &RemoteUri, max_bytes: u64) -> Result<Vec<u8>, FileError> {
         let (mut uri, mut seen) = (RemoteUri::parse(uri.as_str(), &self.schemes)?, HashSet::new());
-        let first = uri.as_str().to_owned();
+        let first = uri.shown();
         for _ in 0..=REDIRECTS_MAX {
             let url = url_of(&uri)?;
             if !seen.insert(url.to_string()) {
@@ -115,7 +116,7 @@ impl HttpFetcher {
             runtime.map_err(|error| FileError::Fetch(format!("no runtime can be made: {error}")))?;
         let late = |_| {
             let seconds = self.time_max.as_secs_f64();
-            Err(FileError::Fetch(format!("'{}' was not fetched within {seconds} s", uri.as_str())))
+            Err(FileError::Fetch(format!("'{}' was not fetched within {seconds} s", uri.shown())))
         };
         let fetched = runtime.block_on(async {
             tokio::time::timeout(self.time_max, self.follow(uri, max_bytes)).await.unwrap_or_else(late)
@@ -131,7 +132,7 @@ impl FetchRemote for HttpFetcher {
         // A thread of its own, since a caller's may drive a runtime already.
         std::thread::scope(|scope| {
             let failed = |why: &dyn fmt::Display| {
-                FileError::Fetch(format!("'{}' was not fetched: {why}", uri.as_str()))
+                FileError::Fetch(format!("'{}' was not fetched: {why}", uri.shown()))
             };
             let fetching = std::thread::Builder::new().spawn_scoped(scope, || self.run(uri, max_bytes));
             let fetched = fetching.map_err(|error| failed(&error))?.join();

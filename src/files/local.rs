@@ -2,7 +2,6 @@
 //! `messages/MESSAGE/FILE`.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use crate::files::folder::kind::{Kind, Missing};
 use crate::files::folder::{Folder, resolved};
 use crate::files::identifier::Ids;
 use crate::files::name::cleaned;
+use crate::files::opened::made_durably;
 use crate::files::remote::{FetchRemote, RemoteUri, UriSchemes};
 use crate::files::store::FileStore;
 use crate::files::write::{Adding, UNFINISHED, remove_left};
@@ -22,8 +22,14 @@ use crate::files::write::{Adding, UNFINISHED, remove_left};
 /// The bytes of a remote file that are fetched unless a host says otherwise (10 MiB), as in a2a-utils.
 const REMOTE_BYTES_MAX: u64 = 10 * 1024 * 1024;
 
+/// The bytes of all remote files of one artifact or message that are fetched unless a host says otherwise (100 MiB).
+const REMOTE_BYTES_TOGETHER_MAX: u64 = 100 * 1024 * 1024;
+
 /// The folders in a store's own.
 const OWN: [&str; 3] = ["artifacts", "messages", UNFINISHED];
+
+/// Whether names that differ only in case are usually one name here.
+const FOLDS_CASE: bool = cfg!(any(windows, target_vendor = "apple"));
 
 /// A store of files in a folder. No file is ever replaced: another file of the same name gets a number.
 #[derive(Debug, Clone)]
@@ -34,6 +40,7 @@ pub struct LocalFileStore {
     is_flat: bool,
     schemes: UriSchemes,
     remote_bytes_max: u64,
+    remote_bytes_together_max: u64,
     client: Option<Arc<dyn FetchRemote>>,
 }
 
@@ -44,13 +51,19 @@ impl LocalFileStore {
     /// # Errors
     /// [`FileError::Io`] if the folder cannot be made or found.
     pub fn new(folder: impl AsRef<Path>) -> Result<Self, FileError> {
-        let folder = folder.as_ref();
-        fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
-        let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
+        let root = made_durably(folder.as_ref())?;
         remove_left(&root)?;
         let schemes = UriSchemes::default();
         let ids = Ids::default();
-        Ok(Self { root, ids, is_flat: false, schemes, remote_bytes_max: REMOTE_BYTES_MAX, client: None })
+        Ok(Self {
+            root,
+            ids,
+            is_flat: false,
+            schemes,
+            remote_bytes_max: REMOTE_BYTES_MAX,
+            remote_bytes_together_max: REMOTE_BYTES_TOGETHER_MAX,
+            client: None,
+        })
     }
 
     /// Sets the schemes of addresses that may be fetched.
@@ -63,6 +76,13 @@ impl LocalFileStore {
     #[must_use]
     pub fn remote_bytes_max(self, bytes: u64) -> Self {
         Self { remote_bytes_max: bytes, ..self }
+    }
+
+    /// Sets the bytes that the remote files of one artifact or message may have together: by 100 names, one that is within the limit
+    /// for a file could be fetched a hundred times.
+    #[must_use]
+    pub fn remote_bytes_together_max(self, bytes: u64) -> Self {
+        Self { remote_bytes_together_max: bytes, ..self }
     }
 
     /// Sets who fetches files behind addresses.
@@ -82,7 +102,9 @@ impl LocalFileStore {
         self.ids.check("task id", task_id)?;
         self.ids.check("artifact id", artifact_id)?;
         // Messages stand beside tasks there.
-        if self.is_flat && OWN.contains(&task_id) {
+        let is_own =
+            |own: &&str| if FOLDS_CASE { own.eq_ignore_ascii_case(task_id) } else { **own == *task_id };
+        if self.is_flat && OWN.iter().any(is_own) {
             return Err(FileError::Reserved { what: "task id", value: task_id.to_owned() });
         }
         let artifacts = if self.is_flat { self.root.clone() } else { self.root.join("artifacts") };
@@ -103,9 +125,9 @@ impl LocalFileStore {
             A2aPart::File(file) => Some((index, file)),
             _ => None,
         });
-        let (mut paths, mut adding) = (Vec::new(), None);
+        let (mut paths, mut adding, mut room) = (Vec::new(), None, self.remote_bytes_together_max);
         for (index, file) in files {
-            let bytes = self.content(file)?;
+            let bytes = self.content(file, &mut room)?;
             // No folder is made for an artifact without files.
             let adding = match &mut adding {
                 Some(adding) => adding,
@@ -117,15 +139,27 @@ impl LocalFileStore {
         Ok(paths)
     }
 
-    fn content(&self, file: &A2aFile) -> Result<Vec<u8>, FileError> {
+    /// Returns the content of a file. A remote one takes from the room that is left for remote files.
+    fn content(&self, file: &A2aFile, room: &mut u64) -> Result<Vec<u8>, FileError> {
         let uri = match &file.content {
             A2aFileContent::Bytes(text) => return decoded(text),
             A2aFileContent::Uri(uri) => RemoteUri::parse(uri, &self.schemes)?,
         };
-        let client = self.client.as_ref().ok_or_else(|| FileError::NoClient(uri.as_str().to_owned()))?;
-        let content = client.fetch(&uri, self.remote_bytes_max)?;
-        let (bytes, limit) = (u64::try_from(content.len()).unwrap_or(u64::MAX), self.remote_bytes_max);
-        if bytes > limit { Err(FileError::TooLarge { limit, bytes }) } else { Ok(content) }
+        let client = self.client.as_ref().ok_or_else(|| FileError::NoClient(uri.shown()))?;
+        let limit = self.remote_bytes_max.min(*room);
+        let content = client.fetch(&uri, limit).and_then(|content| {
+            let bytes = u64::try_from(content.len()).unwrap_or(u64::MAX);
+            if bytes > limit { Err(FileError::TooLarge { limit, bytes }) } else { Ok((content, bytes)) }
+        });
+        let together = self.remote_bytes_together_max;
+        let (content, bytes) = content.map_err(|error| match error {
+            FileError::TooLarge { .. } if limit < self.remote_bytes_max => {
+                FileError::TooLargeTogether { limit: together }
+            }
+            other => other,
+        })?;
+        *room = room.saturating_sub(bytes);
+        Ok(content)
     }
 
     /// Returns the regular files of a folder, sorted.

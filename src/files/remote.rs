@@ -65,7 +65,7 @@ impl RemoteUri {
     /// [`FileError`] if it cannot be read, if its scheme is not allowed, if it names a user, or if its host is not on the
     /// public internet.
     pub fn parse(uri: &str, schemes: &UriSchemes) -> Result<Self, FileError> {
-        let invalid = || FileError::Uri(uri.to_owned());
+        let invalid = || FileError::Uri(without_secrets(uri));
         // A space or control character means different things to different readers of an address.
         if uri.chars().any(|char| char.is_control() || char.is_whitespace() || char == '\\') {
             return Err(invalid());
@@ -96,10 +96,30 @@ impl RemoteUri {
         &self.uri
     }
 
+    /// Returns the address as it may be told to people: without the query, which often holds a key.
+    pub fn shown(&self) -> String {
+        without_secrets(&self.uri)
+    }
+
     /// Returns the host, in lower case and without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
+}
+
+/// Returns an address without what it may hold of secrets: user, password, query and fragment.
+pub(super) fn without_secrets(uri: &str) -> String {
+    let (address, query) = match uri.find(['?', '#']) {
+        Some(end) => uri.split_at(end),
+        None => (uri, ""),
+    };
+    let (scheme, rest) = address.split_once("://").unwrap_or(("", address));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let user = authority.rsplit_once('@').map_or("", |_| "...@");
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let scheme = if scheme.is_empty() { String::new() } else { format!("{scheme}://") };
+    let query = if query.len() > 1 { format!("{}...", &query[..1]) } else { query.to_owned() };
+    format!("{scheme}{user}{host}{path}{query}")
 }
 
 /// Returns the host of an authority without a user, in lower case, without brackets, port and final dot.
@@ -114,4 +134,32 @@ fn host(place: &str) -> Option<String> {
     };
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     (!host.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_told_without_user_password_query_and_fragment() {
+        for (uri, told) in [
+            ("https://example.com/a/b", "https://example.com/a/b"),
+            ("https://example.com/a?key=secret#x", "https://example.com/a?..."),
+            ("https://example.com?key=secret", "https://example.com?..."),
+            ("https://ann:secret@example.com/a", "https://...@example.com/a"),
+            ("https://example.com/a@b?x@y", "https://example.com/a@b?..."),
+            ("https://example.com/#secret", "https://example.com/#..."),
+            ("no address?secret", "no address?..."),
+            ("ann:secret@example.com", "...@example.com"),
+            ("", ""),
+            ("?", "?"),
+        ] {
+            assert_eq!(without_secrets(uri), told, "{uri}");
+        }
+        let schemes = UriSchemes::default();
+        let parsed = RemoteUri::parse("https://example.com/a?key=secret", &schemes).unwrap();
+        assert_eq!((parsed.shown().as_str(), parsed.as_str().len()), ("https://example.com/a?...", 32));
+        let refused = RemoteUri::parse("https://example.com:x/a?key=secret", &schemes).unwrap_err();
+        assert!(!refused.to_string().contains("secret"), "{refused}");
+    }
 }

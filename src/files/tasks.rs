@@ -1,7 +1,6 @@
 //! A2A tasks as JSON files, one each, with the bytes that the `JSONTaskStore` of a2a-utils writes.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use crate::files::error::FileError;
 use crate::files::folder::kind::Missing;
 use crate::files::folder::{Folder, resolved};
 use crate::files::identifier::Ids;
+use crate::files::opened::made_durably;
 use crate::files::python_numbers::as_python_prints;
 use crate::files::task_shape::{whole_task, without_nulls};
 use crate::files::write::{remove_left, replace};
@@ -30,9 +30,7 @@ impl JsonTaskStore {
     /// # Errors
     /// [`FileError::Io`] if the folder cannot be made or found.
     pub fn new(folder: impl AsRef<Path>) -> Result<Self, FileError> {
-        let folder = folder.as_ref();
-        fs::create_dir_all(folder).map_err(FileError::io("cannot make", folder))?;
-        let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
+        let root = made_durably(folder.as_ref())?;
         remove_left(&root)?;
         Ok(Self { root, ids: Ids::default() })
     }

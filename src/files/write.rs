@@ -1,8 +1,9 @@
 //! Files written as a whole: to a name of its own, synced, then named, so that a crash leaves the old file or the new
 //! one, and never a part.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -58,7 +59,11 @@ impl<'a> Adding<'a> {
     pub(super) fn add(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, FileError> {
         let whole = Unnamed::written(self.root, bytes)?;
         let named = first_free(&self.folder, self.path, name, &whole, bytes);
-        let removed = whole.folder.remove(&whole.name);
+        // It is gone where it was moved.
+        let removed = whole.folder.remove(&whole.name).or_else(|error| match error.kind() {
+            ErrorKind::NotFound => Ok(()),
+            _ => Err(error),
+        });
         let path = named?;
         removed.map_err(FileError::io("cannot remove a file in", &self.root.join(UNFINISHED)))?;
         Ok(path)
@@ -79,7 +84,7 @@ fn first_free(
 ) -> Result<PathBuf, FileError> {
     for copy in 1..=COPIES_MAX {
         let tried = if copy == 1 { name.to_owned() } else { numbered(name, copy) };
-        match whole.folder.link(&whole.name, opened, &tried) {
+        match whole.named(opened, &tried, bytes) {
             Ok(()) => return Ok(folder.join(tried)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 // The same content under the same name is the same file: an artifact that is saved again.
@@ -101,10 +106,12 @@ impl Unnamed {
         let path = root.join(UNFINISHED);
         let mut opens = 0;
         loop {
-            let folder = match Folder::within(root, &path, Missing::None)? {
-                Some(folder) => folder,
-                None => Folder::made(root, &path)?,
+            let folder = match unfinished(root, Missing::None)? {
+                Some(folder) => Some(folder),
+                None => unfinished(root, Missing::Made)?,
             };
+            let missing = || FileError::io("cannot make", &path)(ErrorKind::NotFound.into());
+            let folder = folder.ok_or_else(missing)?;
             let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let name = format!("{}-{number}.tmp", std::process::id());
             let file = match folder.create(&name) {
@@ -124,9 +131,50 @@ impl Unnamed {
             return Ok(Self { folder, name });
         }
     }
+
+    /// Gives the file a name that no other has. Where the file system has no hard links it is moved, and where it cannot move
+    /// without replacing, the file is written once more: a crash may then leave a part of it.
+    fn named(&self, folder: &Folder, name: &str, bytes: &[u8]) -> io::Result<()> {
+        match self.folder.link(&self.name, folder, name) {
+            Err(error) if lacks_support(&error) => {}
+            linked => return linked,
+        }
+        match self.folder.move_new(&self.name, folder, name) {
+            Err(error) if lacks_support(&error) => {}
+            moved => return moved,
+        }
+        let filled = fill(folder.create(name)?, bytes);
+        if filled.is_err() {
+            let _ = folder.remove(name);
+        }
+        filled
+    }
 }
 
-fn fill(mut file: File, bytes: &[u8]) -> std::io::Result<()> {
+/// Whether a file system says that it does not have an operation.
+fn lacks_support(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied
+            | ErrorKind::Unsupported
+            | ErrorKind::TooManyLinks
+            | ErrorKind::InvalidInput
+    )
+}
+
+/// Opens the folder for unfinished files, which is no link: what is left there is removed.
+fn unfinished(root: &Path, missing: Missing) -> Result<Option<Folder>, FileError> {
+    let path = root.join(UNFINISHED);
+    let Some(folder) = Folder::within(root, root, Missing::None)? else { return Ok(None) };
+    match folder.below(OsStr::new(UNFINISHED), missing) {
+        Ok(folder) => Ok(Some(folder)),
+        Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::None => Ok(None),
+        Err(error) if Folder::is_link(&error) => Err(FileError::Escapes { path }),
+        Err(error) => Err(FileError::io("cannot open", &path)(error)),
+    }
+}
+
+fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -134,7 +182,7 @@ fn fill(mut file: File, bytes: &[u8]) -> std::io::Result<()> {
 /// Removes the unfinished files that programs left when they were killed.
 pub(super) fn remove_left(root: &Path) -> Result<(), FileError> {
     let path = root.join(UNFINISHED);
-    let Some(folder) = Folder::within(root, &path, Missing::None)? else { return Ok(()) };
+    let Some(folder) = unfinished(root, Missing::None)? else { return Ok(()) };
     for (name, _) in folder.entries().map_err(FileError::io("cannot read", &path))? {
         // Another program may be writing one, or removing the same.
         if folder.age(&name).is_ok_and(|age| age > LEFT_AFTER)
@@ -145,4 +193,47 @@ pub(super) fn remove_left(root: &Path) -> Result<(), FileError> {
         }
     }
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::files::folder::lacking::{Lacks, lack};
+
+    #[test]
+    fn without_hard_links_files_are_named_too_and_none_is_replaced() {
+        for lacking in [Lacks::Nothing, Lacks::Links, Lacks::Moves] {
+            lack(lacking);
+            let folder = tempfile::tempdir().unwrap();
+            let root = folder.path().canonicalize().unwrap();
+            let path = root.join("a");
+            let adding = Adding::to(&root, &path).unwrap();
+            for (content, name) in [("one", "x.txt"), ("two", "x-2.txt"), ("one", "x.txt")] {
+                let saved = adding.add("x.txt", content.as_bytes()).unwrap();
+                assert_eq!(saved, path.join(name), "{lacking:?}");
+                assert_eq!(fs::read_to_string(saved).unwrap(), content);
+            }
+            adding.end().unwrap();
+            assert_eq!(fs::read_dir(root.join(UNFINISHED)).unwrap().count(), 0, "{lacking:?}");
+            assert_eq!(fs::read_dir(&path).unwrap().count(), 2, "{lacking:?}");
+        }
+        lack(Lacks::Nothing);
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_the_folder_for_unfinished_files_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let kept = root.join("artifacts");
+        fs::create_dir(&kept).unwrap();
+        let old = File::create(kept.join("old")).unwrap();
+        old.set_modified(std::time::SystemTime::now() - 2 * LEFT_AFTER).unwrap();
+        symlink(&kept, root.join(UNFINISHED)).unwrap();
+        assert!(matches!(remove_left(&root), Err(FileError::Escapes { .. })));
+        assert!(matches!(replace(&root, "x", b"x"), Err(FileError::Escapes { .. })));
+        assert!(kept.join("old").exists() && fs::read_dir(&kept).unwrap().count() == 1);
+    }
 }

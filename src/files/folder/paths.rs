@@ -20,7 +20,7 @@ impl Folder {
     }
 
     /// Opens a folder in this one.
-    pub(super) fn below(&self, name: &OsStr, missing: Missing) -> io::Result<Self> {
+    pub(crate) fn below(&self, name: &OsStr, missing: Missing) -> io::Result<Self> {
         let path = self.0.join(name);
         match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound && missing == Missing::Made => {
@@ -36,7 +36,7 @@ impl Folder {
     }
 
     /// Whether an operation failed because of a link.
-    pub(super) fn is_link(error: &io::Error) -> bool {
+    pub(crate) fn is_link(error: &io::Error) -> bool {
         error.kind() == ErrorKind::NotADirectory
     }
 
@@ -56,6 +56,13 @@ impl Folder {
     /// Gives a file another name in a folder, where none has that name.
     pub(crate) fn link(&self, name: &str, to: &Self, new: &str) -> io::Result<()> {
         fs::hard_link(self.0.join(name), to.0.join(new))
+    }
+
+    /// Moves a file to a folder, where none has that name.
+    #[allow(clippy::unused_self, reason = "on Unix it is a call of the system")]
+    pub(crate) fn move_new(&self, _name: &str, _to: &Self, _new: &str) -> io::Result<()> {
+        // A move replaces here.
+        Err(ErrorKind::Unsupported.into())
     }
 
     /// Moves a file to a folder and replaces what has the name there.

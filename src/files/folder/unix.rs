@@ -26,7 +26,7 @@ impl Folder {
     }
 
     /// Opens a folder in this one.
-    pub(super) fn below(&self, name: &OsStr, missing: Missing) -> io::Result<Self> {
+    pub(crate) fn below(&self, name: &OsStr, missing: Missing) -> io::Result<Self> {
         let open = || rustix::fs::openat(&self.0, name, FOLDER | OFlags::NOFOLLOW, Mode::empty());
         let opened = match open() {
             Err(Errno::NOENT) if missing == Missing::Made => {
@@ -45,7 +45,7 @@ impl Folder {
     }
 
     /// Whether an operation failed because of a link.
-    pub(super) fn is_link(error: &io::Error) -> bool {
+    pub(crate) fn is_link(error: &io::Error) -> bool {
         let errno = Errno::from_io_error(error);
         matches!(errno, Some(Errno::LOOP | Errno::NOTDIR))
     }
@@ -77,7 +77,22 @@ impl Folder {
 
     /// Gives a file another name in a folder, where none has that name.
     pub(crate) fn link(&self, name: &str, to: &Self, new: &str) -> io::Result<()> {
+        #[cfg(test)]
+        crate::files::folder::lacking::check(crate::files::folder::lacking::Lacks::Links)?;
         Ok(rustix::fs::linkat(&self.0, name, &to.0, new, AtFlags::empty())?)
+    }
+
+    /// Moves a file to a folder, where none has that name.
+    pub(crate) fn move_new(&self, name: &str, to: &Self, new: &str) -> io::Result<()> {
+        #[cfg(test)]
+        crate::files::folder::lacking::check(crate::files::folder::lacking::Lacks::Moves)?;
+        #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+        return Ok(rustix::fs::renameat_with(&self.0, name, &to.0, new, rustix::fs::RenameFlags::NOREPLACE)?);
+        #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+        {
+            let _ = (name, to, new);
+            Err(io::ErrorKind::Unsupported.into())
+        }
     }
 
     /// Moves a file to a folder and replaces what has the name there.

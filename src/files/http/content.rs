@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use flate2::read::{DeflateDecoder, GzDecoder, ZlibDecoder};
+use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 use crate::files::error::FileError;
 
@@ -22,14 +22,33 @@ pub(super) fn decoded(bytes: Vec<u8>, encodings: &[String], limit: u64) -> Resul
 fn decoded_once(bytes: Vec<u8>, encoding: &str, limit: u64) -> Result<Vec<u8>, FileError> {
     match encoding {
         "identity" => Ok(bytes),
-        "gzip" | "x-gzip" => read(GzDecoder::new(bytes.as_slice()), limit),
+        // An empty file is often sent with nothing of its encoding.
+        "gzip" | "x-gzip" | "deflate" if bytes.is_empty() => Ok(bytes),
+        "gzip" | "x-gzip" => read(&mut MultiGzDecoder::new(bytes.as_slice()), limit),
         // Some servers send it without the header that belongs to it.
-        "deflate" => match read(ZlibDecoder::new(bytes.as_slice()), limit) {
-            Err(FileError::Fetch(_)) => read(DeflateDecoder::new(bytes.as_slice()), limit),
-            decoded => decoded,
-        },
+        "deflate" => {
+            let mut with_header = ZlibDecoder::new(bytes.as_slice());
+            match read(&mut with_header, limit).and_then(|content| ended(content, with_header.get_ref())) {
+                Err(FileError::Fetch(_)) => {
+                    let mut without = DeflateDecoder::new(bytes.as_slice());
+                    read(&mut without, limit).and_then(|content| ended(content, without.get_ref()))
+                }
+                decoded => decoded,
+            }
+        }
         other => Err(FileError::Fetch(format!("Unsupported remote file content encoding: '{other}'"))),
     }
+}
+
+/// Refuses a content behind which there is something else.
+fn ended(content: Vec<u8>, rest: &[u8]) -> Result<Vec<u8>, FileError> {
+    if rest.is_empty() {
+        return Ok(content);
+    }
+    let bytes = rest.len();
+    Err(FileError::Fetch(format!(
+        "the remote file cannot be decompressed: {bytes} bytes stand behind its end"
+    )))
 }
 
 /// Reads one byte more than the limit at most.

@@ -9,7 +9,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Response, Url};
 
 use crate::files::error::FileError;
-use crate::files::remote::{RemoteUri, UriSchemes};
+use crate::files::remote::{RemoteUri, UriSchemes, without_secrets};
 use crate::http_client::{client, with_causes};
 
 /// The answer of a server.
@@ -30,14 +30,19 @@ impl Resolve for Pinned {
     }
 }
 
-fn failed(url: &Url, error: &reqwest::Error) -> FileError {
-    FileError::Fetch(format!("'{url}' was not fetched: {}", with_causes(error)))
+fn failed(url: &Url, error: reqwest::Error) -> FileError {
+    FileError::Fetch(format!("'{}' was not fetched: {}", shown(url), with_causes(&error.without_url())))
+}
+
+/// Returns an address as it may be told to people.
+pub(super) fn shown(url: &Url) -> String {
+    without_secrets(url.as_str())
 }
 
 /// Reads an address as the client does. What the client understands as the host is checked once more: it reads some
 /// characters beyond ASCII as dots and digits.
 pub(super) fn url_of(uri: &RemoteUri) -> Result<Url, FileError> {
-    let invalid = || FileError::Uri(uri.as_str().to_owned());
+    let invalid = || FileError::Uri(uri.shown());
     let mut url = Url::parse(uri.as_str()).map_err(|_| invalid())?;
     url.set_fragment(None);
     let scheme = UriSchemes::new([format!("{}:", url.scheme()).as_str()]).map_err(|_| invalid())?;
@@ -47,10 +52,14 @@ pub(super) fn url_of(uri: &RemoteUri) -> Result<Url, FileError> {
 
 /// Returns the address to which a redirect leads, if it may be asked for.
 pub(super) fn next_uri(from: &Url, to: &str, schemes: &UriSchemes) -> Result<RemoteUri, FileError> {
-    let url = from.join(to).map_err(|_| FileError::Uri(to.to_owned()))?;
+    let url = from.join(to).map_err(|_| FileError::Uri(without_secrets(to)))?;
     let next = RemoteUri::parse(url.as_str(), schemes)?;
     if from.scheme() == "https" && url.scheme() != "https" {
-        return Err(FileError::Fetch(format!("'{from}' redirects to '{url}', which is not encrypted")));
+        return Err(FileError::Fetch(format!(
+            "'{}' redirects to '{}', which is not encrypted",
+            shown(from),
+            shown(&url)
+        )));
     }
     Ok(next)
 }
@@ -62,9 +71,9 @@ pub(super) async fn ask(url: &Url, addresses: Vec<SocketAddr>, max_bytes: u64) -
         client().redirect(Policy::none()).no_proxy().referer(false).dns_resolver(Arc::new(Pinned(addresses)));
     // The content is decompressed here, within bounds, also where another part of the program lets the client do it.
     let client = client.no_gzip().no_deflate().no_brotli().no_zstd();
-    let client = client.build().map_err(|error| failed(url, &error))?;
+    let client = client.build().map_err(|error| failed(url, error))?;
     let request = client.get(url.clone()).header(ACCEPT, "*/*").header(ACCEPT_ENCODING, "identity");
-    let response = request.send().await.map_err(|error| failed(url, &error))?;
+    let response = request.send().await.map_err(|error| failed(url, error))?;
     let is_checked = |peer: SocketAddr| checked.iter().any(|address| address.ip() == peer.ip());
     if !response.remote_addr().is_none_or(is_checked) {
         return Err(FileError::BlockedHost(url.host_str().unwrap_or_default().to_owned()));
@@ -72,11 +81,13 @@ pub(super) async fn ask(url: &Url, addresses: Vec<SocketAddr>, max_bytes: u64) -
     let status = response.status();
     if matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308) {
         let place = response.headers().get(LOCATION).and_then(|place| place.to_str().ok());
-        let place = place
-            .ok_or_else(|| FileError::Fetch(format!("Redirect response missing location for '{url}'")))?;
+        let place = place.ok_or_else(|| {
+            FileError::Fetch(format!("Redirect response missing location for '{}'", shown(url)))
+        })?;
         return Ok(Answer::Redirect(place.to_owned()));
     }
-    if !status.is_success() {
+    // A part of a file, or an answer that says that there is none, is no file.
+    if !matches!(status.as_u16(), 200 | 203) {
         let reason = status.canonical_reason().unwrap_or_default();
         return Err(FileError::Fetch(format!("HTTP {}: {reason}", status.as_u16())));
     }
@@ -100,7 +111,7 @@ async fn body(url: &Url, mut response: Response, limit: u64) -> Result<Vec<u8>, 
         return Err(FileError::TooLarge { limit, bytes });
     }
     let mut content = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| failed(url, &error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| failed(url, error))? {
         let bytes = u64::try_from(content.len() + chunk.len()).unwrap_or(u64::MAX);
         if bytes > limit {
             return Err(FileError::TooLarge { limit, bytes });

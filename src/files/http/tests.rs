@@ -70,7 +70,9 @@ fn a_file_is_fetched_up_to_the_limit_and_not_beyond() {
     let port = serve(|head, stream| match head.split(' ').nth(1) {
         Some("/chunked") => send(stream, "200 OK\r\nTransfer-Encoding: chunked", b"5\r\nhello\r\n0\r\n\r\n"),
         Some("/end") => send(stream, "200 OK", b"hello"),
-        Some("/short") => send(stream, "200 OK\r\nContent-Length: 9", b"hello"),
+        Some("/short" | "/short?key=secret") => send(stream, "200 OK\r\nContent-Length: 9", b"hello"),
+        Some("/part") => send(stream, "206 Partial Content\r\nContent-Length: 5", b"hello"),
+        Some("/none") => send(stream, "204 No Content", b""),
         Some("/gone") => send(stream, "404 Not Found\r\nContent-Length: 0", b""),
         _ => send(stream, "200 OK\r\nContent-Length: 5", b"hello"),
     });
@@ -90,6 +92,10 @@ fn a_file_is_fetched_up_to_the_limit_and_not_beyond() {
         "an answer that breaks off"
     );
     assert_eq!(said(fetch(&local(), &uri("gone"), 100)), "HTTP 404: Not Found");
+    assert_eq!(said(fetch(&local(), &uri("part"), 100)), "HTTP 206: Partial Content");
+    assert_eq!(said(fetch(&local(), &uri("none"), 100)), "HTTP 204: No Content");
+    let short = said(fetch(&local(), &uri("short?key=secret"), 100));
+    assert!(short.contains("/short?...' was not fetched") && !short.contains("secret"), "{short}");
 }
 
 #[test]
@@ -201,12 +207,21 @@ fn content_that_grows_when_it_is_decompressed_is_bounded() {
     };
     let (bomb, small) = (packed(&vec![0; 50_000_000]), packed(b"hello"));
     let twice = packed(&bomb);
+    let members = [packed(b"hello"), packed(b" world")].concat();
+    let rest = [&small[..], b"rest"].concat();
+    let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(b"hello").unwrap();
+    let zlib_rest = [&packer.finish().unwrap()[..], b"rest"].concat();
     assert!(bomb.len() < 60_000 && twice.len() < 1_000, "{} {}", bomb.len(), twice.len());
     let port = serve(move |head, stream| {
         let (encoding, body) = match head.split(' ').nth(1) {
             Some("/bomb") => ("gzip", &bomb[..]),
             Some("/twice") => ("gzip, gzip", &twice[..]),
             Some("/small") => ("x-gzip", &small[..]),
+            Some("/members") => ("gzip", &members[..]),
+            Some("/empty") => ("gzip", &b""[..]),
+            Some("/rest") => ("gzip", &rest[..]),
+            Some("/zlib-rest") => ("deflate", &zlib_rest[..]),
             Some("/many") => ("gzip,gzip,gzip,gzip,gzip", &b""[..]),
             Some("/broken") => ("gzip", &small[..small.len() - 9]),
             _ => ("br", &b"x"[..]),
@@ -219,6 +234,10 @@ fn content_that_grows_when_it_is_decompressed_is_bounded() {
     });
     let get = |path: &str| said(fetch(&local(), &format!("http://files.example:{port}/{path}"), 100_000));
     assert_eq!(get("small"), "5 bytes");
+    assert_eq!((get("members").as_str(), get("empty").as_str()), ("11 bytes", "0 bytes"));
+    for rest in ["rest", "zlib-rest"] {
+        assert!(get(rest).contains("cannot be decompressed"), "{rest}: {}", get(rest));
+    }
     for bomb in ["bomb", "twice"] {
         assert_eq!(get(bomb), "Remote file exceeds max_remote_bytes 100000: 100001 bytes", "{bomb}");
     }
