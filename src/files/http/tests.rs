@@ -209,9 +209,9 @@ fn content_that_grows_when_it_is_decompressed_is_bounded() {
     let twice = packed(&bomb);
     let members = [packed(b"hello"), packed(b" world")].concat();
     let rest = [&small[..], b"rest"].concat();
-    let mut packer = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
-    packer.write_all(b"hello").unwrap();
-    let zlib_rest = [&packer.finish().unwrap()[..], b"rest"].concat();
+    let mut deflating = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+    deflating.write_all(b"hello").unwrap();
+    let zlib_rest = [&deflating.finish().unwrap()[..], b"rest"].concat();
     assert!(bomb.len() < 60_000 && twice.len() < 1_000, "{} {}", bomb.len(), twice.len());
     let port = serve(move |head, stream| {
         let (encoding, body) = match head.split(' ').nth(1) {
