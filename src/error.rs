@@ -33,6 +33,17 @@ pub enum Error {
     /// A record could not be encoded: make it smaller.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A file that is to stand beside the log could not be written there, so that its artifact is not in the log either. Give
+    /// the store room and rights, or plain ids, and send the artifact again.
+    #[error(
+        "the artifact `{artifact}` was not recorded: a file of it could not be kept beside the log: {why}"
+    )]
+    FileNotKept {
+        /// The artifact's id.
+        artifact: String,
+        /// The reason, in the words of the file store.
+        why: String,
+    },
     /// The command was refused by the task. Nothing has changed.
     #[error(transparent)]
     Task(#[from] TaskRejection),

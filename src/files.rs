@@ -6,11 +6,13 @@
 
 mod address;
 mod base64;
+pub(crate) mod beside;
 pub(crate) mod error;
 mod folder;
 #[cfg(feature = "files-http")]
 mod http;
 mod identifier;
+mod kept;
 pub(crate) mod local;
 mod name;
 mod opened;

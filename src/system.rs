@@ -24,6 +24,7 @@ pub(crate) mod claims;
 pub(crate) mod door;
 #[cfg(unix)]
 pub(crate) mod door_slot;
+pub(crate) mod files;
 pub(crate) mod handle;
 pub(crate) mod handles;
 pub(crate) mod health;

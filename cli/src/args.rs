@@ -302,6 +302,10 @@ pub(crate) struct VerifyArgs {
     /// It must be the root of the log as it is, or as it was after some record: what came later is not covered.
     #[arg(long, value_name = "HEX", conflicts_with = "id", value_parser = parse_digest)]
     pub(crate) root: Option<Digest>,
+    /// Compare the files of artifacts that stand beside the log, in the file store in this folder, with the digests that the
+    /// log holds
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

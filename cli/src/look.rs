@@ -10,7 +10,9 @@ pub(crate) mod runs;
 use std::path::{Path, PathBuf};
 
 use proto_events::id::{StreamId, Version};
+use taskreel::files::LocalFileStore;
 use taskreel_log::api::EventReader;
+use taskreel_log::artifacts::KeptFiles;
 use taskreel_log::audit::{Scope, Verified, verify_extract};
 use taskreel_log::jsonl::JsonLines;
 use taskreel_log::sled::{Head, SledDamaged};
@@ -124,7 +126,22 @@ pub(crate) fn replay(args: &ReplayArgs, global: &Global, screen: &mut Screen) ->
     only.and_then(|only| audit::replay(log.reader(), only.as_ref(), screen))
 }
 
+/// Opens the file store in a folder, for reading.
+fn file_store(dir: &Path) -> Result<LocalFileStore, Problem> {
+    LocalFileStore::existing(dir).map_err(|error| {
+        let what = format!("cannot look at the file store in {}", dir.display());
+        Problem::new(
+            EXIT_USAGE,
+            what,
+            error.to_string(),
+            "give the folder that the program keeps its files in",
+        )
+    })
+}
+
 pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let store = args.files.as_deref().map(file_store).transpose()?;
+    let files = store.as_ref().map(|store| store as &dyn KeptFiles);
     if let Some(path) = &args.from.file {
         if let Some(found) = verify_extract(path).map_err(|error| Problem::export(&error, path))? {
             return print_extract(&found, args, screen);
@@ -132,7 +149,8 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
         // Damage is to be listed, not refused.
         let log = JsonLines::open_damaged(path).map_err(|error| Problem::export(&error, path))?;
         let only = args.id.as_deref().map(|id| find(&log, id)).transpose()?;
-        let scope = Scope { only: only.as_ref(), root: args.root, file: Some(&log), ..Scope::default() };
+        let scope =
+            Scope { only: only.as_ref(), root: args.root, file: Some(&log), files, ..Scope::default() };
         return audit::verify_log(&log, &scope, screen);
     }
     let dir = dirs::to_read(global);
@@ -140,19 +158,30 @@ pub(crate) fn verify(args: &VerifyArgs, global: &Global, screen: &mut Screen) ->
     let head = Head::read(&dir).ok().flatten();
     let log = match OpenLog::open(&args.from, global) {
         Err(problem) if problem.code == EXIT_LOG => {
-            return verify_damaged((&dir, global), args, head.as_ref(), problem, screen);
+            return verify_damaged((&dir, global), args, (head.as_ref(), files), problem, screen);
         }
         opened => opened?,
     };
     let only = args.id.as_deref().map(|id| log.find(id)).transpose();
     only.and_then(|only| {
-        let scope = Scope { only: only.as_ref(), head: head.as_ref(), root: args.root, ..Scope::default() };
+        let (head, root) = (head.as_ref(), args.root);
+        let scope = Scope { only: only.as_ref(), head, root, files, ..Scope::default() };
         audit::verify_log(log.reader(), &scope, screen)
     })
 }
 
 /// Prints what was found in an extract, which is verified as a whole.
 fn print_extract(found: &Verified, args: &VerifyArgs, screen: &mut Screen) -> Result<Answer, Problem> {
+    if args.files.is_some() {
+        let why = "an extract is examined record by record, without the files beside the log";
+        let hint = "verify the log or a whole export of it with --files";
+        return Err(Problem::new(
+            EXIT_USAGE,
+            "the files beside the log of an extract are not examined",
+            why,
+            hint,
+        ));
+    }
     if args.id.is_some() || args.root.is_some() {
         let why =
             "the file is an extract, which a filtered `export` writes: it lacks the other records of the log";
@@ -168,7 +197,7 @@ fn print_extract(found: &Verified, args: &VerifyArgs, screen: &mut Screen) -> Re
 fn verify_damaged(
     (dir, global): (&Path, &Global),
     args: &VerifyArgs,
-    head: Option<&Head>,
+    (head, files): (Option<&Head>, Option<&dyn KeptFiles>),
     refused: Problem,
     screen: &mut Screen,
 ) -> Result<Answer, Problem> {
@@ -176,7 +205,7 @@ fn verify_damaged(
     let Ok(only) = args.id.as_deref().map(|id| find(&log, id)).transpose() else { return Err(refused) };
     note(&refused.to_string());
     let (root, refused) = (args.root, Some(refused.why.as_str()));
-    let scope = Scope { only: only.as_ref(), head, root, refused, ..Scope::default() };
+    let scope = Scope { only: only.as_ref(), head, root, refused, files, ..Scope::default() };
     audit::verify_log(&log, &scope, screen)
 }
 
@@ -217,17 +246,21 @@ pub(crate) fn calls(args: &CallsArgs, global: &Global, screen: &mut Screen) -> R
 }
 
 pub(crate) fn export(args: &ExportArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {
+    let store = args.files.as_deref().map(file_store).transpose()?;
     let log = OpenLog::open(&args.from, global)?;
     let (id, durability) = match &log {
         OpenLog::Dir { log, .. } => (log.header().id, log.header().durability.name().to_owned()),
         OpenLog::File { log, .. } => (log.header().id, log.header().durability.clone()),
     };
     let filter = args.filters.filter(KindsOf::Events)?;
-    if filter.is_empty() && args.filters.limit().is_none() {
-        return audit::export_log(log.reader(), id, &durability, screen);
-    }
-    let selection = Selection::new(filter);
-    audit::extract_log(log.reader(), (id, &durability), selection, args.filters.limit(), screen)
+    let exported = if filter.is_empty() && args.filters.limit().is_none() {
+        audit::export_log(log.reader(), id, &durability, screen)?
+    } else {
+        let selection = Selection::new(filter);
+        audit::extract_log(log.reader(), (id, &durability), selection, args.filters.limit(), screen)?
+    };
+    audit::name_gaps(log.reader(), store.as_ref())?;
+    Ok(exported)
 }
 
 pub(crate) fn stats(args: &StatsArgs, global: &Global, screen: &mut Screen) -> Result<Answer, Problem> {

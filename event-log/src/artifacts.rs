@@ -27,6 +27,7 @@ mod double;
 pub(crate) mod error;
 mod error_kind;
 pub(crate) mod for_llm;
+pub(crate) mod kept_file;
 mod key;
 pub(crate) mod limit;
 mod minimize;
@@ -49,6 +50,7 @@ pub use for_llm::{
     ArtifactForLlm, DataPartForLlm, FilePartForLlm, KeyCase, MessageForLlm, PartForLlm, SavedFiles,
     TaskForLlm, TaskStatusForLlm, TextPartForLlm, Tips, minimize_artifacts,
 };
+pub use kept_file::{KeptFile, KeptFileAt, KeptFiles};
 pub use limit::{ArtifactSettings, CharacterLimit};
 pub use minimize::{Minimized, Minimizing};
 pub use names::{VIEW_DATA_ARTIFACT, VIEW_TEXT_ARTIFACT};

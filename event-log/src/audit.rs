@@ -31,5 +31,6 @@ pub use crate::audit::other_record::first_other_record;
 pub use crate::audit::patch::patch;
 pub use crate::audit::replay::{Mismatch, Replayed, replay_all, replay_stream};
 pub use crate::audit::verify::finding::{Finding, FindingKind};
+pub use crate::audit::verify::kept_files::for_each_kept_file;
 pub use crate::audit::verify::report::{Progress, Scope, Verified};
 pub use crate::audit::verify::verifier::{verify, verify_within};

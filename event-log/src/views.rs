@@ -29,7 +29,7 @@ pub(crate) mod whole_event;
 pub use crate::audit::call_json::call_json;
 pub use crate::audit::export::{EXTRACT_END_SCHEMA, EXTRACT_SCHEMA};
 pub use crate::views::agent_change::agent_change;
-pub use crate::views::artifact_content::ArtifactContent;
+pub use crate::views::artifact_content::{ArtifactContent, file_in};
 pub use crate::views::artifact_rows::{ArtifactRow, artifact_rows};
 pub use crate::views::attention::{Attention, AttentionRow, LogUse, attention};
 #[doc(hidden)]

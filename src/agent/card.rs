@@ -16,6 +16,7 @@ use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::KnownHandler;
 use crate::agent::peer::Peers;
 use crate::agent::prompt_context::PromptContext;
+use crate::files::beside::FilesBeside;
 use crate::limits::APPROVAL_TIMEOUT;
 use crate::models::backend::KnownBackend;
 use crate::models::policy::InferPolicy;
@@ -48,6 +49,8 @@ pub(crate) struct Agent {
     pub infer_steps: u32,
     /// The rule for the part of a long history that the model is shown.
     pub context: PromptContext,
+    /// The store for the files of artifacts, beside the log.
+    pub files: FilesBeside,
     /// The prices of models, by the model's name or by backend and model.
     pub prices: BTreeMap<String, Price>,
     /// The work that one budget covers.
@@ -228,6 +231,7 @@ impl Agent {
             infer_policy: InferPolicy::default(),
             infer_steps: INFER_STEPS_MAX,
             context: PromptContext::default(),
+            files: FilesBeside::default(),
             prices: BTreeMap::new(),
             budget_scope: BudgetScope::default(),
             capability_policy: CapabilityPolicy::default(),

@@ -38,6 +38,7 @@ pub struct LocalFileStore {
     ids: Ids,
     /// Whether artifacts stand in the folder itself.
     is_flat: bool,
+    is_instead_of_log: bool,
     schemes: UriSchemes,
     remote_bytes_max: u64,
     remote_bytes_together_max: u64,
@@ -53,17 +54,43 @@ impl LocalFileStore {
     pub fn new(folder: impl AsRef<Path>) -> Result<Self, FileError> {
         let root = made_durably(folder.as_ref())?;
         remove_left(&root)?;
+        Ok(Self::at(root))
+    }
+
+    /// Opens a store that is there, and changes nothing in it: for a look at what it holds.
+    ///
+    /// # Errors
+    /// [`FileError::Io`] if the folder cannot be found.
+    pub fn existing(folder: impl AsRef<Path>) -> Result<Self, FileError> {
+        let folder = folder.as_ref();
+        let root = folder.canonicalize().map_err(FileError::io("cannot find", folder))?;
+        std::fs::read_dir(&root).map_err(FileError::io("cannot read", folder))?;
+        Ok(Self::at(root))
+    }
+
+    fn at(root: PathBuf) -> Self {
         let schemes = UriSchemes::default();
         let ids = Ids::default();
-        Ok(Self {
+        Self {
             root,
             ids,
             is_flat: false,
+            is_instead_of_log: false,
             schemes,
             remote_bytes_max: REMOTE_BYTES_MAX,
             remote_bytes_together_max: REMOTE_BYTES_TOGETHER_MAX,
             client: None,
-        })
+        }
+    }
+
+    /// Keeps the files of artifacts in this store instead of the log, which holds their digests. Each file is on disk before the
+    /// event that names its digest, and a file that cannot be written keeps its artifact out of the log.
+    ///
+    /// The store is then part of the evidence: what is lost here is lost, `verify --files` names it, and no replay can bring
+    /// it back. Files of fewer than 4,096 bytes stay in the log.
+    #[must_use]
+    pub fn instead_of_log(self) -> Self {
+        Self { is_instead_of_log: true, ..self }
     }
 
     /// Sets the schemes of addresses that may be fetched.
@@ -185,6 +212,10 @@ impl LocalFileStore {
 }
 
 impl FileStore for LocalFileStore {
+    fn is_instead_of_log(&self) -> bool {
+        self.is_instead_of_log
+    }
+
     fn save_artifact(&self, task_id: &str, artifact: &A2aArtifact) -> Result<Vec<PathBuf>, FileError> {
         self.save(&self.artifact_folder(task_id, &artifact.artifact_id)?, &artifact.parts)
     }

@@ -8,6 +8,12 @@ use crate::files::error::FileError;
 
 /// A store for the files of artifacts and messages. Its operations block.
 pub trait FileStore: Send + Sync {
+    /// Whether files stand in this store instead of the log, which then holds their digests alone. By default the store gets
+    /// copies.
+    fn is_instead_of_log(&self) -> bool {
+        false
+    }
+
     /// Saves the files of an artifact and returns their paths, in the order of the parts.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ use crate::actors::shared::messages::{NotDone, TaskOp, TaskReply, TaskView, ToTa
 use crate::actors::shared::turns::LookAtSession;
 use crate::actors::supervisor::CountLive;
 use crate::error::Error;
+use crate::files::beside::FilesBeside;
 use crate::limits::{ROOM_FIRST, ROOM_LONGEST, SUPERVISOR_MAILBOX};
 use crate::system::calls_runtime::entered;
 #[cfg(unix)]
@@ -68,6 +69,8 @@ pub(crate) struct Inner {
     pub(crate) door: SystemDoor,
     pub(crate) agent: String,
     pub(crate) ports: taskreel_log::ports::Ports,
+    /// The store for the files of artifacts.
+    pub(crate) files: FilesBeside,
     pub(crate) running: RwLock<Arc<Running>>,
     /// Held for reading while something is sent, for writing while the log is reopened.
     pub(crate) gate: tokio::sync::RwLock<()>,

@@ -6,7 +6,7 @@ use proto_events::call::{Answer, Call, Verdict};
 use proto_events::envelope::{Committed, Principal};
 use proto_events::id::{StreamId, Version};
 use proto_events::json::JsonText;
-use proto_events::model::TaskState;
+use proto_events::model::{Artifact, TaskState};
 use proto_events::task::{Approval, ApprovalDecided, Task, TaskCommand};
 
 use crate::actors::shared::messages::{TaskOp, ToTask};
@@ -286,7 +286,14 @@ impl TaskHandle {
         } else {
             Some(ToTask::of_caller(self.stream.clone(), TaskOp::Command(Box::new(command))))
         };
-        async move { self.send(message.ok_or(Error::NotForCallers)?).await }
+        async move {
+            let mut message = message.ok_or(Error::NotForCallers)?;
+            let system = self.system.get()?;
+            let to_copy = system.keep_files(&self.id, artifacts_of(&mut message.op)).await?;
+            let committed = self.send(message).await?;
+            system.copy_files(to_copy).await;
+            Ok(committed)
+        }
     }
 
     /// Returns a feed of this task's live events from now on, which are not in its log: a model's answer as
@@ -378,5 +385,15 @@ impl TaskSnapshot {
     /// Returns the task as Protolink's JSON.
     pub fn to_json(&self) -> JsonText {
         self.task.to_json()
+    }
+}
+
+/// Returns the artifacts that a caller's command adds.
+fn artifacts_of(op: &mut TaskOp) -> &mut [Artifact] {
+    let TaskOp::Command(command) = op else { return &mut [] };
+    match command.as_mut() {
+        TaskCommand::AppendArtifact { artifact, .. } => std::slice::from_mut(artifact),
+        TaskCommand::Submit(posted) => &mut posted.artifacts,
+        _ => &mut [],
     }
 }

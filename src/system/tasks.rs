@@ -138,7 +138,8 @@ impl System {
         Err(Error::Internal("no unused task id was generated; the id source repeats itself".to_owned()))
     }
 
-    pub(crate) async fn submit_as(&self, posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
+    pub(crate) async fn submit_as(&self, mut posted: PostedTask, cause: Cause) -> Result<TaskHandle, Error> {
+        let to_copy = self.keep_files(&posted.id, &mut posted.artifacts).await?;
         // The id was for this command alone; the handle sends others.
         check_size(&posted)?;
         let caller = Caller { command_id: None, ..Caller::clone(&self.caller) };
@@ -147,6 +148,7 @@ impl System {
         let mut command = ToTask::of_caller(handle.stream().clone(), TaskOp::Submit(Box::new(posted)));
         command.cause = cause;
         self.ask_patiently(command).await?;
+        self.copy_files(to_copy).await;
         Ok(handle)
     }
 

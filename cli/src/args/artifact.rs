@@ -44,6 +44,9 @@ pub(crate) struct ArtifactArgs {
     /// saved, such as a file of which the artifact has the address only, is told at the end (exit 1), and all else is saved.
     #[arg(long, value_name = "DIR", requires = "artifact")]
     pub(crate) save: Option<PathBuf>,
+    /// Take the files that stand beside the log from the file store in this folder
+    #[arg(long, value_name = "DIR", requires = "save")]
+    pub(crate) files: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) from: ReadFrom,
 }

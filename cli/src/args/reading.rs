@@ -1,5 +1,7 @@
 //! The arguments of the commands that list and show.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use taskreel::TaskState;
 
@@ -30,6 +32,10 @@ pub(crate) struct StatsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
+    /// Look in the file store in this folder for the files of artifacts that stand beside the log, and name those that are
+    /// missing or changed: an export does not carry them
+    #[arg(long, value_name = "DIR")]
+    pub(crate) files: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) filters: FilterArgs,
     #[command(flatten)]

@@ -7,7 +7,7 @@ use taskreel_log::views::{ArtifactRow, FoundArtifact, artifact_rows, find_artifa
 
 use crate::args::Global;
 use crate::args::artifact::{ArtifactArgs, Range};
-use crate::look::OpenLog;
+use crate::look::{OpenLog, file_store};
 use crate::print::answer::Answer;
 use crate::print::artifact::{Part, list, print_part, refused};
 use crate::print::artifact_files::save;
@@ -31,7 +31,10 @@ pub(crate) fn artifact(args: &ArtifactArgs, global: &Global, screen: &mut Screen
     let found = look_up(log.reader(), &task, asked)?;
     let missing = if found.is_complete { None } else { Some(incomplete(log.reader(), &found)?) };
     let answer = match &args.save {
-        Some(dir) => save(&found, dir, screen),
+        Some(dir) => {
+            let beside = args.files.as_deref().map(file_store).transpose()?;
+            save(&found, dir, beside.as_ref(), screen)
+        }
         None => print_part(&found, &part(args), screen),
     };
     if let (Some(missing), false) = (missing, answer.as_ref().is_err_and(|problem| problem.quiet)) {

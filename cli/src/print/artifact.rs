@@ -4,9 +4,9 @@ use proto_events::json::{JsonText, JsonValue};
 use taskreel::files::decode_base64;
 use taskreel_log::artifacts::{
     A2aFile, A2aFileContent, ArtifactError, ArtifactErrorKind, ArtifactSettings, CharacterLimit,
-    DataArtifacts, DataSelection, Minimizing, TextArtifacts, TextSelection,
+    DataArtifacts, DataSelection, KeptFile, Minimizing, TextArtifacts, TextSelection,
 };
-use taskreel_log::audit::json::{object, text, text_or_null};
+use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::views::{ArtifactContent, ArtifactRow, FoundArtifact};
 
 use crate::print::answer::Answer;
@@ -110,8 +110,20 @@ fn print_one(part: &ArtifactContent, screen: &mut Screen) -> Result<(), Problem>
             let line = screen.plain(&named(file));
             screen.line(&line)
         }
+        ArtifactContent::KeptFile(kept) => {
+            let line = screen.plain(&named_kept(kept));
+            screen.line(&line)
+        }
         other => screen.line(other.kind()),
     }
+}
+
+/// Returns what a file beside the log is: its name, its media type, its size and its digest.
+fn named_kept(kept: &KeptFile) -> String {
+    let name = kept.name.as_deref().unwrap_or("without a name");
+    let media_type = kept.mime_type.as_ref().map_or_else(String::new, |media_type| format!(", {media_type}"));
+    let (size, sha256) = (kept.size, &kept.sha256);
+    format!("[file {name}{media_type}, {size} bytes, beside the log: sha256 {sha256}]")
 }
 
 /// Returns what a file is: its name, its media type, and its size or its address.
@@ -194,6 +206,13 @@ fn part_json(part: &ArtifactContent) -> JsonText {
             let name = ("name", text_or_null(name.as_deref()));
             object([kind, name, ("mime_type", text_or_null(mime_type.as_deref())), content])
         }
+        ArtifactContent::KeptFile(KeptFile { sha256, size, name, mime_type }) => object([
+            kind,
+            ("name", text_or_null(name.as_deref())),
+            ("mime_type", text_or_null(mime_type.as_deref())),
+            ("sha256", text(sha256)),
+            ("size", number(*size)),
+        ]),
         _ => object([kind]),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use taskreel::files::{FileError, decode_base64, save_as};
-use taskreel_log::artifacts::{A2aFile, A2aFileContent, DataArtifacts};
+use taskreel::files::{FileError, LocalFileStore, decode_base64, save_as};
+use taskreel_log::artifacts::{A2aFile, A2aFileContent, DataArtifacts, KeptFile};
 use taskreel_log::audit::json::{number, object, text};
 use taskreel_log::views::{ArtifactContent, FoundArtifact};
 
@@ -29,6 +29,8 @@ struct NotSaved {
 const WRONG_CONTENT: &str = "`taskreel artifact TASK ARTIFACT --json` prints each part as the log holds it; \
                              the content of a file is base64, with its padding";
 const AN_ADDRESS: &str = "nothing is fetched: fetch the address with a program of your choice, such as curl";
+const BESIDE: &str = "give the folder of the file store with --files DIR";
+const NOT_BESIDE: &str = "look for the file in a copy of the store; the log has its digest alone";
 const NOT_WRITTEN: &str =
     "give a folder that can be written, on a disk with free space; what was saved is not saved twice";
 
@@ -37,8 +39,13 @@ const NOT_WRITTEN: &str =
 ///
 /// # Errors
 /// [`Problem`] that names the files that are not saved, if there are any, or if the reader of the output is gone.
-pub(crate) fn save(found: &FoundArtifact, dir: &Path, screen: &mut Screen) -> Result<Answer, Problem> {
-    let (files, mut not_saved) = contents(found)?;
+pub(crate) fn save(
+    found: &FoundArtifact,
+    dir: &Path,
+    beside: Option<&LocalFileStore>,
+    screen: &mut Screen,
+) -> Result<Answer, Problem> {
+    let (files, mut not_saved) = contents(found, beside)?;
     let all = files.len() + not_saved.len();
     for (number_of_file, (name, bytes)) in files.iter().enumerate() {
         match save_as(dir, name.as_deref(), number_of_file, bytes) {
@@ -73,7 +80,10 @@ pub(crate) fn save(found: &FoundArtifact, dir: &Path, screen: &mut Screen) -> Re
 type Files = Vec<(Option<String>, Vec<u8>)>;
 
 /// Returns the files of an artifact, and the parts that are none.
-fn contents(found: &FoundArtifact) -> Result<(Files, Vec<NotSaved>), Problem> {
+fn contents(
+    found: &FoundArtifact,
+    beside: Option<&LocalFileStore>,
+) -> Result<(Files, Vec<NotSaved>), Problem> {
     let (mut files, mut not_saved) = (Files::new(), Vec::new());
     let has = |kind: &str| found.parts.iter().any(|part| part.kind() == kind);
     if has("text") {
@@ -85,6 +95,13 @@ fn contents(found: &FoundArtifact) -> Result<(Files, Vec<NotSaved>), Problem> {
         files.push((Some(format!("{}.json", found.id)), DataArtifacts::text(&data).into_bytes()));
     }
     for (index, part) in found.parts.iter().enumerate() {
+        if let ArtifactContent::KeptFile(kept) = part {
+            match read_kept(found, kept, beside) {
+                Ok(bytes) => files.push((kept.name.clone(), bytes)),
+                Err(not) => not_saved.push(not.of_part(index + 1, kept.name.as_deref())),
+            }
+            continue;
+        }
         let ArtifactContent::File(A2aFile { name, content, .. }) = part else { continue };
         let label = || format!("part {} ({})", index + 1, short(name.as_deref().unwrap_or("without a name")));
         match content {
@@ -104,7 +121,25 @@ fn contents(found: &FoundArtifact) -> Result<(Files, Vec<NotSaved>), Problem> {
     Ok((files, not_saved))
 }
 
+/// Returns the content of a file beside the log, compared with its digest.
+fn read_kept(
+    found: &FoundArtifact,
+    kept: &KeptFile,
+    beside: Option<&LocalFileStore>,
+) -> Result<Vec<u8>, NotSaved> {
+    let not = |what: String, hint| NotSaved { code: EXIT_NO, what, hint };
+    let store = beside.ok_or_else(|| not("it stands beside the log".to_owned(), BESIDE))?;
+    let path = store.kept_file(&found.task.id(), &found.id, kept).map_err(|why| not(why, NOT_BESIDE))?;
+    std::fs::read(&path).map_err(|error| not(format!("cannot read {}: {error}", path.display()), NOT_BESIDE))
+}
+
 impl NotSaved {
+    /// Names the part that is not saved.
+    fn of_part(self, number: usize, name: Option<&str>) -> Self {
+        let what = format!("part {number} ({}): {}", short(name.unwrap_or("without a name")), self.what);
+        Self { what, ..self }
+    }
+
     fn of_write(name: Option<&str>, error: &FileError) -> Self {
         let what = format!("{}: {error}", short(name.unwrap_or("a file without a name")));
         Self { code: EXIT_OUTPUT, what, hint: NOT_WRITTEN }

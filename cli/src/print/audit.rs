@@ -2,7 +2,9 @@
 
 use proto_events::id::{LogId, StreamId};
 use proto_events::json::JsonText;
+use taskreel::files::LocalFileStore;
 use taskreel_log::api::EventReader;
+use taskreel_log::artifacts::KeptFiles as _;
 use taskreel_log::audit;
 use taskreel_log::audit::json::{number, object, text, text_or_null};
 use taskreel_log::audit::{Finding, Mismatch, Replayed, Scope, Verified};
@@ -210,6 +212,37 @@ pub(crate) fn export_log(
     ));
     Ok(Answer::Yes)
 }
+
+/// Names the files beside the log that an export of it lacks: those of a store that are missing or changed, else how many there
+/// are.
+///
+/// # Errors
+/// [`Problem`] if the log cannot be read.
+pub(crate) fn name_gaps(reader: &dyn EventReader, store: Option<&LocalFileStore>) -> Result<(), Problem> {
+    let (mut all, mut gaps) = (0_u64, 0_u64);
+    audit::for_each_kept_file(reader, |kept| {
+        all += 1;
+        let Some(what) = store.and_then(|store| store.fault(kept)) else { return };
+        gaps += 1;
+        if gaps <= GAPS_NAMED_MAX {
+            note(&format!("a gap: {what} ({} version {})", kept.stream, kept.version));
+        }
+    })?;
+    let files = count(all, "file", "files");
+    match store {
+        _ if all == 0 => {}
+        None => note(&format!(
+            "artifacts refer to {files} beside the log, which the export does not carry; --files DIR names those that are missing"
+        )),
+        Some(_) => note(&format!(
+            "of {files} beside the log, which the export does not carry, {gaps} are missing or changed"
+        )),
+    }
+    Ok(())
+}
+
+/// The gaps that are named one by one.
+const GAPS_NAMED_MAX: u64 = 100;
 
 /// Writes the records of a log that hold a selected event.
 ///

@@ -3,8 +3,9 @@
 use proto_events::json::{JsonObject, JsonText, JsonValue};
 use proto_events::model::Part;
 
+use crate::artifacts::kept_file::{CONTENT, inner};
 use crate::artifacts::names::{DATA_PART, FILE_PART, TEXT_PART};
-use crate::artifacts::{A2aFile, A2aFileContent, DataArtifacts};
+use crate::artifacts::{A2aFile, A2aFileContent, DataArtifacts, KeptFile};
 
 /// The kinds of parts that hold a file.
 const FILE_KINDS: [&str; 6] = ["file", "bytes", "uri", "image", "audio", "video"];
@@ -19,6 +20,8 @@ pub enum ArtifactContent {
     Data(JsonText),
     /// A file, by its content or by its address.
     File(A2aFile),
+    /// A file that stands beside the log.
+    KeptFile(KeptFile),
 }
 
 impl ArtifactContent {
@@ -27,9 +30,10 @@ impl ArtifactContent {
         let content = part.content();
         match part.kind() {
             "tool_output" => Self::of_output(content),
-            kind if FILE_KINDS.contains(&kind) => {
-                file(kind, content).map_or_else(|| Self::of_value(content), Self::File)
-            }
+            kind if FILE_KINDS.contains(&kind) => match KeptFile::of(part) {
+                Some(kept) => Self::KeptFile(kept),
+                None => file(kind, content).map_or_else(|| Self::of_value(content), Self::File),
+            },
             _ => Self::of_value(content),
         }
     }
@@ -54,7 +58,7 @@ impl ArtifactContent {
         match self {
             Self::Text(_) => TEXT_PART,
             Self::Data(_) => DATA_PART,
-            Self::File(_) => FILE_PART,
+            Self::File(_) | Self::KeptFile(_) => FILE_PART,
         }
     }
 
@@ -63,11 +67,11 @@ impl ArtifactContent {
         match self {
             Self::Text(_) => "text",
             Self::Data(_) => "data",
-            Self::File(_) => "file",
+            Self::File(_) | Self::KeptFile(_) => "file",
         }
     }
 
-    /// Returns the number of characters: of a text, of the JSON of data, of a file's content in base64 or of its address.
+    /// Returns the number of characters: of a text, of the JSON of data, of a file's content in base64, its address or its digest.
     pub fn characters(&self) -> u64 {
         let text = match self {
             Self::Text(text)
@@ -75,8 +79,17 @@ impl ArtifactContent {
                 content: A2aFileContent::Bytes(text) | A2aFileContent::Uri(text), ..
             }) => text,
             Self::Data(data) => data.as_str(),
+            Self::KeptFile(kept) => &kept.sha256,
         };
         text.chars().count() as u64
+    }
+}
+
+/// Returns the file that a part holds by its content or address, for a store that keeps copies of files.
+pub fn file_in(part: &Part) -> Option<A2aFile> {
+    match ArtifactContent::of(part) {
+        ArtifactContent::File(file) => Some(file),
+        _ => None,
     }
 }
 
@@ -92,11 +105,11 @@ fn file(kind: &str, content: &JsonText) -> Option<A2aFile> {
         };
     }
     let tree = content.tree();
-    let fields = tree.get("file").filter(|inner| inner.is_object()).unwrap_or(&tree);
+    let fields = inner(&tree);
     let text = |keys: &[&str]| {
         keys.iter().find_map(|key| fields.get(key)).and_then(JsonValue::as_str).map(str::to_owned)
     };
-    let bytes = text(&["bytes", "data", "base64"]).map(A2aFileContent::Bytes);
+    let bytes = text(&CONTENT).map(A2aFileContent::Bytes);
     let content = bytes.or_else(|| text(&["uri", "url"]).map(A2aFileContent::Uri))?;
     let (name, mime_type) = (text(&["name", "filename"]), text(&["mimeType", "mime_type", "media_type"]));
     Some(A2aFile { name, mime_type, content })

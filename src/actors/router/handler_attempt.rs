@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use proto_events::call::FailureClass;
 use proto_events::call::recovery::RetryWish;
 use proto_events::id::StreamId;
+use proto_events::model::Artifact;
 use proto_events::task::HandlerSays;
 use tokio::sync::oneshot;
+use tokio::task::spawn_blocking;
 
 use crate::actors::router::agents::Agents;
 use crate::actors::router::attempt_context::{AttemptContext, failed, failure};
@@ -16,6 +18,8 @@ use crate::actors::shared::messages::{AttemptEnd, Cause, Order, TaskOp, ToTask};
 use crate::actors::shared::route::Route;
 use crate::agent::card::Agent;
 use crate::agent::handler::{HandlerContext, HandlerContextParts, HandlerDoor, HandlerEnd};
+use crate::error::Error;
+use crate::files::beside::FilesBeside;
 use crate::limits::QUESTION_BYTES_MAX;
 use crate::models::backend::retry_delay;
 use crate::run::call_of::CallOf;
@@ -41,8 +45,15 @@ pub(crate) async fn handler(agent: &Agent, order: Order, context: AttemptContext
     };
     let agents = Agents::of(&order, to_task.clone());
     let (call_id, attempt) = (order.request.call_id.clone(), order.attempt);
-    let door =
-        Door { to_task, stream: order.stream, call_id: call_id.clone(), attempt, said: AtomicU64::new(0) };
+    let door = Door {
+        to_task,
+        stream: order.stream,
+        call_id: call_id.clone(),
+        attempt,
+        said: AtomicU64::new(0),
+        files: agent.files.clone(),
+        task_id: order.task_id.clone(),
+    };
     let CallOf { session_id, metadata, principal, run } = order.whose;
     let parts = ToolContextParts {
         session_id: session_id.clone(),
@@ -105,24 +116,89 @@ struct Door {
     attempt: u32,
     /// The number of things said so far: each is a command of its own.
     said: AtomicU64,
+    /// The store for the files of artifacts.
+    files: FilesBeside,
+    task_id: String,
 }
 
 impl HandlerDoor for Door {
     fn append(&self, says: HandlerSays) -> BoxFuture<'static, Result<(), ToolError>> {
+        let artifact = match &says {
+            HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. } => Some(artifact),
+            HandlerSays::Message(_) => None,
+        };
+        let sent = self.numbered();
+        if artifact.is_some_and(|artifact| self.files.concerns(artifact)) {
+            let (files, task_id) = (self.files.clone(), self.task_id.clone());
+            return Box::pin(async move {
+                let (says, copies) = kept(files.clone(), task_id.clone(), says).await?;
+                sent(says).await?;
+                copied(files, task_id, copies).await;
+                Ok(())
+            });
+        }
+        sent(says)
+    }
+}
+
+impl Door {
+    /// Returns what sends the next command of the attempt: its number is the order in which the handler said it.
+    fn numbered(
+        &self,
+    ) -> impl FnOnce(HandlerSays) -> BoxFuture<'static, Result<(), ToolError>> + Send + 'static {
         let (reply, answer) = oneshot::channel();
         let number = self.said.fetch_add(1, Ordering::AcqRel);
         let (call_id, attempt) = (self.call_id.clone(), self.attempt);
         let cause = Cause::own(format_args!("handler:{call_id}:{attempt}:{number}"), &call_id);
-        let op = TaskOp::OfHandler { call_id, attempt, says: Box::new(says) };
-        self.to_task.do_send(Box::new(ToTask { stream: self.stream.clone(), op, cause, reply: Some(reply) }));
-        Box::pin(async move {
-            match answer.await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(not_done)) => {
-                    Err(ToolError::failed(not_done.error.to_string()).with_type("NotAppended"))
+        let (to_task, stream) = (self.to_task.clone(), self.stream.clone());
+        move |says| {
+            let op = TaskOp::OfHandler { call_id, attempt, says: Box::new(says) };
+            to_task.do_send(Box::new(ToTask { stream, op, cause, reply: Some(reply) }));
+            Box::pin(async move {
+                match answer.await {
+                    Ok(Ok(_)) => Ok(()),
+                    Ok(Err(refused)) => Err(not_appended(refused.error.to_string())),
+                    Err(_) => Err(not_appended("the system has stopped".to_owned())),
                 }
-                Err(_) => Err(ToolError::failed("the system has stopped").with_type("NotAppended")),
-            }
-        })
+            })
+        }
+    }
+}
+
+fn not_appended(why: String) -> ToolError {
+    ToolError::failed(why).with_type("NotAppended")
+}
+
+/// Writes the files of an artifact that stand beside the log instead of in it. Returns what is appended, and the artifact whose
+/// files are to be copied later.
+async fn kept(
+    files: FilesBeside,
+    task_id: String,
+    mut says: HandlerSays,
+) -> Result<(HandlerSays, Option<Artifact>), ToolError> {
+    let work = move || {
+        let (HandlerSays::Artifact(artifact) | HandlerSays::ArtifactPart { artifact, .. }) = &mut says else {
+            return Ok((says, None));
+        };
+        files.write_before(&task_id, artifact).map_err(|why| {
+            let artifact = artifact.id.clone().unwrap_or_default();
+            Error::FileNotKept { artifact, why: why.to_string() }
+        })?;
+        let copies = files.concerns(artifact).then(|| artifact.clone());
+        Ok((says, copies))
+    };
+    let kept: Result<_, Error> = match spawn_blocking(work).await {
+        Ok(kept) => kept,
+        Err(error) => return Err(not_appended(error.to_string())),
+    };
+    kept.map_err(|error| not_appended(error.to_string()))
+}
+
+/// Copies the files of an artifact that is in the log now. A copy that fails changes nothing.
+async fn copied(files: FilesBeside, task_id: String, artifact: Option<Artifact>) {
+    let Some(artifact) = artifact else { return };
+    let copied = spawn_blocking(move || files.copy_after(&task_id, &artifact));
+    if let Err(error) = copied.await {
+        tracing::warn!(%error, "the files of an artifact were not copied; the log has them");
     }
 }

@@ -3,9 +3,9 @@
 use std::cell::Cell;
 use std::io;
 
-/// What a file system does not have.
+/// The operations that a file system lacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::files) enum Lacks {
+pub(crate) enum Lacks {
     /// All is there.
     Nothing,
     /// Hard links.
@@ -19,7 +19,7 @@ thread_local! {
 }
 
 /// Takes operations away from this thread.
-pub(in crate::files) fn lack(what: Lacks) {
+pub(crate) fn lack(what: Lacks) {
     LACKING.set(what);
 }
 

@@ -12,6 +12,8 @@ use taskreel_log::context::ContextStrategy;
 use crate::agent::budget_stop::BudgetStop;
 use crate::agent::changed::ChangedAgent;
 use crate::agent::handler::{HandlerContext, HandlerEnd, HandlerFn, KnownHandler};
+use crate::files::beside::FilesBeside;
+use crate::files::store::FileStore;
 use crate::models::policy::InferPolicy;
 use crate::system::builder::Builder;
 use crate::tools::artifact_tools::ArtifactTools;
@@ -264,6 +266,27 @@ impl Builder {
             }
             Err(fault) => self.faults.push(fault),
         }
+        self
+    }
+
+    /// Sets a store for the files of artifacts, beside the log: those that a handler adds and those of posted tasks. By default it
+    /// gets a copy of each when its event is on disk, and the log keeps the file itself; a copy that fails is named in the
+    /// program's own log. A store that stands
+    /// [instead of the log](crate::files::LocalFileStore::instead_of_log) gets the file first, and the log its digest.
+    /// A method that adds an artifact returns when its files are written.
+    ///
+    /// ```no_run
+    /// use std::sync::Arc;
+    ///
+    /// use taskreel::System;
+    /// use taskreel::files::LocalFileStore;
+    ///
+    /// let builder = System::builder("./log").file_store(Arc::new(LocalFileStore::new("./files")?));
+    /// # Ok::<_, taskreel::files::FileError>(())
+    /// ```
+    #[must_use]
+    pub fn file_store(mut self, store: Arc<dyn FileStore>) -> Self {
+        self.agent.files = FilesBeside::new(store);
         self
     }
 

@@ -164,6 +164,7 @@ fn assemble(ready: Ready, own_runtime: Option<tokio::runtime::Runtime>) -> Resul
         door: SystemDoor::at(ready.door),
         agent: ready.name,
         ports: doors,
+        files: ready.parts.agent.files.clone(),
         running: RwLock::new(Arc::new(Running::start(ready.parts, ready.open)?)),
         gate: tokio::sync::RwLock::new(()),
         changing: tokio::sync::Mutex::new(Phase::Running),

@@ -183,6 +183,12 @@ impl Verifier<'_> {
 
     fn unchecked(&self) -> Vec<String> {
         let mut unchecked: Vec<String> = Vec::new();
+        if self.found.kept_files > 0 && self.scope.files.is_none() {
+            unchecked.push(format!(
+                "whether the files beside the log, to which artifacts refer {} times, are there and unchanged",
+                self.found.kept_files
+            ));
+        }
         if let Some(stream) = self.scope.only {
             unchecked.push(format!(
                 "everything except {stream}: other streams, gaps between positions, whether appends to several streams are complete, HEAD"

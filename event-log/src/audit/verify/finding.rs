@@ -51,6 +51,8 @@ pub enum FindingKind {
     Root,
     /// The words of an exported line disagree with its bytes.
     Words,
+    /// A file beside the log is missing, or is not the one that the log names.
+    File,
 }
 
 impl FindingKind {
@@ -76,6 +78,7 @@ impl FindingKind {
             Self::Head => "head",
             Self::Root => "root",
             Self::Words => "words",
+            Self::File => "file",
         }
     }
 }

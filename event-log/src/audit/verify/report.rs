@@ -2,6 +2,7 @@
 
 use proto_events::id::{Digest, Position, StreamId};
 
+use crate::artifacts::KeptFiles;
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::engine::head::Head;
 use crate::jsonl::JsonLines;
@@ -34,6 +35,8 @@ pub struct Verified {
     pub findings: Vec<Finding>,
     /// The number of faults found but not kept.
     pub findings_dropped: u64,
+    /// The number of files beside the log to which artifacts refer.
+    pub kept_files: u64,
     /// The checks that could not be made, in words.
     pub unchecked: Vec<String>,
     /// The number of findings of the index beyond the first 1,000 findings.
@@ -88,6 +91,8 @@ pub struct Scope<'a> {
     pub root: Option<Digest>,
     /// The file, if it is an exported log: its words are compared with its bytes. It has no index to check.
     pub file: Option<&'a JsonLines>,
+    /// The place where files stand beside the log, if there is one: those to which artifacts refer are looked at.
+    pub files: Option<&'a dyn KeptFiles>,
     /// The reason why the log cannot be opened, if it cannot: a fault in itself. There is no index to check
     /// then.
     pub refused: Option<&'a str>,

@@ -11,6 +11,7 @@ use crate::api::record::StoredRecord;
 use crate::audit::claims::{contradiction, header_contradiction};
 use crate::audit::verify::finding::{Finding, FindingKind};
 use crate::audit::verify::head::HeadCheck;
+use crate::audit::verify::kept_files::kept_files_in;
 use crate::audit::verify::links::LinksCheck;
 use crate::audit::verify::report::{Progress, Scope, Verified};
 use crate::audit::verify::root::RootCheck;
@@ -118,6 +119,7 @@ impl Verifier<'_> {
         self.check_words(stored);
         self.after_damage = false;
         let events = read_events(stored);
+        self.check_files(stored);
         let stream = stored.record.stream.clone();
         let check = self.streams.entry(stream).or_default();
         let mut faults = check.take(stored, &events);
@@ -165,6 +167,16 @@ impl Verifier<'_> {
             }
             Ok(None) => {}
             Err(error) => self.report(FindingKind::Unreadable, stored, error.to_string()),
+        }
+    }
+
+    /// Looks at the files beside the log to which the events refer.
+    fn check_files(&mut self, stored: &StoredRecord) {
+        for kept in kept_files_in(stored) {
+            self.found.kept_files += 1;
+            if let Some(what) = self.scope.files.and_then(|files| files.fault(&kept)) {
+                self.found.add(Finding::at(stored, kept.version.0, FindingKind::File, what));
+            }
         }
     }
 
