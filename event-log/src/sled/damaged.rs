@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
 use ::sled::Tree;
 use proto_events::id::{Position, StreamId, Version};
@@ -65,7 +66,8 @@ impl SledDamaged {
         let tree = |name: &str| db.open_tree(name).map_err(|error| sled_error(dir, &error));
         let (newest, newest_chunks) = (Newest::default(), Newest::default());
         let (log, chunks, blocks) = (tree("log")?, tree("chunks")?, tree(BLOCKS_TREE)?);
-        let trees = Trees { log, chunks, blocks, newest, newest_chunks };
+        let trees =
+            Trees { log, chunks, blocks, newest, newest_chunks, disk_was_asked: AtomicBool::new(false) };
         drop(db);
         let trees = Fenced::new(trees);
         let last = fenced(|| last_value(&trees.log)).and_then(|last| last);
