@@ -90,6 +90,7 @@ async fn all_rows(asked: Asked, report: &mut Report) -> Result<Vec<String>, Fail
             below.push(format!("{engine}: {ratio:.2} of bare is below its bound of {bound}"));
         }
     }
+    several_arbiters(time, rounds, report).await?;
     let mut pairs = Vec::new();
     for _ in 0..rounds.max(1) {
         let fresh = one_task(0, 1, time).await?;
@@ -100,6 +101,28 @@ async fn all_rows(asked: Asked, report: &mut Report) -> Result<Vec<String>, Fail
     let row = row.beside(of(|pair| pair.1)).ratio(of(|pair| pair.0 / pair.1));
     report.row(&row.target(Target::RatioAtLeast(LONG_TASK)))?;
     Ok(below)
+}
+
+/// Measures what actors that are spread over two threads cost, beside those of one: a figure, and no claim of speed.
+async fn several_arbiters(time: Duration, rounds: usize, report: &mut Report) -> Result<(), Failure> {
+    let mut pairs = Vec::new();
+    for _ in 0..rounds.max(1) {
+        let one = on_arbiters(1, time).await?;
+        pairs.push((on_arbiters(2, time).await?, one));
+    }
+    let of = |at: fn(&(f64, f64)) -> f64| median(pairs.iter().map(at).collect());
+    let row = Row::new("sled, two arbiters beside one: lifecycles, 256 at a time", of(|pair| pair.0), "/s");
+    report.row(&row.beside(of(|pair| pair.1)).ratio(of(|pair| pair.0 / pair.1)))
+}
+
+async fn on_arbiters(count: usize, time: Duration) -> Result<f64, Failure> {
+    let folder = tempfile::tempdir_in(support::scratch())?;
+    let path = folder.path().join("log");
+    let system = System::builder(&path).arbiters(count).store(open("sled", path.clone())?).start().await?;
+    lives(&system, time / 5, "warm").await?;
+    let rate = lives(&system, time, "run").await?;
+    system.shutdown().await?;
+    Ok(rate)
 }
 
 /// Returns the bytes that a command of a lifecycle adds to the raw file on average, without the head of its group.
