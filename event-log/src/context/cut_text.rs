@@ -97,6 +97,12 @@ impl Told {
     }
 }
 
+/// Whether a text of the system begins as a note that tells a result does.
+pub(crate) fn is_result_note(text: &str) -> bool {
+    let kind = text.strip_prefix("{\"type\": \"").and_then(|rest| rest.split_once('"'));
+    kind.is_some_and(|(kind, _)| NOTES.contains(&kind))
+}
+
 fn is_note(note: &JsonMap) -> bool {
     let kind = note.get("type").and_then(Value::as_str);
     kind.is_some_and(|kind| NOTES.contains(&kind)) && note.contains_key("result")
