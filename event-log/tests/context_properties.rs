@@ -212,7 +212,9 @@ mod properties {
             let id = message.answers.as_ref().and_then(JsonText::to_str);
             let asks = |earlier: &Message| id.as_ref().is_some_and(|id| earlier.ids.contains(id));
             match (message.role, messages.all[..at].iter().rposition(asks), follows) {
-                (LlmRole::Tool, Some(asker), _) | (LlmRole::System, _, Some(asker)) => pairs.push((asker, at)),
+                (LlmRole::Tool, Some(asker), _) | (LlmRole::System, _, Some(asker)) => {
+                    pairs.push((asker, at))
+                }
                 (LlmRole::Tool, None, _) => drop(orphans.insert(at)),
                 _ => {}
             }
@@ -234,8 +236,14 @@ mod properties {
 
     /// Returns the messages with ids that begin like this.
     fn named(messages: &Messages, begin: &str) -> Messages {
-        let named = |(at, message): (usize, &Message)| Message { id: Some(format!("{begin}{at}")), ..message.clone() };
-        Messages { system: messages.system.clone(), all: messages.all.iter().enumerate().map(named).collect() }
+        let named = |(at, message): (usize, &Message)| Message {
+            id: Some(format!("{begin}{at}")),
+            ..message.clone()
+        };
+        Messages {
+            system: messages.system.clone(),
+            all: messages.all.iter().enumerate().map(named).collect(),
+        }
     }
 
     proptest! {

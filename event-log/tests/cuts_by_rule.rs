@@ -120,7 +120,9 @@ mod tests {
     /// Returns a message that asks for as many calls, and their results.
     fn results(count: usize) -> Vec<LlmMessage> {
         let id = |n: usize| format!("call_{n:08}");
-        let ask = |n| format!(r#"{{"id":"{}","type":"function","function":{{"name":"t","arguments":"{{}}"}}}}"#, id(n));
+        let ask = |n| {
+            format!(r#"{{"id":"{}","type":"function","function":{{"name":"t","arguments":"{{}}"}}}}"#, id(n))
+        };
         let asks = (0..count).map(ask).collect::<Vec<_>>().join(",");
         let mut asking = LlmMessage::new(LlmRole::Assistant, String::new(), &mut Ports::default());
         asking.tool_calls = JsonText::parse(&format!("[{asks}]")).unwrap();

@@ -65,7 +65,9 @@ fn parts(text: &str) -> impl Iterator<Item = &str> {
             run = if letter.is_whitespace() { run + 1 } else { 0 };
             run > SPACES_MAX
         });
-        let (part, behind) = cut.and_then(|(at, _)| all.split_at_checked(at)).map_or((all, None), |(part, behind)| (part, Some(behind)));
+        let (part, behind) = cut
+            .and_then(|(at, _)| all.split_at_checked(at))
+            .map_or((all, None), |(part, behind)| (part, Some(behind)));
         rest = behind;
         Some(part)
     })
@@ -93,7 +95,7 @@ mod tests {
             let spaces = counter.tokens(&(" ".repeat(1_000_001) + "x"));
             assert!((1_000..1_000_001).contains(&spaces), "{name}: {spaces}");
             for long in ["\n", " \n", "A", "1", "\u{3000}", "日", "aB", "!"] {
-                assert!(counter.tokens(&long.repeat(400_000)) > 0, "{name}: {long:?}");
+                assert!(counter.tokens(&long.repeat(100_000)) > 0, "{name}: {long:?}");
             }
             let short = "a".to_owned() + &" ".repeat(SPACES_MAX) + "x";
             assert_eq!(counter.tokens(&short), counter.vocabulary.encode_ordinary(&short).len() as u64);

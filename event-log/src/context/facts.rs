@@ -147,7 +147,8 @@ impl Facts {
                 asker.map_or(Asker::Missing, |asker| Asker::At(*asker))
             }
             LlmRole::System => {
-                let before = number.checked_sub(1).and_then(|before| Some((before, transcript.message(before)?)));
+                let before =
+                    number.checked_sub(1).and_then(|before| Some((before, transcript.message(before)?)));
                 let asker = before.filter(|(_, before)| before.role == LlmRole::Assistant);
                 asker.map_or(Asker::None, |(asker, _)| Asker::At(asker))
             }

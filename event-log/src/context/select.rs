@@ -71,7 +71,10 @@ fn selected(
         limit: strategy.limit(),
     };
     if let Some(limit) = sizes.limit.filter(|limit| sizes.tokens_after > *limit) {
-        return Err(refused(format!("it shows {} tokens, more than its limit of {limit}", sizes.tokens_after)));
+        return Err(refused(format!(
+            "it shows {} tokens, more than its limit of {limit}",
+            sizes.tokens_after
+        )));
     }
     let CutsByRule { rules, cuts } = CutsByRule::of(&history, &view);
     Ok(Some(view.into_selection(name.to_owned(), sizes, rules, cuts)))

@@ -67,7 +67,8 @@ impl TruncateToolOutputs {
 
 impl ContextStrategy for TruncateToolOutputs {
     fn name(&self) -> String {
-        let marker = if self.marker == MARKER { String::new() } else { format!(", marker {:?}", self.marker) };
+        let marker =
+            if self.marker == MARKER { String::new() } else { format!(", marker {:?}", self.marker) };
         format!("{}truncate-tool-outputs({}{marker})", prefix(self.rules), self.max_chars)
     }
 

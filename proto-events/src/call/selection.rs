@@ -123,7 +123,9 @@ pub enum SelectionFault {
         message: u32,
     },
     /// A rule names a marker that is not there, or exceptions that are out of order or not kept.
-    #[error("its rule {rule} names a marker that is not there, or exceptions that are out of order or not kept")]
+    #[error(
+        "its rule {rule} names a marker that is not there, or exceptions that are out of order or not kept"
+    )]
     Rule {
         /// The place of the rule, from 0.
         rule: usize,
@@ -155,7 +157,9 @@ impl Selection {
         }
         let is_wrong = |rule: &MessageRule| {
             let in_order = rule.except.is_sorted_by(|a, b| a < b);
-            !self.has_marker(rule.marker) || !in_order || !rule.except.iter().all(|message| self.keeps(*message))
+            !self.has_marker(rule.marker)
+                || !in_order
+                || !rule.except.iter().all(|message| self.keeps(*message))
         };
         match self.rules.iter().position(is_wrong) {
             Some(rule) => Err(SelectionFault::Rule { rule }),

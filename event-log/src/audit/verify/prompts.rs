@@ -83,8 +83,7 @@ pub(crate) fn count_fault(prompt: &PromptRef, there: u32, is_answer: &dyn Fn(u32
 /// Returns the number of messages that a selection keeps.
 fn kept_of(selection: &Selection, there: u32, is_answer: &dyn Fn(u32) -> bool) -> Result<u32, String> {
     let kept = selection.count_of(there);
-    let kept =
-        kept.map_err(|error| format!("names a selection of messages that does not fit: {error}"))?;
+    let kept = kept.map_err(|error| format!("names a selection of messages that does not fit: {error}"))?;
     let whole = there.saturating_add(1);
     match &selection.sizes {
         Some(sizes) if sizes.messages_before != whole => {
@@ -92,7 +91,9 @@ fn kept_of(selection: &Selection, there: u32, is_answer: &dyn Fn(u32) -> bool) -
             return Err(format!("names a selection of {named} messages, but there were {whole}"));
         }
         Some(Sizes { tokens_after, limit: Some(limit), .. }) if tokens_after > limit => {
-            return Err(format!("names a selection of {tokens_after} tokens, more than its limit of {limit}"));
+            return Err(format!(
+                "names a selection of {tokens_after} tokens, more than its limit of {limit}"
+            ));
         }
         None if has_more_than_ranges(selection) => {
             return Err("names a selection with rules or markers, but without sizes".to_owned());
@@ -100,7 +101,9 @@ fn kept_of(selection: &Selection, there: u32, is_answer: &dyn Fn(u32) -> bool) -
         _ => {}
     }
     match parted(selection, is_answer) {
-        Some(answer) => Err(format!("names a selection that parts message {answer} from the call that it answers")),
+        Some(answer) => {
+            Err(format!("names a selection that parts message {answer} from the call that it answers"))
+        }
         None => Ok(kept),
     }
 }
@@ -115,7 +118,10 @@ fn has_more_than_ranges(selection: &Selection) -> bool {
 /// Returns an answer that is kept without the message before it, or the other way round. Only the edges of ranges are looked
 /// at.
 fn parted(selection: &Selection, is_answer: &dyn Fn(u32) -> bool) -> Option<u32> {
-    let edges = selection.kept.iter().flat_map(|range| [range.first, range.first.saturating_add(range.count)]);
+    let edges =
+        selection.kept.iter().flat_map(|range| [range.first, range.first.saturating_add(range.count)]);
     let mut edges = edges.filter(|edge| is_answer(*edge));
-    edges.find(|edge| edge.checked_sub(1).is_some_and(|before| selection.keeps(before) != selection.keeps(*edge)))
+    edges.find(|edge| {
+        edge.checked_sub(1).is_some_and(|before| selection.keeps(before) != selection.keeps(*edge))
+    })
 }
