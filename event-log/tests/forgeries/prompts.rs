@@ -169,3 +169,27 @@ fn a_selection_whose_edges_stand_beside_a_call_and_its_answer_is_sound() {
         assert!(found.is_sound(), "{kept:?}: {:#?}", found.findings);
     }
 }
+
+#[test]
+fn a_prompt_whose_selection_does_not_fit_its_history_is_not_rendered() {
+    let before = |before: u32| Some(Sizes { messages_before: before, ..Sizes::default() });
+    let kept = |first| vec![KeptRange { first, count: 1 }];
+    for (kept, sizes, why) in [
+        (kept(1), before(6), None),
+        (kept(5), before(6), Some("its kept range from message 5")),
+        (kept(1), before(9), Some("it is one of 9 messages, but there were 6")),
+    ] {
+        let mut log = selected();
+        of(&mut log, "inferring", |prompt| {
+            prompt.selection = Some(Selection { kept, sizes, ..Selection::default() });
+        });
+        let shown = prompt_of(&log.seal(), &task("t"), "i1");
+        match why {
+            None => assert_eq!(shown.map(|shown| (shown.messages.len(), shown.left_out)), Ok((1, 4))),
+            Some(why) => {
+                let error = shown.unwrap_err().to_string();
+                assert!(error.contains("does not fit the history") && error.contains(why), "{error}");
+            }
+        }
+    }
+}
