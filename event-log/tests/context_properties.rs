@@ -69,9 +69,10 @@ mod properties {
     /// Counters of a host.
     #[derive(Debug, Clone, Copy)]
     enum Counter {
-        /// One token for each byte, and one for each text: no count can be made from another.
+        /// A counter of one token for each byte, and one for each text: no count can be made from another.
         Bytes,
-        /// One token for each character, and one for each text, but as many as there can be for a longer text than this.
+        /// A counter of one token for each character, and one for each text, but of as many as there can be for a text that is
+        /// longer than this.
         Steep(usize),
     }
 

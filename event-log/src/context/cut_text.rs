@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(data.get("_tip").and_then(Value::as_str), Some("see: t, c"));
     }
 
-    /// What is sent for an old intent is rendered anew: a form that changes here needs another [`RENDERER_VERSION`].
+    /// The prompts of old intents are rendered anew: a form that changes here needs another [`RENDERER_VERSION`].
     #[test]
     fn the_minimized_forms_of_this_renderer_are_these() {
         assert_eq!(RENDERER_VERSION, 1);

@@ -126,9 +126,10 @@ impl Facts {
     fn entry(&mut self, transcript: &dyn Transcript, number: u32, message: &MessageView<'_>) -> Entry {
         let asker = self.asker_of(transcript, number, message);
         self.orphans += u32::from(asker == Asker::Missing);
-        let asked = message.calls.filter(|_| message.role == LlmRole::Assistant);
-        for call in asked.into_iter().flat_map(call_ids) {
-            self.asks.insert(call, number);
+        if message.role == LlmRole::Assistant {
+            for call in message.calls.into_iter().flat_map(call_ids) {
+                self.asks.insert(call, number);
+            }
         }
         let text = message.text();
         Entry {

@@ -37,13 +37,12 @@ fn selection(first: u32, count: u32, cut: u32) -> Selection {
 }
 
 /// A selection of all messages, of as many, and what is wrong with it.
-fn selection_of(messages: u32, change: impl FnOnce(&mut Selection, &mut Sizes)) -> Option<Selection> {
+fn selection_of(messages: u32, change: impl FnOnce(&mut Selection, &mut Sizes)) -> Selection {
     let kept = vec![KeptRange { first: 0, count: messages }];
     let mut selection = Selection { strategy: "fit".to_owned(), kept, ..Selection::default() };
     let mut sizes = Sizes { messages_before: messages + 1, ..Sizes::default() };
     change(&mut selection, &mut sizes);
-    selection.sizes = Some(sizes);
-    Some(selection)
+    Selection { sizes: Some(sizes), ..selection }
 }
 
 /// Adds a call and its answer to the session's turn, and has the inference shown these ranges of its three messages.
@@ -52,7 +51,7 @@ fn parting(log: &mut Log, kept: &[(u32, u32)]) {
     let kept: Vec<_> = kept.iter().map(|(first, count)| KeptRange { first: *first, count: *count }).collect();
     of(log, "inferring", |prompt| {
         prompt.messages = 1 + kept.iter().map(|range| range.count).sum::<u32>();
-        prompt.selection = selection_of(3, |selection, _| selection.kept = kept);
+        prompt.selection = Some(selection_of(3, |selection, _| selection.kept = kept));
     });
 }
 
@@ -94,10 +93,10 @@ pub(crate) const PROMPTS: &[Forgery] = &[
     ("a selection that keeps a call without its answer", ("inferring", 0), "parts message 2 from the call that it answers", |log| parting(log, &[(0, 2)])),
     ("a selection that keeps an answer without its call", ("inferring", 0), "parts message 2 from the call that it answers", |log| parting(log, &[(0, 1), (2, 1)])),
     ("a selection that exceeds its own limit", ("inferring", 0), "names a selection of 9 tokens, more than its limit of 8", |log| of(log, "inferring", |prompt| {
-        prompt.selection = selection_of(1, |_, sizes| (sizes.tokens_after, sizes.limit) = (9, Some(8)));
+        prompt.selection = Some(selection_of(1, |_, sizes| (sizes.tokens_after, sizes.limit) = (9, Some(8))));
     })),
     ("a rule that excepts a message which is not there", ("inferring", 0), "its rule 0 names a marker that is not there, or exceptions that are out of order or not kept", |log| of(log, "inferring", |prompt| {
-        prompt.selection = selection_of(1, |selection, _| selection.rules = vec![rule(&[7])]);
+        prompt.selection = Some(selection_of(1, |selection, _| selection.rules = vec![rule(&[7])]));
     })),
     ("a selection without sizes that has rules", ("inferring", 0), "names a selection with rules or markers, but without sizes", |log| of(log, "inferring", |prompt| {
         prompt.selection = Some(Selection { rules: vec![rule(&[])], ..selection(0, 1, 0) });
