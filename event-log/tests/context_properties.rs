@@ -214,7 +214,7 @@ mod properties {
             let asks = |earlier: &Message| id.as_ref().is_some_and(|id| earlier.ids.contains(id));
             match (message.role, messages.all[..at].iter().rposition(asks), follows) {
                 (LlmRole::Tool, Some(asker), _) | (LlmRole::System, _, Some(asker)) => {
-                    pairs.push((asker, at))
+                    pairs.push((asker, at));
                 }
                 (LlmRole::Tool, None, _) => drop(orphans.insert(at)),
                 _ => {}
