@@ -65,6 +65,7 @@ pub(super) const LINES: &[(&str, &str, Fields)] = &[
             ("stream", "text"),
             ("call_id", "text"),
             ("messages", "[object]"),
+            ("left_out", "number"),
             ("tools", "[object]"),
             ("digest", "text"),
             ("recomputed", "text"),
