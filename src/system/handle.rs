@@ -293,7 +293,8 @@ impl System {
         })
     }
 
-    /// Ends the actors' thread at once, as a crash would: work in progress is dropped, and no reply is sent.
+    /// Ends the actors' thread at once, as a crash would: work in progress is dropped, and callers whose command was still being
+    /// decided are told that it was interrupted.
     #[cfg(feature = "testing")]
     pub(crate) async fn kill(self) -> Result<(), Error> {
         let running = self.inner.running();

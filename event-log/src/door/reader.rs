@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use std::{fmt, io};
 
 use proto_events::id::{LogId, Position, StreamId, Version};
@@ -18,7 +19,7 @@ use crate::door::link::{Link, Word, unexpected};
 use crate::door::operator::{OperatorRefusal, OperatorReply, OperatorRequest, RefusalKind};
 use crate::door::wire::{Answer, Request, StreamName};
 use crate::limits::{
-    DOOR_DECISION_WITHIN, DOOR_REQUEST_BYTES, DOOR_REQUEST_REST, READ_PAGE_BYTES, READ_PAGE_RECORDS,
+    DOOR_DECISION_WITHIN, DOOR_FRAME_WITHIN, DOOR_REQUEST_BYTES, DOOR_REQUEST_REST, READ_PAGE_BYTES, READ_PAGE_RECORDS,
     READ_PAGE_STREAMS,
 };
 use crate::sled::LogHeader;
@@ -33,6 +34,8 @@ pub struct DoorReader {
     takes_decisions: bool,
     /// Connections that no read uses.
     free: Mutex<Vec<Link>>,
+    /// Time for which a survey waits for a word of the program.
+    silent: Duration,
 }
 
 impl fmt::Debug for DoorReader {
@@ -54,7 +57,16 @@ impl DoorReader {
         let link = Link::open(dir)?;
         let (header, holder) = introduced(dir, &link)?;
         let takes_decisions = link.welcome.takes_decisions;
-        Ok(Self { dir: dir.to_owned(), header, holder, takes_decisions, free: Mutex::new(vec![link]) })
+        let (dir, free) = (dir.to_owned(), Mutex::new(vec![link]));
+        Ok(Self { dir, header, holder, takes_decisions, free, silent: DOOR_FRAME_WITHIN })
+    }
+
+    /// Sets the time for which a survey waits for a word of the program.
+    #[cfg(feature = "testing")]
+    #[must_use]
+    pub fn with_silence_of_at_most(mut self, silent: Duration) -> Self {
+        self.silent = silent;
+        self
     }
 
     /// Returns the directory of the log.
@@ -222,7 +234,7 @@ impl DoorReader {
     fn survey_there(&self, request: &Request, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
         // A connection that is free may have been dropped: then no word comes through it.
         let free = self.take_free().and_then(|link| {
-            let word = link.ask(request).and_then(|()| link.hear()).ok()?;
+            let word = link.ask(request).and_then(|()| link.hear_within(self.silent)).ok()?;
             Some((link, Some(word)))
         });
         let opened = || {
@@ -235,8 +247,9 @@ impl DoorReader {
             Err(error) => return show(Err(unread(&error))),
         };
         loop {
-            match word.take().map_or_else(|| link.hear(), Ok) {
+            match word.take().map_or_else(|| link.hear_within(self.silent), Ok) {
                 Ok(Word::Record(record)) => show(Ok(*record)),
+                Ok(Word::Answer(Answer::Quiet)) => {}
                 Ok(Word::Answer(Answer::Failed(failure))) => show(Err(failure.into())),
                 Ok(Word::Answer(Answer::Done)) => return self.give_back(link),
                 Ok(other) => return show(Err(unread(&self.lost(unexpected(&other))))),
