@@ -4,6 +4,8 @@
 
 #[path = "door/hostile.rs"]
 mod hostile;
+#[path = "door/turns.rs"]
+mod turns;
 mod store_support;
 
 use std::cell::RefCell;
