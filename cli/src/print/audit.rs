@@ -114,15 +114,17 @@ fn print_verified(found: &Verified, speed: &Speed, screen: &mut Screen) -> Resul
         findings(found, speed, screen)?;
     }
     screen.flush()?;
-    Ok(match found.is_sound() {
-        true => Answer::Yes,
-        false if found.is_newer() => Answer::Newer,
-        false => Answer::No,
-    })
+    match &found.failed {
+        // A failure of the reader says nothing of the log; damage that was found all the same does.
+        Some(error) if found.findings.is_empty() || found.is_newer() => Err(Problem::from(error.clone())),
+        _ if found.is_sound() => Ok(Answer::Yes),
+        _ if found.is_newer() => Ok(Answer::Newer),
+        _ => Ok(Answer::No),
+    }
 }
 
 fn findings(found: &Verified, speed: &Speed, screen: &mut Screen) -> Result<(), Problem> {
-    if !found.is_sound() {
+    if !found.findings.is_empty() {
         let mut table = Screen::table(&[
             whole("fault"),
             whole("stream"),

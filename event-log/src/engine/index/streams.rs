@@ -112,8 +112,7 @@ impl Streams {
     /// Copies the names of at most `most` streams from the one with number `from` on, and adds their numbers and places.
     pub(crate) fn copy_names(&self, from: u32, most: usize, names: &mut Arena, places: &mut Vec<(u32, u32)>) {
         let numbers = (from..).take(most);
-        let named = |number| Some((number, self.get(number)?.name));
-        places.extend(numbers.map_while(named));
+        places.extend(numbers.map_while(|number| Some((number, self.get(number)?.name))));
         if let Some((_, last)) = places.last() {
             names.follow(&self.arena, *last);
         }
@@ -165,6 +164,7 @@ impl Streams {
 
     /// Counts, in tests, what is looked at.
     #[inline]
+    #[cfg_attr(not(test), allow(clippy::unused_self, reason = "it counts in tests only"))]
     pub(crate) fn touch(&self) {
         #[cfg(test)]
         self.touched.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
