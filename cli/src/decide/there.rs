@@ -93,3 +93,26 @@ fn refused(error: &OperatorError, id: &str) -> Problem {
     };
     Problem::new(code, what, why.clone(), hint)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::PathBuf;
+
+    use taskreel_log::door::DoorError;
+
+    use super::*;
+
+    #[test]
+    fn a_link_that_broke_is_no_refusal() {
+        let broke = || io::Error::from(io::ErrorKind::UnexpectedEof);
+        let link = DoorError::Link { path: PathBuf::from("x"), source: broke() };
+        for error in [OperatorError::NoAnswer(broke()), OperatorError::Door(link)] {
+            let problem = refused(&error, "t");
+            assert_eq!(problem.code, EXIT_HELD, "{problem}");
+            assert!(problem.hint.contains("same command again"), "{problem}");
+        }
+        let refusal = OperatorRefusal { kind: RefusalKind::Rejected, why: "it is over".to_owned() };
+        assert_eq!(refused(&OperatorError::Refused(refusal), "t").code, EXIT_NO);
+    }
+}

@@ -63,6 +63,7 @@ impl PrivateCopy {
     ) -> Result<Self, OpenError> {
         let scratch = options.scratch.clone().unwrap_or_else(default_scratch);
         let folder = ReaderFolder::create(&scratch)?;
+        tracing::debug!(dir = %dir.display(), "a private copy of the log is made");
         let mut copy = Self { folder, changed: false };
         let mut room = Room { options, asked: false, was_announced };
         for _ in 0..ROUNDS {
