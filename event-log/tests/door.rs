@@ -4,9 +4,9 @@
 
 #[path = "door/hostile.rs"]
 mod hostile;
+mod store_support;
 #[path = "door/turns.rs"]
 mod turns;
-mod store_support;
 
 use std::cell::RefCell;
 use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};

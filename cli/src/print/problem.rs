@@ -1,6 +1,9 @@
 //! The command line's errors: what happened, why, what to do; and the exit code. Only this module turns the
 //! library's errors into these three lines.
 
+#[cfg(unix)]
+pub(crate) mod at_door;
+
 use std::path::Path;
 use std::{fmt, io};
 
@@ -9,8 +12,6 @@ use proto_events::codec::CodecError;
 use proto_events::model::TaskState;
 use proto_events::task::{ApprovalRejection, TaskRejection};
 use taskreel::Error;
-#[cfg(unix)]
-use taskreel_log::door::DoorError;
 use taskreel_log::api::{AppendError, CloseError, Holder, OpenError, ReadError};
 use taskreel_log::jsonl::ExportError;
 use taskreel_log::views::FindError;
@@ -170,18 +171,6 @@ impl Problem {
             other => unopened(other),
         };
         Self::new(code, what, why, hint)
-    }
-
-    /// A decision for which the program that has the log open has a door, but did not serve it. Nothing was decided.
-    #[cfg(unix)]
-    pub(crate) fn at_door(error: &DoorError) -> Self {
-        let hint = match error {
-            DoorError::NotAllowed { .. } => "run the same command as the user who runs the program",
-            DoorError::OtherProtocol { .. } => "use the release of taskreel that the program was built with",
-            _ => "run the same command again in a moment: the program need not be stopped",
-        };
-        let what = "the program that has the log open was not asked; nothing was decided";
-        Self::new(EXIT_HELD, what, error.to_string(), hint)
     }
 
     /// A command that a task refused.

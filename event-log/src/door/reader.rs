@@ -18,8 +18,8 @@ use crate::door::link::{Heard, Link, Word, hear_page, introduced, unexpected};
 use crate::door::operator::{OperatorRefusal, OperatorReply, OperatorRequest, RefusalKind};
 use crate::door::wire::{Answer, Request, StreamName};
 use crate::limits::{
-    DOOR_DECISION_WITHIN, DOOR_FRAME_WITHIN, DOOR_REQUEST_BYTES, DOOR_REQUEST_REST, READ_PAGE_BYTES, READ_PAGE_RECORDS,
-    READ_PAGE_STREAMS,
+    DOOR_DECISION_WITHIN, DOOR_FRAME_WITHIN, DOOR_REQUEST_BYTES, DOOR_REQUEST_REST, READ_PAGE_BYTES,
+    READ_PAGE_RECORDS, READ_PAGE_STREAMS,
 };
 use crate::sled::LogHeader;
 

@@ -169,7 +169,7 @@ impl EventReader for SledDamaged {
         goes_on: &dyn Fn() -> bool,
         show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
     ) {
-        survey::survey_all(&WhileWanted(&*self.trees, goes_on), self.end, show);
+        survey::survey_all(&WhileWanted(&self.trees, goes_on), self.end, show);
     }
 
     fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {

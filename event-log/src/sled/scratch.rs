@@ -167,8 +167,7 @@ fn open_file(path: &Path, follows: bool) -> io::Result<File> {
     options.read(true);
     #[cfg(unix)]
     {
-        let nofollow =
-            if follows { rustix::fs::OFlags::empty() } else { rustix::fs::OFlags::NOFOLLOW };
+        let nofollow = if follows { rustix::fs::OFlags::empty() } else { rustix::fs::OFlags::NOFOLLOW };
         let flags = (nofollow | rustix::fs::OFlags::NONBLOCK).bits();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.cast_signed());
     }

@@ -55,13 +55,13 @@ impl EventReader for Failing {
         limit: usize,
     ) -> Result<Vec<StreamInfo>, ReadError> {
         self.read(|| {
-            let mut streams: Vec<_> = self.log.all.iter().map(|stored| stored.record.stream.clone()).collect();
+            let mut streams: Vec<_> =
+                self.log.all.iter().map(|stored| stored.record.stream.clone()).collect();
             streams.sort();
             streams.dedup();
             let later = streams.into_iter().filter(|stream| after.is_none_or(|after| stream > after));
-            let info = |stream: StreamId| {
-                Ok(StreamInfo { version: self.log.stream_version(&stream)?, stream })
-            };
+            let info =
+                |stream: StreamId| Ok(StreamInfo { version: self.log.stream_version(&stream)?, stream });
             later.take(limit).map(info).collect()
         })
     }

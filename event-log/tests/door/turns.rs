@@ -163,12 +163,11 @@ fn a_client_that_no_longer_wants_its_survey_ends_it_in_the_program() {
 fn followers_leave_places_for_those_who_read_and_decide() {
     let mut held = Held::filled(3);
     let reader = held.reader();
-    let mut followers: Vec<_> =
-        (0..DOOR_FOLLOWERS).map(|_| reader.follow(Position(1)).unwrap()).collect();
+    let mut followers: Vec<_> = (0..DOOR_FOLLOWERS).map(|_| reader.follow(Position(1)).unwrap()).collect();
     for follower in &mut followers {
         assert!(matches!(follower.next().unwrap(), Followed::Record(_)));
     }
-    let one_more = || reader.follow(Position(1)).and_then(|mut follower| Ok(follower.next()));
+    let one_more = || reader.follow(Position(1)).map(|mut follower| follower.next());
     assert!(matches!(one_more().unwrap(), Err(FollowEnd::Busy)));
     const { assert!(DOOR_FOLLOWERS + 8 <= DOOR_CONNECTIONS) };
     let others: Vec<_> = (0..8).map(|_| DoorReader::connect(held.dir.path()).unwrap()).collect();

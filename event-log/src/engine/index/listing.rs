@@ -27,7 +27,13 @@ struct Sorted {
 impl Listing {
     /// Returns the streams whose names begin with `prefix` and come after `after`, in order of their names, at most
     /// `limit`.
-    pub(crate) fn list(&self, prefix: &str, after: Option<&str>, limit: usize, ask: Ask<'_>) -> Vec<StreamInfo> {
+    pub(crate) fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        limit: usize,
+        ask: Ask<'_>,
+    ) -> Vec<StreamInfo> {
         let page = {
             let mut sorted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             sorted.add_new(ask);
@@ -82,9 +88,11 @@ impl Sorted {
         if after.is_some() {
             first = first.max(self.streams.partition_point(|stream| name(stream) <= after));
         }
-        let wanted = self.streams.iter().skip(first).map_while(|stream| {
-            Some((stream.0, name(stream).filter(|name| name.starts_with(prefix))?))
-        });
+        let wanted = self
+            .streams
+            .iter()
+            .skip(first)
+            .map_while(|stream| Some((stream.0, name(stream).filter(|name| name.starts_with(prefix))?)));
         // Names come from records; their stream ids were checked when they were written or scanned.
         wanted.filter_map(|(number, name)| Some((number, StreamId::parse(name).ok()?))).take(limit).collect()
     }
@@ -177,7 +185,11 @@ mod tests {
         let is_whole = compare_with(&rebuilt, &|question| probe.ask(question), &|| true, &mut |fault| {
             faults.push(format!("{fault:?}"));
         });
-        assert_eq!((is_whole, faults), (true, Vec::<String>::new()), "what was appended meanwhile is no fault");
+        assert_eq!(
+            (is_whole, faults),
+            (true, Vec::<String>::new()),
+            "what was appended meanwhile is no fault"
+        );
         assert!((1..=BOUND).contains(&probe.most()), "a comparison with the log");
     }
 
