@@ -22,7 +22,7 @@ use crate::store_support::quick_dir;
 #[derive(Default)]
 struct Slow {
     silent: Duration,
-    /// Whether they last until they are let go.
+    /// Whether each survey lasts until the test ends it.
     is_held: AtomicBool,
     now: AtomicUsize,
     most: AtomicUsize,

@@ -49,7 +49,7 @@ pub(crate) fn compare<V: Values>(
 pub(crate) enum Fault {
     /// The place of a record.
     Place(usize),
-    /// What differs at the ends.
+    /// A difference at the ends, in words.
     End(String),
 }
 
