@@ -22,7 +22,7 @@ use crate::store_support::quick_dir;
 #[derive(Default)]
 struct Slow {
     silent: Duration,
-    /// Whether each survey lasts until the test ends it.
+    /// Set while each survey is to last.
     is_held: AtomicBool,
     now: AtomicUsize,
     most: AtomicUsize,
