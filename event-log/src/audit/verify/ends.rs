@@ -238,7 +238,11 @@ impl Verifier<'_> {
     /// Whether the record, the next one of the log or of a stream, was written after the pass.
     fn is_later(&mut self, read: Result<Vec<StoredRecord>, ReadError>) -> Option<bool> {
         let read = self.heard(read)?;
-        Some(read.is_ok_and(|page| page.first().is_some_and(|stored| stored.position.0 > self.next)))
+        Some(self.begins_later(read))
+    }
+
+    fn begins_later(&self, read: Result<Vec<StoredRecord>, ReadError>) -> bool {
+        read.is_ok_and(|page| page.first().is_some_and(|stored| stored.position.0 > self.next))
     }
 
     fn unchecked(&self) -> Vec<String> {
