@@ -15,6 +15,7 @@ use crate::api::reader::EventReader;
 use crate::api::record::{StoredRecord, StreamInfo};
 use crate::engine::keys::{Key, parse};
 use crate::engine::survey;
+use crate::engine::values::Values;
 use crate::sled::database::{damaged, open_database, sled_error};
 use crate::sled::dir;
 use crate::sled::fence::{Fenced, fenced};
@@ -103,6 +104,21 @@ impl SledDamaged {
     }
 }
 
+/// Values of which nobody who no longer goes on is given one: for them the log is closed.
+struct WhileWanted<'a>(&'a Trees, &'a dyn Fn() -> bool);
+
+impl Values for WhileWanted<'_> {
+    type Bytes = ::sled::IVec;
+
+    fn get(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        if self.1() { self.0.get(ordinal) } else { Err(ReadError::Closed) }
+    }
+
+    fn get_chunk(&self, ordinal: u64) -> Result<Option<Self::Bytes>, ReadError> {
+        if self.1() { self.0.get_chunk(ordinal) } else { Err(ReadError::Closed) }
+    }
+}
+
 /// Returns the ordinal of the last value; spacers may follow it.
 fn last_value(log: &Tree) -> Result<Option<u64>, String> {
     for key in log.iter().keys().rev() {
@@ -148,6 +164,14 @@ impl EventReader for SledDamaged {
 
     fn survey(&self, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {
         survey::survey_all(&*self.trees, self.end, show);
+    }
+
+    fn survey_while(
+        &self,
+        goes_on: &dyn Fn() -> bool,
+        show: &mut dyn FnMut(Result<StoredRecord, ReadError>),
+    ) {
+        survey::survey_all(&WhileWanted(&self.trees, goes_on), self.end, show);
     }
 
     fn survey_stream(&self, stream: &StreamId, show: &mut dyn FnMut(Result<StoredRecord, ReadError>)) {

@@ -14,6 +14,7 @@ use crate::api::holder::Holder;
 use crate::api::note::OpenNote;
 use crate::api::record::Fence;
 use crate::engine::head::{HEAD_FILE, Head};
+use crate::engine::index::listing::Listing;
 use crate::engine::index::walk::StreamSlots;
 use crate::engine::keys::{Key, value_key};
 use crate::engine::spacer::Spacer;
@@ -258,6 +259,7 @@ fn spawn(
         options,
         shared,
         slots: StreamSlots::default(),
+        listing: Listing::default(),
         queue,
         notes: Vec::new(),
         trees: RwLock::new(Some(Fenced::new(trees))),
