@@ -7,47 +7,80 @@ use proto_events::model::python_json::{line_characters, text_characters};
 
 use crate::artifacts::column::{Column, Samples};
 
+/// The characters around the name and the values of a column that stands as it is: `{"name": "n", "values": []}` without both.
+const RAW_CHARACTERS: usize = r#"{"name": , "values": }"#.len();
+
+/// The characters between the name and the statistics of a column.
+const NAME_CHARACTERS: usize = r#", "name": "#.len();
+
+/// The form in which a list is shown.
+#[derive(Debug)]
+pub(super) enum Form {
+    /// The statistics.
+    Summary(Value),
+    /// The list itself: the statistics are larger.
+    List,
+    /// Neither: the statistics are larger than may be shown.
+    TooLarge,
+}
+
+impl Form {
+    /// Returns the statistics, or a copy of the list.
+    fn or(self, list: &[Value]) -> Value {
+        match self {
+            Self::Summary(summary) => summary,
+            Self::List | Self::TooLarge => Value::Array(list.to_vec()),
+        }
+    }
+}
+
 /// Returns the statistics of a list's values, or the list itself if it is not larger.
 pub(super) fn values_or_summary(values: &[Value]) -> Value {
-    values_with(values, Samples::Whole)
+    values_with(values, Samples::Whole).or(values)
 }
 
 /// Returns the statistics of a list's values.
-pub(super) fn values_with(values: &[Value], samples: Samples) -> Value {
+pub(super) fn values_with(values: &[Value], samples: Samples) -> Form {
     let mut column = Column::default();
     for value in values {
         column.add(value, line_characters(value));
     }
-    let summary = Value::from(column.summary(samples));
-    let guarded = samples == Samples::Whole && !values.is_empty();
-    if guarded && line_characters(&summary) > column.list_characters() {
-        return Value::Array(values.to_vec());
-    }
-    summary
+    column.summary(samples).map_or(Form::List, |(summary, _)| Form::Summary(summary.into()))
 }
 
 /// Returns the statistics of each column, or the rows themselves if they are not larger.
 pub(super) fn table(rows: &[Value]) -> Value {
-    table_with(rows, Samples::Whole)
+    table_with(rows, Samples::Whole, usize::MAX).or(rows)
 }
 
-/// Returns the statistics of each column.
-pub(super) fn table_with(rows: &[Value], samples: Samples) -> Value {
+/// Returns the statistics of each column, if they have at most `most` characters. A table may have a column for each row, whose
+/// statistics take many times its memory: they are dropped as soon as they are larger than what may be shown.
+pub(super) fn table_with(rows: &[Value], samples: Samples, most: usize) -> Form {
     let columns = Columns::of(rows);
-    let summary = Value::Array(columns.summaries(rows, samples));
-    if samples == Samples::Whole && line_characters(&summary) > columns.rows_characters {
-        return Value::Array(rows.to_vec());
+    let bound = if samples == Samples::Whole { columns.rows_characters.min(most) } else { most };
+    match columns.summaries(rows, samples, bound) {
+        Some(summaries) => Form::Summary(Value::Array(summaries)),
+        None if samples == Samples::Whole && columns.rows_characters <= most => Form::List,
+        None => Form::TooLarge,
     }
-    summary
 }
 
 /// The columns of a list, in the order in which the rows name them first.
 #[derive(Debug, Default)]
 struct Columns<'a> {
-    in_order: Vec<(&'a str, Column<'a>)>,
+    in_order: Vec<Named<'a>>,
     at: HashMap<&'a str, usize>,
     /// The characters of the rows as a list on one line.
     rows_characters: usize,
+}
+
+/// A column with its name.
+#[derive(Debug)]
+struct Named<'a> {
+    name: &'a str,
+    /// The characters of the name in JSON.
+    characters: usize,
+    column: Column<'a>,
 }
 
 impl<'a> Columns<'a> {
@@ -68,10 +101,10 @@ impl<'a> Columns<'a> {
         for (expected, (name, value)) in fields.iter().enumerate() {
             let at = self.index(name, expected);
             let size = line_characters(value);
-            if let Some((_, column)) = self.in_order.get_mut(at) {
+            if let Some(Named { characters, column, .. }) = self.in_order.get_mut(at) {
                 column.add(value, size);
+                row += *characters + 2 + size;
             }
-            row += text_characters(name) + 2 + size;
         }
         row
     }
@@ -79,38 +112,49 @@ impl<'a> Columns<'a> {
     /// Returns the place of a column; it is looked for first where the row has it, since rows mostly have the same keys
     /// in the same order.
     fn index(&mut self, name: &'a str, expected: usize) -> usize {
-        if self.in_order.get(expected).is_some_and(|(found, _)| *found == name) {
+        if self.in_order.get(expected).is_some_and(|column| column.name == name) {
             return expected;
         }
         let next = self.in_order.len();
         let at = *self.at.entry(name).or_insert(next);
         if at == next {
-            self.in_order.push((name, Column::default()));
+            self.in_order.push(Named { name, characters: text_characters(name), column: Column::default() });
         }
         at
     }
 
-    fn summaries(&self, rows: &[Value], samples: Samples) -> Vec<Value> {
-        let summaries = self.in_order.iter().map(|(name, column)| (*name, column, column.summary(samples)));
+    /// Returns the entries of the columns, if together they have at most `most` characters on one line.
+    fn summaries(&self, rows: &[Value], samples: Samples, most: usize) -> Option<Vec<Value>> {
+        let mut characters = 2 + 2 * self.in_order.len().saturating_sub(1);
+        let mut entries = Vec::new();
         let mut raw: HashMap<&str, Vec<Value>> = HashMap::new();
-        let mut entries = Vec::with_capacity(self.in_order.len());
-        for (name, column, summary) in summaries {
-            let mut summary = Value::from(summary);
-            if samples == Samples::Whole && line_characters(&summary) > column.list_characters() {
-                raw.insert(name, Vec::with_capacity(column.len()));
-            } else if let Some(entry) = summary.as_object_mut() {
-                entry.insert("name", name.into());
+        for Named { name, characters: of_name, column } in &self.in_order {
+            let summary = column.summary(samples);
+            characters += of_name + match &summary {
+                Some((_, own)) => NAME_CHARACTERS + own,
+                None => RAW_CHARACTERS + column.list_characters(),
+            };
+            if characters > most {
+                return None;
             }
-            entries.push((name, summary));
+            if summary.is_none() {
+                raw.insert(name, Vec::new());
+            }
+            entries.push(summary.map(|(mut summary, _)| {
+                summary.insert("name", (*name).into());
+                summary
+            }));
         }
         collect_values(rows, &mut raw);
-        let entry = |(name, summary): (&str, Value)| match raw.remove(name) {
-            Some(values) => {
-                JsonMap::from_iter([("name", Value::from(name)), ("values", values.into())]).into()
-            }
-            None => summary,
+        let with_values = |name: &str, raw: &mut HashMap<&str, Vec<Value>>| {
+            let values = raw.remove(name).unwrap_or_default();
+            JsonMap::from_iter([("name", Value::from(name)), ("values", Value::Array(values))])
         };
-        entries.into_iter().map(entry).collect()
+        let mut all = Vec::with_capacity(entries.len());
+        for (Named { name, .. }, entry) in self.in_order.iter().zip(entries) {
+            all.push(Value::from(entry.unwrap_or_else(|| with_values(name, &mut raw))));
+        }
+        Some(all)
     }
 }
 

@@ -6,7 +6,7 @@ use proto_events::json::{JsonMap, JsonValue};
 use proto_events::model::python_json::text_characters;
 
 use crate::artifacts::characters::{
-    after_newline, at_newline, characters, first_characters, newlines, shown_tip, split_at_character,
+    after_newline, at_newline, characters, first_characters, newlines, split_at_character,
 };
 use crate::artifacts::error::ArtifactError;
 use crate::artifacts::limit::CharacterLimit;
@@ -85,7 +85,7 @@ impl TextArtifacts {
             head_line,
             tail_line,
             half,
-            tip: tip.map(|tip| shown_tip(tip).to_owned()),
+            tip: tip.map(str::to_owned),
         })
     }
 }

@@ -99,6 +99,9 @@ fn end_members(out: &mut String, bracket: char, is_empty: bool, style: Style, le
 fn write_number(out: &mut String, number: &JsonNumber, style: Style) {
     if style.sorted && number.is_float() {
         out.push_str(&repr_float(number.as_str().parse().unwrap_or(f64::NAN)));
+    } else if style.sorted && number.as_str() == "-0" {
+        // Python's integers have no negative zero.
+        out.push('0');
     } else {
         out.push_str(number.as_str());
     }
