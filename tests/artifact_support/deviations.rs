@@ -10,6 +10,8 @@ mod cap;
 mod deviation;
 #[path = "deviations/limits.rs"]
 mod limits;
+#[path = "deviations/names.rs"]
+mod names;
 #[path = "deviations/paths.rs"]
 mod paths;
 #[path = "deviations/rows.rs"]
@@ -33,7 +35,7 @@ pub(crate) static RULES: &[Deviation] = &[
         area: "data_view",
         name: "a number after a dash selects no rows",
         theirs: "reads `-3` as the first three rows, while the number -3 is the third row from the end",
-        ours: "refuses it, and says how the first and how the last three rows are written",
+        ours: "refuses it in every spelling, and says how the first and how the last rows are written",
         why: "who writes `-1` means the last row, and must not be shown the first one",
         applies: rows::has_leading_dash,
         change: rows::refuse_leading_dash,
@@ -69,6 +71,7 @@ pub(crate) static RULES: &[Deviation] = &[
         change: paths::reach,
         example: paths::escape_example,
     },
+    names::rule(),
     paths::rule("data_minimize"),
     paths::rule("minimize_artifacts"),
     paths::rule("task_for_llm"),

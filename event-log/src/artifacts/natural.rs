@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 /// The bits of a limb.
-pub(super) const LIMB_BITS: usize = 64;
+const LIMB_BITS: usize = 64;
 
 /// The largest power of ten in a limb, and its digits.
 const TEN_POWER: u64 = 10_000_000_000_000_000_000;
@@ -40,11 +40,6 @@ impl Natural {
         let Some(highest) = chunks.pop() else { return "0".to_owned() };
         let lower = chunks.iter().rev().map(|chunk| format!("{chunk:0TEN_POWER_DIGITS$}"));
         std::iter::once(highest.to_string()).chain(lower).collect()
-    }
-
-    /// Returns the limbs, the lowest first.
-    pub(super) fn limbs(&self) -> &[u64] {
-        &self.0
     }
 
     pub(super) fn is_zero(&self) -> bool {

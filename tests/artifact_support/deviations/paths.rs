@@ -46,8 +46,8 @@ pub(super) const fn rule(area: &'static str) -> Deviation {
     Deviation {
         area,
         name: "a path in a minimized object can be asked for",
-        theirs: "joins keys with dots, whatever the keys hold",
-        ours: "escapes dots and backslashes inside a key",
+        theirs: "joins keys with dots, whatever the keys hold, and begins anew below an empty key",
+        ours: "escapes dots and backslashes inside a key, keeps empty keys, and leaves out a path of 4,096 bytes and more",
         why: "the path says how to see the rest, and a path that cannot be followed misleads",
         applies,
         change,
@@ -64,7 +64,7 @@ fn applies(case: &Value) -> bool {
 fn change(case: &mut Value) {
     let objects = case.get_mut("expected").map(minimized_objects);
     for object in objects.into_iter().flatten() {
-        rewrite(object, "");
+        rewrite(object, &[]);
     }
 }
 
@@ -86,27 +86,45 @@ fn minimized_objects(expected: &mut Value) -> Vec<&mut Value> {
 }
 
 /// Writes the path of each summary anew: the keys that lead to it.
-fn rewrite(value: &mut Value, path: &str) {
+fn rewrite(value: &mut Value, keys: &[String]) {
     let Some(fields) = value.as_object_mut() else { return };
     let is_summary = fields.contains_key("_total_rows") || fields.contains_key("_total_items");
-    if is_summary && fields.contains_key("_json_path") {
-        fields.insert("_json_path", path.into());
+    if is_summary && !keys.is_empty() {
+        match path(keys) {
+            Some(path) => drop(fields.insert("_json_path", path.into())),
+            None => drop(fields.remove("_json_path")),
+        }
         return;
     }
-    let keys: Vec<String> = fields.keys().cloned().collect();
-    for key in keys {
-        let escaped = key.replace('\\', "\\\\").replace('.', "\\.");
-        let path = if path.is_empty() { escaped } else { format!("{path}.{escaped}") };
+    for key in fields.keys().cloned().collect::<Vec<_>>() {
+        let keys = [keys, std::slice::from_ref(&key)].concat();
         if let Some(inner) = fields.get_mut(&key) {
-            rewrite(inner, &path);
+            rewrite(inner, &keys);
         }
     }
 }
 
+/// Returns a path that a view follows to the end of the keys, if there is one that is not too long.
+fn path(keys: &[String]) -> Option<String> {
+    let escaped: Vec<String> = keys.iter().map(|key| key.replace('\\', "\\\\").replace('.', "\\.")).collect();
+    let above = escaped.len().checked_sub(1).and_then(|last| escaped.get(..last)).unwrap_or_default().join(".");
+    let is_short = above.len() + keys.last().map_or(0, String::len) < 4_096;
+    Some(escaped.join(".")).filter(|path| is_short && !path.is_empty())
+}
+
 fn example() -> (Value, Value) {
-    let case = |path: &str| {
-        let summary = json!({"_total_items": 9, "_summary": {}, "_json_path": path});
-        json!({"input": {}, "expected": {"data": {"a.b": {"c": summary}}}})
+    let summary = |path: Option<&str>| {
+        let mut summary = json!({"_total_items": 9, "_summary": {}});
+        if let Some(path) = path {
+            summary["_json_path"] = path.into();
+        }
+        summary
     };
-    (case("a.b.c"), case("a\\.b.c"))
+    let long = "k".repeat(5_000);
+    let case = |dotted: &str, below: &str, of_long: Option<&str>| {
+        let mut data = json!({"a.b": {"c": summary(Some(dotted))}, "": {"c": summary(Some(below))}});
+        data[long.as_str()] = summary(of_long);
+        json!({"input": {}, "expected": {"data": data}})
+    };
+    (case("a.b.c", "c", Some(&long)), case("a\\.b.c", ".c", None))
 }
