@@ -25,12 +25,6 @@ pub(crate) use deviation::Deviation;
 
 /// All deviations.
 pub(crate) static RULES: &[Deviation] = &[
-    limits::rule("text_view"),
-    limits::rule("text_minimize"),
-    limits::rule("data_view"),
-    limits::rule("data_minimize"),
-    limits::rule("minimize_artifacts"),
-    limits::rule("task_for_llm"),
     Deviation {
         area: "data_view",
         name: "a number after a dash selects no rows",
@@ -102,6 +96,13 @@ pub(crate) static RULES: &[Deviation] = &[
     cap::rule("data_minimize"),
     cap::rule("minimize_artifacts"),
     cap::rule("task_for_llm"),
+    // Refused before anything else is looked at.
+    limits::rule("text_view"),
+    limits::rule("text_minimize"),
+    limits::rule("data_view"),
+    limits::rule("data_minimize"),
+    limits::rule("minimize_artifacts"),
+    limits::rule("task_for_llm"),
 ];
 
 #[cfg(test)]

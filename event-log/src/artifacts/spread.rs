@@ -11,6 +11,9 @@ use crate::artifacts::exact::Sums;
 /// The digits after the point of averages and deviations.
 const DIGITS: usize = 2;
 
+/// The digits of a float from which on two texts can lie equally far from it.
+const SHORTEST_DIGITS: usize = 16;
+
 /// The digits of an integer from which on it has no part in an average and a deviation: Python reads none of more.
 const WHOLE_DIGITS_MAX: usize = 4_300;
 
@@ -18,7 +21,19 @@ const WHOLE_DIGITS_MAX: usize = 4_300;
 pub(super) fn rounded(value: f64, digits: usize) -> Option<JsonNumber> {
     // Formatting a float prints its exact value, rounded half to even.
     let rounded: f64 = format!("{value:.digits$}").parse().ok()?;
-    repr_float(rounded).parse().ok()
+    printed(rounded).parse().ok()
+}
+
+/// Prints a float as Python does. Of two shortest texts that lie equally far from a float Python takes the even one.
+fn printed(float: f64) -> String {
+    let shortest = repr_float(float);
+    let digits = shortest.bytes().filter(u8::is_ascii_digit).count();
+    if digits < SHORTEST_DIGITS || shortest.contains('e') {
+        return shortest;
+    }
+    let after = shortest.split('.').nth(1).map_or(0, str::len);
+    let even = format!("{float:.after$}");
+    if even.parse() == Ok(float) { even } else { shortest }
 }
 
 /// A number, read from its text.
@@ -178,6 +193,7 @@ mod tests {
                 "[1e15,1000000000000000.5,1000000000000001.0]",
                 "1e15 1000000000000001.0 1000000000000000.5 0.5",
             ),
+            ("[1999999999999965.25]", "1999999999999965.25 1999999999999965.25 1999999999999965.2"),
             ("[-0.0,0.0]", "-0.0 -0.0 0.0 0.0"),
             ("[1e999,1.0]", "1.0 1e999"),
         ] {
