@@ -39,12 +39,12 @@ pub(super) enum Column<'a> {
     /// One value, and the characters of its JSON on one line.
     One(&'a Value, usize),
     /// The statistics of several.
-    Many(Box<Statistics<'a>>),
+    Many(Box<Groups<'a>>),
 }
 
 /// The statistics of the values added so far.
 #[derive(Debug, Default)]
-pub(super) struct Statistics<'a> {
+pub(super) struct Groups<'a> {
     count: usize,
     /// The characters of the values as items of a list on one line, without brackets and separators.
     characters: usize,
@@ -58,11 +58,11 @@ impl<'a> Column<'a> {
         match self {
             Self::Empty => *self = Self::One(value, line_characters),
             Self::One(first, characters) => {
-                let mut statistics = Box::new(Statistics::of_one(first, *characters));
+                let mut statistics = Box::new(Groups::of_one(first, *characters));
                 statistics.add(value, line_characters);
                 *self = Self::Many(statistics);
             }
-            Self::Many(statistics) => statistics.add(value, line_characters),
+            Self::Many(groups) => groups.add(value, line_characters),
         }
     }
 
@@ -71,7 +71,7 @@ impl<'a> Column<'a> {
         match self {
             Self::Empty => 0,
             Self::One(..) => 1,
-            Self::Many(statistics) => statistics.count,
+            Self::Many(groups) => groups.count,
         }
     }
 
@@ -80,7 +80,7 @@ impl<'a> Column<'a> {
         let characters = match self {
             Self::Empty => 0,
             Self::One(_, characters) => *characters,
-            Self::Many(statistics) => statistics.characters,
+            Self::Many(groups) => groups.characters,
         };
         2 + characters + 2 * self.len().saturating_sub(1)
     }
@@ -92,8 +92,8 @@ impl<'a> Column<'a> {
             Self::Empty => JsonMap::from_iter([("count", Value::from(0)), ("types", Value::Array(Vec::new()))]),
             // A single value is shorter than what is said about it.
             Self::One(..) if samples == Samples::Whole => return None,
-            Self::One(value, characters) => Statistics::of_one(value, *characters).summary(samples),
-            Self::Many(statistics) => statistics.summary(samples),
+            Self::One(value, characters) => Groups::of_one(value, *characters).summary(samples),
+            Self::Many(groups) => groups.summary(samples),
         };
         let summary = Value::from(summary);
         let characters = line_characters(&summary);
@@ -107,7 +107,7 @@ impl<'a> Column<'a> {
     }
 }
 
-impl<'a> Statistics<'a> {
+impl<'a> Groups<'a> {
     fn of_one(value: &'a Value, line_characters: usize) -> Self {
         let mut statistics = Self { groups: Vec::with_capacity(1), ..Self::default() };
         statistics.add(value, line_characters);

@@ -10,6 +10,7 @@ use crate::artifacts::column::Samples;
 use crate::artifacts::fitting::{TextBounds, WRAPPER_CHARACTERS};
 use crate::artifacts::limit::{ArtifactSettings, CAP_ROOM, CharacterLimit, STRING_LENGTH_DEFAULT};
 use crate::artifacts::object::{Described, described, minimized_object};
+use crate::artifacts::summary::Statistics;
 use crate::artifacts::text::MinimizedText;
 
 /// The characters that a string keeps where the first minimized form is too large.
@@ -140,11 +141,12 @@ pub(super) fn minimized<'a>(data: &'a Value, options: &Minimizing<'_>) -> Minimi
     if characters <= options.limit.get() && characters <= options.most() {
         return Minimized::Whole(data);
     }
+    let statistics = data.as_array().filter(|items| !items.is_empty()).map(|items| Statistics::of(items));
     for (string_length, samples) in [
         (options.string_length, Samples::Whole),
         (options.string_length.min(SHORT_STRING_CHARACTERS), Samples::Short),
     ] {
-        let form = structured(data, characters, string_length, samples, options);
+        let form = structured(data, statistics.as_ref(), (characters, string_length, samples), options);
         if let Some(form) = form.filter(|form| options.is_met_by(form)) {
             return form;
         }
@@ -165,23 +167,23 @@ pub(super) fn shown_text(data: &Value) -> String {
 /// shown.
 fn structured<'a>(
     data: &'a Value,
-    characters: usize,
-    string_length: usize,
-    samples: Samples,
+    statistics: Option<&Statistics<'_>>,
+    (characters, string_length, samples): (usize, usize, Samples),
     options: &Minimizing<'_>,
 ) -> Option<Minimized<'a>> {
     // Where the whole value may stand instead, a summary has to be larger than both to be of no use.
-    let most = if samples == Samples::Whole { options.most().max(characters) } else { options.most() };
-    let mut summary = match data {
-        Value::Array(items) if !items.is_empty() => match described(items, samples, most) {
+    let is_guarded = samples == Samples::Whole;
+    let most = if is_guarded { options.most().max(characters) } else { options.most() };
+    let mut summary = match (data, statistics) {
+        (Value::Array(items), Some(statistics)) => match described(items, statistics, samples, most) {
             Described::Summary(summary) => summary,
             Described::List => return Some(Minimized::Whole(data)),
-            Described::TooLarge if samples == Samples::Whole => return Some(Minimized::Whole(data)),
+            Described::TooLarge if is_guarded => return Some(Minimized::Whole(data)),
             Described::TooLarge => return None,
         },
-        Value::Object(fields) => match minimized_object(fields, string_length, samples, most) {
+        (Value::Object(fields), _) => match minimized_object(fields, string_length, samples, most) {
             Some(minimized) => minimized,
-            None if samples == Samples::Whole => return Some(Minimized::Whole(data)),
+            None if is_guarded => return Some(Minimized::Whole(data)),
             None => return None,
         },
         _ => return Some(Minimized::Whole(data)),
@@ -194,7 +196,7 @@ fn structured<'a>(
         }
     }
     let summary = Value::from(summary);
-    if samples == Samples::Whole && wrapped_characters(&summary) > characters {
+    if is_guarded && wrapped_characters(&summary) > characters {
         return Some(Minimized::Whole(data));
     }
     Some(Minimized::Summary(summary))

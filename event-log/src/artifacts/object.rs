@@ -8,7 +8,7 @@ use proto_events::model::python_json::line_characters;
 use crate::artifacts::column::Samples;
 use crate::artifacts::key::escaped;
 use crate::artifacts::shortened::shortened;
-use crate::artifacts::summary::{Form, table_with, values_with};
+use crate::artifacts::summary::{Form, Statistics};
 
 /// The nesting at which an object's values are left out.
 const DEPTH_MAX: usize = 10;
@@ -97,7 +97,7 @@ impl Walk {
             return list.clone();
         }
         let Some(left) = self.left.get() else { return Value::Null };
-        let mut summary = match described(items, self.samples, left) {
+        let mut summary = match described(items, &Statistics::of(items), self.samples, left) {
             Described::Summary(summary) => summary,
             Described::List => return list.clone(),
             Described::TooLarge => {
@@ -130,12 +130,12 @@ pub(super) enum Described {
 }
 
 /// Returns a list's summary with the number of its items, if the summary has at most `most` characters.
-pub(super) fn described(items: &[Value], samples: Samples, most: usize) -> Described {
-    let (total, content, form) = match items.first() {
-        Some(Value::Object(_)) => ("_total_rows", "_columns", table_with(items, samples, most)),
-        _ => ("_total_items", "_summary", values_with(items, samples)),
+pub(super) fn described(items: &[Value], statistics: &Statistics<'_>, samples: Samples, most: usize) -> Described {
+    let (total, content) = match statistics {
+        Statistics::Table(_) => ("_total_rows", "_columns"),
+        Statistics::Values(_) => ("_total_items", "_summary"),
     };
-    match form {
+    match statistics.form(items, samples, most) {
         Form::Summary(summary) => {
             Described::Summary(JsonMap::from_iter([(total, Value::from(items.len())), (content, summary)]))
         }

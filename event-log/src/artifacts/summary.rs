@@ -13,6 +13,9 @@ const RAW_CHARACTERS: usize = r#"{"name": , "values": }"#.len();
 /// The characters between the name and the statistics of a column.
 const NAME_CHARACTERS: usize = r#", "name": "#.len();
 
+/// The characters of the statistics of a column without its name, at least.
+const STATISTICS_CHARACTERS_MIN: usize = r#"{"count": 1, "unique_count": 1, "types": [{"name": "", "count": 1}], "name": }"#.len();
+
 /// The form in which a list is shown.
 #[derive(Debug)]
 pub(super) enum Form {
@@ -36,38 +39,61 @@ impl Form {
 
 /// Returns the statistics of a list's values, or the list itself if it is not larger.
 pub(super) fn values_or_summary(values: &[Value]) -> Value {
-    values_with(values, Samples::Whole).or(values)
-}
-
-/// Returns the statistics of a list's values.
-pub(super) fn values_with(values: &[Value], samples: Samples) -> Form {
-    let mut column = Column::default();
-    for value in values {
-        column.add(value, line_characters(value));
-    }
-    column.summary(samples).map_or(Form::List, |(summary, _)| Form::Summary(summary.into()))
+    let form = values_of(values).form(Samples::Whole);
+    form.or(values)
 }
 
 /// Returns the statistics of each column, or the rows themselves if they are not larger.
 pub(super) fn table(rows: &[Value]) -> Value {
-    table_with(rows, Samples::Whole, usize::MAX).or(rows)
+    // The statistics are gone before the rows are copied.
+    let form = Columns::of(rows).form(rows, Samples::Whole, usize::MAX);
+    form.or(rows)
 }
 
-/// Returns the statistics of each column, if they have at most `most` characters. A table may have a column for each row, whose
-/// statistics take many times its memory: they are dropped as soon as they are larger than what may be shown.
-pub(super) fn table_with(rows: &[Value], samples: Samples, most: usize) -> Form {
-    let columns = Columns::of(rows);
-    let bound = if samples == Samples::Whole { columns.rows_characters.min(most) } else { most };
-    match columns.summaries(rows, samples, bound) {
-        Some(summaries) => Form::Summary(Value::Array(summaries)),
-        None if samples == Samples::Whole && columns.rows_characters <= most => Form::List,
-        None => Form::TooLarge,
+fn values_of(values: &[Value]) -> Column<'_> {
+    let mut column = Column::default();
+    for value in values {
+        column.add(value, line_characters(value));
+    }
+    column
+}
+
+/// The statistics of a list, of which several forms can be made.
+#[derive(Debug)]
+pub(super) enum Statistics<'a> {
+    /// Those of each column of a list that begins with an object.
+    Table(Columns<'a>),
+    /// Those of the values of any other list.
+    Values(Column<'a>),
+}
+
+impl<'a> Statistics<'a> {
+    pub(super) fn of(items: &'a [Value]) -> Self {
+        if items.first().is_some_and(Value::is_object) {
+            Self::Table(Columns::of(items))
+        } else {
+            Self::Values(values_of(items))
+        }
+    }
+
+    /// Returns the form of the list, if as JSON on one line it has at most `most` characters.
+    pub(super) fn form(&self, items: &[Value], samples: Samples, most: usize) -> Form {
+        match self {
+            Self::Table(columns) => columns.form(items, samples, most),
+            Self::Values(column) => column.form(samples),
+        }
+    }
+}
+
+impl Column<'_> {
+    fn form(&self, samples: Samples) -> Form {
+        self.summary(samples).map_or(Form::List, |(summary, _)| Form::Summary(summary.into()))
     }
 }
 
 /// The columns of a list, in the order in which the rows name them first.
 #[derive(Debug, Default)]
-struct Columns<'a> {
+pub(super) struct Columns<'a> {
     in_order: Vec<Named<'a>>,
     at: HashMap<&'a str, usize>,
     /// The characters of the rows as a list on one line.
@@ -109,10 +135,14 @@ impl<'a> Columns<'a> {
         row
     }
 
+    fn is_at(&self, name: &str, place: usize) -> bool {
+        self.in_order.get(place).is_some_and(|column| column.name == name)
+    }
+
     /// Returns the place of a column; it is looked for first where the row has it, since rows mostly have the same keys
     /// in the same order.
     fn index(&mut self, name: &'a str, expected: usize) -> usize {
-        if self.in_order.get(expected).is_some_and(|column| column.name == name) {
+        if self.is_at(name, expected) {
             return expected;
         }
         let next = self.in_order.len();
@@ -123,49 +153,76 @@ impl<'a> Columns<'a> {
         at
     }
 
+    /// Returns the form of the table. A table may have a column for each row, whose statistics take many times its memory: they
+    /// are dropped as soon as they are larger than what may be shown.
+    fn form(&self, rows: &[Value], samples: Samples, most: usize) -> Form {
+        let bound = if samples == Samples::Whole { self.rows_characters.min(most) } else { most };
+        match self.summaries(rows, samples, bound) {
+            Some(summaries) => Form::Summary(Value::Array(summaries)),
+            None if samples == Samples::Whole && self.rows_characters <= most => Form::List,
+            None => Form::TooLarge,
+        }
+    }
+
     /// Returns the entries of the columns, if together they have at most `most` characters on one line.
     fn summaries(&self, rows: &[Value], samples: Samples, most: usize) -> Option<Vec<Value>> {
         let mut characters = 2 + 2 * self.in_order.len().saturating_sub(1);
-        let mut entries = Vec::new();
-        let mut raw: HashMap<&str, Vec<Value>> = HashMap::new();
+        let least = |Named { characters, column, .. }: &Named<'_>| {
+            characters + STATISTICS_CHARACTERS_MIN.min(RAW_CHARACTERS + column.list_characters())
+        };
+        if characters + self.in_order.iter().map(least).sum::<usize>() > most {
+            return None;
+        }
+        let mut entries = Vec::with_capacity(self.in_order.len());
         for Named { name, characters: of_name, column } in &self.in_order {
-            let summary = column.summary(samples);
-            characters += of_name + match &summary {
-                Some((_, own)) => NAME_CHARACTERS + own,
-                None => RAW_CHARACTERS + column.list_characters(),
-            };
+            let entry = column.summary(samples);
+            characters += of_name
+                + match &entry {
+                    Some((_, own)) => NAME_CHARACTERS + own,
+                    None => RAW_CHARACTERS + column.list_characters(),
+                };
             if characters > most {
                 return None;
             }
-            if summary.is_none() {
-                raw.insert(name, Vec::new());
+            entries.push(match entry {
+                Some((mut summary, _)) => {
+                    summary.insert("name", (*name).into());
+                    Entry::Summary(summary)
+                }
+                None => Entry::Values(Vec::with_capacity(column.len())),
+            });
+        }
+        self.collect_values(rows, &mut entries);
+        let entry = |(Named { name, .. }, entry): (&Named<'_>, Entry)| match entry {
+            Entry::Summary(summary) => Value::from(summary),
+            Entry::Values(values) => {
+                JsonMap::from_iter([("name", Value::from(*name)), ("values", values.into())]).into()
             }
-            entries.push(summary.map(|(mut summary, _)| {
-                summary.insert("name", (*name).into());
-                summary
-            }));
-        }
-        collect_values(rows, &mut raw);
-        let with_values = |name: &str, raw: &mut HashMap<&str, Vec<Value>>| {
-            let values = raw.remove(name).unwrap_or_default();
-            JsonMap::from_iter([("name", Value::from(name)), ("values", Value::Array(values))])
         };
-        let mut all = Vec::with_capacity(entries.len());
-        for (Named { name, .. }, entry) in self.in_order.iter().zip(entries) {
-            all.push(Value::from(entry.unwrap_or_else(|| with_values(name, &mut raw))));
+        Some(self.in_order.iter().zip(entries).map(entry).collect())
+    }
+
+    /// Collects the values of the columns that stand as they are, in one pass over the rows.
+    fn collect_values(&self, rows: &[Value], entries: &mut [Entry]) {
+        if entries.iter().all(|entry| matches!(entry, Entry::Summary(_))) {
+            return;
         }
-        Some(all)
+        for fields in rows.iter().filter_map(Value::as_object) {
+            for (expected, (name, value)) in fields.iter().enumerate() {
+                let place = if self.is_at(name, expected) { Some(expected) } else { self.at.get(name.as_str()).copied() };
+                if let Some(Entry::Values(values)) = place.and_then(|at| entries.get_mut(at)) {
+                    values.push(value.clone());
+                }
+            }
+        }
     }
 }
 
-/// Collects the values of the columns that stand as they are, in one pass over the rows.
-fn collect_values(rows: &[Value], columns: &mut HashMap<&str, Vec<Value>>) {
-    if columns.is_empty() {
-        return;
-    }
-    for (name, value) in rows.iter().filter_map(Value::as_object).flatten() {
-        if let Some(values) = columns.get_mut(name.as_str()) {
-            values.push(value.clone());
-        }
-    }
+/// What is shown of a column.
+#[derive(Debug)]
+enum Entry {
+    /// Its statistics with its name.
+    Summary(JsonMap),
+    /// Its values.
+    Values(Vec<Value>),
 }
