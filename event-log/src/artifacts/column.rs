@@ -12,6 +12,10 @@ use crate::artifacts::unique::Unique;
 /// The characters that a sample keeps where samples are shortened.
 const SAMPLE_CHARACTERS: usize = 100;
 
+/// The characters of statistics as JSON on one line, at least.
+pub(super) const STATISTICS_CHARACTERS_MIN: usize =
+    r#"{"count": 1, "unique_count": 1, "types": [{"name": "", "count": 1, "percentage": 0.0, "sample_value": 1}]}"#.len();
+
 /// The detail of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Samples {
@@ -90,8 +94,11 @@ impl<'a> Column<'a> {
     pub(super) fn summary(&self, samples: Samples) -> Option<(JsonMap, usize)> {
         let summary = match self {
             Self::Empty => JsonMap::from_iter([("count", Value::from(0)), ("types", Value::Array(Vec::new()))]),
-            // A single value is shorter than what is said about it.
+            // A list of a few short values is shorter than what is said about them, and a list of one value always is.
             Self::One(..) if samples == Samples::Whole => return None,
+            Self::Many(_) if samples == Samples::Whole && self.list_characters() < STATISTICS_CHARACTERS_MIN => {
+                return None;
+            }
             Self::One(value, characters) => Groups::of_one(value, *characters).summary(samples),
             Self::Many(groups) => groups.summary(samples),
         };

@@ -171,9 +171,9 @@ fn structured<'a>(
     (characters, string_length, samples): (usize, usize, Samples),
     options: &Minimizing<'_>,
 ) -> Option<Minimized<'a>> {
-    // Where the whole value may stand instead, a summary has to be larger than both to be of no use.
     let is_guarded = samples == Samples::Whole;
-    let most = if is_guarded { options.most().max(characters) } else { options.most() };
+    // A summary that is larger than the cap is of no use: it is larger than the value too, or the value is itself too large.
+    let most = options.most();
     let mut summary = match (data, statistics) {
         (Value::Array(items), Some(statistics)) => match described(items, statistics, samples, most) {
             Described::Summary(summary) => summary,

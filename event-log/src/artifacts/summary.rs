@@ -5,16 +5,13 @@ use std::collections::HashMap;
 use proto_events::json::{JsonMap, JsonValue as Value};
 use proto_events::model::python_json::{line_characters, text_characters};
 
-use crate::artifacts::column::{Column, Samples};
+use crate::artifacts::column::{Column, STATISTICS_CHARACTERS_MIN, Samples};
 
 /// The characters around the name and the values of a column that stands as it is: `{"name": "n", "values": []}` without both.
 const RAW_CHARACTERS: usize = r#"{"name": , "values": }"#.len();
 
 /// The characters between the name and the statistics of a column.
 const NAME_CHARACTERS: usize = r#", "name": "#.len();
-
-/// The characters of the statistics of a column without its name, at least.
-const STATISTICS_CHARACTERS_MIN: usize = r#"{"count": 1, "unique_count": 1, "types": [{"name": "", "count": 1}], "name": }"#.len();
 
 /// The form in which a list is shown.
 #[derive(Debug)]
@@ -168,7 +165,7 @@ impl<'a> Columns<'a> {
     fn summaries(&self, rows: &[Value], samples: Samples, most: usize) -> Option<Vec<Value>> {
         let mut characters = 2 + 2 * self.in_order.len().saturating_sub(1);
         let least = |Named { characters, column, .. }: &Named<'_>| {
-            characters + STATISTICS_CHARACTERS_MIN.min(RAW_CHARACTERS + column.list_characters())
+            characters + (NAME_CHARACTERS + STATISTICS_CHARACTERS_MIN).min(RAW_CHARACTERS + column.list_characters())
         };
         if characters + self.in_order.iter().map(least).sum::<usize>() > most {
             return None;
