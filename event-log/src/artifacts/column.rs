@@ -12,6 +12,9 @@ use crate::artifacts::unique::Unique;
 /// The characters that a sample keeps where samples are shortened.
 const SAMPLE_CHARACTERS: usize = 100;
 
+/// The characters that JSON writes around a string.
+const QUOTES: usize = 2;
+
 /// The characters of statistics as JSON on one line, at least.
 pub(super) const STATISTICS_CHARACTERS_MIN: usize =
     r#"{"count": 1, "unique_count": 1, "types": [{"name": "", "count": 1, "percentage": 0.0, "sample_value": 1}]}"#.len();
@@ -141,7 +144,10 @@ impl<'a> Groups<'a> {
             }
             Value::String(text) => {
                 self.unique.add_text(text);
-                self.group("string", value).add_count(characters(text));
+                // Every other character has more characters in JSON than bytes.
+                let is_plain = line_characters == text.len() + QUOTES;
+                let length = if is_plain { text.len() } else { characters(text) };
+                self.group("string", value).add_count(length);
             }
             Value::Array(items) => {
                 self.unique.add(value);

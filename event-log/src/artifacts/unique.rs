@@ -62,6 +62,9 @@ impl Unique {
             self.add_word(Kind::Fraction, float.to_bits());
             return;
         }
+        if float.abs() < WHOLE_FLOAT_MAX {
+            return self.add_number(Read::Whole(whole_of(float)));
+        }
         // Without a fraction a float prints as an integer with all of its digits; zero has no sign there.
         let digits = format!("{:.0}", float + 0.0);
         match digits.parse() {
@@ -83,7 +86,9 @@ impl Unique {
             hash.add_block(*block);
         }
         let mut last = [0; 16];
-        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
+        if let Some(to) = last.get_mut(..rest.len()) {
+            to.copy_from_slice(rest);
+        }
         hash.add_block(last);
         self.seen.insert(hash.end());
     }
@@ -91,6 +96,14 @@ impl Unique {
     pub(super) fn count(&self) -> usize {
         self.seen.len() + usize::from(self.null)
     }
+}
+
+/// The floats below which every one without a fraction is an integer of 64 bits.
+const WHOLE_FLOAT_MAX: f64 = 9e15;
+
+#[allow(clippy::cast_possible_truncation, reason = "the float is an integer that fits")]
+fn whole_of(float: f64) -> i64 {
+    float as i64
 }
 
 /// The keys of the hashes, drawn once: nobody who chooses values knows which of them share a place in the set.
